@@ -1,0 +1,34 @@
+/*
+ * address.h -- the address of a host, in the one form in which addresses are compared (R-ID-2).
+ *
+ * IPv4 and IPv6 share a struct without padding, so two addresses are equal when their bytes are. An
+ * IPv4 address that arrived inside IPv6 (::ffff:a.b.c.d) is folded to IPv4 when it enters the
+ * program. Ports are not part of an address: a client is the same client on another port.
+ */
+#ifndef BASE_ADDRESS_H
+#define BASE_ADDRESS_H
+
+#include "base/bytes.h"
+
+struct address {
+    uint8_t bytes[16]; /* IPv4: the first four, the rest zero */
+    uint32_t scope;    /* IPv6 link-local: the interface; otherwise 0 */
+    uint32_t family;   /* 0 none, 4, 6 */
+};
+
+#define ADDRESS_TEXT_MAX 64 /* the longest text of an address with its scope, and a NUL */
+
+struct address address_v4(const uint8_t bytes[static 4]);
+/* Folds v4-mapped addresses; keeps the scope only for link-local ones, where it means something. */
+struct address address_v6(const uint8_t bytes[static 16], uint32_t scope);
+
+bool address_equal(const struct address *a, const struct address *b);
+bool address_is_loopback(const struct address *address);
+
+/* Numeric text, NUL-terminated, "%scope" appended where there is one; "none" for family 0. */
+void address_text(const struct address *address, char ret_text[static ADDRESS_TEXT_MAX]);
+
+/* Parses a literal address, also "fe80::1%3". False: not a literal; *ret is then untouched. */
+bool address_parse(struct bytes text, struct address *ret);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * intern.h -- each distinct byte string once, counted.
+ *
+ * Names and addresses repeat (a thousand registrants watch one server), so records refer to them by
+ * slot. A slot stays valid while somebody holds a reference. Strings are distinct byte for byte;
+ * the index is case-blind, so that all spellings of a host name can be walked together.
+ */
+#ifndef BASE_INTERN_H
+#define BASE_INTERN_H
+
+#include "base/arena.h"
+#include "base/chains.h"
+#include "base/table.h"
+
+struct intern {
+    struct table table; /* of struct intern_entry */
+    struct chains by_hash;
+    struct arena *arena; /* borrowed; holds the bytes */
+    uint64_t seed;
+};
+
+__attribute__((warn_unused_result)) int intern_init(struct intern *intern, struct arena *arena,
+                                                    uint32_t max, uint64_t seed);
+void intern_done(struct intern *intern);
+
+/* A reference to this string, new or one more. SLOT_NONE: no slot or no bytes left. */
+uint32_t intern_add(struct intern *intern, struct bytes string);
+/* Gives one reference back; the last one frees the string. True when it was the last. */
+bool intern_release(struct intern *intern, uint32_t slot);
+
+/* The slot of exactly this string, or SLOT_NONE. Takes no reference. */
+uint32_t intern_find(const struct intern *intern, struct bytes string);
+
+/* Every spelling of a name: start with SLOT_NONE; SLOT_NONE again at the end. */
+uint32_t intern_next_spelling(const struct intern *intern, struct bytes string, uint32_t slot);
+
+struct bytes intern_bytes(const struct intern *intern, uint32_t slot);
+uint32_t intern_references(const struct intern *intern, uint32_t slot);
+
+#endif

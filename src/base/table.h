@@ -1,0 +1,61 @@
+/*
+ * table.h -- fixed-capacity tables of slots with generation handles.
+ *
+ * Every registrant, name and cache entry lives in a slot. Elements never move. What outlives one
+ * step refers to an element by handle (slot and generation): a handle to an element that is gone
+ * does not resolve, also after the slot was used again.
+ *
+ * Freed slots are used again last-freed-first and new ones in ascending order, so the live slots
+ * stay few and dense: slots are the keys of the store, and a commit should dirty few pages.
+ *
+ * All memory is reserved by table_init and touched on first use; nothing is allocated afterwards.
+ */
+#ifndef BASE_TABLE_H
+#define BASE_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SLOT_NONE UINT32_MAX
+
+struct table {
+    uint8_t *elements;
+    uint32_t *generations; /* odd while the slot is live */
+    uint32_t *next_free;   /* chain of freed slots */
+    uint32_t element_size;
+    uint32_t max;       /* capacity in slots */
+    uint32_t count;     /* live slots */
+    uint32_t used;      /* slots below this were live at some time */
+    uint32_t free_head; /* freed last, or SLOT_NONE */
+};
+
+/* 0, or -ENOMEM with nothing allocated. */
+__attribute__((warn_unused_result)) int table_init(struct table *table, uint32_t max,
+                                                   uint32_t element_size);
+void table_done(struct table *table);
+
+/* A zeroed element in a free slot; SLOT_NONE when the table is full. */
+uint32_t table_add(struct table *table);
+
+/* The same in the slot that a stored record names. False: the slot is live or beyond the capacity.
+ */
+bool table_add_at(struct table *table, uint32_t slot);
+
+void table_remove(struct table *table, uint32_t slot);
+
+bool table_is_live(const struct table *table, uint32_t slot);
+
+/* The element in a live slot. */
+void *table_at(const struct table *table, uint32_t slot);
+
+/* Live slots in ascending order: start with SLOT_NONE; SLOT_NONE again at the end. */
+uint32_t table_next(const struct table *table, uint32_t slot);
+
+uint64_t table_handle(const struct table *table, uint32_t slot);
+/* The slot that a handle names, or SLOT_NONE when that element is gone. */
+uint32_t table_find(const struct table *table, uint64_t handle);
+
+/* Abort unless the free chain and the live slots together are exactly the used ones. */
+void table_check(const struct table *table);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * text.c -- the bounded text builder of text.h.
+ */
+#include "base/text.h"
+
+#include "base/check.h"
+
+static const char hex_digits[] = "0123456789abcdef";
+
+void text_init(struct text *text, char *buffer, uint32_t size)
+{
+    CHECK(size >= 1);
+    *text = (struct text){.start = buffer, .max = size - 1};
+    buffer[0] = '\0';
+}
+
+void text_add_char(struct text *text, char c)
+{
+    if (text->len == text->max)
+        return;
+    text->start[text->len++] = c;
+    text->start[text->len] = '\0';
+}
+
+void text_add(struct text *text, const char *string)
+{
+    for (; *string != '\0'; string++)
+        text_add_char(text, *string);
+}
+
+static void add_digits(struct text *text, uint64_t value, bool grouped)
+{
+    char digits[20];
+    uint32_t count = 0;
+    do {
+        digits[count++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    while (count > 0) {
+        text_add_char(text, digits[--count]);
+        if (grouped && count > 0 && count % 3 == 0)
+            text_add_char(text, ',');
+    }
+}
+
+void text_add_u64(struct text *text, uint64_t value)
+{
+    add_digits(text, value, false);
+}
+
+void text_add_count(struct text *text, uint64_t value)
+{
+    add_digits(text, value, true);
+}
+
+void text_add_hex(struct text *text, struct bytes data)
+{
+    for (uint32_t i = 0; i < data.len; i++) {
+        text_add_char(text, hex_digits[data.at[i] >> 4]);
+        text_add_char(text, hex_digits[data.at[i] & 15]);
+    }
+}
+
+void text_add_address(struct text *text, const struct address *address)
+{
+    char buffer[ADDRESS_TEXT_MAX];
+    address_text(address, buffer);
+    text_add(text, buffer);
+}
+
+static bool is_printable(uint8_t c)
+{
+    return c >= 0x20 && c < 0x7f;
+}
+
+void text_add_escaped(struct text *text, struct bytes data, uint32_t len_max)
+{
+    for (uint32_t i = 0; i < data.len; i++) {
+        if (i == len_max) {
+            text_add(text, "...");
+            return;
+        }
+        uint8_t c = data.at[i];
+        if (is_printable(c) && c != '\\' && c != '"') {
+            text_add_char(text, (char)c);
+        } else {
+            text_add(text, "\\x");
+            text_add_hex(text, (struct bytes){&c, 1});
+        }
+    }
+}
+
+void text_add_json(struct text *text, struct bytes data)
+{
+    for (uint32_t i = 0; i < data.len; i++) {
+        uint8_t c = data.at[i];
+        if (is_printable(c) && c != '\\' && c != '"') {
+            text_add_char(text, (char)c);
+        } else if (c == '\\' || c == '"') {
+            text_add_char(text, '\\');
+            text_add_char(text, (char)c);
+        } else {
+            text_add(text, "\\u00");
+            text_add_hex(text, (struct bytes){&c, 1});
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/*
+ * record_mark.h -- RPC records in a TCP byte stream (RFC 5531 section 11).
+ *
+ * A record is one or more fragments, each behind a 4-byte mark: the top bit says "last", the rest
+ * is the length. A record that lies whole in the bytes just read is returned as a view of them;
+ * only a record that is split over reads or fragments is gathered in a buffer, which the owner
+ * lends when asked. A record longer than the limit is refused when its mark is read, before
+ * anything is stored: a mark of 1 GiB costs four bytes.
+ */
+#ifndef CODEC_RECORD_MARK_H
+#define CODEC_RECORD_MARK_H
+
+#include "base/bytes.h"
+
+#define RECORD_MARK_LEN  4
+#define RECORD_MARK_LAST UINT32_C(0x80000000)
+
+struct record_reader {
+    uint8_t *buffer; /* lent by the owner, `record_max` bytes; NULL while none is needed */
+    uint32_t record_max;
+    uint32_t gathered;      /* bytes of the record in the buffer */
+    uint32_t fragment_left; /* bytes of the current fragment still to come */
+    uint8_t mark[RECORD_MARK_LEN];
+    uint8_t mark_len; /* bytes of the next mark already read */
+    bool in_fragment, last;
+};
+
+enum record_read {
+    RECORD_READ_MORE,        /* the input is used up and ends inside a record or between two */
+    RECORD_READ_WHOLE,       /* *ret_record is one whole record, valid until the next call */
+    RECORD_READ_NEED_BUFFER, /* set reader->buffer and call again */
+    RECORD_READ_TOO_LONG,    /* over record_max: the stream cannot be followed any further */
+};
+
+void record_reader_init(struct record_reader *reader, uint32_t record_max);
+
+/* Takes bytes from the front of *input. A record of length zero is returned as an empty view. */
+enum record_read record_reader_next(struct record_reader *reader, struct bytes *input,
+                                    struct bytes *ret_record);
+
+/* True between records: nothing is held, and the buffer may be taken back. */
+bool record_reader_is_empty(const struct record_reader *reader);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * rpc_msg.h -- ONC RPC version 2 call and reply headers (RFC 5531), AUTH_NONE and AUTH_SYS.
+ */
+#ifndef CODEC_RPC_MSG_H
+#define CODEC_RPC_MSG_H
+
+#include "codec/xdr.h"
+
+enum {
+    RPC_VERSION = 2,
+    RPC_AUTH_BODY_MAX = 400,    /* RFC 5531: opaque body<400> */
+    RPC_AUTH_MACHINE_MAX = 255, /* RFC 5531, AUTH_SYS machinename */
+    RPC_AUTH_GROUPS_MAX = 16,   /* RFC 5531, AUTH_SYS gids */
+    RPC_REPLY_HEADER_MAX = 32,  /* the longest reply header that we write */
+};
+
+enum rpc_auth_flavor { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1 };
+
+enum rpc_accept_stat {
+    RPC_SUCCESS = 0,
+    RPC_PROG_UNAVAIL = 1,
+    RPC_PROG_MISMATCH = 2,
+    RPC_PROC_UNAVAIL = 3,
+    RPC_GARBAGE_ARGS = 4,
+    RPC_SYSTEM_ERR = 5,
+};
+
+enum rpc_auth_stat { RPC_AUTH_BADCRED = 1, RPC_AUTH_REJECTEDCRED = 2 };
+
+/* Who says they call. Only AUTH_SYS fills the names; nothing here is proof of anything. */
+struct rpc_credential {
+    enum rpc_auth_flavor flavor;
+    struct bytes machine;
+    uint32_t uid, gid;
+};
+
+struct rpc_call {
+    uint32_t xid, prog, vers, proc;
+    struct rpc_credential credential;
+    struct bytes args; /* the rest of the message, not yet decoded */
+};
+
+enum rpc_call_result {
+    RPC_CALL_OK,
+    RPC_CALL_DROP,         /* not a call, or cut short inside its header: no answer can be made */
+    RPC_CALL_RPC_MISMATCH, /* another RPC version; xid is valid */
+    RPC_CALL_BAD_CRED,     /* AUTH_SYS that does not decode; xid is valid */
+    RPC_CALL_REJECTED,     /* a flavour that we do not speak; xid is valid */
+};
+
+/* Views in *ret point into the message. On every result but OK only ret->xid is set, if anything.
+ */
+enum rpc_call_result rpc_msg_get_call(struct bytes message, struct rpc_call *ret);
+
+/* Reply headers. After an accepted SUCCESS header the result body follows. */
+void rpc_msg_put_accepted(struct xdr_out *out, uint32_t xid, enum rpc_accept_stat stat);
+void rpc_msg_put_prog_mismatch(struct xdr_out *out, uint32_t xid, uint32_t low, uint32_t high);
+void rpc_msg_put_rpc_mismatch(struct xdr_out *out, uint32_t xid);
+void rpc_msg_put_auth_error(struct xdr_out *out, uint32_t xid, enum rpc_auth_stat why);
+
+#endif

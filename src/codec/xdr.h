@@ -1,0 +1,51 @@
+/*
+ * xdr.h -- reading and writing XDR (RFC 4506) without copying.
+ *
+ * A reader is a cursor over bytes it does not own. It remembers the first failure and reads zeros
+ * and empty views after it, so a decoder is straight-line code with one test at its end. Every
+ * variable-length item has a named maximum.
+ */
+#ifndef CODEC_XDR_H
+#define CODEC_XDR_H
+
+#include "base/bytes.h"
+
+struct xdr_in {
+    const uint8_t *at, *end;
+    bool failed;
+};
+
+struct xdr_in xdr_in_of(struct bytes data);
+
+uint32_t xdr_get_u32(struct xdr_in *in);
+uint64_t xdr_get_u64(struct xdr_in *in);
+/* Any value but 0 is true, as libtirpc and Linux read it. */
+bool xdr_get_bool(struct xdr_in *in);
+/* A view of a string or opaque<len_max>; its padding is skipped, whatever it contains. */
+struct bytes xdr_get_opaque(struct xdr_in *in, uint32_t len_max);
+/* A view of opaque[len]. */
+struct bytes xdr_get_fixed(struct xdr_in *in, uint32_t len);
+
+/* True when nothing failed so far. */
+bool xdr_in_ok(const struct xdr_in *in);
+/* True when nothing failed and nothing is left over. */
+bool xdr_in_done(const struct xdr_in *in);
+/* What is still unread. */
+struct bytes xdr_in_rest(const struct xdr_in *in);
+
+/* A builder in the caller's memory; it stops at the end and remembers that it did. */
+struct xdr_out {
+    uint8_t *start, *at, *end;
+    bool overflowed;
+};
+
+struct xdr_out xdr_out_of(uint8_t *buffer, uint32_t size);
+
+void xdr_put_u32(struct xdr_out *out, uint32_t value);
+void xdr_put_u64(struct xdr_out *out, uint64_t value);
+void xdr_put_opaque(struct xdr_out *out, struct bytes data);
+void xdr_put_fixed(struct xdr_out *out, struct bytes data);
+
+uint32_t xdr_out_len(const struct xdr_out *out);
+
+#endif

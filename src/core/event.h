@@ -1,0 +1,56 @@
+/*
+ * event.h -- things worth telling an operator, as data.
+ *
+ * Code below the daemon does not log. It reports into a small ring that the daemon empties once per
+ * turn; when the ring is full the newest are counted, not kept. Peer data is copied, cut to a fixed
+ * length, and escaped by whoever prints it (R-SEC-8).
+ */
+#ifndef CORE_EVENT_H
+#define CORE_EVENT_H
+
+#include "base/address.h"
+
+#define EVENT_NAME_MAX 64
+
+enum event_kind {
+    EVENT_BAD_NAME,        /* a name that R-NSM-1 refuses */
+    EVENT_LIMIT,           /* a new registration over --max-clients */
+    EVENT_NO_BYTES,        /* over --max-bytes */
+    EVENT_NO_ROOM,         /* the store has no space for new records */
+    EVENT_BAD_CALLBACK,    /* a my_prog that D1 refuses */
+    EVENT_NOT_ALLOWED,     /* SM_MON family from an address that --mon-from excludes */
+    EVENT_CRASH_REFUSED,   /* SM_SIMU_CRASH from elsewhere than a local privileged port */
+    EVENT_CRASH_SIMULATED, /* SM_SIMU_CRASH accepted */
+    EVENT_NOTICE,          /* SM_NOTIFY accepted: name, value = state */
+    EVENT_NOTICE_IGNORED,  /* SM_NOTIFY that nobody here has a reason to believe */
+    EVENT_CORRUPT_RECORD,  /* at load: name = kind, value = slot */
+    EVENT_MALFORMED,       /* no RPC call could be read */
+    EVENT_BAD_ARGUMENTS,   /* GARBAGE_ARGS */
+    EVENT_UNKNOWN_CALL,    /* unknown program, version or procedure */
+    EVENT_BAD_CREDENTIAL,  /* AUTH_ERROR */
+    EVENT_UNPRIVILEGED,    /* --require-privileged-port refused a call */
+    EVENT_KIND_END,
+};
+
+struct event {
+    enum event_kind kind;
+    struct address from; /* family 0 when it concerns no peer */
+    uint64_t value;
+    uint32_t name_len; /* before it was cut */
+    uint8_t name[EVENT_NAME_MAX];
+};
+
+#define EVENT_RING_MAX 256
+
+struct event_ring {
+    struct event at[EVENT_RING_MAX];
+    uint32_t head, count;
+    uint64_t lost; /* reported while the ring was full */
+};
+
+void event_add(struct event_ring *ring, enum event_kind kind, const struct address *from,
+               struct bytes name, uint64_t value);
+/* The oldest event, removed. False: none. */
+bool event_take(struct event_ring *ring, struct event *ret);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * server.h -- the RPC server without sockets: messages in, messages out.
+ *
+ * It finds the program, version and procedure of a call, decodes, asks the duplicate cache, steps
+ * the core, and keeps the encoded answer in the outbox until the transaction it depends on is
+ * durable (P1). The simulator and the daemon run this same code; only what carries the bytes
+ * differs.
+ *
+ * An answer that observes no state (NULL, every RPC-level error) is returned at once: a stalled
+ * store must not look like a dead server.
+ *
+ * Memory is fixed at start. When the outbox is full a gated call is not taken (RPC_BUSY): the wire
+ * leaves it in the connection and asks again later, or drops the datagram. That is the
+ * back-pressure.
+ */
+#ifndef RPC_SERVER_H
+#define RPC_SERVER_H
+
+#include "core/core.h"
+#include "proto/program.h"
+
+struct rpc_server;
+
+struct rpc_server_limits {
+    uint32_t outbox_max;          /* answers that may wait for the store */
+    uint32_t cache_max;           /* entries of the duplicate cache */
+    bool require_privileged_port; /* R-SEC-7 */
+};
+
+/* A caller, and the wire's own word for the way back: a connection, or a UDP socket. */
+struct rpc_source {
+    struct peer peer;
+    uint64_t route;
+};
+
+enum rpc_verdict {
+    RPC_ANSWERED,  /* the answer is in *reply: send it now */
+    RPC_WAITING,   /* it comes out of rpc_server_next when it is durable */
+    RPC_NO_ANSWER, /* there is none: not a call, or a repeat of a call in progress */
+    RPC_BUSY,      /* not taken: the outbox is full */
+};
+
+/* An answer whose time has come. Valid until the next call into the server. */
+struct rpc_reply {
+    struct rpc_source to;
+    struct bytes message;
+};
+
+/* Programs and core are borrowed. NULL when memory cannot be reserved. */
+struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
+                                  const struct program *const *programs, uint32_t program_count,
+                                  struct core *core, uint64_t seed);
+void rpc_server_free(struct rpc_server *server);
+
+/* The largest call and the largest reply of any program: sizes for the wire's buffers. */
+uint32_t rpc_server_record_max(const struct rpc_server *server);
+uint32_t rpc_server_reply_max(const struct rpc_server *server);
+
+/* One whole message. `reply` has room for rpc_server_reply_max bytes. */
+enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,
+                                    struct bytes message, uint64_t now_ns, uint64_t wall_ns,
+                                    struct xdr_out *reply);
+
+/* Everything up to txn is durable: steps the core and opens the gate that far. */
+void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, uint64_t now_ns,
+                       uint64_t wall_ns);
+
+/* The next answer that may leave, oldest first. False: none. */
+bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret);
+
+/* Answers waiting for the store. */
+uint32_t rpc_server_waiting(const struct rpc_server *server);
+
+#endif

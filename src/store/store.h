@@ -1,0 +1,74 @@
+/*
+ * store.h -- the contract of a store back end.
+ *
+ * Four blocking operations and a little upkeep. A back end is used by one thread at a time: by the
+ * starting thread until the worker takes it over, by the worker's thread afterwards.
+ *
+ *   open    locks the store against a second process (R-PER-7) and checks that it can be read
+ *   load    hands every record to the caller: the server record first, then kind by kind in
+ *           ascending slot order
+ *   commit  makes one batch durable, whole or not at all, before it returns
+ *   tend    does a bounded piece of upkeep while there is nothing to commit (reserving space)
+ *   close   releases the store; everything committed stays
+ *
+ * How to be wrong: a commit that failed may or may not have landed. The server must then stop
+ * (D9); the next start reads which of the two it was. Nobody retries above a back end.
+ *
+ * Space is reserved ahead (R-PER-8): while store_has_room() says no, commits still work, for what
+ * they remove and for a reserve of small changes, but the core takes no new registrations.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "store/record.h"
+
+struct store;
+
+struct store_options {
+    bool sync_process; /* --sync process: survives kill -9, not power loss */
+};
+
+/* Why an operation failed: a sentence for the operator, and the exit code that goes with it. */
+struct store_failure {
+    int exit_code; /* 74 store, 78 format newer, 2 for a URL that makes no sense */
+    char text[512];
+};
+
+/* What is known of a store before its records are read. */
+struct store_summary {
+    bool is_new;                          /* created by this open: complete and empty (R-PER-4) */
+    bool may_have_lost;                   /* D16: an unsynced run ended with the machine */
+    uint32_t slots_used[RECORD_KIND_END]; /* per kind, the highest stored slot + 1 */
+};
+
+/* Called for each record by store_load. Views die when it returns. Non-zero stops the load. */
+typedef int (*store_visit_fn)(void *context, enum record_kind kind, uint32_t slot,
+                              struct bytes value);
+
+/* NULL with *ret_failure filled: unknown scheme, locked by another process, unreadable, ... */
+struct store *store_open(const char *url, const struct store_options *options,
+                         struct store_failure *ret_failure);
+void store_summarize(const struct store *store, struct store_summary *ret);
+
+/* 0; what the visitor returned; or -EIO with *ret_failure filled. */
+__attribute__((warn_unused_result)) int store_load(struct store *store, store_visit_fn visit,
+                                                   void *context,
+                                                   struct store_failure *ret_failure);
+
+/* 0: durable. -EIO with *ret_failure filled: unknown, the server must stop. */
+__attribute__((warn_unused_result)) int store_commit(struct store *store,
+                                                     const struct store_batch *batch,
+                                                     struct store_failure *ret_failure);
+
+/* True when there is more to tend; false when the store is content or cannot do more now. */
+bool store_tend(struct store *store);
+
+/* False when space ran low and no more could be reserved. */
+bool store_has_room(const struct store *store);
+
+/* The directory of the store, or NULL when it has none (memory). */
+const char *store_directory(const struct store *store);
+
+void store_close(struct store *store);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * worker.h -- the store thread: it commits one batch at a time while the server goes on.
+ *
+ * The server thread hands over a batch and goes on filling the next one; the worker calls the back
+ * end and posts the outcome through a callback that runs on the worker's thread and may only wake
+ * the server's loop. Between batches it tends the store. This hand-off holds the only mutex of the
+ * program.
+ */
+#ifndef STORE_WORKER_H
+#define STORE_WORKER_H
+
+#include "store/store.h"
+
+struct worker;
+
+/* Runs on the store thread whenever worker_poll has news. */
+typedef void (*worker_wake_fn)(void *context);
+
+enum worker_news {
+    WORKER_NOTHING,
+    WORKER_COMMITTED, /* the batch handed over last is durable */
+    WORKER_FAILED,    /* it is not known to be: stop the server; failure is filled */
+};
+
+struct worker_report {
+    enum worker_news news;
+    uint64_t txn;
+    bool has_room;      /* valid with every report */
+    uint64_t commit_ns; /* how long the commit took */
+    struct store_failure failure;
+};
+
+/* Starts the thread; the worker owns the store from here on. NULL: no thread could be started. */
+struct worker *worker_new(struct store *store, worker_wake_fn wake, void *context);
+
+/* True while a batch is out: no other may be handed over. */
+bool worker_is_busy(const struct worker *worker);
+
+/* The batch and the memory behind it belong to the worker until its outcome was polled. */
+void worker_commit(struct worker *worker, const struct store_batch *batch);
+
+/* Takes the news, if any. has_room is always filled. */
+void worker_poll(struct worker *worker, struct worker_report *ret);
+
+/*
+ * Waits at most `patience_ns` for the batch that is out, then ends the thread and closes the store.
+ * False: the commit did not end in time; the thread still runs and the process must _exit.
+ */
+bool worker_free(struct worker *worker, uint64_t patience_ns);
+
+#endif
