@@ -60,7 +60,7 @@ static uint32_t size_index_of(uint32_t len)
 
 struct arena *arena_new(uint64_t bytes_max)
 {
-    uint64_t blocks = (bytes_max + BLOCK_LEN - 1) / BLOCK_LEN;
+    uint64_t blocks = bytes_max / BLOCK_LEN + (bytes_max % BLOCK_LEN != 0);
     if (blocks == 0)
         blocks = 1;
     if (blocks > UINT32_MAX / (BLOCK_LEN / UNIT) - 1)

@@ -2,7 +2,8 @@
  * nsm_xdr.h -- NSM version 1 arguments and results (Open Group C702 chapter 11, program 100024).
  *
  * Each decoder takes the whole argument body and fails when it is cut short, too long or has bytes
- * left over. Views point into the message.
+ * left over; *ret is then untouched. Views point into the message. The content of names is not
+ * judged here.
  */
 #ifndef CODEC_NSM_XDR_H
 #define CODEC_NSM_XDR_H
@@ -14,6 +15,7 @@ enum {
     NSM_VERSION = 1,
     NSM_NAME_MAX = 1024,
     NSM_PRIV_LEN = 16,
+    NSM_RESULT_MAX = 8, /* the longest result: sm_stat_res */
 };
 
 enum nsm_procedure {
@@ -48,12 +50,14 @@ struct nsm_stat_chge {
     uint32_t state;
 };
 
+/* Arguments: sm_name (STAT), my_id (UNMON_ALL), mon_id (UNMON), mon (MON), stat_chge (NOTIFY). */
 bool nsm_xdr_get_name(struct xdr_in *in, struct bytes *ret_mon_name);
 bool nsm_xdr_get_my_id(struct xdr_in *in, struct nsm_my_id *ret);
 bool nsm_xdr_get_mon_id(struct xdr_in *in, struct nsm_mon_id *ret);
 bool nsm_xdr_get_mon(struct xdr_in *in, struct nsm_mon *ret);
 bool nsm_xdr_get_stat_chge(struct xdr_in *in, struct nsm_stat_chge *ret);
 
+/* Results: sm_stat_res (STAT, MON) and sm_stat (UNMON, UNMON_ALL), one word without a status. */
 void nsm_xdr_put_stat_res(struct xdr_out *out, enum nsm_result result, uint32_t state);
 void nsm_xdr_put_stat(struct xdr_out *out, uint32_t state);
 

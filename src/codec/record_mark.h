@@ -15,6 +15,7 @@
 #define RECORD_MARK_LEN  4
 #define RECORD_MARK_LAST UINT32_C(0x80000000)
 
+/* The owner sets and takes back `buffer`; the other fields are record_mark.c's. */
 struct record_reader {
     uint8_t *buffer; /* lent by the owner, `record_max` bytes; NULL while none is needed */
     uint32_t record_max;
@@ -22,23 +23,31 @@ struct record_reader {
     uint32_t fragment_left; /* bytes of the current fragment still to come */
     uint8_t mark[RECORD_MARK_LEN];
     uint8_t mark_len; /* bytes of the next mark already read */
-    bool in_fragment, last;
+    bool in_fragment; /* a mark was read; its fragment is not yet complete */
+    bool last;        /* that fragment ends the record */
 };
 
 enum record_read {
     RECORD_READ_MORE,        /* the input is used up and ends inside a record or between two */
     RECORD_READ_WHOLE,       /* *ret_record is one whole record, valid until the next call */
     RECORD_READ_NEED_BUFFER, /* set reader->buffer and call again */
-    RECORD_READ_TOO_LONG,    /* over record_max: the stream cannot be followed any further */
+    RECORD_READ_TOO_LONG,    /* over record_max: the stream is lost, every further call says so */
 };
 
+/* A record may have record_max bytes, at least 1. */
 void record_reader_init(struct record_reader *reader, uint32_t record_max);
 
-/* Takes bytes from the front of *input. A record of length zero is returned as an empty view. */
+/*
+ * Takes bytes from the front of *input. A record of length zero is returned as an empty view. A
+ * view lies in the input or in the buffer: both must stay as they are until it was dealt with.
+ */
 enum record_read record_reader_next(struct record_reader *reader, struct bytes *input,
                                     struct bytes *ret_record);
 
-/* True between records: nothing is held, and the buffer may be taken back. */
+/*
+ * True while no part of a record is held: when the last one handed out was dealt with, the buffer
+ * may be taken back.
+ */
 bool record_reader_is_empty(const struct record_reader *reader);
 
 #endif

@@ -1,5 +1,9 @@
 /*
  * rpc_msg.h -- ONC RPC version 2 call and reply headers (RFC 5531), AUTH_NONE and AUTH_SYS.
+ *
+ * A call is read into views of the message; the arguments are left to the program that it names. A
+ * reply is a header written in front of its result. What is wrong with a call is data, not an
+ * error: each value of enum rpc_call_result says which answer it gets.
  */
 #ifndef CODEC_RPC_MSG_H
 #define CODEC_RPC_MSG_H
@@ -25,7 +29,7 @@ enum rpc_accept_stat {
     RPC_SYSTEM_ERR = 5,
 };
 
-enum rpc_auth_stat { RPC_AUTH_BADCRED = 1, RPC_AUTH_REJECTEDCRED = 2 };
+enum rpc_auth_stat { RPC_AUTH_BADCRED = 1, RPC_AUTH_REJECTEDCRED = 2, RPC_AUTH_TOOWEAK = 5 };
 
 /* Who says they call. Only AUTH_SYS fills the names; nothing here is proof of anything. */
 struct rpc_credential {
@@ -42,17 +46,22 @@ struct rpc_call {
 
 enum rpc_call_result {
     RPC_CALL_OK,
-    RPC_CALL_DROP,         /* not a call, or cut short inside its header: no answer can be made */
+    RPC_CALL_DROP,         /* not a call, or no whole header: no answer can be made */
     RPC_CALL_RPC_MISMATCH, /* another RPC version; xid is valid */
     RPC_CALL_BAD_CRED,     /* AUTH_SYS that does not decode; xid is valid */
     RPC_CALL_REJECTED,     /* a flavour that we do not speak; xid is valid */
 };
 
-/* Views in *ret point into the message. On every result but OK only ret->xid is set, if anything.
+/*
+ * Views in *ret point into the message. On RPC_CALL_DROP *ret means nothing; on the other results
+ * but OK only ret->xid is set.
  */
 enum rpc_call_result rpc_msg_get_call(struct bytes message, struct rpc_call *ret);
 
-/* Reply headers. After an accepted SUCCESS header the result body follows. */
+/*
+ * Reply headers, at most RPC_REPLY_HEADER_MAX bytes. The result body follows an accepted SUCCESS.
+ * PROG_MISMATCH has a range behind it, hence a function of its own.
+ */
 void rpc_msg_put_accepted(struct xdr_out *out, uint32_t xid, enum rpc_accept_stat stat);
 void rpc_msg_put_prog_mismatch(struct xdr_out *out, uint32_t xid, uint32_t low, uint32_t high);
 void rpc_msg_put_rpc_mismatch(struct xdr_out *out, uint32_t xid);

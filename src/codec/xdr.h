@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 
+/* Only xdr.c touches the fields. */
 struct xdr_in {
     const uint8_t *at, *end;
     bool failed;
@@ -23,17 +24,20 @@ uint64_t xdr_get_u64(struct xdr_in *in);
 bool xdr_get_bool(struct xdr_in *in);
 /* A view of a string or opaque<len_max>; its padding is skipped, whatever it contains. */
 struct bytes xdr_get_opaque(struct xdr_in *in, uint32_t len_max);
-/* A view of opaque[len]. */
+/* A view of opaque[len]; its padding likewise. */
 struct bytes xdr_get_fixed(struct xdr_in *in, uint32_t len);
 
 /* True when nothing failed so far. */
 bool xdr_in_ok(const struct xdr_in *in);
 /* True when nothing failed and nothing is left over. */
 bool xdr_in_done(const struct xdr_in *in);
-/* What is still unread. */
+/* What is still unread; empty after a failure. */
 struct bytes xdr_in_rest(const struct xdr_in *in);
 
-/* A builder in the caller's memory; it stops at the end and remembers that it did. */
+/*
+ * A builder in the caller's memory. An item that does not fit whole is not written and stops the
+ * builder: `overflowed` says so, and what was written before it stays.
+ */
 struct xdr_out {
     uint8_t *start, *at, *end;
     bool overflowed;
@@ -43,9 +47,12 @@ struct xdr_out xdr_out_of(uint8_t *buffer, uint32_t size);
 
 void xdr_put_u32(struct xdr_out *out, uint32_t value);
 void xdr_put_u64(struct xdr_out *out, uint64_t value);
+/* With its length word in front and zeros up to a multiple of four behind. */
 void xdr_put_opaque(struct xdr_out *out, struct bytes data);
+/* Without the length word. */
 void xdr_put_fixed(struct xdr_out *out, struct bytes data);
 
+/* Bytes written so far. */
 uint32_t xdr_out_len(const struct xdr_out *out);
 
 #endif

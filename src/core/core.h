@@ -28,16 +28,15 @@
 struct core;
 
 struct core_limits {
-    uint32_t
-        clients_max; /* --max-clients: registrants; records above it are kept, new ones refused */
-    uint64_t bytes_max;                   /* --max-bytes: names */
+    uint32_t clients_max; /* --max-clients; what is stored above it is kept, new ones are refused */
+    uint64_t bytes_max;   /* --max-bytes: names */
+    uint32_t batch_puts_max;              /* records that one batch may add or change */
     uint32_t slots_used[RECORD_KIND_END]; /* what the store holds already; see store_summary */
     bool mon_from_loopback;               /* --mon-from loopback */
 };
 
 struct core_boot {
     uint64_t wall_ns;   /* wall clock, for the state number of an incomplete store (D16) */
-    bool store_is_new;  /* no server record is expected */
     bool may_have_lost; /* D16: from store_summary, or --assume-lost */
 };
 
@@ -89,11 +88,16 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
  */
 bool core_take_batch(struct core *core, struct store_batch *ret);
 
+/* True when the open batch holds all it can: take it before the next request. */
+bool core_is_full(const struct core *core);
+
 /* What operators see. */
 struct core_status {
     uint64_t epoch;
     uint32_t state;
     uint32_t registrants;
+    uint32_t notices, names;
+    uint64_t bytes_used;
     uint64_t durable_txn;
     bool incomplete, has_room;
 };

@@ -37,8 +37,9 @@ struct request {
 };
 
 struct response {
-    bool refused;   /* STAT_FAIL where the protocol has it */
-    uint32_t state; /* our state number */
+    bool refused;         /* STAT_FAIL where the protocol has it */
+    uint32_t state;       /* our state number */
+    bool caller_rebooted; /* the caller said, and we believe, that it started anew */
 };
 
 #endif

@@ -2,8 +2,8 @@
  * drc.h -- the duplicate request cache (R-DRC-1, 2).
  *
  * A repeated call must not be executed twice: a late copy of an SM_UNMON would remove a newer
- * registration. A call is known by (source address and port, xid, program, version, procedure,
- * checksum of the arguments). While the first copy is in progress a repeat only redirects its
+ * registration. A call is known by (source address and port, xid, program, version, procedure, and
+ * a checksum of the arguments). While the first copy is in progress a repeat only redirects its
  * answer; afterwards a repeat gets the same bytes again.
  *
  *        drc_begin: new             drc_end
@@ -29,28 +29,36 @@ struct drc;
 struct drc_key {
     struct address address;
     uint32_t port, xid, prog, vers, proc, args_len;
-    uint64_t args_hash;
+    uint64_t args_hash; /* drc_args_hash of the argument bytes */
 };
 
 enum drc_verdict {
-    DRC_NEW,         /* *ret_entry is a new entry, in progress */
-    DRC_IN_PROGRESS, /* *ret_entry is the one already there */
-    DRC_DONE,        /* *ret_reply is the cached reply, valid until the next call */
-    DRC_FULL,        /* everything is in progress: go on without the cache, *ret_entry = DRC_NONE */
+    DRC_NEW,         /* ret->entry is new and in progress */
+    DRC_IN_PROGRESS, /* ret->entry and ret->waiting are those of the first copy */
+    DRC_DONE,        /* ret->reply is the cached reply, valid until the next call */
+    DRC_FULL, /* every entry is in progress: ret->entry is DRC_NONE, go on without the cache */
 };
 
+struct drc_found {
+    uint64_t entry;
+    uint64_t waiting; /* what drc_wait said */
+    struct bytes reply;
+};
+
+/* NULL when memory cannot be reserved. */
 struct drc *drc_new(uint32_t entries_max, uint64_t seed);
 void drc_free(struct drc *drc);
 
-/* Key part from the argument bytes. */
 uint64_t drc_args_hash(const struct drc *drc, struct bytes args);
 
 enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
-                           uint64_t *ret_entry, struct bytes *ret_reply);
-/* The answer left, hence is durable (R-DRC-2): keep it for repeats. */
+                           struct drc_found *ret);
+/* Where the answer of an entry in progress waits, for whoever repeats the call. */
+void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting);
+/* The answer leaves now, hence is durable (R-DRC-2): keep it for repeats. */
 void drc_end(struct drc *drc, uint64_t entry, struct bytes reply, uint64_t now_ns);
 
-/* A rebooted client starts its xids anew: forget what it asked before. */
+/* A rebooted client numbers its calls anew: forget what it had asked and been answered. */
 void drc_forget(struct drc *drc, const struct address *address);
 
 uint32_t drc_count(const struct drc *drc);

@@ -43,6 +43,7 @@ enum rpc_verdict {
 /* An answer whose time has come. Valid until the next call into the server. */
 struct rpc_reply {
     struct rpc_source to;
+    uint64_t taken_by; /* the route whose call this ends, also when it was repeated elsewhere */
     struct bytes message;
 };
 
@@ -70,5 +71,8 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
 
 /* Answers waiting for the store. */
 uint32_t rpc_server_waiting(const struct rpc_server *server);
+
+/* For tests and the simulator: abort on a broken invariant here, in the cache or in the core. */
+void rpc_server_check(const struct rpc_server *server);
 
 #endif

@@ -1,14 +1,25 @@
 /*
  * backend.h -- what a back end gives to store.c: a row of functions with the meanings of store.h.
+ *
+ * A new back end is a file that defines such a row, a line in the table of store.c, and a row in
+ * tests/unit/store/test_contract.c.
  */
 #ifndef STORE_BACKEND_H
 #define STORE_BACKEND_H
 
 #include "store/store.h"
 
+enum {
+    STORE_EXIT_USAGE = 2,  /* the URL makes no sense */
+    STORE_EXIT_STORE = 74, /* the store cannot be used */
+    STORE_EXIT_NEWER = 78, /* the store was written by a newer version */
+};
+
 struct store_backend {
     const char *scheme; /* "lmdb" for lmdb:DIR */
-    /* `rest` is the URL behind "scheme:". Returns the back end's own object, or NULL. */
+    const char *usage;  /* "lmdb:DIR": the URL as a message shows it */
+    /* `rest` is the URL behind "scheme:". Returns the back end's own object, or NULL. *ret_summary
+     * is zeroed before the call. */
     void *(*open)(const char *rest, const struct store_options *options,
                   struct store_summary *ret_summary, struct store_failure *ret_failure);
     int (*load)(void *self, store_visit_fn visit, void *context, struct store_failure *ret_failure);

@@ -36,9 +36,10 @@ struct store_failure {
 
 /* What is known of a store before its records are read. */
 struct store_summary {
-    bool is_new;                          /* created by this open: complete and empty (R-PER-4) */
-    bool may_have_lost;                   /* D16: an unsynced run ended with the machine */
+    bool is_new;        /* holds no record and never did: complete and empty (R-PER-4) */
+    bool may_have_lost; /* D16: an unsynced run ended with the machine */
     uint32_t slots_used[RECORD_KIND_END]; /* per kind, the highest stored slot + 1 */
+    char note[512]; /* what the operator should know of this open; empty when there is nothing */
 };
 
 /* Called for each record by store_load. Views die when it returns. Non-zero stops the load. */

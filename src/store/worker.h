@@ -5,6 +5,8 @@
  * end and posts the outcome through a callback that runs on the worker's thread and may only wake
  * the server's loop. Between batches it tends the store. This hand-off holds the only mutex of the
  * program.
+ *
+ * All functions here belong to the server thread.
  */
 #ifndef STORE_WORKER_H
 #define STORE_WORKER_H
@@ -13,7 +15,7 @@
 
 struct worker;
 
-/* Runs on the store thread whenever worker_poll has news. */
+/* Runs on the store thread whenever worker_poll has news or another has_room. */
 typedef void (*worker_wake_fn)(void *context);
 
 enum worker_news {
@@ -30,21 +32,24 @@ struct worker_report {
     struct store_failure failure;
 };
 
-/* Starts the thread; the worker owns the store from here on. NULL: no thread could be started. */
+/* Starts the thread; the worker owns the store from here on. NULL: no thread could be started, and
+ * the store is still the caller's. */
 struct worker *worker_new(struct store *store, worker_wake_fn wake, void *context);
 
 /* True while a batch is out: no other may be handed over. */
 bool worker_is_busy(const struct worker *worker);
 
-/* The batch and the memory behind it belong to the worker until its outcome was polled. */
+/* The memory behind the batch belongs to the worker until its outcome was polled. Not allowed while
+ * busy, nor after WORKER_FAILED. */
 void worker_commit(struct worker *worker, const struct store_batch *batch);
 
 /* Takes the news, if any. has_room is always filled. */
 void worker_poll(struct worker *worker, struct worker_report *ret);
 
 /*
- * Waits at most `patience_ns` for the batch that is out, then ends the thread and closes the store.
- * False: the commit did not end in time; the thread still runs and the process must _exit.
+ * Waits at most `patience_ns` for the batch that is out, then ends the thread and closes the store;
+ * the wake function may still run until this returns. False: the commit (or the closing) did not
+ * end in time; the thread still runs, and the process must _exit or call this again.
  */
 bool worker_free(struct worker *worker, uint64_t patience_ns);
 

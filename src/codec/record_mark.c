@@ -1,0 +1,113 @@
+/*
+ * record_mark.c -- the record reader of record_mark.h (RFC 5531 section 11).
+ *
+ *                 4 bytes of mark             length reached, more fragments follow
+ *   ---> MARK ------------------> FRAGMENT -------------------------------------> MARK
+ *          |                         | length reached, last fragment
+ *          | too long                v
+ *          v                       (record handed out, back to MARK)
+ *        (the mark stays in place: every further call says TOO_LONG again)
+ *
+ * Always true:
+ *  (1) gathered + fragment_left <= record_max: the test is made when the mark is read, so the
+ *      buffer can never be overrun, whatever the marks say.
+ *  (2) While gathered is 0 nothing of the record was copied: its bytes, if they are all here and in
+ *      one fragment, are handed out where they lie.
+ *  (3) The buffer is asked for only when there is a byte to put into it. A peer that opens
+ *      connections and sends marks alone makes its owner lend nothing.
+ *  (4) MORE means that the input is used up; the other results may leave some of it.
+ *
+ * An empty fragment that is not the last is legal and adds nothing; it costs its sender four bytes
+ * each time and us no memory.
+ */
+#include "codec/record_mark.h"
+
+#include "base/check.h"
+
+void record_reader_init(struct record_reader *reader, uint32_t record_max)
+{
+    CHECK(record_max > 0);
+    CHECK(record_max < RECORD_MARK_LAST);
+    *reader = (struct record_reader){.record_max = record_max};
+}
+
+static struct bytes take_front(struct bytes *input, uint32_t len)
+{
+    CHECK(len <= input->len);
+    struct bytes front = {input->at, len};
+    if (len > 0)
+        input->at += len;
+    input->len -= len;
+    return front;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The mark of the next fragment: WHOLE here means that it is complete and was accepted. */
+static enum record_read read_mark(struct record_reader *reader, struct bytes *input)
+{
+    uint32_t missing = (uint32_t)(RECORD_MARK_LEN - reader->mark_len);
+    struct bytes part = take_front(input, smaller(missing, input->len));
+    if (part.len > 0)
+        memcpy(reader->mark + reader->mark_len, part.at, part.len);
+    reader->mark_len = (uint8_t)(reader->mark_len + part.len);
+    if (reader->mark_len < RECORD_MARK_LEN)
+        return RECORD_READ_MORE;
+
+    uint32_t mark = load_be32(reader->mark), len = mark & ~RECORD_MARK_LAST;
+    if (len > reader->record_max - reader->gathered)
+        return RECORD_READ_TOO_LONG;
+    reader->mark_len = 0;
+    reader->in_fragment = true;
+    reader->fragment_left = len;
+    reader->last = (mark & RECORD_MARK_LAST) != 0;
+    return RECORD_READ_WHOLE;
+}
+
+static enum record_read hand_out(struct record_reader *reader, struct bytes record,
+                                 struct bytes *ret_record)
+{
+    reader->in_fragment = false;
+    reader->fragment_left = 0;
+    reader->gathered = 0;
+    *ret_record = record;
+    return RECORD_READ_WHOLE;
+}
+
+enum record_read record_reader_next(struct record_reader *reader, struct bytes *input,
+                                    struct bytes *ret_record)
+{
+    for (;;) {
+        if (!reader->in_fragment) {
+            enum record_read mark = read_mark(reader, input);
+            if (mark != RECORD_READ_WHOLE)
+                return mark;
+        }
+        if (reader->gathered == 0 && reader->last && input->len >= reader->fragment_left)
+            return hand_out(reader, take_front(input, reader->fragment_left), ret_record);
+
+        if (reader->fragment_left > 0) {
+            if (input->len == 0)
+                return RECORD_READ_MORE;
+            if (reader->buffer == NULL)
+                return RECORD_READ_NEED_BUFFER;
+            struct bytes part = take_front(input, smaller(reader->fragment_left, input->len));
+            memcpy(reader->buffer + reader->gathered, part.at, part.len);
+            reader->gathered += part.len;
+            reader->fragment_left -= part.len;
+            if (reader->fragment_left > 0)
+                return RECORD_READ_MORE;
+        }
+        if (reader->last)
+            return hand_out(reader, (struct bytes){reader->buffer, reader->gathered}, ret_record);
+        reader->in_fragment = false;
+    }
+}
+
+bool record_reader_is_empty(const struct record_reader *reader)
+{
+    return reader->gathered == 0 && reader->mark_len == 0 && !reader->in_fragment;
+}

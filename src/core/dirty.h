@@ -1,0 +1,35 @@
+/*
+ * dirty.h -- which stored slots changed since the last batch was taken.
+ *
+ * A change marks its slot; what is written is decided when the batch is taken: the record if the
+ * slot is live then, its removal if not. A slot changed twice is written once.
+ */
+#ifndef CORE_DIRTY_H
+#define CORE_DIRTY_H
+
+#include "store/record.h"
+
+struct dirty_slots {
+    uint32_t *slots; /* in the order in which they were marked */
+    uint8_t *is_marked;
+    uint32_t count, max;
+};
+
+struct dirty {
+    struct dirty_slots of[RECORD_KIND_END];
+    uint32_t put_count; /* marks by dirty_put: bounds the bytes of the open batch */
+};
+
+/* 0 or -ENOMEM. Kinds without slots (max 0) are never marked. */
+__attribute__((warn_unused_result)) int dirty_init(struct dirty *dirty,
+                                                   const uint32_t slots_max[RECORD_KIND_END]);
+void dirty_done(struct dirty *dirty);
+
+void dirty_put(struct dirty *dirty, enum record_kind kind, uint32_t slot);
+void dirty_delete(struct dirty *dirty, enum record_kind kind, uint32_t slot);
+
+bool dirty_is_empty(const struct dirty *dirty);
+/* Forget every mark: the batch was taken. */
+void dirty_clear(struct dirty *dirty);
+
+#endif

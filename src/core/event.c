@@ -1,0 +1,30 @@
+/*
+ * event.c -- the ring of events; see event.h.
+ */
+#include "core/event.h"
+
+void event_add(struct event_ring *ring, enum event_kind kind, const struct address *from,
+               struct bytes name, uint64_t value)
+{
+    if (ring->count == EVENT_RING_MAX) {
+        ring->lost++;
+        return;
+    }
+    struct event *event = &ring->at[(ring->head + ring->count) % EVENT_RING_MAX];
+    ring->count++;
+    *event = (struct event){.kind = kind, .value = value, .name_len = name.len};
+    if (from != NULL)
+        event->from = *from;
+    if (name.len > 0)
+        memcpy(event->name, name.at, name.len < EVENT_NAME_MAX ? name.len : EVENT_NAME_MAX);
+}
+
+bool event_take(struct event_ring *ring, struct event *ret)
+{
+    if (ring->count == 0)
+        return false;
+    *ret = ring->at[ring->head];
+    ring->head = (ring->head + 1) % EVENT_RING_MAX;
+    ring->count--;
+    return true;
+}

@@ -1,0 +1,170 @@
+/*
+ * notice.c -- reboots of monitored hosts, as SM_NOTIFY reported them; see notice.h.
+ *
+ * Always true after core_start, and asserted by notice_check():
+ *  (1) Every notice's name is watched by at least one registrant, in some spelling.
+ *  (2) There is at most one notice per name, whatever the spelling.
+ *
+ * Who may speak for a name (D7): the host whose address the name spells, and any host from which
+ * somebody registered to watch that name. Everybody else is ignored: a notice makes us call every
+ * registrant of the name, and such calls are not for strangers to order (P5).
+ */
+#include "core/notice.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+static struct notice *notice_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->notices.table, slot);
+}
+
+int notice_init(struct core *core, uint32_t slots_max)
+{
+    int err = table_init(&core->notices.table, slots_max, sizeof(struct notice));
+    if (err == 0)
+        err = chains_init_hash(&core->notices.by_name, slots_max);
+    return err;
+}
+
+void notice_done(struct core *core)
+{
+    table_done(&core->notices.table);
+    chains_done(&core->notices.by_name);
+}
+
+static uint32_t find(const struct core *core, struct bytes mon_name, uint64_t hash)
+{
+    const struct chains *by_name = &core->notices.by_name;
+    uint32_t slot = chains_first(by_name, chains_of_hash(by_name, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(by_name, slot)) {
+        const struct notice *notice = notice_at(core, slot);
+        if (notice->name_hash == hash &&
+            bytes_equal_fold(intern_bytes(&core->names, notice->mon_name), mon_name))
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static bool may_speak_for(const struct core *core, const struct address *from,
+                          struct bytes mon_name)
+{
+    struct address named;
+    if (address_parse(mon_name, &named) && address_equal(&named, from)) {
+        MARK("notice_by_address");
+        return true;
+    }
+    return registrant_watches(core, from, mon_name);
+}
+
+/* A notice in this slot, linked and holding a reference to its name. False: no bytes for the name.
+ */
+static bool fill(struct core *core, uint32_t slot, struct bytes mon_name, struct notice content)
+{
+    content.mon_name = intern_add(&core->names, mon_name);
+    if (content.mon_name == SLOT_NONE)
+        return false;
+    content.name_hash = hash_bytes_fold(core->seed, mon_name);
+    *notice_at(core, slot) = content;
+    struct chains *by_name = &core->notices.by_name;
+    chains_add(by_name, chains_of_hash(by_name, content.name_hash), slot);
+    return true;
+}
+
+static void drop(struct core *core, uint32_t slot)
+{
+    struct notice notice = *notice_at(core, slot);
+    struct chains *by_name = &core->notices.by_name;
+    chains_remove(by_name, chains_of_hash(by_name, notice.name_hash), slot);
+    table_remove(&core->notices.table, slot);
+    dirty_delete(&core->dirty, RECORD_NOTICE, slot);
+    (void)intern_release(&core->names, notice.mon_name);
+}
+
+enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
+                               uint32_t state, uint64_t wall_ns)
+{
+    if (!registrant_any_of(core, mon_name) || !may_speak_for(core, from, mon_name)) {
+        MARK("notice_unheard");
+        return NOTICE_UNHEARD;
+    }
+    struct notice content = {.heard_ns = wall_ns, .state = state, .address = *from};
+    uint32_t slot = find(core, mon_name, hash_bytes_fold(core->seed, mon_name));
+    if (slot != SLOT_NONE) {
+        struct notice *known = notice_at(core, slot);
+        if (known->state == state) {
+            MARK("notice_repeated");
+            return NOTICE_KNOWN;
+        }
+        MARK("notice_replaced");
+        known->state = state;
+        known->heard_ns = wall_ns;
+        known->address = *from;
+    } else {
+        slot = table_add(&core->notices.table);
+        CHECK(slot != SLOT_NONE); /* as many slots as registrants, and every notice has one */
+        if (!fill(core, slot, mon_name, content)) {
+            table_remove(&core->notices.table, slot);
+            return NOTICE_BYTES;
+        }
+    }
+    dirty_put(&core->dirty, RECORD_NOTICE, slot);
+    return NOTICE_NEW;
+}
+
+uint32_t notice_state(const struct core *core, struct bytes mon_name)
+{
+    uint32_t slot = find(core, mon_name, hash_bytes_fold(core->seed, mon_name));
+    return slot == SLOT_NONE ? 0 : notice_at(core, slot)->state;
+}
+
+void notice_unwatched(struct core *core, struct bytes mon_name)
+{
+    uint32_t slot = find(core, mon_name, hash_bytes_fold(core->seed, mon_name));
+    if (slot == SLOT_NONE || registrant_any_of(core, mon_name))
+        return;
+    MARK("notice_goes_with_last_registrant");
+    drop(core, slot);
+}
+
+bool notice_load(struct core *core, uint32_t slot, const struct record_notice *record)
+{
+    if (find(core, record->mon_name, hash_bytes_fold(core->seed, record->mon_name)) != SLOT_NONE ||
+        !table_add_at(&core->notices.table, slot))
+        return false;
+    struct notice content = {
+        .heard_ns = record->heard_ns, .state = record->state, .address = record->address};
+    CHECK(fill(core, slot, record->mon_name, content)); /* core_new reserved room for the store */
+    return true;
+}
+
+uint32_t notice_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
+{
+    const struct notice *notice = notice_at(core, slot);
+    struct record_notice record = {.heard_ns = notice->heard_ns,
+                                   .address = notice->address,
+                                   .state = notice->state,
+                                   .mon_name = intern_bytes(&core->names, notice->mon_name)};
+    return record_put_notice(buffer, slot, &record);
+}
+
+void notice_sweep(struct core *core)
+{
+    uint32_t slot = table_next(&core->notices.table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&core->notices.table, slot))
+        if (!registrant_any_of(core, intern_bytes(&core->names, notice_at(core, slot)->mon_name)))
+            drop(core, slot);
+}
+
+void notice_check(const struct core *core)
+{
+    table_check(&core->notices.table);
+    uint32_t slot = table_next(&core->notices.table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&core->notices.table, slot)) {
+        const struct notice *notice = notice_at(core, slot);
+        struct bytes name = intern_bytes(&core->names, notice->mon_name);
+        CHECK(find(core, name, notice->name_hash) == slot);
+        CHECK(registrant_any_of(core, name) || !core->started);
+    }
+}

@@ -1,0 +1,58 @@
+/*
+ * notice.h -- what SM_NOTIFY told us: "the host of this name is up again, with this state" (D7).
+ *
+ * One record per name, however many registrants watch it: the void answer to an SM_NOTIFY waits for
+ * one small write, not for one per registrant. A registrant still has to hear of a notice while its
+ * relayed_state differs from the notice's state. A notice lives as long as somebody watches its
+ * name.
+ */
+#ifndef CORE_NOTICE_H
+#define CORE_NOTICE_H
+
+#include "base/chains.h"
+#include "base/table.h"
+#include "core/message.h"
+
+struct core;
+
+struct notice {
+    uint64_t heard_ns;
+    uint64_t name_hash; /* without case */
+    uint32_t mon_name;  /* slot of the name, with a reference; spelled as first heard */
+    uint32_t state;
+    struct address address;
+};
+
+struct notices {
+    struct table table; /* of struct notice; slots are the store's keys */
+    struct chains by_name;
+};
+
+__attribute__((warn_unused_result)) int notice_init(struct core *core, uint32_t slots_max);
+void notice_done(struct core *core);
+
+enum notice_result {
+    NOTICE_NEW,     /* recorded, or an older one replaced */
+    NOTICE_KNOWN,   /* the same state was recorded before: a repeat */
+    NOTICE_UNHEARD, /* nobody watches that name, or the sender has no standing to speak for it */
+    NOTICE_BYTES,   /* no bytes left to keep it in */
+};
+
+/* SM_NOTIFY with an acceptable name. */
+enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
+                               uint32_t state, uint64_t wall_ns);
+
+/* The state last heard of this name, in whatever spelling; 0: none. */
+uint32_t notice_state(const struct core *core, struct bytes mon_name);
+
+/* A registrant of this name went: drop the notice when it was the last. */
+void notice_unwatched(struct core *core, struct bytes mon_name);
+
+bool notice_load(struct core *core, uint32_t slot, const struct record_notice *record);
+uint32_t notice_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
+/* After loading: notices whose name nobody watches are removed. */
+void notice_sweep(struct core *core);
+
+void notice_check(const struct core *core);
+
+#endif

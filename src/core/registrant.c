@@ -1,0 +1,365 @@
+/*
+ * registrant.c -- the table of SM_MON registrations; see registrant.h.
+ *
+ * Always true, and asserted by registrant_check():
+ *  (1) A live registrant is on exactly one chain of each index, the one its fields name.
+ *  (2) No two live registrants have the same key.
+ *  (3) It holds one reference to its address, its mon_name and its my_name.
+ *  (4) Every change since the last batch is marked dirty, so the store follows without being told.
+ *
+ * told_state is set when a registration is new: the answer to SM_MON carries our state. A repeat
+ * leaves it alone, because a registrant that must still hear of our restart must hear of it also
+ * when it happens to register again first (P3). The same holds for relayed_state.
+ */
+#include "core/registrant.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+static struct registrant *registrant_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->registrants.table, slot);
+}
+
+int registrant_init(struct core *core, uint32_t slots_max)
+{
+    struct registrants *all = &core->registrants;
+    int err = table_init(&all->table, slots_max, sizeof(struct registrant));
+    if (err == 0)
+        err = intern_init(&all->addresses, core->arena, slots_max, core->seed);
+    if (err == 0)
+        err = chains_init_hash(&all->by_key, slots_max);
+    if (err == 0)
+        err = chains_init_hash(&all->by_watch, slots_max);
+    if (err == 0)
+        err = chains_init(&all->by_address, slots_max, slots_max);
+    if (err == 0)
+        err = chains_init(&all->by_name, core->names.table.max, slots_max);
+    return err;
+}
+
+void registrant_done(struct core *core)
+{
+    struct registrants *all = &core->registrants;
+    table_done(&all->table);
+    intern_done(&all->addresses);
+    chains_done(&all->by_key);
+    chains_done(&all->by_watch);
+    chains_done(&all->by_address);
+    chains_done(&all->by_name);
+}
+
+static struct bytes address_bytes(const struct address *address)
+{
+    return (struct bytes){(const uint8_t *)address, sizeof *address};
+}
+
+static uint64_t watch_hash(const struct core *core, const struct address *address,
+                           struct bytes mon_name)
+{
+    return hash_mix(hash_bytes_fold(core->seed, mon_name),
+                    hash_bytes(core->seed, address_bytes(address)));
+}
+
+/* The key as the caller sent it. */
+struct key {
+    const struct address *address;
+    struct bytes mon_name, my_name;
+    uint32_t prog, vers, proc;
+};
+
+static uint64_t key_hash(const struct core *core, const struct key *key)
+{
+    uint64_t hash = hash_bytes(core->seed, address_bytes(key->address));
+    hash = hash_mix(hash, hash_bytes(core->seed, key->mon_name));
+    hash = hash_mix(hash, hash_bytes(core->seed, key->my_name));
+    hash = hash_mix(hash, (uint64_t)key->prog << 32 | key->vers);
+    return hash_mix(hash, key->proc);
+}
+
+static bool has_key(const struct core *core, const struct registrant *r, const struct key *key)
+{
+    return r->my_prog == key->prog && r->my_vers == key->vers && r->my_proc == key->proc &&
+           bytes_equal(intern_bytes(&core->names, r->mon_name), key->mon_name) &&
+           bytes_equal(intern_bytes(&core->names, r->my_name), key->my_name) &&
+           bytes_equal(intern_bytes(&core->registrants.addresses, r->address),
+                       address_bytes(key->address));
+}
+
+static uint32_t find(const struct core *core, const struct key *key, uint64_t hash)
+{
+    const struct chains *by_key = &core->registrants.by_key;
+    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+        const struct registrant *r = registrant_at(core, slot);
+        if (r->key_hash == hash && has_key(core, r, key))
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static void link_slot(struct core *core, uint32_t slot)
+{
+    struct registrants *all = &core->registrants;
+    const struct registrant *r = registrant_at(core, slot);
+    chains_add(&all->by_key, chains_of_hash(&all->by_key, r->key_hash), slot);
+    chains_add(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot);
+    chains_add(&all->by_address, r->address, slot);
+    chains_add(&all->by_name, r->mon_name, slot);
+}
+
+/* References to the three strings of a key, or none of them. */
+static bool intern_key(struct core *core, const struct key *key, struct registrant *r)
+{
+    r->address = intern_add(&core->registrants.addresses, address_bytes(key->address));
+    r->mon_name = intern_add(&core->names, key->mon_name);
+    r->my_name = intern_add(&core->names, key->my_name);
+    if (r->address != SLOT_NONE && r->mon_name != SLOT_NONE && r->my_name != SLOT_NONE)
+        return true;
+    if (r->address != SLOT_NONE)
+        (void)intern_release(&core->registrants.addresses, r->address);
+    if (r->mon_name != SLOT_NONE)
+        (void)intern_release(&core->names, r->mon_name);
+    if (r->my_name != SLOT_NONE)
+        (void)intern_release(&core->names, r->my_name);
+    return false;
+}
+
+static void update(struct core *core, uint32_t slot, const struct peer *from, struct bytes priv)
+{
+    struct registrant *r = registrant_at(core, slot);
+    if (memcmp(r->priv, priv.at, RECORD_PRIV_LEN) == 0 && address_equal(&r->local, &from->local) &&
+        r->transport == (uint32_t)from->transport && r->server_epoch == core->server.epoch) {
+        MARK("registrant_repeat_changes_nothing");
+        return;
+    }
+    MARK("registrant_updated");
+    memcpy(r->priv, priv.at, RECORD_PRIV_LEN);
+    r->local = from->local;
+    r->port = from->port;
+    r->transport = from->transport;
+    r->server_epoch = core->server.epoch;
+    dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
+}
+
+/* Room for one more, by every limit; the order is the order in which operators can help. */
+static enum registrant_result admission(const struct core *core)
+{
+    if (core->registrants.table.count >= core->limits.clients_max) {
+        MARK("registrant_limit");
+        return REGISTRANT_LIMIT;
+    }
+    if (!core->has_room) {
+        MARK("registrant_no_room");
+        return REGISTRANT_ROOM;
+    }
+    if (arena_used(core->arena) >= core->limits.bytes_max)
+        return REGISTRANT_BYTES;
+    return REGISTRANT_ADDED;
+}
+
+enum registrant_result registrant_add(struct core *core, const struct peer *from,
+                                      const struct request *request, uint64_t wall_ns)
+{
+    struct key key = {&from->address,   request->mon_name, request->my_name,
+                      request->my_prog, request->my_vers,  request->my_proc};
+    uint64_t hash = key_hash(core, &key);
+    uint32_t slot = find(core, &key, hash);
+    if (slot != SLOT_NONE) {
+        update(core, slot, from, request->priv);
+        return REGISTRANT_UPDATED;
+    }
+    enum registrant_result verdict = admission(core);
+    if (verdict != REGISTRANT_ADDED)
+        return verdict;
+
+    struct registrant fresh = {
+        .registered_ns = wall_ns,
+        .server_epoch = core->server.epoch,
+        .key_hash = hash,
+        .watch_hash = watch_hash(core, &from->address, request->mon_name),
+        .my_prog = request->my_prog,
+        .my_vers = request->my_vers,
+        .my_proc = request->my_proc,
+        .port = from->port,
+        .transport = from->transport,
+        .told_state = core->server.state,
+        .relayed_state = notice_state(core, request->mon_name),
+        .local = from->local,
+    };
+    memcpy(fresh.priv, request->priv.at, RECORD_PRIV_LEN);
+    if (!intern_key(core, &key, &fresh)) {
+        MARK("registrant_no_bytes");
+        return REGISTRANT_BYTES;
+    }
+    slot = table_add(&core->registrants.table);
+    CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
+    fresh.id = core->server.next_id++;
+    *registrant_at(core, slot) = fresh;
+    link_slot(core, slot);
+    dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
+    core->sync_wanted = true;
+    return REGISTRANT_ADDED;
+}
+
+static void drop(struct core *core, uint32_t slot)
+{
+    struct registrants *all = &core->registrants;
+    struct registrant r = *registrant_at(core, slot);
+    chains_remove(&all->by_key, chains_of_hash(&all->by_key, r.key_hash), slot);
+    chains_remove(&all->by_watch, chains_of_hash(&all->by_watch, r.watch_hash), slot);
+    chains_remove(&all->by_address, r.address, slot);
+    chains_remove(&all->by_name, r.mon_name, slot);
+    table_remove(&all->table, slot);
+    dirty_delete(&core->dirty, RECORD_REGISTRANT, slot);
+
+    notice_unwatched(core, intern_bytes(&core->names, r.mon_name));
+    (void)intern_release(&all->addresses, r.address);
+    (void)intern_release(&core->names, r.mon_name);
+    (void)intern_release(&core->names, r.my_name);
+}
+
+bool registrant_remove(struct core *core, const struct peer *from, const struct request *request)
+{
+    struct key key = {&from->address,   request->mon_name, request->my_name,
+                      request->my_prog, request->my_vers,  request->my_proc};
+    uint32_t slot = find(core, &key, key_hash(core, &key));
+    if (slot == SLOT_NONE)
+        return false;
+    drop(core, slot);
+    return true;
+}
+
+uint32_t registrant_remove_all(struct core *core, const struct address *from, struct bytes my_name)
+{
+    struct registrants *all = &core->registrants;
+    uint32_t removed = 0;
+    uint32_t address = intern_find(&all->addresses, address_bytes(from));
+    uint32_t name = intern_find(&core->names, my_name);
+    if (address == SLOT_NONE || name == SLOT_NONE)
+        return 0;
+    uint32_t next;
+    for (uint32_t slot = chains_first(&all->by_address, address); slot != SLOT_NONE; slot = next) {
+        next = chains_next(&all->by_address, slot);
+        if (registrant_at(core, slot)->my_name != name)
+            continue;
+        drop(core, slot);
+        removed++;
+    }
+    return removed;
+}
+
+bool registrant_watches(const struct core *core, const struct address *address, struct bytes name)
+{
+    const struct registrants *all = &core->registrants;
+    uint64_t hash = watch_hash(core, address, name);
+    uint32_t slot = chains_first(&all->by_watch, chains_of_hash(&all->by_watch, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&all->by_watch, slot)) {
+        const struct registrant *r = registrant_at(core, slot);
+        if (r->watch_hash == hash &&
+            bytes_equal(intern_bytes(&all->addresses, r->address), address_bytes(address)) &&
+            bytes_equal_fold(intern_bytes(&core->names, r->mon_name), name))
+            return true;
+    }
+    return false;
+}
+
+bool registrant_any_of(const struct core *core, struct bytes mon_name)
+{
+    uint32_t spelling = intern_next_spelling(&core->names, mon_name, SLOT_NONE);
+    for (; spelling != SLOT_NONE; spelling = intern_next_spelling(&core->names, mon_name, spelling))
+        if (chains_first(&core->registrants.by_name, spelling) != SLOT_NONE)
+            return true;
+    return false;
+}
+
+bool registrant_load(struct core *core, uint32_t slot, const struct record_registrant *record)
+{
+    struct key key = {&record->address, record->mon_name, record->my_name,
+                      record->my_prog,  record->my_vers,  record->my_proc};
+    uint64_t hash = key_hash(core, &key);
+    if (find(core, &key, hash) != SLOT_NONE || !table_add_at(&core->registrants.table, slot))
+        return false;
+    struct registrant loaded = {
+        .id = record->id,
+        .registered_ns = record->registered_ns,
+        .server_epoch = record->server_epoch,
+        .key_hash = hash,
+        .watch_hash = watch_hash(core, &record->address, record->mon_name),
+        .my_prog = record->my_prog,
+        .my_vers = record->my_vers,
+        .my_proc = record->my_proc,
+        .port = record->port,
+        .transport = record->transport,
+        .told_state = record->told_state,
+        .relayed_state = record->relayed_state,
+        .local = record->local,
+    };
+    memcpy(loaded.priv, record->priv, RECORD_PRIV_LEN);
+    CHECK(intern_key(core, &key, &loaded)); /* core_new reserved room for all that is stored */
+    *registrant_at(core, slot) = loaded;
+    link_slot(core, slot);
+    return true;
+}
+
+uint32_t registrant_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
+{
+    const struct registrant *r = registrant_at(core, slot);
+    struct record_registrant record = {
+        .id = r->id,
+        .registered_ns = r->registered_ns,
+        .server_epoch = r->server_epoch,
+        .local = r->local,
+        .port = r->port,
+        .transport = r->transport,
+        .my_prog = r->my_prog,
+        .my_vers = r->my_vers,
+        .my_proc = r->my_proc,
+        .told_state = r->told_state,
+        .relayed_state = r->relayed_state,
+        .mon_name = intern_bytes(&core->names, r->mon_name),
+        .my_name = intern_bytes(&core->names, r->my_name),
+    };
+    memcpy(&record.address, intern_bytes(&core->registrants.addresses, r->address).at,
+           sizeof record.address);
+    memcpy(record.priv, r->priv, RECORD_PRIV_LEN);
+    return record_put_registrant(buffer, slot, &record);
+}
+
+static bool is_chained(const struct chains *chains, uint32_t chain, uint32_t slot)
+{
+    uint32_t at = chains_first(chains, chain);
+    while (at != SLOT_NONE && at != slot)
+        at = chains_next(chains, at);
+    return at == slot;
+}
+
+void registrant_check(const struct core *core)
+{
+    const struct registrants *all = &core->registrants;
+    table_check(&all->table);
+    table_check(&all->addresses.table);
+    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
+        const struct registrant *r = registrant_at(core, slot);
+        struct address address;
+        struct bytes stored = intern_bytes(&all->addresses, r->address);
+        CHECK(stored.len == sizeof address);
+        memcpy(&address, stored.at, sizeof address);
+        struct key key = {&address,
+                          intern_bytes(&core->names, r->mon_name),
+                          intern_bytes(&core->names, r->my_name),
+                          r->my_prog,
+                          r->my_vers,
+                          r->my_proc};
+        CHECK(r->key_hash == key_hash(core, &key));
+        CHECK(find(core, &key, r->key_hash) == slot);
+        CHECK(r->watch_hash == watch_hash(core, &address, key.mon_name));
+        CHECK(is_chained(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot));
+        CHECK(is_chained(&all->by_address, r->address, slot));
+        CHECK(is_chained(&all->by_name, r->mon_name, slot));
+        CHECK(r->id != 0);
+        CHECK(r->id < core->server.next_id || !core->started);
+    }
+}

@@ -1,0 +1,71 @@
+/*
+ * registrant.h -- SM_MON registrations: who asked us to watch whom, and how to call them back (D1).
+ *
+ * A registrant is known by (source address, mon_name, my_name, my_prog, my_vers, my_proc).
+ * Repeating the call updates the record in place. Records are freed by SM_UNMON and SM_UNMON_ALL
+ * from the same address, and by nothing else.
+ */
+#ifndef CORE_REGISTRANT_H
+#define CORE_REGISTRANT_H
+
+#include "base/chains.h"
+#include "base/intern.h"
+#include "base/table.h"
+#include "core/message.h"
+
+struct core;
+
+/* Names and the address are slots of the core's intern pools; the registrant holds references. */
+struct registrant {
+    uint64_t id;
+    uint64_t registered_ns;
+    uint64_t server_epoch;
+    uint64_t key_hash, watch_hash;
+    uint32_t address, mon_name, my_name;
+    uint32_t my_prog, my_vers, my_proc;
+    uint32_t port, transport;
+    uint32_t told_state, relayed_state; /* see store/record.h */
+    struct address local;
+    uint8_t priv[RECORD_PRIV_LEN];
+};
+
+struct registrants {
+    struct table table;       /* of struct registrant; slots are the store's keys */
+    struct chains by_key;     /* hash of the whole key */
+    struct chains by_watch;   /* hash of (address, mon_name without case) */
+    struct chains by_address; /* chain = slot of the address */
+    struct chains by_name;    /* chain = slot of mon_name */
+    struct intern addresses;
+};
+
+__attribute__((warn_unused_result)) int registrant_init(struct core *core, uint32_t slots_max);
+void registrant_done(struct core *core);
+
+enum registrant_result {
+    REGISTRANT_ADDED,
+    REGISTRANT_UPDATED, /* also when the repeat changed nothing */
+    REGISTRANT_LIMIT,   /* a new one over clients_max (D2) */
+    REGISTRANT_BYTES,   /* a new one over bytes_max */
+    REGISTRANT_ROOM,    /* a new one, and the store has no space for it (R-PER-8) */
+};
+
+/* SM_MON whose names and callback were found acceptable. */
+enum registrant_result registrant_add(struct core *core, const struct peer *from,
+                                      const struct request *request, uint64_t wall_ns);
+/* SM_UNMON: the one with this key. False: there was none. */
+bool registrant_remove(struct core *core, const struct peer *from, const struct request *request);
+/* SM_UNMON_ALL: those of this address and my_name. Returns how many there were. */
+uint32_t registrant_remove_all(struct core *core, const struct address *from, struct bytes my_name);
+
+/* Does somebody at this address watch this name, in whatever spelling? */
+bool registrant_watches(const struct core *core, const struct address *address, struct bytes name);
+/* Does anybody watch this name, in whatever spelling? */
+bool registrant_any_of(const struct core *core, struct bytes mon_name);
+
+/* A stored record comes back. False: the slot is taken or the key is there already. */
+bool registrant_load(struct core *core, uint32_t slot, const struct record_registrant *record);
+uint32_t registrant_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
+
+void registrant_check(const struct core *core);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * config.h -- what the server can be told, and what it was told.
+ *
+ * config_options is the one table of options: the command line, `--help`, the configuration file,
+ * `--check-config`, and whatever else lists options read it. Adding an option is adding a field to
+ * struct config and a row to the table.
+ *
+ * An option is given as `--name VALUE` or `--name=VALUE`, or as `name = VALUE` in the section
+ * [holdfast] of the file that `--config` names. The command line wins over the file, and the last of
+ * two command-line values over the first; for a repeatable option the values of one source add up.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include "base/address.h"
+#include "base/text.h"
+#include "daemon/log.h"
+
+#define CONFIG_LISTEN_MAX 64 /* --listen on one command line or in one file */
+#define CONFIG_OPTION_MAX 64 /* rows of the table at most */
+#define CONFIG_EXIT       2  /* exit code for usage and configuration errors */
+
+enum config_type {
+    CONFIG_FLAG,      /* bool; without a value on the command line it means "on" */
+    CONFIG_NUMBER,    /* uint32_t, plain digits */
+    CONFIG_PORT,      /* uint16_t */
+    CONFIG_SECONDS,   /* uint32_t */
+    CONFIG_SIZE,      /* uint64_t, bytes; K, M and G multiply by 1024 */
+    CONFIG_CHOICE,    /* an enum: the index of the word among the row's choices */
+    CONFIG_TEXT,      /* char *, owned; NULL: not given */
+    CONFIG_STORE,     /* the same; begins with one of the row's choices */
+    CONFIG_ADDRESSES, /* struct config_addresses */
+    CONFIG_ENDPOINT,  /* struct config_endpoint */
+};
+
+enum config_flag {
+    CONFIG_REPEATABLE = 1,
+    CONFIG_NO_KEY = 2, /* of the command line only */
+};
+
+struct config_option {
+    const char *name; /* without the dashes; also the key in the file */
+    enum config_type type;
+    const char *argument;       /* what the value is called; NULL for flags */
+    const char *default_text;   /* parsed at start; NULL: see default_shown */
+    const char *default_shown;  /* the default in words, where it is not a plain value */
+    uint64_t low, high;         /* of numbers */
+    const char *const *choices; /* the words, NULL at the end */
+    const char *cause;          /* why other values than the choices are refused */
+    uint32_t flags;
+    size_t offset;     /* of the field in struct config */
+    const char *group; /* heading in the help above this row; NULL: same group */
+    const char *help;
+};
+
+struct config_addresses {
+    uint32_t count; /* 0: every address of the machine */
+    struct address at[CONFIG_LISTEN_MAX];
+};
+
+struct config_endpoint {
+    bool is_on;
+    struct address address;
+    uint16_t port; /* 0: any free one */
+};
+
+enum config_sync { CONFIG_SYNC_FULL, CONFIG_SYNC_PROCESS };
+enum config_mon_from { CONFIG_MON_FROM_ANY, CONFIG_MON_FROM_LOOPBACK };
+enum config_rpcbind { CONFIG_RPCBIND_OFF };
+
+enum config_origin { CONFIG_FROM_DEFAULT, CONFIG_FROM_FILE, CONFIG_FROM_COMMAND_LINE };
+
+/* Defaults are filled in: every field can be used as it is. */
+struct config {
+    bool show_help, show_version, check_only; /* do this instead of serving */
+    char *file;                               /* --config; NULL: none */
+
+    struct config_addresses listen;
+    uint16_t port;     /* 0: any free one */
+    uint16_t nsm_port; /* the same as port unless told otherwise */
+    enum config_rpcbind rpcbind;
+    bool no_rpcbind; /* folded into rpcbind */
+    struct config_endpoint http;
+
+    char *store;
+    enum config_sync sync;
+    uint32_t store_timeout_s;
+    bool assume_lost;
+
+    uint32_t recovery_window_s;
+    uint32_t grace_s;
+
+    uint32_t clients_max;
+    uint32_t connections_max;
+    uint64_t bytes_max;
+
+    enum config_mon_from mon_from;
+    bool require_privileged_port;
+    char *user; /* NULL: stay who we are */
+
+    enum log_level log_level;
+    enum log_format log_format;
+
+    /* Where each row's value came from, in the order of the table, and the line of the file. */
+    enum config_origin origins[CONFIG_OPTION_MAX];
+    uint32_t lines[CONFIG_OPTION_MAX];
+};
+
+extern const struct config_option config_options[];
+extern const uint32_t config_option_count;
+
+/* The row of this name, or NULL. */
+const struct config_option *config_find(const char *name);
+/* "; did you mean X?" when a known name is close to this one; keys_only leaves out CONFIG_NO_KEY. */
+void config_add_suggestion(struct text *text, const char *name, bool keys_only);
+
+/*
+ * Reads defaults, file and command line, in that order; argv[0] is skipped. --help and --version
+ * end the reading where they stand. 0, or -EINVAL (-ENOMEM) with a sentence in *ret_why that names
+ * option, value, cause and what is allowed: print it and exit with CONFIG_EXIT. On failure nothing
+ * is left to free.
+ */
+__attribute__((warn_unused_result)) int
+config_read(int argc, char *const *argv, struct config *ret, struct text *ret_why);
+void config_done(struct config *config);
+
+/*
+ * Sets one option from its text, for config_read and the file reader. `line` is the line of the
+ * file, 0 for other origins. 0 or -EINVAL (-ENOMEM) with the cause alone in *ret_why.
+ */
+__attribute__((warn_unused_result)) int config_set(struct config *config,
+                                                   const struct config_option *option,
+                                                   const char *value, enum config_origin origin,
+                                                   uint32_t line, struct text *ret_why);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * config_file.c -- reads the configuration file with libinih; see config_file.h.
+ *
+ * libinih tells the handler neither the line nor why it skips a line, and cuts lines that are
+ * longer than its buffer. So the lines go through a reader of ours, which counts them and refuses
+ * what would be cut; the number that ini_parse_stream returns then tells a syntax error from an
+ * error that the handler has described already. Only the first error is reported.
+ */
+#include "daemon/config_file.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+
+#define SECTION "holdfast"
+
+struct reading {
+    FILE *file;
+    struct config *config;
+    const char *path;
+    uint32_t line;  /* of the line that was read last */
+    bool is_failed; /* described in *ret_why: no more lines are handed out */
+    int result;
+    struct text *ret_why;
+};
+
+static void add_place(struct reading *reading)
+{
+    text_add(reading->ret_why, reading->path);
+    text_add(reading->ret_why, ", line ");
+    text_add_u64(reading->ret_why, reading->line);
+    text_add(reading->ret_why, ": ");
+}
+
+static void fail(struct reading *reading, int result)
+{
+    reading->is_failed = true;
+    reading->result = result;
+}
+
+static int fail_errno(const char *what, const char *path, int error, struct text *ret_why)
+{
+    text_add(ret_why, what);
+    text_add(ret_why, path);
+    text_add(ret_why, ": ");
+    text_add(ret_why, strerror(error));
+    return -error;
+}
+
+/* fgets for libinih. After an error the file ends here, so that nothing is reported twice. */
+static char *read_line(char *buffer, int size, void *stream)
+{
+    struct reading *reading = stream;
+    if (reading->is_failed)
+        return NULL;
+    char *line = fgets(buffer, size, reading->file);
+    if (line == NULL) {
+        if (ferror(reading->file))
+            fail(reading, fail_errno("cannot read ", reading->path, errno, reading->ret_why));
+        return NULL;
+    }
+    reading->line++;
+    size_t len = strlen(line);
+    if ((len > 0 && line[len - 1] == '\n') || feof(reading->file))
+        return line;
+    add_place(reading);
+    text_add(reading->ret_why, "longer than ");
+    text_add_u64(reading->ret_why, (uint64_t)(size - 2));
+    text_add(reading->ret_why, " characters, or a zero byte in it; use the command line for it");
+    fail(reading, -EINVAL);
+    return NULL;
+}
+
+static void refuse_section(struct text *why, const char *section, const char *name)
+{
+    if (section[0] != '\0') {
+        text_add(why, "unknown section [");
+        text_add_escaped(why, bytes_of_text(section), 50);
+        text_add(why, "]; only [" SECTION "] is read");
+    } else {
+        text_add(why, "the key ");
+        text_add_escaped(why, bytes_of_text(name), 50);
+        text_add(why, " stands before the section; write [" SECTION "] on a line above it");
+    }
+}
+
+/* libinih's convention: non-zero means the pair was good. */
+static int take_pair(void *user, const char *section, const char *name, const char *value)
+{
+    struct reading *reading = user;
+    struct text *why = reading->ret_why;
+    if (reading->is_failed)
+        return 0;
+    struct text before = *why;
+    add_place(reading);
+    if (strcmp(section, SECTION) != 0) {
+        refuse_section(why, section, name);
+        fail(reading, -EINVAL);
+        return 0;
+    }
+    const struct config_option *option = config_find(name);
+    if (option == NULL || (option->flags & CONFIG_NO_KEY) != 0) {
+        text_add(why, option == NULL ? "unknown key " : "not a key, only a command-line option: ");
+        text_add_escaped(why, bytes_of_text(name), 50);
+        if (option == NULL)
+            config_add_suggestion(why, name, true);
+        fail(reading, -EINVAL);
+        return 0;
+    }
+    text_add(why, name);
+    text_add(why, " = ");
+    text_add_escaped(why, bytes_of_text(value), 80);
+    text_add(why, ": ");
+    int result = config_set(reading->config, option, value, CONFIG_FROM_FILE, reading->line, why);
+    if (result != 0) {
+        fail(reading, result);
+        return 0;
+    }
+    *why = before;
+    why->start[why->len] = '\0';
+    return 1;
+}
+
+int config_file_read(struct config *config, const char *path, struct text *ret_why)
+{
+    struct reading reading = {.config = config, .path = path, .ret_why = ret_why};
+    reading.file = fopen(path, "re");
+    if (reading.file == NULL)
+        return fail_errno("cannot open ", path, errno, ret_why);
+    struct text before = *ret_why;
+    int line = ini_parse_stream(read_line, &reading, take_pair, &reading);
+    (void)fclose(reading.file); /* it was only read */
+    if (line < 0) {
+        text_add(ret_why, "out of memory");
+        return -ENOMEM;
+    }
+    /* libinih goes on after a syntax error: then its line comes before the failure of ours. */
+    if (line > 0 && (!reading.is_failed || (uint32_t)line < reading.line)) {
+        *ret_why = before;
+        ret_why->start[ret_why->len] = '\0';
+        reading.line = (uint32_t)line;
+        add_place(&reading);
+        text_add(ret_why, "neither a section like [" SECTION "], nor key = value, nor a comment");
+        return -EINVAL;
+    }
+    return reading.is_failed ? reading.result : 0;
+}

@@ -1,0 +1,18 @@
+/*
+ * config_file.h -- the configuration file: INI with one section, [holdfast] (like nfs.conf, where
+ * each program has its own).
+ */
+#ifndef DAEMON_CONFIG_FILE_H
+#define DAEMON_CONFIG_FILE_H
+
+#include "daemon/config.h"
+
+/*
+ * Sets every option that the file names. 0, or a negative errno with a sentence in *ret_why that
+ * names file, line, key and cause. Unknown keys, unknown sections, keys outside the section and
+ * keys given twice are errors: a setting that is silently not in force is worse than no start.
+ */
+__attribute__((warn_unused_result)) int config_file_read(struct config *config, const char *path,
+                                                         struct text *ret_why);
+
+#endif

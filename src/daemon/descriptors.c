@@ -1,0 +1,23 @@
+/*
+ * descriptors.c -- RLIMIT_NOFILE; see descriptors.h.
+ */
+#include "daemon/descriptors.h"
+
+#include <sys/resource.h>
+
+uint64_t descriptors_reserve(uint64_t needed)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 0; /* a system call filter may forbid it */
+    if (limit.rlim_cur >= needed)
+        return limit.rlim_cur;
+    struct rlimit wanted = {.rlim_cur = needed, .rlim_max = limit.rlim_max};
+    if (needed > limit.rlim_max)
+        wanted.rlim_max = needed;
+    if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
+        return needed;
+    /* Not allowed, or more than the kernel has for anybody: take what there is. */
+    wanted = (struct rlimit){.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &wanted) == 0 ? wanted.rlim_cur : limit.rlim_cur;
+}

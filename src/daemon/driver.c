@@ -1,0 +1,254 @@
+/*
+ * driver.c -- one turn after another; see driver.h.
+ *
+ *   poll: sockets are read, calls step the core        callbacks of src/wire
+ *         a finished commit opens the gate             on_news, rpc_server_stored
+ *   check: on_turn
+ *     1. an idle store gets the open batch             core_take_batch, worker_commit
+ *     2. answers whose batch is durable leave          wire_flush
+ *     3. events become log lines                       log_drain
+ *
+ * Step 1 comes before 2 so that the disk works while we write to sockets, and is repeated after it
+ * because 2 lets calls in that had been refused as busy.
+ *
+ *   RUNNING --SIGTERM--> DRAINING --all answered, or DRAIN_NS over--> ENDED
+ *      |                    |
+ *      +-- the store failed, or did not commit for --store-timeout --> ENDED with exit code 74
+ *
+ * A commit that hangs cannot be interrupted. The process then ends with _exit: nothing that waits
+ * for that commit was answered, and the next start finds out whether it landed (D9).
+ */
+#include "daemon/driver.h"
+
+#include "base/check.h"
+#include "daemon/notify_ready.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SECOND_NS    UINT64_C(1000000000)
+#define DRAIN_NS     (SECOND_NS / 2) /* for answers under way when we are told to stop */
+#define PATIENCE_NS  (SECOND_NS / 4) /* for the store thread to end after that */
+#define NOT_READY_NS (5 * SECOND_NS) /* a commit this old makes us not ready */
+
+enum { TICK_MS = 250, EXIT_STORE = 74 };
+
+struct driver {
+    struct driver_parts parts;
+    struct worker *worker;
+    uv_check_t turn;
+    uv_async_t news;
+    uv_signal_t term, interrupt;
+    uv_timer_t tick;
+    uint64_t durable_txn;
+    uint64_t commit_since_ns; /* while a batch is out */
+    uint64_t drain_since_ns;
+    bool is_draining, is_ended;
+    int exit_code;
+};
+
+static void say_error(struct driver *driver, const char *message)
+{
+    log_say(driver->parts.log, LOG_LEVEL_ERROR, clock_wall_ns(driver->parts.clock),
+            LOG_MESSAGE("the store failed: nothing unacknowledged was visible, a restart recovers"),
+            LOG_TEXT("cause", message));
+}
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+/* Closes what the driver and the wire own; the loop runs out when libuv is done with it. */
+static void end(struct driver *driver, int exit_code)
+{
+    if (driver->is_ended)
+        return;
+    driver->is_ended = true;
+    driver->exit_code = exit_code;
+    wire_close(driver->parts.wire);
+    close_handle((uv_handle_t *)&driver->turn);
+    close_handle((uv_handle_t *)&driver->news);
+    close_handle((uv_handle_t *)&driver->term);
+    close_handle((uv_handle_t *)&driver->interrupt);
+    close_handle((uv_handle_t *)&driver->tick);
+    uv_stop(driver->parts.loop);
+}
+
+static void take_news(struct driver *driver)
+{
+    struct driver_parts *parts = &driver->parts;
+    struct worker_report report;
+    worker_poll(driver->worker, &report);
+    switch (report.news) {
+    case WORKER_FAILED:
+        say_error(driver, report.failure.text);
+        end(driver, report.failure.exit_code);
+        return;
+    case WORKER_COMMITTED:
+        driver->durable_txn = report.txn;
+        break;
+    case WORKER_NOTHING:
+        break;
+    }
+    rpc_server_stored(parts->server, driver->durable_txn, report.has_room,
+                      clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
+}
+
+static void hand_batch(struct driver *driver)
+{
+    struct store_batch batch;
+    if (worker_is_busy(driver->worker) || !core_take_batch(driver->parts.core, &batch))
+        return;
+    driver->commit_since_ns = clock_now_ns(driver->parts.clock);
+    worker_commit(driver->worker, &batch);
+}
+
+static void drain(struct driver *driver)
+{
+    bool is_done = !worker_is_busy(driver->worker) && rpc_server_waiting(driver->parts.server) == 0;
+    bool is_late = clock_now_ns(driver->parts.clock) - driver->drain_since_ns >= DRAIN_NS;
+    if (is_done || is_late)
+        end(driver, 0);
+}
+
+static void on_turn(uv_check_t *check)
+{
+    struct driver *driver = check->data;
+    struct driver_parts *parts = &driver->parts;
+    if (driver->is_ended)
+        return;
+    hand_batch(driver);
+    wire_flush(parts->wire);
+    hand_batch(driver);
+    log_drain(parts->log, core_events(parts->core), clock_now_ns(parts->clock),
+              clock_wall_ns(parts->clock));
+    if (driver->is_draining)
+        drain(driver);
+    clock_turn_over(parts->clock);
+}
+
+static void on_news(uv_async_t *async)
+{
+    struct driver *driver = async->data;
+    if (!driver->is_ended)
+        take_news(driver);
+}
+
+/* On the store thread. */
+static void wake(void *context)
+{
+    struct driver *driver = context;
+    (void)uv_async_send(&driver->news);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct driver *driver = handle->data;
+    if (driver->is_draining)
+        return;
+    driver->is_draining = true;
+    driver->drain_since_ns = clock_now_ns(driver->parts.clock);
+    log_say(driver->parts.log, LOG_LEVEL_INFO, clock_wall_ns(driver->parts.clock),
+            LOG_MESSAGE("stopping: every record is kept, the next start recovers"));
+    (void)notify_ready_stopping("stopping");
+    wire_quiesce(driver->parts.wire);
+}
+
+static uint64_t commit_age_ns(struct driver *driver)
+{
+    if (!worker_is_busy(driver->worker))
+        return 0;
+    return clock_now_ns(driver->parts.clock) - driver->commit_since_ns;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct driver *driver = timer->data;
+    struct driver_parts *parts = &driver->parts;
+    log_tick(parts->log, clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
+    if (commit_age_ns(driver) > parts->store_timeout_ns) {
+        say_error(driver, "it did not finish a commit within --store-timeout; look at the disk");
+        end(driver, EXIT_STORE);
+    }
+}
+
+struct driver *driver_new(const struct driver_parts *parts)
+{
+    struct driver *driver = calloc(1, sizeof *driver);
+    if (driver == NULL) {
+        store_close(parts->store);
+        return NULL;
+    }
+    driver->parts = *parts;
+    struct core_status status;
+    core_status(parts->core, &status);
+    driver->durable_txn = status.durable_txn;
+    CHECK(uv_check_init(parts->loop, &driver->turn) == 0);
+    CHECK(uv_async_init(parts->loop, &driver->news, on_news) == 0);
+    CHECK(uv_signal_init(parts->loop, &driver->term) == 0);
+    CHECK(uv_signal_init(parts->loop, &driver->interrupt) == 0);
+    CHECK(uv_timer_init(parts->loop, &driver->tick) == 0);
+    driver->turn.data = driver->news.data = driver->term.data = driver->interrupt.data =
+        driver->tick.data = driver;
+    driver->worker = worker_new(parts->store, wake, driver);
+    if (driver->worker == NULL) {
+        store_close(parts->store);
+        free(driver);
+        return NULL;
+    }
+    CHECK(uv_check_start(&driver->turn, on_turn) == 0);
+    CHECK(uv_signal_start(&driver->term, on_signal, SIGTERM) == 0);
+    CHECK(uv_signal_start(&driver->interrupt, on_signal, SIGINT) == 0);
+    CHECK(uv_timer_start(&driver->tick, on_tick, TICK_MS, TICK_MS) == 0);
+    return driver;
+}
+
+bool driver_is_ready(void *context, struct text *ret_reason)
+{
+    struct driver *driver = context;
+    if (driver->is_draining || driver->is_ended) {
+        text_add(ret_reason, "stopping");
+        return false;
+    }
+    uint64_t age_ns = commit_age_ns(driver);
+    if (age_ns > NOT_READY_NS) {
+        text_add(ret_reason, "the store has not finished a commit for ");
+        text_add_u64(ret_reason, age_ns / SECOND_NS);
+        text_add(ret_reason, " s; answers wait for it");
+        return false;
+    }
+    return true;
+}
+
+static void stop_worker(struct driver *driver)
+{
+    if (!worker_free(driver->worker, PATIENCE_NS))
+        _exit(driver->exit_code);
+    driver->worker = NULL;
+}
+
+int driver_run(struct driver *driver)
+{
+    (void)uv_run(driver->parts.loop, UV_RUN_DEFAULT);
+    struct driver_parts *parts = &driver->parts;
+    log_drain(parts->log, core_events(parts->core), clock_now_ns(parts->clock),
+              clock_wall_ns(parts->clock));
+    log_flush(parts->log, clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
+    stop_worker(driver);
+    return driver->exit_code;
+}
+
+void driver_abandon(struct driver *driver)
+{
+    end(driver, 0);
+    stop_worker(driver);
+}
+
+void driver_free(struct driver *driver)
+{
+    free(driver);
+}

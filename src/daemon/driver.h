@@ -1,0 +1,46 @@
+/*
+ * driver.h -- carries bytes and batches between the parts, once per turn of the loop. It decides
+ * nothing about locks; it decides when the process stops.
+ */
+#ifndef DAEMON_DRIVER_H
+#define DAEMON_DRIVER_H
+
+#include "base/text.h"
+#include "core/core.h"
+#include "daemon/log.h"
+#include "rpc/server.h"
+#include "store/worker.h"
+#include "wire/wire.h"
+
+#include <uv.h>
+
+struct driver;
+
+/* All borrowed but the store, which the driver's worker takes over. */
+struct driver_parts {
+    uv_loop_t *loop;
+    struct clock *clock;
+    struct log *log;
+    struct core *core;
+    struct rpc_server *server;
+    struct wire *wire;
+    struct store *store;
+    uint64_t store_timeout_ns; /* --store-timeout */
+};
+
+/* Starts the store thread and the turns. NULL: no thread or no memory; the store is then closed. */
+struct driver *driver_new(const struct driver_parts *parts);
+
+/* For /readyz: false with the reason in words while clients are not served. */
+bool driver_is_ready(void *driver, struct text *ret_reason);
+
+/* Runs the loop until SIGTERM or SIGINT, or until the store fails. Returns the exit code. */
+int driver_run(struct driver *driver);
+
+/* Instead of driver_run, when the start failed after driver_new. */
+void driver_abandon(struct driver *driver);
+
+/* After either, when the loop has closed all handles. */
+void driver_free(struct driver *driver);
+
+#endif

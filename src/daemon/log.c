@@ -1,0 +1,343 @@
+/*
+ * log.c -- the only place that formats a log line; see log.h.
+ *
+ *   text:  2026-11-15T20:10:57.123Z info  message key=value key="value"
+ *   json:  {"time":"2026-11-15T20:10:57.123Z","level":"info","message":"...","key":"value"}
+ *
+ * Always true:
+ *  (1) A line is one write of at most LOG_LINE_MAX bytes, ends in a newline and contains no other.
+ *  (2) A JSON line is valid JSON: a field that does not fit is left out whole, and the room for the
+ *      end of the object is never given away.
+ *  (3) Bytes of a value reach the line only through text_add_escaped or text_add_json.
+ *
+ * Why poll before write: standard error may be a pipe whose reader has stopped, and a lock server
+ * must not stop with it. Setting O_NONBLOCK is not ours to do, because the flag belongs to the open
+ * file that we share with whoever started us. But a pipe that polls writable has room for PIPE_BUF
+ * bytes, so a line within that size is taken at once. The same holds for the socket of a journal; a
+ * file or a terminal takes what it is given. Another writer of the same pipe could fill it between
+ * the two calls; that costs a wait for its reader, once, and not correctness.
+ */
+#include "daemon/log.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MESSAGE_MAX = 1024, /* bytes of a message that are shown */
+    VALUE_MAX = 256,    /* bytes of any other value */
+    TIME_MAX = 40,
+};
+
+_Static_assert(LOG_LINE_MAX <= PIPE_BUF, "a pipe that polls writable takes a whole line");
+/* Escaping makes six bytes of one at most; two whole values fit beside the message's usual size. */
+_Static_assert(VALUE_MAX * 6 * 2 < LOG_LINE_MAX, "values fit into a line");
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+_Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a name per level");
+
+/* What an event means to an operator: kind, level, sentence, and what name and value are called. */
+#define EVENT_ROWS(ROW)                                                                            \
+    ROW(EVENT_BAD_NAME, WARNING,                                                                   \
+        "refused: a host name must not be empty, begin with '.', or contain '/' or control bytes", \
+        "name", NULL)                                                                              \
+    ROW(EVENT_LIMIT, WARNING,                                                                      \
+        "refused a new registration: the limit is reached; raise --max-clients if it is wanted",   \
+        "name", "max_clients")                                                                     \
+    ROW(EVENT_NO_BYTES, WARNING,                                                                   \
+        "refused: the memory for names is used up; raise --max-bytes if it is wanted", "name",     \
+        "max_bytes")                                                                               \
+    ROW(EVENT_NO_ROOM, ERROR,                                                                      \
+        "refused a new registration: the store cannot reserve more space; make room on its disk",  \
+        "name", NULL)                                                                              \
+    ROW(EVENT_BAD_CALLBACK, WARNING,                                                               \
+        "refused a registration whose callback is a system RPC program", "name", "program")        \
+    ROW(EVENT_NOT_ALLOWED, WARNING,                                                                \
+        "refused a call that --mon-from allows only from this machine", NULL, NULL)                \
+    ROW(EVENT_CRASH_REFUSED, WARNING,                                                              \
+        "ignored SM_SIMU_CRASH: it must come from this machine and a port below 1024", NULL,       \
+        "source_port")                                                                             \
+    ROW(EVENT_CRASH_SIMULATED, WARNING, "SM_SIMU_CRASH: the state number was raised", NULL,        \
+        "state")                                                                                   \
+    ROW(EVENT_NOTICE, INFO, "a client says that it has restarted", "name", "state")                \
+    ROW(EVENT_NOTICE_IGNORED, INFO,                                                                \
+        "ignored a restart notice: nobody here watches that client from that address", "name",     \
+        "state")                                                                                   \
+    ROW(EVENT_CORRUPT_RECORD, ERROR,                                                               \
+        "a stored record is damaged and was left out; the store counts as incomplete", "kind",     \
+        "slot")                                                                                    \
+    ROW(EVENT_MALFORMED, WARNING, "dropped bytes that are no RPC call", NULL, NULL)                \
+    ROW(EVENT_BAD_ARGUMENTS, WARNING, "refused a call whose arguments cannot be read", NULL,       \
+        "procedure")                                                                                      \
+    ROW(EVENT_UNKNOWN_CALL, INFO, "refused a call of something that is not served here", NULL,     \
+        "program")                                                                                      \
+    ROW(EVENT_BAD_CREDENTIAL, WARNING, "refused a call whose credential is not accepted", NULL,    \
+        NULL)                                                                                      \
+    ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
+        "refused a call from a port above 1023, as --require-privileged-port asks", NULL,          \
+        "source_port")
+
+struct event_row {
+    enum log_level level;
+    const char *sentence;
+    const char *name_key, *value_key; /* NULL: the event has none */
+};
+
+#define AS_ROW(event_kind, event_level, event_sentence, name, value)                               \
+    [event_kind] = {LOG_LEVEL_##event_level, (event_sentence), (name), (value)},
+#define AS_ONE(...) +1
+
+/* One row more than there are kinds: what the ring lost. */
+static const struct event_row event_rows[EVENT_KIND_END + 1] = {
+    EVENT_ROWS(AS_ROW)[EVENT_KIND_END] = {LOG_LEVEL_WARNING,
+                                          "more happened at once than can be logged", NULL, NULL}};
+
+/* As many rows as kinds; two of the same kind are a warning of the compiler. */
+_Static_assert(0 EVENT_ROWS(AS_ONE) == EVENT_KIND_END, "every kind of event has a row");
+
+void log_init(struct log *log, enum log_level level, enum log_format format, int fd)
+{
+    *log = (struct log){.level = level, .format = format, .fd = fd};
+}
+
+static void add_time(struct text *text, uint64_t wall_ns)
+{
+    time_t seconds = (time_t)(wall_ns / 1000000000);
+    struct tm parts;
+    char buffer[TIME_MAX] = "";
+    CHECK(gmtime_r(&seconds, &parts) != NULL);
+    size_t len = strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%S", &parts);
+    CHECK(len > 0);
+    text_add(text, buffer);
+    (void)snprintf(buffer, sizeof buffer, ".%03uZ", (unsigned)(wall_ns / 1000000 % 1000));
+    text_add(text, buffer);
+}
+
+/* A sentence for people keeps its quotes; what could break the line or the terminal is escaped. */
+static void add_message(struct text *text, struct bytes message)
+{
+    for (uint32_t i = 0; i < message.len && i < MESSAGE_MAX; i++) {
+        if (message.at[i] == '"' || message.at[i] == '\\')
+            text_add_char(text, (char)message.at[i]);
+        else
+            text_add_escaped(text, (struct bytes){message.at + i, 1}, 1);
+    }
+}
+
+static void add_field_text(struct text *text, const struct log_field *field)
+{
+    text_add_char(text, ' ');
+    text_add(text, field->key);
+    text_add_char(text, '=');
+    switch (field->kind) {
+    case LOG_FIELD_TEXT:
+        text_add_char(text, '"');
+        text_add_escaped(text, field->text, VALUE_MAX);
+        text_add_char(text, '"');
+        return;
+    case LOG_FIELD_NUMBER:
+        text_add_u64(text, field->number);
+        return;
+    case LOG_FIELD_ADDRESS:
+        text_add_address(text, field->address);
+        return;
+    }
+}
+
+static void add_json_string(struct text *text, struct bytes string, uint32_t len_max)
+{
+    bool is_cut = string.len > len_max;
+    text_add_char(text, '"');
+    text_add_json(text, (struct bytes){string.at, is_cut ? len_max : string.len});
+    text_add(text, is_cut ? "...\"" : "\"");
+}
+
+static void add_field_json(struct text *text, const struct log_field *field, uint32_t len_max)
+{
+    text_add(text, ",\"");
+    text_add(text, field->key);
+    text_add(text, "\":");
+    switch (field->kind) {
+    case LOG_FIELD_TEXT:
+        add_json_string(text, field->text, len_max);
+        return;
+    case LOG_FIELD_NUMBER:
+        text_add_u64(text, field->number);
+        return;
+    case LOG_FIELD_ADDRESS:
+        text_add_char(text, '"');
+        text_add_address(text, field->address);
+        text_add_char(text, '"');
+        return;
+    }
+}
+
+/* Builds the line with its newline. `buffer` has LOG_LINE_MAX bytes and one for the NUL. */
+static uint32_t build_line(const struct log *log, enum log_level level, uint64_t wall_ns,
+                           const struct log_field *fields, size_t count, char *buffer)
+{
+    bool is_json = log->format == LOG_FORMAT_JSON;
+    const char *end = is_json ? "}\n" : "\n";
+    struct text text;
+    text_init(&text, buffer, LOG_LINE_MAX + 1 - (uint32_t)strlen(end));
+    text_add(&text, is_json ? "{\"time\":\"" : "");
+    add_time(&text, wall_ns);
+    text_add(&text, is_json ? "\",\"level\":\"" : " ");
+    text_add(&text, level_names[level]);
+    text_add(&text, is_json ? "\"" : level == LOG_LEVEL_INFO ? "  " : " ");
+    for (size_t i = 0; i < count; i++) {
+        uint32_t before = text.len;
+        if (is_json)
+            add_field_json(&text, &fields[i], i == 0 ? MESSAGE_MAX / 2 : VALUE_MAX);
+        else if (i == 0)
+            add_message(&text, fields[i].text);
+        else
+            add_field_text(&text, &fields[i]);
+        /* Full means that something may be missing: without the field the line is still right. */
+        if (text.len == text.max) {
+            text.len = before;
+            buffer[before] = '\0';
+        }
+    }
+    text.max = LOG_LINE_MAX;
+    text_add(&text, end);
+    return text.len;
+}
+
+static bool write_line(const struct log *log, const char *line, uint32_t len)
+{
+    struct pollfd fd = {.fd = log->fd, .events = POLLOUT};
+    if (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0)
+        return false;
+    return write(log->fd, line, len) == (ssize_t)len;
+}
+
+void log_fields(struct log *log, enum log_level level, uint64_t wall_ns,
+                const struct log_field *fields, size_t count)
+{
+    CHECK(level < LOG_LEVEL_END);
+    CHECK(count >= 1);
+    if (level > log->level)
+        return;
+    char line[LOG_LINE_MAX + 1];
+    uint32_t len;
+    if (log->lines_lost > 0) {
+        const struct log_field lost[] = {
+            LOG_MESSAGE("log lines were lost: the reader of standard error is too slow"),
+            LOG_NUMBER("lines", log->lines_lost)};
+        len = build_line(log, LOG_LEVEL_WARNING, wall_ns, lost, 2, line);
+        if (!write_line(log, line, len)) {
+            log->lines_lost++;
+            return;
+        }
+        log->lines_lost = 0;
+    }
+    len = build_line(log, level, wall_ns, fields, count, line);
+    if (!write_line(log, line, len))
+        log->lines_lost++;
+}
+
+static uint64_t burst_of(uint32_t kind)
+{
+    return kind == EVENT_KIND_END ? 0 : LOG_BURST;
+}
+
+/* Ends the window of a kind and counts what it held back. */
+static void close_window(struct log *log, uint32_t kind, uint64_t now_ns, uint64_t wall_ns)
+{
+    struct log_bucket bucket = log->buckets[kind];
+    log->buckets[kind] = (struct log_bucket){0};
+    if (bucket.count <= burst_of(kind))
+        return;
+    char buffer[MESSAGE_MAX / 2];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_add(&text, event_rows[kind].sentence);
+    text_add(&text, "; and ");
+    text_add_count(&text, bucket.count - burst_of(kind));
+    text_add(&text, " more like this in the last ");
+    text_add_count(&text, (now_ns - bucket.start_ns + 999999999) / 1000000000);
+    text_add(&text, " s");
+    log_say(log, event_rows[kind].level, wall_ns, LOG_MESSAGE(buffer),
+            LOG_NUMBER("held_back", bucket.count - burst_of(kind)));
+}
+
+static bool is_over(const struct log_bucket *bucket, uint64_t now_ns)
+{
+    return bucket->count > 0 && now_ns - bucket->start_ns >= LOG_WINDOW_NS;
+}
+
+/* True when one more of this kind, or `count` more, may be logged one by one. */
+static bool count_event(struct log *log, uint32_t kind, uint64_t count, uint64_t now_ns,
+                        uint64_t wall_ns)
+{
+    struct log_bucket *bucket = &log->buckets[kind];
+    if (is_over(bucket, now_ns))
+        close_window(log, kind, now_ns, wall_ns);
+    if (bucket->count == 0)
+        bucket->start_ns = now_ns;
+    bucket->count += count;
+    return bucket->count <= burst_of(kind);
+}
+
+void log_event(struct log *log, const struct event *event, uint64_t now_ns, uint64_t wall_ns)
+{
+    CHECK(event->kind < EVENT_KIND_END);
+    const struct event_row *row = &event_rows[event->kind];
+    if (row->level > log->level || !count_event(log, event->kind, 1, now_ns, wall_ns))
+        return;
+    struct log_field fields[5] = {LOG_MESSAGE(row->sentence)};
+    size_t count = 1;
+    if (event->from.family != 0)
+        fields[count++] = (struct log_field)LOG_ADDRESS("from", &event->from);
+    if (row->name_key != NULL && event->name_len > 0) {
+        bool is_cut = event->name_len > EVENT_NAME_MAX;
+        struct bytes name = {event->name, is_cut ? EVENT_NAME_MAX : event->name_len};
+        fields[count++] = (struct log_field)LOG_BYTES(row->name_key, name);
+        if (is_cut)
+            fields[count++] = (struct log_field)LOG_NUMBER("cut_from_bytes", event->name_len);
+    }
+    if (row->value_key != NULL)
+        fields[count++] = (struct log_field)LOG_NUMBER(row->value_key, event->value);
+    log_fields(log, row->level, wall_ns, fields, count);
+}
+
+void log_drain(struct log *log, struct event_ring *ring, uint64_t now_ns, uint64_t wall_ns)
+{
+    struct event event;
+    while (event_take(ring, &event))
+        log_event(log, &event, now_ns, wall_ns);
+    if (ring->lost > 0)
+        (void)count_event(log, EVENT_KIND_END, ring->lost, now_ns, wall_ns);
+    ring->lost = 0;
+}
+
+void log_tick(struct log *log, uint64_t now_ns, uint64_t wall_ns)
+{
+    for (uint32_t kind = 0; kind <= EVENT_KIND_END; kind++)
+        if (is_over(&log->buckets[kind], now_ns))
+            close_window(log, kind, now_ns, wall_ns);
+}
+
+uint64_t log_deadline_ns(const struct log *log)
+{
+    uint64_t deadline_ns = UINT64_MAX;
+    for (uint32_t kind = 0; kind <= EVENT_KIND_END; kind++) {
+        const struct log_bucket *bucket = &log->buckets[kind];
+        /* A window that held nothing back ends in silence, whenever that is noticed. */
+        if (bucket->count > burst_of(kind) && bucket->start_ns + LOG_WINDOW_NS < deadline_ns)
+            deadline_ns = bucket->start_ns + LOG_WINDOW_NS;
+    }
+    return deadline_ns;
+}
+
+void log_flush(struct log *log, uint64_t now_ns, uint64_t wall_ns)
+{
+    for (uint32_t kind = 0; kind <= EVENT_KIND_END; kind++)
+        close_window(log, kind, now_ns, wall_ns);
+}

@@ -1,0 +1,363 @@
+/*
+ * main.c -- holdfastd: from the command line to a serving process, and back.
+ *
+ * The order of the start (docs/ARCHITECTURE.md, "life of a crash"):
+ *
+ *   options -> ports bound, not yet listening -> privileges dropped -> store locked and loaded
+ *           -> next state durable -> listening -> ready
+ *
+ * Ports come before the store so that a port in use costs no state number, and so that --user can
+ * be obeyed before anything is written. Nobody is answered before the new state is durable
+ * (R-PER-4).
+ *
+ * Each failure has a sentence and an exit code: 2 usage or configuration, 69 address or port in
+ * use, 70 internal check failed, 74 store, 78 store written by a newer format.
+ */
+#include "admin/http.h"
+#include "base/check.h"
+#include "daemon/config.h"
+#include "daemon/config_print.h"
+#include "daemon/descriptors.h"
+#include "daemon/driver.h"
+#include "daemon/notify_ready.h"
+#include "daemon/privilege.h"
+#include "proto/nsm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+    EXIT_USAGE = 2,
+    EXIT_UNAVAILABLE = 69,
+    EXIT_INTERNAL = 70,
+    EXIT_STORE = 74,
+    EXIT_NEWER = 78,
+    OUTBOX_MAX = 16384,    /* answers that may wait for one commit */
+    CACHE_PER_CLIENT = 32, /* R-DRC-1 */
+    CACHE_MIN = 65536,
+    CACHE_LIMIT = 1048576,
+    SPARE_DESCRIPTORS = 256, /* beside the connections: sockets, store, HTTP */
+};
+
+static const struct program *const programs[] = {&nsm_program};
+
+/* Everything that lives as long as the process serves. */
+struct daemon {
+    struct config config;
+    struct log log;
+    struct clock clock;
+    uv_loop_t loop;
+    struct listen_set sockets;
+    struct store *store;
+    struct store_summary summary;
+    struct core *core;
+    struct rpc_server *server;
+    struct wire *wire;
+    struct driver *driver;
+    struct http *http;
+};
+
+static void on_abort(int number)
+{
+    (void)number;
+    _exit(EXIT_INTERNAL); /* check_failed has said why */
+}
+
+static void set_signals(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction on_check_failed = {.sa_handler = on_abort};
+    CHECK(sigaction(SIGPIPE, &ignore, NULL) == 0);
+    CHECK(sigaction(SIGABRT, &on_check_failed, NULL) == 0);
+}
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed = 0;
+    CHECK(getrandom(&seed, sizeof seed, 0) == sizeof seed);
+    return seed;
+}
+
+static int fail(struct daemon *daemon, int exit_code, const char *sentence)
+{
+    log_say(&daemon->log, LOG_LEVEL_ERROR, clock_wall_ns(&daemon->clock), LOG_MESSAGE(sentence));
+    return exit_code;
+}
+
+static int bind_ports(struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    uint64_t needed = (uint64_t)config->connections_max + SPARE_DESCRIPTORS;
+    uint64_t limit = descriptors_reserve(needed);
+    if (limit < needed)
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("fewer open files are allowed than --max-connections needs; raise the "
+                            "limit (ulimit -n, LimitNOFILE=) or lower the option"),
+                LOG_NUMBER("allowed", limit), LOG_NUMBER("needed", needed));
+    struct listen_failure failure;
+    if (listen_open(config->listen.at, config->listen.count, config->nsm_port, &daemon->sockets,
+                    &failure) != 0)
+        return fail(daemon, EXIT_UNAVAILABLE, failure.text);
+    return 0;
+}
+
+/* The directory of an lmdb: store, which --user must be able to write; NULL for other stores. */
+static const char *store_path(const char *url)
+{
+    return strncmp(url, "lmdb:", 5) == 0 ? url + 5 : NULL;
+}
+
+static int drop_privileges(struct daemon *daemon, const struct privilege *privilege)
+{
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    const char *path = store_path(daemon->config.store);
+    if (path != NULL && privilege_hand_over(privilege, path, &why) != 0)
+        return fail(daemon, EXIT_STORE, buffer);
+    if (privilege_drop(privilege, &why) != 0)
+        return fail(daemon, EXIT_USAGE, buffer);
+    return 0;
+}
+
+static int load_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    struct daemon *daemon = context;
+    switch (core_load(daemon->core, kind, slot, value)) {
+    case RECORD_GOOD:
+    case RECORD_CORRUPT: /* the core reports it and marks the store incomplete */
+        log_drain(&daemon->log, core_events(daemon->core), clock_now_ns(&daemon->clock),
+                  clock_wall_ns(&daemon->clock));
+        return 0;
+    case RECORD_NEWER:
+        return EXIT_NEWER;
+    }
+    UNREACHABLE();
+}
+
+/* Opens the store and reads it into a new core. */
+static int load(struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    struct store_options options = {.sync_process = config->sync == CONFIG_SYNC_PROCESS};
+    struct store_failure failure;
+    daemon->store = store_open(config->store, &options, &failure);
+    if (daemon->store == NULL)
+        return fail(daemon, failure.exit_code, failure.text);
+    store_summarize(daemon->store, &daemon->summary);
+    if (daemon->summary.note[0] != '\0')
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE(daemon->summary.note));
+
+    struct core_limits limits = {.clients_max = config->clients_max,
+                                 .bytes_max = config->bytes_max,
+                                 .batch_puts_max = OUTBOX_MAX,
+                                 .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK};
+    memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
+    daemon->core = core_new(&limits, random_seed());
+    if (daemon->core == NULL)
+        return fail(daemon, EXIT_USAGE,
+                    "cannot reserve memory for the tables; lower --max-clients or --max-bytes");
+    int result = store_load(daemon->store, load_record, daemon, &failure);
+    if (result == EXIT_NEWER)
+        return fail(
+            daemon, EXIT_NEWER,
+            "the store was written by a newer holdfast; run that version, or start this one "
+            "on another --store. Nothing was changed");
+    if (result != 0)
+        return fail(daemon, failure.exit_code, failure.text);
+    return 0;
+}
+
+/* The first batch: the new state and epoch, durable before anybody is answered. */
+static int boot(struct daemon *daemon)
+{
+    struct core_boot boot = {
+        .wall_ns = clock_wall_ns(&daemon->clock),
+        .may_have_lost = daemon->summary.may_have_lost || daemon->config.assume_lost,
+    };
+    core_start(daemon->core, &boot);
+    const struct config *config = &daemon->config;
+    uint64_t cache = (uint64_t)config->clients_max * CACHE_PER_CLIENT;
+    cache = cache < CACHE_MIN ? CACHE_MIN : cache > CACHE_LIMIT ? CACHE_LIMIT : cache;
+    struct rpc_server_limits limits = {.outbox_max = OUTBOX_MAX,
+                                       .cache_max = (uint32_t)cache,
+                                       .require_privileged_port = config->require_privileged_port};
+    daemon->server = rpc_server_new(&limits, programs, sizeof programs / sizeof programs[0],
+                                    daemon->core, random_seed());
+    if (daemon->server == NULL)
+        return fail(daemon, EXIT_USAGE, "cannot reserve memory for answers; lower --max-clients");
+
+    struct store_batch batch;
+    struct store_failure failure;
+    CHECK(core_take_batch(daemon->core, &batch));
+    if (store_commit(daemon->store, &batch, &failure) != 0)
+        return fail(daemon, failure.exit_code, failure.text);
+    rpc_server_stored(daemon->server, batch.txn, store_has_room(daemon->store),
+                      clock_now_ns(&daemon->clock), clock_wall_ns(&daemon->clock));
+    return 0;
+}
+
+static int start_http(struct daemon *daemon)
+{
+    const struct config_endpoint *at = &daemon->config.http;
+    if (!at->is_on)
+        return 0;
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    struct http_hooks hooks = {.context = daemon->driver, .is_ready = driver_is_ready};
+    int exit_code = EXIT_UNAVAILABLE;
+    daemon->http = http_new(&daemon->loop, &at->address, at->port, &hooks, &exit_code, &why);
+    return daemon->http == NULL ? fail(daemon, exit_code, buffer) : 0;
+}
+
+static int serve(struct daemon *daemon)
+{
+    daemon->wire =
+        wire_new(&daemon->loop, daemon->server, &daemon->clock, daemon->config.connections_max);
+    if (daemon->wire == NULL)
+        return fail(daemon, EXIT_USAGE, "cannot reserve memory; lower --max-connections");
+    struct driver_parts parts = {
+        .loop = &daemon->loop,
+        .clock = &daemon->clock,
+        .log = &daemon->log,
+        .core = daemon->core,
+        .server = daemon->server,
+        .wire = daemon->wire,
+        .store = daemon->store,
+        .store_timeout_ns = (uint64_t)daemon->config.store_timeout_s * 1000000000,
+    };
+    daemon->store = NULL; /* the driver's from here on */
+    daemon->driver = driver_new(&parts);
+    if (daemon->driver == NULL)
+        return fail(daemon, EXIT_STORE, "cannot start the store thread");
+    int exit_code = start_http(daemon);
+    if (exit_code != 0)
+        return exit_code;
+    int err = wire_listen(daemon->wire, &daemon->sockets);
+    if (err != 0)
+        return fail(daemon, EXIT_UNAVAILABLE, uv_strerror(err));
+    return 0;
+}
+
+/* One line that scripts wait for, on standard output; the log has it too. */
+static void announce(struct daemon *daemon)
+{
+    struct core_status status;
+    core_status(daemon->core, &status);
+    char buffer[256];
+    struct text line;
+    text_init(&line, buffer, sizeof buffer);
+    text_add(&line, "ready on port ");
+    text_add_u64(&line, daemon->sockets.port);
+    text_add(&line, " (state ");
+    text_add_u64(&line, status.state);
+    text_add(&line, ", ");
+    text_add_count(&line, status.registrants);
+    text_add(&line, " clients, 0 locks, grace 0 s)");
+    (void)printf("holdfast: %s\n", buffer);
+    (void)fflush(stdout);
+    log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
+            LOG_TEXT("store", daemon->config.store), LOG_NUMBER("epoch", status.epoch));
+    if (daemon->http != NULL)
+        log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("HTTP is served"), LOG_NUMBER("port", http_port(daemon->http)));
+    if (status.incomplete)
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("the store may have lost records: its state number was raised past the "
+                            "clock, clients will see a restart"));
+    int err = notify_ready_started(buffer);
+    if (err != 0)
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("cannot tell the service manager that we are ready"),
+                LOG_TEXT("cause", strerror(-err)));
+}
+
+static int run(struct daemon *daemon, const struct privilege *privilege)
+{
+    int exit_code = bind_ports(daemon);
+    if (exit_code == 0)
+        exit_code = drop_privileges(daemon, privilege);
+    if (exit_code == 0)
+        exit_code = load(daemon);
+    if (exit_code == 0)
+        exit_code = boot(daemon);
+    if (exit_code == 0)
+        exit_code = serve(daemon);
+    if (exit_code == 0) {
+        announce(daemon);
+        clock_turn_over(&daemon->clock);
+        exit_code = driver_run(daemon->driver);
+    } else if (daemon->driver != NULL) {
+        driver_abandon(daemon->driver);
+    }
+    return exit_code;
+}
+
+static void clean_up(struct daemon *daemon)
+{
+    http_free(daemon->http);
+    (void)uv_run(&daemon->loop, UV_RUN_DEFAULT); /* until libuv has closed every handle */
+    driver_free(daemon->driver);
+    wire_free(daemon->wire);
+    listen_close(&daemon->sockets);
+    rpc_server_free(daemon->server);
+    core_free(daemon->core);
+    if (daemon->store != NULL)
+        store_close(daemon->store);
+    (void)uv_loop_close(&daemon->loop);
+    config_done(&daemon->config);
+}
+
+static int read_options(int argc, char **argv, struct config *ret, bool *ret_done)
+{
+    char buffer[1024];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    *ret_done = true;
+    if (config_read(argc, argv, ret, &why) != 0) {
+        (void)fprintf(stderr, "holdfastd: %s\n", buffer);
+        return EXIT_USAGE;
+    }
+    if (ret->show_help)
+        config_print_help(stdout);
+    else if (ret->show_version)
+        (void)printf("holdfast %s\n", HOLDFAST_VERSION);
+    else if (ret->check_only)
+        config_print_effective(ret, stdout);
+    else
+        *ret_done = false;
+    if (*ret_done)
+        config_done(ret);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct daemon daemon = {0};
+    set_signals();
+    bool is_done;
+    int exit_code = read_options(argc, argv, &daemon.config, &is_done);
+    if (is_done)
+        return exit_code;
+    log_init(&daemon.log, daemon.config.log_level, daemon.config.log_format, STDERR_FILENO);
+
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    struct privilege privilege;
+    if (privilege_resolve(daemon.config.user, &privilege, &why) != 0) {
+        exit_code = fail(&daemon, EXIT_USAGE, buffer);
+        config_done(&daemon.config);
+        return exit_code;
+    }
+    CHECK(uv_loop_init(&daemon.loop) == 0);
+    exit_code = run(&daemon, &privilege);
+    clean_up(&daemon);
+    return exit_code;
+}

@@ -1,0 +1,309 @@
+/*
+ * drc.c -- answers kept for callers that ask again; see drc.h.
+ *
+ * Entries live in a table with a hash index over the key. Done entries are on two queues, oldest
+ * first: one of all, for expiry, and one of their address, for its quota. Caller addresses have a
+ * small table of their own; an address is there while it has an entry.
+ *
+ * Always true, and asserted by drc_check():
+ *  (1) An entry is on both queues exactly when it is done.
+ *  (2) done_count of an address is the length of its queue and at most DRC_PER_ADDRESS.
+ *  (3) An address has at least one entry.
+ *
+ * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_begin.
+ */
+#include "rpc/drc.h"
+
+#include "base/arena.h"
+#include "base/chains.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/table.h"
+
+#include <stdlib.h>
+
+enum { EXPIRE_PER_CALL = 4, REPLY_BYTES_PER_ENTRY = 128 };
+
+struct entry {
+    struct drc_key key;
+    uint64_t hash;
+    uint64_t waiting;
+    uint64_t done_ns;
+    struct list in_all, in_address; /* the two queues, when done */
+    uint32_t slot;
+    uint32_t caller; /* slot in the table of callers */
+    uint32_t reply_cell, reply_len;
+    bool done;
+};
+
+struct caller {
+    struct address address;
+    uint64_t hash;
+    struct list done; /* oldest first */
+    uint32_t done_count, entry_count;
+};
+
+struct drc {
+    struct table entries, callers;
+    struct chains by_key, by_address;
+    struct arena *replies;
+    struct list done; /* of all callers, oldest first */
+    uint64_t seed;
+};
+
+struct drc *drc_new(uint32_t entries_max, uint64_t seed)
+{
+    struct drc *drc = calloc(1, sizeof *drc);
+    if (drc == NULL)
+        return NULL;
+    drc->seed = seed;
+    list_init(&drc->done);
+    drc->replies = arena_new((uint64_t)entries_max * REPLY_BYTES_PER_ENTRY);
+    if (drc->replies == NULL || table_init(&drc->entries, entries_max, sizeof(struct entry)) != 0 ||
+        table_init(&drc->callers, entries_max, sizeof(struct caller)) != 0 ||
+        chains_init_hash(&drc->by_key, entries_max) != 0 ||
+        chains_init_hash(&drc->by_address, entries_max) != 0) {
+        drc_free(drc);
+        return NULL;
+    }
+    return drc;
+}
+
+void drc_free(struct drc *drc)
+{
+    if (drc == NULL)
+        return;
+    arena_free(drc->replies);
+    table_done(&drc->entries);
+    table_done(&drc->callers);
+    chains_done(&drc->by_key);
+    chains_done(&drc->by_address);
+    free(drc);
+}
+
+uint64_t drc_args_hash(const struct drc *drc, struct bytes args)
+{
+    return hash_bytes(drc->seed, args);
+}
+
+static uint64_t key_hash(const struct drc *drc, const struct drc_key *key)
+{
+    return hash_bytes(drc->seed, (struct bytes){(const uint8_t *)key, sizeof *key});
+}
+_Static_assert(sizeof(struct drc_key) ==
+                   sizeof(struct address) + 6 * sizeof(uint32_t) + sizeof(uint64_t),
+               "a key is hashed and compared as bytes, so it has no padding");
+
+static uint64_t address_hash(const struct drc *drc, const struct address *address)
+{
+    return hash_bytes(drc->seed, (struct bytes){(const uint8_t *)address, sizeof *address});
+}
+
+static uint32_t find_caller(const struct drc *drc, const struct address *address, uint64_t hash)
+{
+    uint32_t slot = chains_first(&drc->by_address, chains_of_hash(&drc->by_address, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&drc->by_address, slot)) {
+        const struct caller *caller = table_at(&drc->callers, slot);
+        if (caller->hash == hash && address_equal(&caller->address, address))
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static uint32_t add_caller(struct drc *drc, const struct address *address)
+{
+    uint64_t hash = address_hash(drc, address);
+    uint32_t slot = find_caller(drc, address, hash);
+    if (slot != SLOT_NONE)
+        return slot;
+    slot = table_add(&drc->callers);
+    CHECK(slot != SLOT_NONE); /* as many slots as entries, and every caller has an entry */
+    struct caller *caller = table_at(&drc->callers, slot);
+    *caller = (struct caller){.address = *address, .hash = hash};
+    list_init(&caller->done);
+    chains_add(&drc->by_address, chains_of_hash(&drc->by_address, hash), slot);
+    return slot;
+}
+
+/* A done entry goes, and its caller with its last one. */
+static void drop(struct drc *drc, struct entry *entry)
+{
+    CHECK(entry->done);
+    struct caller *caller = table_at(&drc->callers, entry->caller);
+    list_remove(&entry->in_all);
+    list_remove(&entry->in_address);
+    caller->done_count--;
+    caller->entry_count--;
+    if (caller->entry_count == 0) {
+        chains_remove(&drc->by_address, chains_of_hash(&drc->by_address, caller->hash),
+                      entry->caller);
+        table_remove(&drc->callers, entry->caller);
+    }
+    if (entry->reply_cell != ARENA_NONE)
+        arena_remove(drc->replies, entry->reply_cell, entry->reply_len);
+    chains_remove(&drc->by_key, chains_of_hash(&drc->by_key, entry->hash), entry->slot);
+    table_remove(&drc->entries, entry->slot);
+}
+
+static struct entry *oldest_of_all(const struct drc *drc)
+{
+    return LIST_ELEMENT(drc->done.next, struct entry, in_all);
+}
+
+static void expire(struct drc *drc, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < EXPIRE_PER_CALL && !list_is_empty(&drc->done); i++) {
+        struct entry *oldest = oldest_of_all(drc);
+        if (now_ns - oldest->done_ns < DRC_LIFE_NS)
+            return;
+        MARK("drc_expired");
+        drop(drc, oldest);
+    }
+}
+
+static uint32_t find(const struct drc *drc, const struct drc_key *key, uint64_t hash)
+{
+    uint32_t slot = chains_first(&drc->by_key, chains_of_hash(&drc->by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&drc->by_key, slot)) {
+        const struct entry *entry = table_at(&drc->entries, slot);
+        if (entry->hash == hash && memcmp(&entry->key, key, sizeof *key) == 0)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static enum drc_verdict repeated(struct drc *drc, uint32_t slot, struct drc_found *ret)
+{
+    struct entry *entry = table_at(&drc->entries, slot);
+    ret->entry = table_handle(&drc->entries, slot);
+    ret->waiting = entry->waiting;
+    if (!entry->done) {
+        MARK("drc_in_progress");
+        return DRC_IN_PROGRESS;
+    }
+    MARK("drc_answered_again");
+    ret->reply = arena_at(drc->replies, entry->reply_cell, entry->reply_len);
+    return DRC_DONE;
+}
+
+enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
+                           struct drc_found *ret)
+{
+    expire(drc, now_ns);
+    uint64_t hash = key_hash(drc, key);
+    uint32_t slot = find(drc, key, hash);
+    if (slot != SLOT_NONE)
+        return repeated(drc, slot, ret);
+
+    if (drc->entries.count == drc->entries.max) {
+        if (list_is_empty(&drc->done)) {
+            ret->entry = DRC_NONE;
+            return DRC_FULL;
+        }
+        MARK("drc_oldest_makes_room");
+        drop(drc, oldest_of_all(drc));
+    }
+    slot = table_add(&drc->entries);
+    struct entry *entry = table_at(&drc->entries, slot);
+    *entry = (struct entry){.key = *key,
+                            .hash = hash,
+                            .waiting = DRC_NONE,
+                            .slot = slot,
+                            .caller = add_caller(drc, &key->address),
+                            .reply_cell = ARENA_NONE};
+    list_init(&entry->in_all);
+    list_init(&entry->in_address);
+    struct caller *caller = table_at(&drc->callers, entry->caller);
+    caller->entry_count++;
+    chains_add(&drc->by_key, chains_of_hash(&drc->by_key, hash), slot);
+    ret->entry = table_handle(&drc->entries, slot);
+    return DRC_NEW;
+}
+
+static struct entry *entry_in_progress(struct drc *drc, uint64_t handle)
+{
+    uint32_t slot = table_find(&drc->entries, handle);
+    CHECK(slot != SLOT_NONE);
+    struct entry *entry = table_at(&drc->entries, slot);
+    CHECK(!entry->done);
+    return entry;
+}
+
+void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting)
+{
+    entry_in_progress(drc, entry)->waiting = waiting;
+}
+
+/* A place for the reply; the oldest replies make room. ARENA_NONE: it cannot be kept. */
+static uint32_t keep_reply(struct drc *drc, struct bytes reply)
+{
+    if (reply.len > DRC_REPLY_MAX)
+        return ARENA_NONE;
+    uint32_t cell = arena_add(drc->replies, reply);
+    while (cell == ARENA_NONE && !list_is_empty(&drc->done)) {
+        drop(drc, oldest_of_all(drc));
+        cell = arena_add(drc->replies, reply);
+    }
+    return cell;
+}
+
+void drc_end(struct drc *drc, uint64_t handle, struct bytes reply, uint64_t now_ns)
+{
+    struct entry *entry = entry_in_progress(drc, handle);
+    struct caller *caller = table_at(&drc->callers, entry->caller);
+    if (caller->done_count == DRC_PER_ADDRESS) {
+        MARK("drc_address_quota");
+        drop(drc, LIST_ELEMENT(caller->done.next, struct entry, in_address));
+    }
+    entry->reply_cell = keep_reply(drc, reply);
+    entry->reply_len = reply.len;
+    entry->done = true;
+    entry->done_ns = now_ns;
+    caller->done_count++;
+    list_append(&drc->done, &entry->in_all);
+    list_append(&caller->done, &entry->in_address);
+    if (entry->reply_cell == ARENA_NONE)
+        drop(drc, entry);
+}
+
+void drc_forget(struct drc *drc, const struct address *address)
+{
+    uint32_t slot = find_caller(drc, address, address_hash(drc, address));
+    if (slot == SLOT_NONE)
+        return;
+    MARK("drc_forget");
+    const struct caller *caller = table_at(&drc->callers, slot);
+    for (uint32_t left = caller->done_count; left > 0; left--)
+        drop(drc, LIST_ELEMENT(caller->done.next, struct entry, in_address));
+}
+
+uint32_t drc_count(const struct drc *drc)
+{
+    return drc->entries.count;
+}
+
+void drc_check(const struct drc *drc)
+{
+    table_check(&drc->entries);
+    table_check(&drc->callers);
+    uint32_t done = 0, in_callers = 0;
+    for (const struct list *at = drc->done.next; at != &drc->done; at = at->next) {
+        CHECK(LIST_ELEMENT(at, const struct entry, in_all)->done);
+        done++;
+    }
+    uint32_t slot = table_next(&drc->callers, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&drc->callers, slot)) {
+        const struct caller *caller = table_at(&drc->callers, slot);
+        CHECK(caller->entry_count > 0);
+        CHECK(caller->done_count <= DRC_PER_ADDRESS);
+        uint32_t length = 0;
+        for (const struct list *at = caller->done.next; at != &caller->done; at = at->next)
+            length++;
+        CHECK(length == caller->done_count);
+        done -= length;
+        in_callers += caller->entry_count;
+    }
+    CHECK(done == 0);
+    CHECK(in_callers == drc->entries.count);
+}

@@ -1,0 +1,46 @@
+/*
+ * outbox.h -- encoded answers that wait for the store, oldest first (P1).
+ *
+ * A queue of entries over a ring of bytes, both fixed at start. `after_txn` never decreases, so
+ * only the head need be looked at. An entry can be redirected while it waits: a caller that lost
+ * its connection and repeats the call gets the answer where it now asks (R-DRC-1).
+ */
+#ifndef RPC_OUTBOX_H
+#define RPC_OUTBOX_H
+
+#include "rpc/server.h"
+
+struct outbox;
+
+struct outbox_entry {
+    struct rpc_source to;
+    uint64_t taken_by; /* the route that brought the call, also after a redirection */
+    uint64_t after_txn;
+    uint64_t cache_entry; /* of the duplicate cache, or DRC_NONE */
+    uint64_t offset;      /* of the message in the ring, counted from the beginning of time */
+    uint32_t len;
+};
+
+/* Room for `entries_max` answers of at most `message_max` bytes, and `bytes_max` in total. */
+struct outbox *outbox_new(uint32_t entries_max, uint32_t message_max, uint64_t bytes_max);
+void outbox_free(struct outbox *outbox);
+
+/* True when one more answer of the maximal size fits. */
+bool outbox_has_room(const struct outbox *outbox);
+
+/* Where the next message is to be encoded: message_max bytes. Only while outbox_has_room. */
+uint8_t *outbox_reserve(struct outbox *outbox);
+/* Appends what was encoded there. The number returned names the entry while it waits. */
+uint64_t outbox_add(struct outbox *outbox, const struct outbox_entry *entry, uint32_t len);
+
+/* The entry of that number while it still waits, else NULL. */
+struct outbox_entry *outbox_find(struct outbox *outbox, uint64_t number);
+
+/* The oldest entry if it may leave once `durable_txn` is durable, else NULL. */
+const struct outbox_entry *outbox_head(const struct outbox *outbox, uint64_t durable_txn);
+struct bytes outbox_message(const struct outbox *outbox, const struct outbox_entry *entry);
+void outbox_pop(struct outbox *outbox);
+
+uint32_t outbox_count(const struct outbox *outbox);
+
+#endif

@@ -1,0 +1,317 @@
+/*
+ * server.c -- from message to answer; see server.h.
+ *
+ * The life of a call:
+ *
+ *   header --> program --> version --> procedure --> arguments --> repeat? --> core --> outbox
+ *      |          |           |            |             |            |                   |
+ *   dropped or  PROG_      PROG_        PROC_        GARBAGE_     same answer       leaves when its
+ *   MSG_DENIED  UNAVAIL    MISMATCH     UNAVAIL      ARGS         again             batch is
+ * durable
+ *
+ * The checks stand in the order of RFC 5531, and each is made before anything is indexed by what it
+ * checks (R-NSM-5). Everything left of the core answers at once.
+ */
+#include "rpc/server.h"
+
+#include "base/check.h"
+#include "codec/rpc_msg.h"
+#include "rpc/drc.h"
+#include "rpc/outbox.h"
+
+#include <stdlib.h>
+
+enum {
+    PRIVILEGED_PORT_END = 1024,
+    OUTBOX_BYTES_PER_ANSWER = 128, /* on average; what is longer takes the place of several */
+};
+
+struct rpc_server {
+    struct rpc_server_limits limits;
+    const struct program *const *programs;
+    uint32_t program_count;
+    struct core *core;
+    struct drc *cache;
+    struct outbox *outbox;
+    uint64_t durable_txn;
+    uint32_t record_max, reply_max;
+};
+
+struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
+                                  const struct program *const *programs, uint32_t program_count,
+                                  struct core *core, uint64_t seed)
+{
+    CHECK(limits->cache_max >
+          limits->outbox_max); /* in progress <= waiting < what the cache holds */
+    struct rpc_server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return NULL;
+    *server = (struct rpc_server){.limits = *limits,
+                                  .programs = programs,
+                                  .program_count = program_count,
+                                  .core = core,
+                                  .reply_max = RPC_REPLY_HEADER_MAX};
+    for (uint32_t i = 0; i < program_count; i++) {
+        if (programs[i]->record_max > server->record_max)
+            server->record_max = programs[i]->record_max;
+        if (programs[i]->reply_max > server->reply_max)
+            server->reply_max = programs[i]->reply_max;
+    }
+    struct core_status status;
+    core_status(core, &status);
+    server->durable_txn = status.durable_txn;
+    uint64_t outbox_bytes = (uint64_t)limits->outbox_max * OUTBOX_BYTES_PER_ANSWER;
+    server->cache = drc_new(limits->cache_max, seed);
+    server->outbox = outbox_new(limits->outbox_max, server->reply_max,
+                                outbox_bytes + 2 * (uint64_t)server->reply_max);
+    if (server->cache == NULL || server->outbox == NULL) {
+        rpc_server_free(server);
+        return NULL;
+    }
+    return server;
+}
+
+void rpc_server_free(struct rpc_server *server)
+{
+    if (server == NULL)
+        return;
+    drc_free(server->cache);
+    outbox_free(server->outbox);
+    free(server);
+}
+
+uint32_t rpc_server_record_max(const struct rpc_server *server)
+{
+    return server->record_max;
+}
+
+uint32_t rpc_server_reply_max(const struct rpc_server *server)
+{
+    return server->reply_max;
+}
+
+static void report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
+                   uint64_t value)
+{
+    event_add(core_events(server->core), kind, &from->peer.address, (struct bytes){0}, value);
+}
+
+/* What is wrong with a header that is not RPC_CALL_OK. */
+static enum rpc_verdict refuse_header(struct rpc_server *server, enum rpc_call_result result,
+                                      const struct rpc_source *from, uint32_t xid,
+                                      struct xdr_out *reply)
+{
+    switch (result) {
+    case RPC_CALL_OK:
+        break;
+    case RPC_CALL_DROP:
+        report(server, EVENT_MALFORMED, from, 0);
+        return RPC_NO_ANSWER;
+    case RPC_CALL_RPC_MISMATCH:
+        report(server, EVENT_MALFORMED, from, 0);
+        rpc_msg_put_rpc_mismatch(reply, xid);
+        return RPC_ANSWERED;
+    case RPC_CALL_BAD_CRED:
+        report(server, EVENT_BAD_CREDENTIAL, from, 0);
+        rpc_msg_put_auth_error(reply, xid, RPC_AUTH_BADCRED);
+        return RPC_ANSWERED;
+    case RPC_CALL_REJECTED:
+        report(server, EVENT_BAD_CREDENTIAL, from, 0);
+        rpc_msg_put_auth_error(reply, xid, RPC_AUTH_REJECTEDCRED);
+        return RPC_ANSWERED;
+    }
+    UNREACHABLE();
+}
+
+static const struct program *find_program(const struct rpc_server *server, uint32_t number)
+{
+    for (uint32_t i = 0; i < server->program_count; i++)
+        if (server->programs[i]->number == number)
+            return server->programs[i];
+    return NULL;
+}
+
+/* The row of a call, or NULL with the refusal already in *reply. */
+static const struct procedure *find_procedure(struct rpc_server *server,
+                                              const struct rpc_call *call,
+                                              const struct rpc_source *from, struct xdr_out *reply)
+{
+    const struct program *program = find_program(server, call->prog);
+    if (program == NULL) {
+        rpc_msg_put_accepted(reply, call->xid, RPC_PROG_UNAVAIL);
+    } else if (call->vers < program->version_low || call->vers > program->version_high) {
+        rpc_msg_put_prog_mismatch(reply, call->xid, program->version_low, program->version_high);
+    } else if (call->proc >= program->procedure_count ||
+               program->procedures[call->proc].name == NULL) {
+        rpc_msg_put_accepted(reply, call->xid, RPC_PROC_UNAVAIL);
+    } else {
+        return &program->procedures[call->proc];
+    }
+    report(server, EVENT_UNKNOWN_CALL, from, call->prog);
+    return NULL;
+}
+
+static struct drc_key cache_key(const struct rpc_server *server, const struct rpc_source *from,
+                                const struct rpc_call *call)
+{
+    return (struct drc_key){.address = from->peer.address,
+                            .port = from->peer.port,
+                            .xid = call->xid,
+                            .prog = call->prog,
+                            .vers = call->vers,
+                            .proc = call->proc,
+                            .args_len = call->args.len,
+                            .args_hash = drc_args_hash(server->cache, call->args)};
+}
+
+/*
+ * Has this call been seen? RPC_WAITING: no, go on with *ret_entry. A repeat of a call in progress
+ * gets the pending answer on the way it asks now; its first way may be gone (R-DRC-1).
+ */
+static enum rpc_verdict look_for_repeat(struct rpc_server *server, const struct rpc_source *from,
+                                        const struct rpc_call *call, uint64_t now_ns,
+                                        struct xdr_out *reply, uint64_t *ret_entry)
+{
+    struct drc_key key = cache_key(server, from, call);
+    struct drc_found found;
+    switch (drc_begin(server->cache, &key, now_ns, &found)) {
+    case DRC_NEW:
+    case DRC_FULL:
+        *ret_entry = found.entry;
+        return RPC_WAITING;
+    case DRC_IN_PROGRESS: {
+        struct outbox_entry *pending = outbox_find(server->outbox, found.waiting);
+        CHECK(pending != NULL);
+        pending->to = *from;
+        return RPC_NO_ANSWER;
+    }
+    case DRC_DONE:
+        xdr_put_fixed(reply, found.reply);
+        CHECK(!reply->overflowed);
+        return RPC_ANSWERED;
+    }
+    UNREACHABLE();
+}
+
+/* One step of the core; its answer goes into the outbox. */
+static void execute(struct rpc_server *server, const struct rpc_source *from,
+                    const struct rpc_call *call, const struct procedure *procedure,
+                    const struct request *request, uint64_t cache_entry, uint64_t now_ns,
+                    uint64_t wall_ns)
+{
+    struct core_input input = {.kind = CORE_REQUEST,
+                               .now_ns = now_ns,
+                               .wall_ns = wall_ns,
+                               .from = &from->peer,
+                               .request = request};
+    struct core_answer answer;
+    core_step(server->core, &input, &answer);
+    if (answer.response.caller_rebooted)
+        drc_forget(server->cache, &from->peer.address);
+
+    struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
+    rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);
+    if (procedure->encode != NULL)
+        procedure->encode(&out, &answer.response);
+    if (out.overflowed) {
+        out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
+        rpc_msg_put_accepted(&out, call->xid, RPC_SYSTEM_ERR);
+    }
+    struct outbox_entry entry = {.to = *from,
+                                 .taken_by = from->route,
+                                 .after_txn = answer.after_txn,
+                                 .cache_entry = cache_entry};
+    uint64_t number = outbox_add(server->outbox, &entry, xdr_out_len(&out));
+    if (cache_entry != DRC_NONE)
+        drc_wait(server->cache, cache_entry, number);
+}
+
+/* A call whose row is found: arguments, repeats, the core. */
+static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_source *from,
+                                 const struct rpc_call *call, const struct procedure *procedure,
+                                 uint64_t now_ns, uint64_t wall_ns, struct xdr_out *reply)
+{
+    bool stateless = procedure->flags & PROCEDURE_STATELESS;
+    if (!stateless && server->limits.require_privileged_port &&
+        from->peer.port >= PRIVILEGED_PORT_END) {
+        report(server, EVENT_UNPRIVILEGED, from, from->peer.port);
+        rpc_msg_put_auth_error(reply, call->xid, RPC_AUTH_TOOWEAK);
+        return RPC_ANSWERED;
+    }
+    struct request request = {0};
+    struct xdr_in args = xdr_in_of(call->args);
+    if (!procedure->decode(&args, &request)) {
+        report(server, EVENT_BAD_ARGUMENTS, from, call->proc);
+        rpc_msg_put_accepted(reply, call->xid, RPC_GARBAGE_ARGS);
+        return RPC_ANSWERED;
+    }
+    if (stateless) {
+        rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
+        return RPC_ANSWERED;
+    }
+    if (!outbox_has_room(server->outbox) || core_is_full(server->core)) {
+        MARK("server_busy");
+        return RPC_BUSY;
+    }
+    uint64_t cache_entry = DRC_NONE;
+    if (procedure->flags & PROCEDURE_CACHED) {
+        enum rpc_verdict seen = look_for_repeat(server, from, call, now_ns, reply, &cache_entry);
+        if (seen != RPC_WAITING)
+            return seen;
+    }
+    execute(server, from, call, procedure, &request, cache_entry, now_ns, wall_ns);
+    return RPC_WAITING;
+}
+
+enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,
+                                    struct bytes message, uint64_t now_ns, uint64_t wall_ns,
+                                    struct xdr_out *reply)
+{
+    struct rpc_call call = {0};
+    enum rpc_call_result result = rpc_msg_get_call(message, &call);
+    if (result != RPC_CALL_OK)
+        return refuse_header(server, result, from, call.xid, reply);
+    const struct procedure *procedure = find_procedure(server, &call, from, reply);
+    if (procedure == NULL)
+        return RPC_ANSWERED;
+    return dispatch(server, from, &call, procedure, now_ns, wall_ns, reply);
+}
+
+void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, uint64_t now_ns,
+                       uint64_t wall_ns)
+{
+    struct core_input input = {.kind = CORE_STORED,
+                               .now_ns = now_ns,
+                               .wall_ns = wall_ns,
+                               .txn = txn,
+                               .has_room = has_room};
+    core_step(server->core, &input, NULL);
+    server->durable_txn = txn;
+}
+
+bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret)
+{
+    const struct outbox_entry *head = outbox_head(server->outbox, server->durable_txn);
+    if (head == NULL)
+        return false;
+    *ret = (struct rpc_reply){
+        .to = head->to,
+        .taken_by = head->taken_by,
+        .message = outbox_message(server->outbox, head),
+    };
+    if (head->cache_entry != DRC_NONE)
+        drc_end(server->cache, head->cache_entry, ret->message, now_ns);
+    outbox_pop(server->outbox);
+    return true;
+}
+
+uint32_t rpc_server_waiting(const struct rpc_server *server)
+{
+    return outbox_count(server->outbox);
+}
+
+void rpc_server_check(const struct rpc_server *server)
+{
+    core_check(server->core);
+    drc_check(server->cache);
+}

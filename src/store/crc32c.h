@@ -1,0 +1,15 @@
+/*
+ * crc32c.h -- the checksum of stored records: CRC-32C (Castagnoli), as in iSCSI and ext4.
+ *
+ * It finds every damage of up to 32 bits in a row and every single or double bit flip in a record,
+ * which a sum does not. It is no protection against somebody who writes records on purpose.
+ */
+#ifndef STORE_CRC32C_H
+#define STORE_CRC32C_H
+
+#include "base/bytes.h"
+
+/* Goes on from `crc`, which is 0 at the start: pieces give the same result as the whole. */
+uint32_t crc32c(uint32_t crc, struct bytes data);
+
+#endif

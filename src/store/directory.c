@@ -1,0 +1,173 @@
+/*
+ * directory.c -- makes, locks and syncs the directory of an embedded store; see directory.h.
+ *
+ * A file is durable only when its name is: after the directory is made its parent is synced, and
+ * whoever makes or renames a file in it calls directory_sync before the file counts.
+ *
+ * The lock file is never removed: removing it would let one process lock the old file and another
+ * one a new file of the same name. A clean close empties it, so that a stale pid is rare.
+ */
+#include "store/directory.h"
+
+#include "store/backend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *next_step(int code)
+{
+    switch (code) {
+    case EACCES:
+    case EPERM:
+        return "make it readable and writable for the user of this server, mode 0700";
+    case EROFS:
+        return "remount that file system writable or choose another --store";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "free space there (or raise the quota) and start again";
+    case ENOMEM:
+        return "raise the address space limit (ulimit -v); the store maps 64 GiB, mostly unused";
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit of open files (ulimit -n)";
+    case ENOENT:
+        return "create the directory above it (mkdir -p) or choose another --store";
+    case ENOTDIR:
+    case EISDIR:
+        return "choose another --store";
+    case MDB_INVALID:
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INCOMPATIBLE:
+        return "restore data.mdb from a backup, or move it away and start with --assume-lost";
+    case MDB_VERSION_MISMATCH:
+        return "start the holdfast that wrote it, or move data.mdb away and start with "
+               "--assume-lost";
+    case MDB_MAP_FULL:
+        return "the store reached its largest size; release clients that are gone";
+    default:
+        return "check that disk and the system log, then start again";
+    }
+}
+
+void directory_fail(const struct directory *directory, const char *what, int code,
+                    struct store_failure *ret_failure)
+{
+    store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: %s: %s; %s", directory->path,
+               what, mdb_strerror(code), next_step(code));
+}
+
+int directory_sync(const struct directory *directory)
+{
+    return fsync(directory->fd) == 0 ? 0 : -errno;
+}
+
+int directory_rename(const struct directory *directory, const char *from, const char *to)
+{
+    if (renameat(directory->fd, from, directory->fd, to) != 0)
+        return -errno;
+    return directory_sync(directory);
+}
+
+/* A directory that was just made is durable when its parent is. */
+static int sync_parent(const struct directory *directory)
+{
+    int parent = openat(directory->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0)
+        return -errno;
+    int code = fsync(parent) == 0 ? 0 : -errno;
+    (void)close(parent); /* nothing was written through it */
+    return code;
+}
+
+static void fail_busy(const struct directory *directory, struct store_failure *ret_failure)
+{
+    char text[16] = "";
+    ssize_t len = pread(directory->lock_fd, text, sizeof text - 1, 0);
+    long pid = len > 0 ? strtol(text, NULL, 10) : 0;
+    if (pid > 0)
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store lmdb:%.200s: in use by process %ld; stop that server first, or give this "
+                   "one a --store of its own",
+                   directory->path, pid);
+    else
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store lmdb:%.200s: in use by another process; stop that server first, or give "
+                   "this one a --store of its own",
+                   directory->path);
+}
+
+static int take_lock(struct directory *directory, struct store_failure *ret_failure)
+{
+    directory->lock_fd = openat(directory->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (directory->lock_fd < 0) {
+        directory_fail(directory, "cannot open its file \"lock\"", errno, ret_failure);
+        return -EIO;
+    }
+    if (flock(directory->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK)
+            fail_busy(directory, ret_failure);
+        else
+            directory_fail(directory, "cannot lock its file \"lock\"", errno, ret_failure);
+        (void)close(directory->lock_fd);
+        directory->lock_fd = -1; /* so that closing does not touch the owner's pid */
+        return -EIO;
+    }
+    char text[16];
+    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    /* The pid is for a message only, and a full disk must not keep the server from starting. */
+    if (ftruncate(directory->lock_fd, 0) == 0)
+        (void)!pwrite(directory->lock_fd, text, (size_t)len, 0);
+    return 0;
+}
+
+int directory_open(struct directory *directory, const char *path, struct store_failure *ret_failure)
+{
+    *directory = (struct directory){.fd = -1, .lock_fd = -1};
+    directory->path = strdup(path);
+    if (directory->path == NULL) {
+        store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: out of memory", path);
+        return -EIO;
+    }
+    bool is_made = mkdir(path, 0700) == 0;
+    if (!is_made && errno != EEXIST) {
+        directory_fail(directory, "cannot create the directory", errno, ret_failure);
+        goto fail;
+    }
+    directory->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory->fd < 0) {
+        directory_fail(directory, "cannot open the directory", errno, ret_failure);
+        goto fail;
+    }
+    int code = sync_parent(directory);
+    if (code != 0 && is_made) { /* one that was there before is somebody else's promise */
+        directory_fail(directory, "cannot sync the directory above it", -code, ret_failure);
+        goto fail;
+    }
+    if (take_lock(directory, ret_failure) != 0)
+        goto fail;
+    return 0;
+
+fail:
+    directory_close(directory);
+    return -EIO;
+}
+
+void directory_close(struct directory *directory)
+{
+    if (directory->lock_fd >= 0) {
+        (void)!ftruncate(directory->lock_fd, 0); /* the pid in it is for a message only */
+        (void)close(directory->lock_fd);
+    }
+    if (directory->fd >= 0)
+        (void)close(directory->fd);
+    free(directory->path);
+    *directory = (struct directory){.fd = -1, .lock_fd = -1};
+}

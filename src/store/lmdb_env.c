@@ -1,0 +1,204 @@
+/*
+ * lmdb_env.c -- LMDB environments with our flags, tables and map size; see lmdb_env.h.
+ *
+ * MDB_NOLOCK: one process and one thread at a time use the file, which our own lock file and
+ * store.h guarantee, so LMDB's reader table and its shared mutexes would only be one more thing
+ * that a crash can leave behind.
+ *
+ * The map is far larger than the file (64 GiB). It is address space, not memory or disk: LMDB reads
+ * through it and the file grows under it. A map that is too small fails a commit, one that is too
+ * large costs nothing; a million locks need less than 1 GiB.
+ *
+ * Always true:
+ *  (1) A file named data.mdb is complete: it is made under another name, synced, and renamed. An
+ *      interrupted start never leaves a half-made store that the next one would have to explain.
+ *  (2) Nothing is written to a file before its tables are known to be ours.
+ */
+#include "store/lmdb_env.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#if UINTPTR_MAX > UINT32_MAX
+static const size_t MAP_LEN = (size_t)64 * 1024 * 1024 * 1024;
+#else
+static const size_t MAP_LEN = (size_t)1024 * 1024 * 1024;
+#endif
+
+/* More tables than we have kinds, so that one too many is found by name and not by a limit. */
+enum { TABLES_MAX = RECORD_KIND_END + 16 };
+
+int lmdb_env_open(struct lmdb_env *env, const struct directory *directory, const char *file,
+                  unsigned flags)
+{
+    MDB_env *opened = NULL;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", directory->path, file) < 0)
+        return ENOMEM;
+    int code = mdb_env_create(&opened);
+    if (code == 0)
+        code = mdb_env_set_mapsize(opened, MAP_LEN);
+    if (code == 0)
+        code = mdb_env_set_maxdbs(opened, TABLES_MAX);
+    if (code == 0)
+        code = mdb_env_open(opened, path, MDB_NOSUBDIR | MDB_NOLOCK | flags, 0600);
+    free(path);
+    if (code != 0) {
+        mdb_env_close(opened); /* does nothing to NULL */
+        return code;
+    }
+    env->env = opened;
+    return 0;
+}
+
+void lmdb_env_close(struct lmdb_env *env)
+{
+    mdb_env_close(env->env);
+    env->env = NULL;
+}
+
+static bool is_known(const MDB_val *name)
+{
+    for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++) {
+        const char *known = record_kind_name((enum record_kind)kind);
+        if (name->mv_size == strlen(known) && memcmp(name->mv_data, known, name->mv_size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The names of all tables are the keys of LMDB's main table. */
+static int find_unknown(MDB_txn *txn, char ret_name[static 64])
+{
+    MDB_dbi main_table;
+    MDB_cursor *cursor = NULL;
+    MDB_val name, ignored;
+    int code = mdb_dbi_open(txn, NULL, 0, &main_table);
+    if (code == 0)
+        code = mdb_cursor_open(txn, main_table, &cursor);
+    if (code != 0)
+        return code;
+    ret_name[0] = '\0';
+    while ((code = mdb_cursor_get(cursor, &name, &ignored, MDB_NEXT)) == 0) {
+        if (is_known(&name))
+            continue;
+        int len = name.mv_size < 63 ? (int)name.mv_size : 63;
+        for (int i = 0; i < len; i++) {
+            char c = ((const char *)name.mv_data)[i];
+            ret_name[i] = c >= ' ' && c <= '~' ? c : '?';
+        }
+        ret_name[len] = '\0';
+        break;
+    }
+    mdb_cursor_close(cursor);
+    return code == MDB_NOTFOUND ? 0 : code;
+}
+
+int lmdb_env_find_unknown(const struct lmdb_env *env, char ret_name[static 64])
+{
+    MDB_txn *txn = NULL;
+    int code = mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn);
+    if (code != 0)
+        return code;
+    code = find_unknown(txn, ret_name);
+    mdb_txn_abort(txn);
+    return code;
+}
+
+int lmdb_env_make_tables(struct lmdb_env *env)
+{
+    MDB_txn *txn = NULL;
+    int code = mdb_txn_begin(env->env, NULL, 0, &txn);
+    if (code != 0)
+        return code;
+    for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
+        unsigned flags = 0;
+        code = mdb_dbi_open(txn, record_kind_name((enum record_kind)kind),
+                            MDB_CREATE | MDB_INTEGERKEY, &env->tables[kind]);
+        if (code == 0)
+            code = mdb_dbi_flags(txn, env->tables[kind], &flags);
+        if (code == 0 && flags != MDB_INTEGERKEY)
+            code = MDB_INCOMPATIBLE;
+    }
+    if (code != 0) {
+        mdb_txn_abort(txn);
+        return code;
+    }
+    return mdb_txn_commit(txn);
+}
+
+int lmdb_env_create(const struct directory *directory)
+{
+    struct lmdb_env env = {0};
+    if (unlinkat(directory->fd, LMDB_ENV_NEW_FILE, 0) != 0 && errno != ENOENT)
+        return errno;
+    int code = lmdb_env_open(&env, directory, LMDB_ENV_NEW_FILE, 0);
+    if (code != 0)
+        return code;
+    code = lmdb_env_make_tables(&env); /* a synced commit, which also syncs LMDB's first pages */
+    lmdb_env_close(&env);
+    if (code != 0)
+        return code;
+    return -directory_rename(directory, LMDB_ENV_NEW_FILE, LMDB_ENV_FILE);
+}
+
+uint64_t lmdb_env_page_len(const struct lmdb_env *env)
+{
+    MDB_stat stat;
+    CHECK(mdb_env_stat(env->env, &stat) == 0); /* fails for NULL arguments only */
+    return stat.ms_psize;
+}
+
+uint64_t lmdb_env_used_end(const struct lmdb_env *env)
+{
+    MDB_envinfo info;
+    CHECK(mdb_env_info(env->env, &info) == 0); /* likewise */
+    return ((uint64_t)info.me_last_pgno + 1) * lmdb_env_page_len(env);
+}
+
+uint64_t lmdb_env_map_len(const struct lmdb_env *env)
+{
+    MDB_envinfo info;
+    CHECK(mdb_env_info(env->env, &info) == 0); /* likewise */
+    return info.me_mapsize;
+}
+
+/*
+ * LMDB's table 0 has an entry for each commit that freed pages: the commit's number, and a list of
+ * words of which the first is the count. What the last commit freed is not free yet: a crash may
+ * still go back to the one before.
+ */
+static uint64_t count_free_pages(MDB_txn *txn, size_t last_txn)
+{
+    MDB_cursor *cursor = NULL;
+    MDB_val key, list;
+    uint64_t pages = 0;
+    if (mdb_cursor_open(txn, 0, &cursor) != 0)
+        return 0;
+    while (mdb_cursor_get(cursor, &key, &list, MDB_NEXT) == 0) {
+        size_t freed_by, count;
+        if (key.mv_size != sizeof freed_by || list.mv_size < sizeof count)
+            break;
+        memcpy(&freed_by, key.mv_data, sizeof freed_by);
+        memcpy(&count, list.mv_data, sizeof count);
+        if (freed_by >= last_txn)
+            break;
+        pages += count;
+    }
+    mdb_cursor_close(cursor);
+    return pages;
+}
+
+uint64_t lmdb_env_spare_len(const struct lmdb_env *env)
+{
+    MDB_txn *txn = NULL;
+    if (mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn) != 0)
+        return 0; /* nothing is known to be spare, which is the safe side */
+    uint64_t pages = count_free_pages(txn, mdb_txn_id(txn));
+    mdb_txn_abort(txn);
+    return pages * lmdb_env_page_len(env);
+}

@@ -1,0 +1,120 @@
+/*
+ * store.c -- finds the back end that a store URL names and passes calls on to it.
+ *
+ * The table below is the whole list of back ends. What they share is here (the URL, the summary,
+ * failures as sentences); everything else is theirs.
+ */
+#include "store/store.h"
+
+#include "store/backend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct store_backend *const backends[] = {&store_memory, &store_lmdb};
+
+enum { BACKEND_COUNT = sizeof backends / sizeof backends[0] };
+
+struct store {
+    const struct store_backend *backend;
+    void *self; /* owned; the back end's own object */
+    struct store_summary summary;
+};
+
+void store_fail(struct store_failure *failure, int exit_code, const char *format, ...)
+{
+    va_list arguments;
+    failure->exit_code = exit_code;
+    va_start(arguments, format);
+    (void)vsnprintf(failure->text, sizeof failure->text, format, arguments); /* may be cut */
+    va_end(arguments);
+}
+
+/* The back end of a URL, and what follows its colon; or NULL. */
+static const struct store_backend *find_backend(const char *url, const char **ret_rest)
+{
+    for (size_t i = 0; i < BACKEND_COUNT; i++) {
+        size_t len = strlen(backends[i]->scheme);
+        if (strncmp(url, backends[i]->scheme, len) == 0 && url[len] == ':') {
+            *ret_rest = url + len + 1;
+            return backends[i];
+        }
+    }
+    return NULL;
+}
+
+static void fail_unknown(const char *url, struct store_failure *ret_failure)
+{
+    char list[128] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < BACKEND_COUNT && at < sizeof list; i++) {
+        const char *between = i == 0 ? "" : i + 1 == BACKEND_COUNT ? " or " : ", ";
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", between, backends[i]->usage);
+    }
+    store_fail(ret_failure, STORE_EXIT_USAGE, "store \"%.200s\": no such kind of store; use %s",
+               url, list);
+}
+
+struct store *store_open(const char *url, const struct store_options *options,
+                         struct store_failure *ret_failure)
+{
+    const char *rest = NULL;
+    const struct store_backend *backend = find_backend(url, &rest);
+    if (backend == NULL) {
+        fail_unknown(url, ret_failure);
+        return NULL;
+    }
+    struct store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        store_fail(ret_failure, STORE_EXIT_STORE, "store \"%.200s\": out of memory", url);
+        return NULL;
+    }
+    store->backend = backend;
+    store->self = backend->open(rest, options, &store->summary, ret_failure);
+    if (store->self == NULL) {
+        free(store);
+        return NULL;
+    }
+    return store;
+}
+
+void store_summarize(const struct store *store, struct store_summary *ret)
+{
+    *ret = store->summary;
+}
+
+int store_load(struct store *store, store_visit_fn visit, void *context,
+               struct store_failure *ret_failure)
+{
+    return store->backend->load(store->self, visit, context, ret_failure);
+}
+
+int store_commit(struct store *store, const struct store_batch *batch,
+                 struct store_failure *ret_failure)
+{
+    return store->backend->commit(store->self, batch, ret_failure);
+}
+
+bool store_tend(struct store *store)
+{
+    return store->backend->tend(store->self);
+}
+
+bool store_has_room(const struct store *store)
+{
+    return store->backend->has_room(store->self);
+}
+
+const char *store_directory(const struct store *store)
+{
+    return store->backend->directory(store->self);
+}
+
+void store_close(struct store *store)
+{
+    if (store == NULL)
+        return;
+    store->backend->close(store->self);
+    free(store);
+}

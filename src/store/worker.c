@@ -1,0 +1,250 @@
+/*
+ * worker.c -- the store thread and its hand-off; see worker.h.
+ *
+ *              worker_commit                    commit returned                 worker_poll
+ *   NO BATCH -----------------> QUEUED, RUNNING ----------------> OUTCOME READY -----------> NO
+ * BATCH
+ *
+ * One mutex guards everything that both threads touch, and it is never held over a call of the back
+ * end or of the wake function. Whether a batch is out is known to the server thread alone, which
+ * sets and clears it.
+ *
+ * Always true:
+ *  (1) The outcome is published before the wake function runs, so that whoever it wakes finds it.
+ *  (2) After a failed commit the store is not touched again except to be closed (D9).
+ *  (3) The store is opened before this thread starts and closed by it: one thread at a time.
+ */
+#include "store/worker.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* How often space is looked for while there is none. */
+#define ROOM_RETRY_NS NS_PER_S
+
+struct worker {
+    pthread_t thread;
+    struct store *store; /* owned; used by the thread only */
+    worker_wake_fn wake;
+    void *context;
+    bool is_batch_out; /* the server thread's own */
+
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t to_thread, from_thread;
+    struct store_batch batch;
+    bool is_queued;              /* the batch waits for the thread */
+    struct worker_report report; /* news that were not polled yet */
+    bool is_stopping, has_ended, has_failed;
+};
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Waits for a signal of the condition until a time. False: the time has come. */
+static bool wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline_ns)
+{
+    struct timespec deadline = {
+        .tv_sec = (time_t)(deadline_ns / NS_PER_S),
+        .tv_nsec = (long)(deadline_ns % NS_PER_S),
+    };
+    int code = pthread_cond_timedwait(condition, mutex, &deadline);
+    CHECK(code == 0 || code == ETIMEDOUT);
+    return code == 0;
+}
+
+static void lock(struct worker *worker)
+{
+    CHECK(pthread_mutex_lock(&worker->mutex) == 0);
+}
+
+static void unlock(struct worker *worker)
+{
+    CHECK(pthread_mutex_unlock(&worker->mutex) == 0);
+}
+
+/* ---- the store thread; each of these is entered and left with the mutex held ---- */
+
+static void run_commit(struct worker *worker)
+{
+    const struct store_batch batch = worker->batch;
+    worker->is_queued = false;
+    unlock(worker);
+
+    struct worker_report report = {.txn = batch.txn};
+    uint64_t begin_ns = clock_ns();
+    int code = store_commit(worker->store, &batch, &report.failure);
+    report.commit_ns = clock_ns() - begin_ns;
+    report.news = code == 0 ? WORKER_COMMITTED : WORKER_FAILED;
+    report.has_room = store_has_room(worker->store);
+
+    lock(worker);
+    worker->report = report;
+    worker->has_failed = code != 0;
+    unlock(worker);
+    worker->wake(worker->context);
+    lock(worker);
+}
+
+/* True when there is more to tend. */
+static bool run_tend(struct worker *worker)
+{
+    unlock(worker);
+    bool has_more = store_tend(worker->store);
+    bool has_room = store_has_room(worker->store);
+    lock(worker);
+    if (has_room != worker->report.has_room) {
+        worker->report.has_room = has_room;
+        unlock(worker);
+        worker->wake(worker->context);
+        lock(worker);
+    }
+    return has_more;
+}
+
+/* Waits for work. True when it is time to look for room again. */
+static bool wait_for_work(struct worker *worker)
+{
+    if (worker->has_failed || worker->report.has_room) {
+        CHECK(pthread_cond_wait(&worker->to_thread, &worker->mutex) == 0);
+        return false;
+    }
+    return !wait_until(&worker->to_thread, &worker->mutex, clock_ns() + ROOM_RETRY_NS);
+}
+
+static void *run(void *argument)
+{
+    struct worker *worker = argument;
+    bool may_tend = true;
+
+    lock(worker);
+    for (;;) {
+        if (worker->is_queued) {
+            run_commit(worker);
+            may_tend = !worker->has_failed;
+        } else if (worker->is_stopping) {
+            break;
+        } else if (may_tend) {
+            may_tend = run_tend(worker);
+        } else {
+            may_tend = wait_for_work(worker);
+        }
+    }
+    unlock(worker);
+    store_close(worker->store);
+    lock(worker);
+    worker->has_ended = true;
+    CHECK(pthread_cond_signal(&worker->from_thread) == 0);
+    unlock(worker);
+    return NULL;
+}
+
+/* ---- the server thread ---- */
+
+/*
+ * The thread takes no signals: they are the server's, which waits for them in its loop. The ones
+ * that a thread causes itself stay open, so that a crash is reported where it happens. A write
+ * beyond RLIMIT_FSIZE then fails with EFBIG instead of ending the process by SIGXFSZ.
+ */
+static bool start_thread(struct worker *worker)
+{
+    sigset_t blocked, before;
+    CHECK(sigfillset(&blocked) == 0);
+    static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        CHECK(sigdelset(&blocked, own[i]) == 0);
+    CHECK(pthread_sigmask(SIG_SETMASK, &blocked, &before) == 0);
+    int code = pthread_create(&worker->thread, NULL, run, worker);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return code == 0;
+}
+
+static void destroy(struct worker *worker)
+{
+    CHECK(pthread_cond_destroy(&worker->from_thread) == 0);
+    CHECK(pthread_cond_destroy(&worker->to_thread) == 0);
+    CHECK(pthread_mutex_destroy(&worker->mutex) == 0);
+    free(worker);
+}
+
+struct worker *worker_new(struct store *store, worker_wake_fn wake, void *context)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    if (worker == NULL)
+        return NULL;
+    worker->store = store;
+    worker->wake = wake;
+    worker->context = context;
+    worker->report.has_room = store_has_room(store);
+
+    pthread_condattr_t monotonic;
+    CHECK(pthread_condattr_init(&monotonic) == 0);
+    CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
+    CHECK(pthread_cond_init(&worker->to_thread, &monotonic) == 0);
+    CHECK(pthread_cond_init(&worker->from_thread, &monotonic) == 0);
+    CHECK(pthread_condattr_destroy(&monotonic) == 0);
+    CHECK(pthread_mutex_init(&worker->mutex, NULL) == 0);
+    if (!start_thread(worker)) {
+        destroy(worker);
+        return NULL;
+    }
+    return worker;
+}
+
+bool worker_is_busy(const struct worker *worker)
+{
+    return worker->is_batch_out;
+}
+
+void worker_commit(struct worker *worker, const struct store_batch *batch)
+{
+    CHECK(!worker->is_batch_out);
+    worker->is_batch_out = true;
+    lock(worker);
+    CHECK(!worker->has_failed);
+    CHECK(!worker->is_stopping);
+    worker->batch = *batch;
+    worker->is_queued = true;
+    CHECK(pthread_cond_signal(&worker->to_thread) == 0);
+    unlock(worker);
+}
+
+void worker_poll(struct worker *worker, struct worker_report *ret)
+{
+    lock(worker);
+    *ret = worker->report;
+    worker->report.news = WORKER_NOTHING;
+    unlock(worker);
+    if (ret->news != WORKER_NOTHING)
+        worker->is_batch_out = false;
+}
+
+bool worker_free(struct worker *worker, uint64_t patience_ns)
+{
+    if (worker == NULL)
+        return true;
+    uint64_t now_ns = clock_ns();
+    uint64_t deadline_ns = patience_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + patience_ns;
+    lock(worker);
+    worker->is_stopping = true;
+    CHECK(pthread_cond_signal(&worker->to_thread) == 0);
+    while (!worker->has_ended && wait_until(&worker->from_thread, &worker->mutex, deadline_ns))
+        continue;
+    bool has_ended = worker->has_ended;
+    unlock(worker);
+    if (!has_ended)
+        return false;
+    CHECK(pthread_join(worker->thread, NULL) == 0);
+    destroy(worker);
+    return true;
+}

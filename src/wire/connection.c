@@ -1,0 +1,351 @@
+/*
+ * connection.c -- one TCP connection; see connection.h.
+ *
+ *                      a record was refused, or enough is in flight, or it does not read answers
+ *   ---> READING -------------------------------------------------------------> PAUSED
+ *           ^                                                                      |
+ *           +----------------------------------------------------------------------+
+ *             the outbox, its own calls, and its output have room again: connection_resume
+ *
+ * PAUSED means that we do not read from the socket: TCP itself then holds the caller back, and no
+ * memory grows. A stash keeps the rest of the last read meanwhile. NULL and refusals need no room,
+ * so a connection that asks only those is never paused for the store's sake.
+ *
+ * Always true:
+ *  (1) held and pending point into the stash or into the reader's buffer, never into the shared
+ * read buffer, once control returns to the loop. (2) A connection reads exactly when it is not
+ * paused and not closing. (3) While libuv writes out_writing, nothing else is written: answers
+ * gather in out.
+ */
+#include "wire/connection.h"
+
+#include "base/check.h"
+#include "wire/tcp.h"
+
+#include <stdlib.h>
+
+static bool is_paused(const struct connection *c)
+{
+    return !list_is_empty(&c->by_pause);
+}
+
+/* A peer that has said its last word and got every answer is let go. */
+static void finish(struct connection *c)
+{
+    if (c->at_end && c->in_flight == 0 && c->out_len == 0 && c->out_writing == NULL &&
+        !is_paused(c))
+        connection_close(c);
+}
+
+/* Both lists say of a connection that the next move is the peer's; see tcp.c for what follows. */
+static void note_waiting(struct connection *c)
+{
+    bool waits = !record_reader_is_empty(&c->reader) || c->out_writing != NULL || c->at_end;
+    if (waits && list_is_empty(&c->by_wait)) {
+        c->waiting_since_ns = clock_now_ns(c->tcp->clock);
+        list_append(&c->tcp->waiting_for_peer, &c->by_wait);
+    } else if (!waits) {
+        list_remove(&c->by_wait);
+    }
+}
+
+/* Room for one answer of the largest size, or NULL: the peer does not read what it asked for. */
+static uint8_t *reserve(struct connection *c, uint32_t len)
+{
+    if (c->out == NULL) {
+        c->out = malloc(CONNECTION_OUT_MAX);
+        c->out_len = 0;
+        if (c->out == NULL)
+            return NULL;
+    }
+    if (c->out_len + RECORD_MARK_LEN + len > CONNECTION_OUT_MAX) {
+        connection_flush(c);
+        if (c->is_closing)
+            return NULL;
+        if (c->out == NULL)
+            return reserve(c, len);
+        if (c->out_len + RECORD_MARK_LEN + len > CONNECTION_OUT_MAX)
+            return NULL;
+    }
+    return c->out + c->out_len + RECORD_MARK_LEN;
+}
+
+static void commit(struct connection *c, uint32_t len)
+{
+    store_be32(c->out + c->out_len, RECORD_MARK_LAST | len);
+    c->out_len += RECORD_MARK_LEN + len;
+    if (list_is_empty(&c->by_flush))
+        list_append(&c->tcp->unflushed, &c->by_flush);
+}
+
+/* One record to the server. False: it cannot be taken now. */
+static bool deliver(struct connection *c, struct bytes record)
+{
+    struct tcp *tcp = c->tcp;
+    uint32_t reply_max = rpc_server_reply_max(tcp->server);
+    if (c->in_flight >= CONNECTION_IN_FLIGHT_MAX)
+        return false;
+    uint8_t *at = reserve(c, reply_max);
+    if (at == NULL)
+        return false;
+    struct xdr_out reply = xdr_out_of(at, reply_max);
+    switch (rpc_server_receive(tcp->server, &c->source, record, clock_now_ns(tcp->clock),
+                               clock_wall_ns(tcp->clock), &reply)) {
+    case RPC_ANSWERED:
+        commit(c, xdr_out_len(&reply));
+        return true;
+    case RPC_WAITING:
+        c->in_flight++;
+        return true;
+    case RPC_NO_ANSWER:
+        return true;
+    case RPC_BUSY:
+        return false;
+    }
+    UNREACHABLE();
+}
+
+static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf);
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+    (void)suggested;
+    struct connection *c = handle->data;
+    *ret = uv_buf_init((char *)c->tcp->read_buffer, CONNECTION_READ_MAX);
+}
+
+/* Keeps a refused record and the input behind it until connection_resume. */
+static void hold(struct connection *c, struct bytes record, struct bytes rest)
+{
+    c->held = record;
+    c->pending = rest;
+    bool in_stash = c->stash != NULL;
+    if (!in_stash) {
+        bool record_in_reader = record.at == c->reader.buffer;
+        uint32_t record_len = record_in_reader ? 0 : record.len;
+        c->stash = malloc((size_t)record_len + rest.len + 1);
+        if (c->stash == NULL) {
+            connection_close(c);
+            return;
+        }
+        if (!record_in_reader) {
+            memcpy(c->stash, record.at, record.len);
+            c->held.at = c->stash;
+        }
+        if (rest.len > 0)
+            memcpy(c->stash + record_len, rest.at, rest.len);
+        c->pending.at = c->stash + record_len;
+    }
+    if (c->is_reading) {
+        (void)uv_read_stop((uv_stream_t *)&c->handle);
+        c->is_reading = false;
+    }
+    if (list_is_empty(&c->by_pause))
+        list_append(&c->tcp->paused, &c->by_pause);
+}
+
+/* Takes records from the input until it is used up or one is refused. False: paused or closed. */
+static bool consume(struct connection *c, struct bytes input)
+{
+    struct bytes record;
+    while (!c->is_closing) {
+        switch (record_reader_next(&c->reader, &input, &record)) {
+        case RECORD_READ_MORE:
+            if (record_reader_is_empty(&c->reader)) {
+                free(c->reader.buffer);
+                c->reader.buffer = NULL;
+            }
+            return true;
+        case RECORD_READ_NEED_BUFFER:
+            c->reader.buffer = malloc(c->reader.record_max);
+            if (c->reader.buffer == NULL)
+                connection_close(c);
+            break;
+        case RECORD_READ_TOO_LONG:
+            connection_close(c);
+            break;
+        case RECORD_READ_WHOLE:
+            if (!deliver(c, record)) {
+                if (!c->is_closing)
+                    hold(c, record, input);
+                return false;
+            }
+            break;
+        }
+    }
+    return false;
+}
+
+static void start_reading(struct connection *c)
+{
+    if (c->is_reading || c->is_closing || c->at_end)
+        return;
+    c->is_reading = true;
+    if (uv_read_start((uv_stream_t *)&c->handle, on_alloc, on_read) != 0)
+        connection_close(c);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct connection *c = stream->data;
+    if (nread == UV_EOF) {
+        (void)uv_read_stop(stream);
+        c->is_reading = false;
+        c->at_end = true;
+        note_waiting(c);
+        finish(c);
+        return;
+    }
+    if (nread < 0) {
+        connection_close(c);
+        return;
+    }
+    if (nread == 0)
+        return;
+    c->heard_ns = clock_now_ns(c->tcp->clock);
+    list_remove(&c->by_activity);
+    list_append(&c->tcp->by_activity, &c->by_activity);
+    (void)consume(c, (struct bytes){(const uint8_t *)buf->base, (uint32_t)nread});
+    if (!c->is_closing)
+        note_waiting(c);
+}
+
+void connection_start(struct connection *c)
+{
+    list_init(&c->by_wait);
+    list_init(&c->by_flush);
+    list_init(&c->by_pause);
+    record_reader_init(&c->reader, rpc_server_record_max(c->tcp->server));
+    c->handle.data = c;
+    start_reading(c);
+}
+
+void connection_resume(struct connection *c)
+{
+    if (c->is_closing || !is_paused(c))
+        return;
+    if (c->held.at != NULL) {
+        if (!deliver(c, c->held))
+            return;
+        c->held = (struct bytes){0};
+    }
+    if (c->is_closing)
+        return;
+    list_remove(&c->by_pause);
+    struct bytes pending = c->pending;
+    c->pending = (struct bytes){0};
+    if (!consume(c, pending))
+        return;
+    free(c->stash);
+    c->stash = NULL;
+    start_reading(c);
+    if (!c->is_closing)
+        note_waiting(c);
+}
+
+void connection_quiesce(struct connection *c)
+{
+    if (!c->is_reading)
+        return;
+    (void)uv_read_stop((uv_stream_t *)&c->handle);
+    c->is_reading = false;
+}
+
+void connection_call_ended(struct connection *c)
+{
+    CHECK(c->in_flight > 0);
+    c->in_flight--;
+}
+
+void connection_send(struct connection *c, struct bytes message)
+{
+    if (c->is_closing)
+        return;
+    uint8_t *at = reserve(c, message.len);
+    if (at == NULL) {
+        /* It keeps asking and never reads: the answers are durable, it may connect and ask again.
+         */
+        connection_close(c);
+        return;
+    }
+    memcpy(at, message.at, message.len);
+    commit(c, message.len);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct connection *c = write->data;
+    free(c->out_writing);
+    c->out_writing = NULL;
+    if (c->is_closing)
+        return;
+    if (status != 0) {
+        connection_close(c);
+        return;
+    }
+    connection_flush(c);
+    if (!c->is_closing)
+        note_waiting(c);
+    finish(c);
+}
+
+void connection_flush(struct connection *c)
+{
+    list_remove(&c->by_flush);
+    if (c->is_closing || c->out == NULL || c->out_writing != NULL || c->out_len == 0)
+        return;
+    uv_buf_t buf = uv_buf_init((char *)c->out, c->out_len);
+    int written = uv_try_write((uv_stream_t *)&c->handle, &buf, 1);
+    if (written < 0 && written != UV_EAGAIN) {
+        connection_close(c);
+        return;
+    }
+    uint32_t taken = written > 0 ? (uint32_t)written : 0;
+    if (taken == c->out_len) {
+        c->out_len = 0;
+        if (!c->is_reading || c->in_flight == 0) {
+            /* Nothing more is expected soon: give the buffer back. */
+            free(c->out);
+            c->out = NULL;
+        }
+        finish(c);
+        return;
+    }
+    MARK("connection_write_incomplete");
+    c->out_writing = c->out;
+    c->out = NULL;
+    buf = uv_buf_init((char *)c->out_writing + taken, c->out_len - taken);
+    c->out_len = 0;
+    c->write.data = c;
+    if (uv_write(&c->write, (uv_stream_t *)&c->handle, &buf, 1, on_written) != 0) {
+        free(c->out_writing);
+        c->out_writing = NULL;
+        connection_close(c);
+        return;
+    }
+    note_waiting(c);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    free(c->reader.buffer);
+    free(c->stash);
+    free(c->out);
+    free(c->out_writing);
+    free(c);
+}
+
+void connection_close(struct connection *c)
+{
+    if (c->is_closing)
+        return;
+    c->is_closing = true;
+    c->is_reading = false;
+    list_remove(&c->by_activity);
+    list_remove(&c->by_wait);
+    list_remove(&c->by_flush);
+    list_remove(&c->by_pause);
+    table_remove(&c->tcp->connections, (uint32_t)c->source.route);
+    uv_close((uv_handle_t *)&c->handle, on_closed);
+}

@@ -1,0 +1,65 @@
+/*
+ * connection.h -- one TCP connection: bytes to records, answers to bytes, and its limits.
+ *
+ * Calls are taken in order, many at a time; their answers leave in any order, all that a turn has
+ * for one connection in one write. What a connection may cost is fixed: one read buffer shared by
+ * all, at most one partial record, one stretch of unread input while it is paused, and two output
+ * buffers.
+ */
+#ifndef WIRE_CONNECTION_H
+#define WIRE_CONNECTION_H
+
+#include "base/list.h"
+#include "codec/record_mark.h"
+#include "rpc/server.h"
+#include "wire/clock.h"
+
+#include <uv.h>
+
+struct tcp;
+
+enum {
+    CONNECTION_READ_MAX = 32 * 1024, /* per read */
+    CONNECTION_OUT_MAX = 32 * 1024,  /* answers gathered for one write */
+    CONNECTION_IN_FLIGHT_MAX = 512,  /* calls waiting for the store */
+};
+
+struct connection {
+    uv_tcp_t handle;
+    uv_write_t write; /* for what one write did not take */
+    struct tcp *tcp;
+    struct rpc_source source;
+    struct list by_activity; /* tcp->connections, least recently heard first */
+    struct list by_wait;     /* tcp->waiting_for_peer: mid-record or not reading its answers */
+    struct list by_flush;    /* tcp->unflushed: has answers to write in this turn */
+    struct list by_pause;    /* tcp->paused: has input that could not be taken */
+    uint64_t heard_ns, waiting_since_ns;
+
+    struct record_reader reader;
+    uint8_t *stash;       /* copy of input that could not be taken yet */
+    struct bytes held;    /* a record that was refused as busy */
+    struct bytes pending; /* input behind it */
+
+    uint8_t *out, *out_writing; /* gathering; being written by libuv */
+    uint32_t out_len;
+    uint32_t in_flight;
+    bool is_reading, is_closing;
+    bool at_end; /* the peer sends nothing more, but may still read its answers */
+};
+
+/* Starts to read. The connection belongs to tcp until it is closed. */
+void connection_start(struct connection *connection);
+/* An answer from the store's side of the gate. */
+void connection_send(struct connection *connection, struct bytes message);
+/* One call less in flight; a connection paused for that goes on. */
+void connection_call_ended(struct connection *connection);
+/* Tries again what was refused as busy. */
+void connection_resume(struct connection *connection);
+/* Reads nothing more. */
+void connection_quiesce(struct connection *connection);
+/* Writes what has gathered. */
+void connection_flush(struct connection *connection);
+/* The way back is gone at once; the memory goes when libuv has closed the handle. */
+void connection_close(struct connection *connection);
+
+#endif

@@ -1,0 +1,245 @@
+/*
+ * tcp.c -- listeners, the number of connections, and what happens to idle ones; see tcp.h.
+ *
+ * Locks and registrations belong to clients, not to connections (clients close idle ones all the
+ * time), so a connection may be closed whenever nothing is in flight on it:
+ *
+ *  - when the limit is reached, the one least recently heard makes room for the new one: a crowd of
+ *    idle connections cannot lock honest callers out;
+ *  - after IDLE_NS without a word;
+ *  - after PEER_WAIT_NS inside one record, or without reading its answers: a caller that sends one
+ *    byte a second, or never reads, does not keep its buffers for long.
+ */
+#include "wire/tcp.h"
+
+#include "base/check.h"
+#include "wire/sockaddr.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SECOND_NS    UINT64_C(1000000000)
+#define IDLE_NS      (600 * SECOND_NS)
+#define PEER_WAIT_NS (60 * SECOND_NS)
+
+enum {
+    BACKLOG = 1024,
+    SWEEP_MS = 5000,
+    KEEPALIVE_SECONDS = 60,
+    EVICT_SEARCH = 64, /* of the longest idle, how many are looked at for one without calls */
+};
+
+struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
+                    uint32_t connections_max)
+{
+    struct tcp *tcp = calloc(1, sizeof *tcp);
+    if (tcp == NULL)
+        return NULL;
+    *tcp = (struct tcp){
+        .loop = loop, .server = server, .clock = clock, .connections_max = connections_max};
+    list_init(&tcp->by_activity);
+    list_init(&tcp->waiting_for_peer);
+    list_init(&tcp->unflushed);
+    list_init(&tcp->paused);
+    tcp->read_buffer = malloc(CONNECTION_READ_MAX);
+    if (tcp->read_buffer == NULL ||
+        table_init(&tcp->connections, connections_max, sizeof(struct connection *)) != 0) {
+        tcp_free(tcp);
+        return NULL;
+    }
+    CHECK(uv_timer_init(loop, &tcp->sweep) == 0);
+    tcp->sweep.data = tcp;
+    return tcp;
+}
+
+void tcp_free(struct tcp *tcp)
+{
+    if (tcp == NULL)
+        return;
+    free(tcp->read_buffer);
+    table_done(&tcp->connections);
+    free(tcp);
+}
+
+static struct connection *connection_of(const struct tcp *tcp, uint64_t route)
+{
+    uint32_t slot = table_find(&tcp->connections, route);
+    return slot == SLOT_NONE ? NULL : *(struct connection **)table_at(&tcp->connections, slot);
+}
+
+/* Makes room for a new connection if one can be spared. */
+static bool evict_one(struct tcp *tcp)
+{
+    uint32_t looked_at = 0;
+    for (struct list *at = tcp->by_activity.next;
+         at != &tcp->by_activity && looked_at < EVICT_SEARCH; at = at->next, looked_at++) {
+        struct connection *c = LIST_ELEMENT(at, struct connection, by_activity);
+        if (c->in_flight > 0)
+            continue;
+        tcp->evicted++;
+        connection_close(c);
+        return true;
+    }
+    return false;
+}
+
+static struct peer peer_of(const uv_tcp_t *handle)
+{
+    struct sockaddr_storage remote = {0}, local = {0};
+    int remote_len = sizeof remote, local_len = sizeof local;
+    struct peer peer = {.transport = RECORD_TCP};
+    uint16_t local_port;
+    if (uv_tcp_getpeername(handle, (struct sockaddr *)&remote, &remote_len) != 0 ||
+        uv_tcp_getsockname(handle, (struct sockaddr *)&local, &local_len) != 0)
+        return peer;
+    peer.address = sockaddr_address((const struct sockaddr *)&remote, &peer.port);
+    peer.local = sockaddr_address((const struct sockaddr *)&local, &local_port);
+    return peer;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Accepted, but not wanted: there is no other way to take a connection out of the queue. */
+static void turn_away(struct connection *c)
+{
+    c->tcp->refused++;
+    c->handle.data = c;
+    uv_close((uv_handle_t *)&c->handle, free_handle);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct tcp *tcp = listener->data;
+    if (status != 0)
+        return;
+    struct connection *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return;
+    c->tcp = tcp;
+    if (uv_tcp_init(tcp->loop, &c->handle) != 0) {
+        free(c);
+        return;
+    }
+    if (uv_accept(listener, (uv_stream_t *)&c->handle) != 0) {
+        turn_away(c);
+        return;
+    }
+    c->source.peer = peer_of(&c->handle);
+    if (c->source.peer.address.family == 0 ||
+        (tcp->connections.count == tcp->connections_max && !evict_one(tcp))) {
+        turn_away(c);
+        return;
+    }
+    (void)uv_tcp_nodelay(&c->handle, 1);
+    (void)uv_tcp_keepalive(&c->handle, 1, KEEPALIVE_SECONDS);
+    uint32_t slot = table_add(&tcp->connections);
+    CHECK(slot != SLOT_NONE);
+    *(struct connection **)table_at(&tcp->connections, slot) = c;
+    c->source.route = table_handle(&tcp->connections, slot);
+    c->heard_ns = clock_now_ns(tcp->clock);
+    list_append(&tcp->by_activity, &c->by_activity);
+    connection_start(c);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct tcp *tcp = timer->data;
+    uint64_t now_ns = clock_now_ns(tcp->clock);
+    struct list *next;
+    for (struct list *at = tcp->by_activity.next; at != &tcp->by_activity; at = next) {
+        next = at->next;
+        struct connection *c = LIST_ELEMENT(at, struct connection, by_activity);
+        if (now_ns - c->heard_ns < IDLE_NS)
+            break;
+        if (c->in_flight == 0)
+            connection_close(c);
+    }
+    while (!list_is_empty(&tcp->waiting_for_peer)) {
+        struct connection *c = LIST_ELEMENT(tcp->waiting_for_peer.next, struct connection, by_wait);
+        if (now_ns - c->waiting_since_ns < PEER_WAIT_NS)
+            break;
+        connection_close(c);
+    }
+}
+
+int tcp_add(struct tcp *tcp, int fd)
+{
+    CHECK(tcp->listener_count < LISTEN_MAX);
+    uv_tcp_t *listener = &tcp->listeners[tcp->listener_count];
+    int err = uv_tcp_init(tcp->loop, listener);
+    if (err != 0) {
+        (void)close(fd);
+        return err;
+    }
+    tcp->listener_count++;
+    listener->data = tcp;
+    err = uv_tcp_open(listener, fd);
+    if (err != 0) {
+        (void)close(fd);
+        return err;
+    }
+    err = uv_listen((uv_stream_t *)listener, BACKLOG, on_connection);
+    if (err == 0 && !uv_is_active((uv_handle_t *)&tcp->sweep))
+        err = uv_timer_start(&tcp->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+    return err;
+}
+
+void tcp_send(struct tcp *tcp, const struct rpc_source *to, struct bytes message)
+{
+    struct connection *c = connection_of(tcp, to->route);
+    if (c != NULL)
+        connection_send(c, message);
+}
+
+void tcp_call_ended(struct tcp *tcp, uint64_t route)
+{
+    struct connection *c = connection_of(tcp, route);
+    if (c != NULL)
+        connection_call_ended(c);
+}
+
+void tcp_resume(struct tcp *tcp)
+{
+    if (tcp->is_quiet)
+        return;
+    /* Each once, in the order in which they were paused; who is paused again goes to the end. */
+    struct list *last = tcp->paused.prev;
+    while (!list_is_empty(&tcp->paused)) {
+        struct list *at = tcp->paused.next;
+        bool was_last = at == last;
+        struct connection *c = LIST_ELEMENT(at, struct connection, by_pause);
+        list_remove(at);
+        list_append(&tcp->paused, at);
+        connection_resume(c);
+        if (was_last)
+            return;
+    }
+}
+
+void tcp_flush(struct tcp *tcp)
+{
+    while (!list_is_empty(&tcp->unflushed))
+        connection_flush(LIST_ELEMENT(tcp->unflushed.next, struct connection, by_flush));
+}
+
+void tcp_quiesce(struct tcp *tcp)
+{
+    if (tcp->is_quiet)
+        return;
+    tcp->is_quiet = true;
+    for (uint32_t i = 0; i < tcp->listener_count; i++)
+        uv_close((uv_handle_t *)&tcp->listeners[i], NULL);
+    for (struct list *at = tcp->by_activity.next; at != &tcp->by_activity; at = at->next)
+        connection_quiesce(LIST_ELEMENT(at, struct connection, by_activity));
+}
+
+void tcp_close(struct tcp *tcp)
+{
+    tcp_quiesce(tcp);
+    uv_close((uv_handle_t *)&tcp->sweep, NULL);
+    while (!list_is_empty(&tcp->by_activity))
+        connection_close(LIST_ELEMENT(tcp->by_activity.next, struct connection, by_activity));
+}

@@ -1,0 +1,47 @@
+/*
+ * tcp.h -- all TCP connections: listening, the limit on their number, and idle ones.
+ */
+#ifndef WIRE_TCP_H
+#define WIRE_TCP_H
+
+#include "base/list.h"
+#include "base/table.h"
+#include "wire/connection.h"
+#include "wire/listen.h"
+
+struct tcp {
+    uv_loop_t *loop;
+    struct rpc_server *server;
+    struct clock *clock;
+    struct table connections; /* of struct connection *; the handle is the route of its answers */
+    struct list by_activity;  /* least recently heard first */
+    struct list waiting_for_peer, unflushed, paused;
+    uv_tcp_t listeners[LISTEN_MAX];
+    uint32_t listener_count;
+    uv_timer_t sweep;
+    uint8_t *read_buffer; /* shared: a read is handled before the next one begins */
+    uint32_t connections_max;
+    uint64_t evicted, refused; /* for the log and metrics */
+    bool is_quiet;             /* nothing is read any more */
+};
+
+/* NULL: no memory. The rest is borrowed. */
+struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
+                    uint32_t connections_max);
+/* Takes the socket over and listens on it. 0 or a negative libuv error. */
+__attribute__((warn_unused_result)) int tcp_add(struct tcp *tcp, int fd);
+
+void tcp_send(struct tcp *tcp, const struct rpc_source *to, struct bytes message);
+/* One call less is in flight on this route. Routes of UDP sockets resolve to no connection. */
+void tcp_call_ended(struct tcp *tcp, uint64_t route);
+/* End of a turn: resume who was paused, write what has gathered. */
+void tcp_resume(struct tcp *tcp);
+void tcp_flush(struct tcp *tcp);
+
+/* Takes no new connections and no new calls; answers still leave. */
+void tcp_quiesce(struct tcp *tcp);
+/* Closes everything; the memory goes with tcp_free, after the loop has closed the handles. */
+void tcp_close(struct tcp *tcp);
+void tcp_free(struct tcp *tcp);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * udp.c -- recvmmsg and sendmmsg behind uv_poll; see udp.h.
+ *
+ * One set of buffers serves all sockets: datagrams are handled before the next are read, and
+ * answers are gathered for one socket at a time. A turn reads at most READ_ROUNDS batches per
+ * socket, so that a flood of datagrams cannot keep the connections waiting; what is left makes the
+ * socket readable again at once.
+ */
+#include "wire/udp.h"
+
+#include "base/check.h"
+#include "wire/listen.h"
+#include "wire/sockaddr.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    BATCH = 64,
+    READ_ROUNDS = 8,
+    DATAGRAM_MAX = 9000, /* R-DRC-5; one byte more is read, to see what is longer */
+};
+
+/* Room for the one control message we ask for; the IPv6 one is the longer. */
+#define CONTROL_LEN CMSG_SPACE(sizeof(struct in6_pktinfo))
+
+struct datagram {
+    struct sockaddr_storage peer;
+    struct iovec content;
+    _Alignas(struct cmsghdr) uint8_t control[CONTROL_LEN];
+};
+
+struct udp_socket {
+    uv_poll_t poll;
+    struct udp *udp;
+    struct address address; /* bound to */
+    int fd;
+};
+
+struct udp {
+    uv_loop_t *loop;
+    struct rpc_server *server;
+    struct clock *clock;
+    struct udp_socket sockets[LISTEN_MAX];
+    uint32_t socket_count;
+
+    struct mmsghdr in[BATCH], out[BATCH];
+    struct datagram in_data[BATCH], out_data[BATCH];
+    uint8_t *in_bytes, *out_bytes;
+    uint32_t reply_max;
+    uint32_t out_count;
+    uint64_t out_route; /* the socket that the gathered answers leave from */
+};
+
+static void init_message(struct mmsghdr *message, struct datagram *data, uint8_t *bytes,
+                         uint32_t len)
+{
+    data->content = (struct iovec){bytes, len};
+    message->msg_hdr = (struct msghdr){
+        .msg_name = &data->peer,
+        .msg_namelen = sizeof data->peer,
+        .msg_iov = &data->content,
+        .msg_iovlen = 1,
+        .msg_control = data->control,
+        .msg_controllen = sizeof data->control,
+    };
+}
+
+struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock)
+{
+    struct udp *udp = calloc(1, sizeof *udp);
+    if (udp == NULL)
+        return NULL;
+    udp->loop = loop;
+    udp->server = server;
+    udp->clock = clock;
+    udp->reply_max = rpc_server_reply_max(server);
+    udp->in_bytes = calloc(BATCH, DATAGRAM_MAX + 1);
+    udp->out_bytes = calloc(BATCH, udp->reply_max);
+    if (udp->in_bytes == NULL || udp->out_bytes == NULL) {
+        udp_free(udp);
+        return NULL;
+    }
+    return udp;
+}
+
+void udp_free(struct udp *udp)
+{
+    if (udp == NULL)
+        return;
+    free(udp->in_bytes);
+    free(udp->out_bytes);
+    free(udp);
+}
+
+/* The address that a datagram was sent to; the socket's own when the kernel does not say. */
+static struct address asked_address(const struct udp_socket *socket, struct msghdr *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+            struct in_pktinfo info;
+            uint8_t bytes[4];
+            memcpy(&info, CMSG_DATA(c), sizeof info);
+            memcpy(bytes, &info.ipi_spec_dst, sizeof bytes);
+            return address_v4(bytes);
+        }
+        if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+            struct in6_pktinfo info;
+            memcpy(&info, CMSG_DATA(c), sizeof info);
+            return address_v6(info.ipi6_addr.s6_addr, info.ipi6_ifindex);
+        }
+    }
+    return socket->address;
+}
+
+/* Says from which of our addresses the answer leaves. */
+static void put_source(struct msghdr *message, const struct address *local)
+{
+    memset(message->msg_control, 0, CONTROL_LEN);
+    struct cmsghdr *c = message->msg_control;
+    if (local->family == 4) {
+        struct in_pktinfo info = {0};
+        memcpy(&info.ipi_spec_dst, local->bytes, 4);
+        c->cmsg_level = IPPROTO_IP;
+        c->cmsg_type = IP_PKTINFO;
+        c->cmsg_len = CMSG_LEN(sizeof info);
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+        message->msg_controllen = CMSG_SPACE(sizeof info);
+    } else {
+        struct in6_pktinfo info = {.ipi6_ifindex = local->scope};
+        memcpy(&info.ipi6_addr, local->bytes, 16);
+        c->cmsg_level = IPPROTO_IPV6;
+        c->cmsg_type = IPV6_PKTINFO;
+        c->cmsg_len = CMSG_LEN(sizeof info);
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+        message->msg_controllen = CMSG_SPACE(sizeof info);
+    }
+}
+
+void udp_flush(struct udp *udp)
+{
+    uint32_t sent = 0;
+    while (sent < udp->out_count) {
+        int fd = udp->sockets[udp->out_route].fd;
+        int n = sendmmsg(fd, udp->out + sent, udp->out_count - sent, MSG_DONTWAIT);
+        /* The first of them cannot be sent now, or never: the caller asks again if it cares. */
+        sent += n > 0 ? (uint32_t)n : 1;
+    }
+    udp->out_count = 0;
+}
+
+/* Memory for one answer of at most reply_max bytes through this socket. */
+static uint8_t *reserve(struct udp *udp, uint64_t route)
+{
+    if (udp->out_count == BATCH || (udp->out_count > 0 && udp->out_route != route))
+        udp_flush(udp);
+    udp->out_route = route;
+    return udp->out_bytes + (size_t)udp->out_count * udp->reply_max;
+}
+
+static void commit(struct udp *udp, const struct peer *to, uint32_t len)
+{
+    struct mmsghdr *message = &udp->out[udp->out_count];
+    struct datagram *data = &udp->out_data[udp->out_count];
+    init_message(message, data, udp->out_bytes + (size_t)udp->out_count * udp->reply_max, len);
+    message->msg_hdr.msg_namelen = sockaddr_of(&to->address, to->port, &data->peer);
+    put_source(&message->msg_hdr, &to->local);
+    udp->out_count++;
+}
+
+void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message)
+{
+    CHECK(to->route < udp->socket_count);
+    CHECK(message.len <= udp->reply_max);
+    memcpy(reserve(udp, to->route), message.at, message.len);
+    commit(udp, &to->peer, message.len);
+}
+
+static void handle(struct udp_socket *socket, struct mmsghdr *message, struct datagram *data)
+{
+    struct udp *udp = socket->udp;
+    if (message->msg_len > DATAGRAM_MAX || (message->msg_hdr.msg_flags & MSG_TRUNC))
+        return;
+    struct rpc_source from = {.route = (uint64_t)(socket - udp->sockets)};
+    from.peer.address = sockaddr_address((const struct sockaddr *)&data->peer, &from.peer.port);
+    from.peer.local = asked_address(socket, &message->msg_hdr);
+    from.peer.transport = RECORD_UDP;
+    if (from.peer.address.family == 0 || from.peer.port == 0)
+        return;
+    struct xdr_out reply = xdr_out_of(reserve(udp, from.route), udp->reply_max);
+    struct bytes call = {data->content.iov_base, message->msg_len};
+    if (rpc_server_receive(udp->server, &from, call, clock_now_ns(udp->clock),
+                           clock_wall_ns(udp->clock), &reply) == RPC_ANSWERED)
+        commit(udp, &from.peer, xdr_out_len(&reply));
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* an error on a UDP socket belongs to one datagram that nobody waits for */
+    (void)events;
+    struct udp_socket *socket = poll->data;
+    struct udp *udp = socket->udp;
+    for (uint32_t round = 0; round < READ_ROUNDS; round++) {
+        for (uint32_t i = 0; i < BATCH; i++)
+            init_message(&udp->in[i], &udp->in_data[i],
+                         udp->in_bytes + (size_t)i * (DATAGRAM_MAX + 1), DATAGRAM_MAX + 1);
+        int n = recvmmsg(socket->fd, udp->in, BATCH, MSG_DONTWAIT, NULL);
+        for (int i = 0; i < n; i++)
+            handle(socket, &udp->in[i], &udp->in_data[i]);
+        if (n < BATCH)
+            break;
+    }
+    udp_flush(udp);
+}
+
+int udp_add(struct udp *udp, int fd, const struct address *address)
+{
+    CHECK(udp->socket_count < LISTEN_MAX);
+    struct udp_socket *socket = &udp->sockets[udp->socket_count];
+    *socket = (struct udp_socket){.udp = udp, .address = *address, .fd = fd};
+    int err = uv_poll_init(udp->loop, &socket->poll, fd);
+    if (err != 0) {
+        (void)close(fd);
+        return err;
+    }
+    socket->poll.data = socket;
+    udp->socket_count++;
+    return uv_poll_start(&socket->poll, UV_READABLE, on_readable);
+}
+
+void udp_quiesce(struct udp *udp)
+{
+    for (uint32_t i = 0; i < udp->socket_count; i++)
+        (void)uv_poll_stop(&udp->sockets[i].poll);
+}
+
+void udp_close(struct udp *udp)
+{
+    for (uint32_t i = 0; i < udp->socket_count; i++) {
+        uv_close((uv_handle_t *)&udp->sockets[i].poll, NULL);
+        (void)close(udp->sockets[i].fd);
+    }
+}

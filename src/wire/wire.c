@@ -1,0 +1,93 @@
+/*
+ * wire.c -- joins TCP, UDP and the server's outbox; see wire.h.
+ */
+#include "wire/wire.h"
+
+#include "wire/tcp.h"
+#include "wire/udp.h"
+
+#include <stdlib.h>
+
+struct wire {
+    struct rpc_server *server;
+    struct clock *clock;
+    struct tcp *tcp;
+    struct udp *udp;
+};
+
+struct wire *wire_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
+                      uint32_t connections_max)
+{
+    struct wire *wire = calloc(1, sizeof *wire);
+    if (wire == NULL)
+        return NULL;
+    wire->server = server;
+    wire->clock = clock;
+    wire->udp = udp_new(loop, server, clock);
+    if (wire->udp != NULL)
+        wire->tcp = tcp_new(loop, server, clock, connections_max);
+    if (wire->tcp == NULL) {
+        wire_free(wire);
+        return NULL;
+    }
+    return wire;
+}
+
+void wire_free(struct wire *wire)
+{
+    if (wire == NULL)
+        return;
+    tcp_free(wire->tcp);
+    udp_free(wire->udp);
+    free(wire);
+}
+
+int wire_listen(struct wire *wire, struct listen_set *set)
+{
+    while (set->count > 0) {
+        struct listen_pair *pair = &set->at[set->count - 1];
+        int err = udp_add(wire->udp, pair->udp_fd, &pair->address);
+        int tcp_err = tcp_add(wire->tcp, pair->tcp_fd);
+        set->count--;
+        if (err == 0)
+            err = tcp_err;
+        if (err != 0) {
+            listen_close(set);
+            return err;
+        }
+    }
+    return 0;
+}
+
+static void release(struct wire *wire)
+{
+    struct rpc_reply reply;
+    while (rpc_server_next(wire->server, clock_now_ns(wire->clock), &reply)) {
+        if (reply.to.peer.transport == RECORD_UDP)
+            udp_send(wire->udp, &reply.to, reply.message);
+        else
+            tcp_send(wire->tcp, &reply.to, reply.message);
+        tcp_call_ended(wire->tcp, reply.taken_by);
+    }
+}
+
+void wire_flush(struct wire *wire)
+{
+    release(wire);
+    tcp_resume(wire->tcp);
+    release(wire); /* what was let in may need no new batch */
+    udp_flush(wire->udp);
+    tcp_flush(wire->tcp);
+}
+
+void wire_quiesce(struct wire *wire)
+{
+    udp_quiesce(wire->udp);
+    tcp_quiesce(wire->tcp);
+}
+
+void wire_close(struct wire *wire)
+{
+    udp_close(wire->udp);
+    tcp_close(wire->tcp);
+}

@@ -1,0 +1,34 @@
+/*
+ * wire.h -- the network as one thing: calls come in by themselves, wire_flush lets answers out.
+ */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include "rpc/server.h"
+#include "wire/clock.h"
+#include "wire/listen.h"
+
+#include <uv.h>
+
+struct wire;
+
+/* NULL: no memory. Nothing is read before wire_listen. */
+struct wire *wire_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
+                      uint32_t connections_max);
+
+/* Takes the bound sockets over and starts to serve. 0 or a negative libuv error. */
+__attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct listen_set *set);
+
+/*
+ * The end of a turn: sends every answer whose batch is durable, lets the calls in that had to wait,
+ * and writes what has gathered, once per connection.
+ */
+void wire_flush(struct wire *wire);
+
+/* Takes no new calls; answers of those taken still leave. */
+void wire_quiesce(struct wire *wire);
+/* Closes all sockets. Free the memory when the loop has closed their handles. */
+void wire_close(struct wire *wire);
+void wire_free(struct wire *wire);
+
+#endif
