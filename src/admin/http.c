@@ -16,10 +16,11 @@
 #include "admin/http.h"
 
 #include "base/check.h"
+#include "wire/sockaddr.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -251,41 +252,11 @@ static int fail(int error, const struct address *address, uint16_t port, struct 
     return error == EADDRNOTAVAIL || error == EACCES ? HTTP_EXIT_USAGE : HTTP_EXIT_IN_USE;
 }
 
-static socklen_t socket_address(const struct address *address, uint16_t port,
-                                struct sockaddr_storage *ret)
-{
-    *ret = (struct sockaddr_storage){0};
-    if (address->family == 4) {
-        struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-        memcpy(&in.sin_addr, address->bytes, 4);
-        memcpy(ret, &in, sizeof in);
-        return sizeof in;
-    }
-    CHECK(address->family == 6);
-    struct sockaddr_in6 in6 = {
-        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_scope_id = address->scope};
-    memcpy(&in6.sin6_addr, address->bytes, 16);
-    memcpy(ret, &in6, sizeof in6);
-    return sizeof in6;
-}
-
-static uint16_t port_of(const struct sockaddr_storage *address)
-{
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-    if (address->ss_family == AF_INET) {
-        memcpy(&in, address, sizeof in);
-        return ntohs(in.sin_port);
-    }
-    memcpy(&in6, address, sizeof in6);
-    return ntohs(in6.sin6_port);
-}
-
 /* A listening socket, or a negative errno. Only "::" is for IPv4 as well. */
 static int listen_on(const struct address *address, uint16_t port, uint16_t *ret_port)
 {
     struct sockaddr_storage name;
-    socklen_t len = socket_address(address, port, &name);
+    socklen_t len = sockaddr_of(address, port, &name);
     int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
@@ -300,25 +271,23 @@ static int listen_on(const struct address *address, uint16_t port, uint16_t *ret
         (void)close(fd);
         return -error;
     }
-    *ret_port = port_of(&name);
+    (void)sockaddr_address((struct sockaddr *)&name, ret_port);
     return fd;
 }
 
 /*
- * The epoll descriptor of a running daemon, or -1. Then the socket is left alone: libmicrohttpd closes
- * it in some failures and not in others, and the process is about to exit anyway.
+ * The epoll descriptor of a running daemon, or -1. Then the socket is left alone: libmicrohttpd
+ * closes it in some failures and not in others, and the process is about to exit anyway.
  */
 static int start_daemon(struct http *http, int fd)
 {
-    http->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, fd,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
     if (http->daemon == NULL)
         return -1;
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     CHECK(info != NULL);
     return info->epoll_fd;
 }

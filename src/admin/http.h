@@ -6,8 +6,8 @@
  *
  * Everything here reads; nothing changes the server. Errors are JSON, {"error": ..., "hint": ...}.
  *
- * A browser on this machine can be lured into asking us under a name that its attacker controls (DNS
- * rebinding), so a request is answered only when its Host is a name or an address of ours.
+ * A browser on this machine can be lured into asking us under a name that its attacker controls
+ * (DNS rebinding), so a request is answered only when its Host is a name or an address of ours.
  */
 #ifndef ADMIN_HTTP_H
 #define ADMIN_HTTP_H

@@ -139,7 +139,8 @@ const struct config_option config_options[] = {
      .default_shown = "the value of --recovery-window",
      .high = SECONDS_MAX,
      FIELD(grace_s),
-     .help = "Seconds in which locks can be reclaimed; begins only when locks are stored. 0: none."},
+     .help =
+         "Seconds in which locks can be reclaimed; begins only when locks are stored. 0: none."},
 
     {.group = "Limits",
      .name = "max-clients",
@@ -217,7 +218,8 @@ const uint32_t config_option_count = OPTION_COUNT;
 
 _Static_assert(OPTION_COUNT <= CONFIG_OPTION_MAX, "struct config has an origin for every row");
 _Static_assert(sizeof level_words / sizeof level_words[0] == LOG_LEVEL_END + 1, "a word per level");
-_Static_assert(sizeof format_words / sizeof format_words[0] == LOG_FORMAT_END + 1, "and per format");
+_Static_assert(sizeof format_words / sizeof format_words[0] == LOG_FORMAT_END + 1,
+               "and per format");
 
 const struct config_option *config_find(const char *name)
 {
@@ -284,12 +286,12 @@ static bool is_argument_of(const char *argument, const char *name, const char **
     return argument[len] == '\0' || argument[len] == '=';
 }
 
-static int refuse_argument(const char *argument, struct text *ret_why)
+static void refuse_argument(const char *argument, struct text *ret_why)
 {
     text_add_escaped(ret_why, bytes_of_text(argument), 80);
     if (argument[0] != '-') {
         text_add(ret_why, ": not an option; options begin with --");
-        return -EINVAL;
+        return;
     }
     char name[64];
     struct text text;
@@ -299,7 +301,6 @@ static int refuse_argument(const char *argument, struct text *ret_why)
     text_add(ret_why, ": unknown option");
     config_add_suggestion(ret_why, name, false);
     text_add(ret_why, " (--help lists the options)");
-    return -EINVAL;
 }
 
 /* 1: option and value are filled in. 0: the end. -EINVAL: *ret_why says what is wrong. */
@@ -315,8 +316,10 @@ static int arguments_next(struct arguments *at, struct text *ret_why)
     for (uint32_t i = 0; i < config_option_count && strncmp(argument, "--", 2) == 0; i++)
         if (is_argument_of(argument + 2, config_options[i].name, &at->value))
             at->option = &config_options[i];
-    if (at->option == NULL)
-        return refuse_argument(argument, ret_why);
+    if (at->option == NULL) {
+        refuse_argument(argument, ret_why);
+        return -EINVAL;
+    }
     if (at->value != NULL || at->option->type == CONFIG_FLAG)
         return 1;
     /* No value begins with two dashes: such a word is the next option, and the value is missing. */

@@ -6,8 +6,9 @@
  * struct config and a row to the table.
  *
  * An option is given as `--name VALUE` or `--name=VALUE`, or as `name = VALUE` in the section
- * [holdfast] of the file that `--config` names. The command line wins over the file, and the last of
- * two command-line values over the first; for a repeatable option the values of one source add up.
+ * [holdfast] of the file that `--config` names. The command line wins over the file, and the last
+ * of two command-line values over the first; for a repeatable option the values of one source add
+ * up.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
@@ -41,15 +42,15 @@ enum config_flag {
 struct config_option {
     const char *name; /* without the dashes; also the key in the file */
     enum config_type type;
+    uint32_t flags;             /* of enum config_flag */
     const char *argument;       /* what the value is called; NULL for flags */
     const char *default_text;   /* parsed at start; NULL: see default_shown */
     const char *default_shown;  /* the default in words, where it is not a plain value */
     uint64_t low, high;         /* of numbers */
     const char *const *choices; /* the words, NULL at the end */
     const char *cause;          /* why other values than the choices are refused */
-    uint32_t flags;
-    size_t offset;     /* of the field in struct config */
-    const char *group; /* heading in the help above this row; NULL: same group */
+    size_t offset;              /* of the field in struct config */
+    const char *group;          /* heading in the help above this row; NULL: same group */
     const char *help;
 };
 
@@ -111,7 +112,8 @@ extern const uint32_t config_option_count;
 
 /* The row of this name, or NULL. */
 const struct config_option *config_find(const char *name);
-/* "; did you mean X?" when a known name is close to this one; keys_only leaves out CONFIG_NO_KEY. */
+/* "; did you mean X?" when a known name is close to this one; keys_only leaves out CONFIG_NO_KEY.
+ */
 void config_add_suggestion(struct text *text, const char *name, bool keys_only);
 
 /*
@@ -120,8 +122,8 @@ void config_add_suggestion(struct text *text, const char *name, bool keys_only);
  * option, value, cause and what is allowed: print it and exit with CONFIG_EXIT. On failure nothing
  * is left to free.
  */
-__attribute__((warn_unused_result)) int
-config_read(int argc, char *const *argv, struct config *ret, struct text *ret_why);
+__attribute__((warn_unused_result)) int config_read(int argc, char *const *argv, struct config *ret,
+                                                    struct text *ret_why);
 void config_done(struct config *config);
 
 /*

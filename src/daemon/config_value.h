@@ -12,8 +12,7 @@
  */
 __attribute__((warn_unused_result)) int config_value_parse(struct config *config,
                                                            const struct config_option *option,
-                                                           const char *value,
-                                                           struct text *ret_why);
+                                                           const char *value, struct text *ret_why);
 
 /* How many values the field holds: 0 for what is not given, more than 1 for lists. */
 uint32_t config_value_count(const struct config *config, const struct config_option *option);

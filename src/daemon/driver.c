@@ -207,9 +207,8 @@ struct driver *driver_new(const struct driver_parts *parts)
     return driver;
 }
 
-bool driver_is_ready(void *context, struct text *ret_reason)
+bool driver_is_ready(struct driver *driver, struct text *ret_reason)
 {
-    struct driver *driver = context;
     if (driver->is_draining || driver->is_ended) {
         text_add(ret_reason, "stopping");
         return false;

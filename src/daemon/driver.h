@@ -32,7 +32,7 @@ struct driver_parts {
 struct driver *driver_new(const struct driver_parts *parts);
 
 /* For /readyz: false with the reason in words while clients are not served. */
-bool driver_is_ready(void *driver, struct text *ret_reason);
+bool driver_is_ready(struct driver *driver, struct text *ret_reason);
 
 /* Runs the loop until SIGTERM or SIGINT, or until the store fails. Returns the exit code. */
 int driver_run(struct driver *driver);

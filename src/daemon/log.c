@@ -73,9 +73,9 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "slot")                                                                                    \
     ROW(EVENT_MALFORMED, WARNING, "dropped bytes that are no RPC call", NULL, NULL)                \
     ROW(EVENT_BAD_ARGUMENTS, WARNING, "refused a call whose arguments cannot be read", NULL,       \
-        "procedure")                                                                                      \
+        "procedure")                                                                               \
     ROW(EVENT_UNKNOWN_CALL, INFO, "refused a call of something that is not served here", NULL,     \
-        "program")                                                                                      \
+        "program")                                                                                 \
     ROW(EVENT_BAD_CREDENTIAL, WARNING, "refused a call whose credential is not accepted", NULL,    \
         NULL)                                                                                      \
     ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
@@ -90,15 +90,19 @@ struct event_row {
 
 #define AS_ROW(event_kind, event_level, event_sentence, name, value)                               \
     [event_kind] = {LOG_LEVEL_##event_level, (event_sentence), (name), (value)},
-#define AS_ONE(...) +1
+#define AS_NUMBER(event_kind, event_level, event_sentence, name, value) ROW_OF_##event_kind,
 
 /* One row more than there are kinds: what the ring lost. */
+/* clang-format off */
 static const struct event_row event_rows[EVENT_KIND_END + 1] = {
-    EVENT_ROWS(AS_ROW)[EVENT_KIND_END] = {LOG_LEVEL_WARNING,
-                                          "more happened at once than can be logged", NULL, NULL}};
+    EVENT_ROWS(AS_ROW)
+    [EVENT_KIND_END] = {LOG_LEVEL_WARNING, "more happened at once than can be logged", NULL, NULL},
+};
+/* clang-format on */
 
-/* As many rows as kinds; two of the same kind are a warning of the compiler. */
-_Static_assert(0 EVENT_ROWS(AS_ONE) == EVENT_KIND_END, "every kind of event has a row");
+/* As many rows as kinds, and no kind twice: that would define a name twice. */
+enum { EVENT_ROWS(AS_NUMBER) ROW_COUNT };
+_Static_assert((int)ROW_COUNT == (int)EVENT_KIND_END, "every kind of event has a row");
 
 void log_init(struct log *log, enum log_level level, enum log_format format, int fd)
 {

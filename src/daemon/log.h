@@ -21,7 +21,13 @@
 #define LOG_WINDOW_NS UINT64_C(10000000000)
 #define LOG_LINE_MAX  4096 /* with its newline: PIPE_BUF, so that a pipe takes it whole */
 
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, LOG_LEVEL_END };
+enum log_level {
+    LOG_LEVEL_ERROR,
+    LOG_LEVEL_WARNING,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_DEBUG,
+    LOG_LEVEL_END
+};
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT_END };
 
 enum log_field_kind { LOG_FIELD_TEXT, LOG_FIELD_NUMBER, LOG_FIELD_ADDRESS };
@@ -34,12 +40,14 @@ struct log_field {
     const struct address *address;
 };
 
-#define LOG_MESSAGE(sentence) {"message", LOG_FIELD_TEXT, bytes_of_text(sentence), 0, NULL}
-#define LOG_TEXT(key, string) {(key), LOG_FIELD_TEXT, bytes_of_text(string), 0, NULL}
+/* clang-format off */
+#define LOG_MESSAGE(sentence)        {"message", LOG_FIELD_TEXT, bytes_of_text(sentence), 0, NULL}
+#define LOG_TEXT(key, string)        {(key), LOG_FIELD_TEXT, bytes_of_text(string), 0, NULL}
 /* Bytes of any kind and length, also from peers. */
-#define LOG_BYTES(key, view)            {(key), LOG_FIELD_TEXT, (view), 0, NULL}
-#define LOG_NUMBER(key, value)          {(key), LOG_FIELD_NUMBER, {NULL, 0}, (value), NULL}
-#define LOG_ADDRESS(key, address_at)    {(key), LOG_FIELD_ADDRESS, {NULL, 0}, 0, (address_at)}
+#define LOG_BYTES(key, view)         {(key), LOG_FIELD_TEXT, (view), 0, NULL}
+#define LOG_NUMBER(key, value)       {(key), LOG_FIELD_NUMBER, {NULL, 0}, (value), NULL}
+#define LOG_ADDRESS(key, address_at) {(key), LOG_FIELD_ADDRESS, {NULL, 0}, 0, (address_at)}
+/* clang-format on */
 
 /* How many events of one kind there were in the current window. */
 struct log_bucket {

@@ -88,6 +88,31 @@ static int fail(struct daemon *daemon, int exit_code, const char *sentence)
     return exit_code;
 }
 
+/* For /readyz. */
+static bool is_ready(void *context, struct text *ret_reason)
+{
+    const struct daemon *daemon = context;
+    if (daemon->driver == NULL) {
+        text_add(ret_reason, "starting");
+        return false;
+    }
+    return driver_is_ready(daemon->driver, ret_reason);
+}
+
+static int bind_http(struct daemon *daemon)
+{
+    const struct config_endpoint *at = &daemon->config.http;
+    if (!at->is_on)
+        return 0;
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    struct http_hooks hooks = {.context = daemon, .is_ready = is_ready};
+    int exit_code = EXIT_UNAVAILABLE;
+    daemon->http = http_new(&daemon->loop, &at->address, at->port, &hooks, &exit_code, &why);
+    return daemon->http == NULL ? fail(daemon, exit_code, buffer) : 0;
+}
+
 static int bind_ports(struct daemon *daemon)
 {
     const struct config *config = &daemon->config;
@@ -101,8 +126,9 @@ static int bind_ports(struct daemon *daemon)
     struct listen_failure failure;
     if (listen_open(config->listen.at, config->listen.count, config->nsm_port, &daemon->sockets,
                     &failure) != 0)
-        return fail(daemon, EXIT_UNAVAILABLE, failure.text);
-    return 0;
+        return fail(daemon, failure.error == EADDRINUSE ? EXIT_UNAVAILABLE : EXIT_USAGE,
+                    failure.text);
+    return bind_http(daemon);
 }
 
 /* The directory of an lmdb: store, which --user must be able to write; NULL for other stores. */
@@ -202,20 +228,6 @@ static int boot(struct daemon *daemon)
     return 0;
 }
 
-static int start_http(struct daemon *daemon)
-{
-    const struct config_endpoint *at = &daemon->config.http;
-    if (!at->is_on)
-        return 0;
-    char buffer[512];
-    struct text why;
-    text_init(&why, buffer, sizeof buffer);
-    struct http_hooks hooks = {.context = daemon->driver, .is_ready = driver_is_ready};
-    int exit_code = EXIT_UNAVAILABLE;
-    daemon->http = http_new(&daemon->loop, &at->address, at->port, &hooks, &exit_code, &why);
-    return daemon->http == NULL ? fail(daemon, exit_code, buffer) : 0;
-}
-
 static int serve(struct daemon *daemon)
 {
     daemon->wire =
@@ -236,9 +248,6 @@ static int serve(struct daemon *daemon)
     daemon->driver = driver_new(&parts);
     if (daemon->driver == NULL)
         return fail(daemon, EXIT_STORE, "cannot start the store thread");
-    int exit_code = start_http(daemon);
-    if (exit_code != 0)
-        return exit_code;
     int err = wire_listen(daemon->wire, &daemon->sockets);
     if (err != 0)
         return fail(daemon, EXIT_UNAVAILABLE, uv_strerror(err));

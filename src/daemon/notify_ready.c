@@ -28,8 +28,7 @@ static int address_of(const char *name, struct sockaddr_un *ret, socklen_t *ret_
     /* An abstract name starts with a zero byte and is as long as it is; a path ends in one. */
     if (name[0] == '@')
         ret->sun_path[0] = '\0';
-    *ret_len =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (name[0] == '@' ? 0 : 1));
+    *ret_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (name[0] == '@' ? 0 : 1));
     return 0;
 }
 
@@ -52,7 +51,7 @@ static int tell(const char *assignment, const char *status)
         text_add(&text, "\nSTATUS=");
         /* A newline would begin another assignment. */
         for (; *status != '\0'; status++)
-            text_add_char(&text, *status == '\n' ? ' ' : *status);
+            text_add_char(&text, (char)(*status == '\n' ? ' ' : *status));
     }
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)

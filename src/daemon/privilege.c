@@ -39,8 +39,8 @@ int privilege_resolve(const char *user, struct privilege *ret, struct text *ret_
     errno = 0;
     const struct passwd *entry = getpwnam(user);
     if (entry == NULL) {
-        int error = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EIO ? errno
-                                                                                          : ENOENT;
+        int error =
+            errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EIO ? errno : ENOENT;
         return fail(ret_why, "--user ", user,
                     error == ENOENT ? "no such user on this machine; create it or name another"
                                     : NULL,

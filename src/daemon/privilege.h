@@ -30,9 +30,8 @@ __attribute__((warn_unused_result)) int privilege_resolve(const char *user, stru
  * gives it away with the files in it if it is root's and nobody else may write there. One that is
  * the user's already is left alone. 0, or a negative errno with a sentence in *ret_why.
  */
-__attribute__((warn_unused_result)) int privilege_hand_over(const struct privilege *privilege,
-                                                            const char *directory,
-                                                            struct text *ret_why);
+__attribute__((warn_unused_result)) int
+privilege_hand_over(const struct privilege *privilege, const char *directory, struct text *ret_why);
 
 /* Becomes the user, for good and in every thread. 0, or a negative errno with a sentence. */
 __attribute__((warn_unused_result)) int privilege_drop(const struct privilege *privilege,

@@ -1,0 +1,361 @@
+/*
+ * test_http.c -- shows what the HTTP endpoint answers, byte for byte over a real socket on
+ * 127.0.0.1 and a free port, and that it can be closed in the middle of anything.
+ *
+ * The loop runs in a thread of its own and is told to stop through a uv_async_t; the tests are the
+ * client. uv_loop_close at the end proves that no handle was left behind.
+ */
+#include "admin/http.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define READY_REASON "the store has not committed for \"7\" s"
+
+struct server {
+    uv_loop_t loop;
+    uv_async_t stop;
+    struct http *http;
+    pthread_t thread;
+    atomic_bool is_ready;
+};
+
+static bool is_ready(void *context, struct text *ret_reason)
+{
+    struct server *server = context;
+    if (atomic_load(&server->is_ready))
+        return true;
+    text_add(ret_reason, READY_REASON);
+    return false;
+}
+
+static void on_stop(uv_async_t *stop)
+{
+    struct server *server = stop->data;
+    http_free(server->http);
+    uv_close((uv_handle_t *)stop, NULL);
+}
+
+static void *run(void *context)
+{
+    struct server *server = context;
+    (void)uv_run(&server->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static struct http *listen_on(struct server *server, const char *address, uint16_t port,
+                              int *ret_exit_code, char *ret_why, uint32_t size)
+{
+    struct address parsed;
+    struct text why;
+    assert_true(address_parse(bytes_of_text(address), &parsed));
+    text_init(&why, ret_why, size);
+    const struct http_hooks hooks = {.context = server, .is_ready = is_ready};
+    return http_new(&server->loop, &parsed, port, &hooks, ret_exit_code, &why);
+}
+
+static void start_on(struct server *server, const char *address)
+{
+    int exit_code;
+    char why[256];
+    atomic_init(&server->is_ready, true);
+    assert_int_equal(uv_loop_init(&server->loop), 0);
+    assert_int_equal(uv_async_init(&server->loop, &server->stop, on_stop), 0);
+    server->stop.data = server;
+    server->http = listen_on(server, address, 0, &exit_code, why, sizeof why);
+    if (server->http == NULL)
+        fail_msg("%s", why);
+    assert_int_equal(pthread_create(&server->thread, NULL, run, server), 0);
+}
+
+static void stop(struct server *server)
+{
+    assert_int_equal(uv_async_send(&server->stop), 0);
+    assert_int_equal(pthread_join(server->thread, NULL), 0);
+    assert_int_equal(uv_loop_close(&server->loop), 0); /* UV_EBUSY: a handle is still open */
+}
+
+static int connect_to(const struct server *server)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(http_port(server->http)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    /* Only so that a broken server fails the test instead of hanging it. */
+    const struct timeval patience = {.tv_sec = 60};
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void send_all(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Reads until the server closes the connection, or until `end` was read. */
+static void receive(int fd, const char *end, char *ret, size_t size)
+{
+    size_t len = 0;
+    for (;;) {
+        ssize_t got = recv(fd, ret + len, size - 1 - len, 0);
+        assert_true(got >= 0);
+        len += (size_t)got;
+        ret[len] = '\0';
+        if (got == 0 || (end != NULL && strstr(ret, end) != NULL))
+            return;
+        assert_true(len < size - 1);
+    }
+}
+
+/* One request on a connection of its own. */
+static const char *ask(const struct server *server, const char *request)
+{
+    static char answer[8192];
+    int fd = connect_to(server);
+    send_all(fd, request);
+    receive(fd, NULL, answer, sizeof answer);
+    assert_int_equal(close(fd), 0);
+    return answer;
+}
+
+static void assert_answer(const char *answer, int status, const char *body)
+{
+    char start[32];
+    (void)snprintf(start, sizeof start, "HTTP/1.1 %d ", status);
+    const char *split = strstr(answer, "\r\n\r\n");
+    if (strncmp(answer, start, strlen(start)) != 0 || split == NULL)
+        fail_msg("not a %d: %s", status, answer);
+    assert_string_equal(split + 4, body);
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (strcasestr(text, part) == NULL)
+        fail_msg("\"%s\" does not contain \"%s\"", text, part);
+}
+
+#define END "Connection: close\r\n\r\n"
+
+static void test_http__health_and_readiness(void **state)
+{
+    struct server *server = *state;
+    assert_answer(ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ok\n");
+    assert_answer(ask(server, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ready\n");
+    atomic_store(&server->is_ready, false);
+    const char *answer = ask(server, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n" END);
+    assert_answer(answer, 503,
+                  "{\"error\": \"not ready: the store has not committed for \\\"7\\\" s\", "
+                  "\"hint\": \"clients are not served now; /healthz says whether the process is "
+                  "alive\"}\n");
+    assert_contains(answer, "content-type: application/json");
+    assert_answer(ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ok\n");
+    atomic_store(&server->is_ready, true);
+}
+
+static void test_http__head_has_no_body(void **state)
+{
+    const char *answer = ask(*state, "HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n" END);
+    assert_answer(answer, 200, "");
+    assert_contains(answer, "content-length: 3\r\n");
+}
+
+static void test_http__connections_are_kept(void **state)
+{
+    struct server *server = *state;
+    char answer[2048];
+    int fd = connect_to(server);
+    for (int i = 0; i < 3; i++) {
+        send_all(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        receive(fd, "\r\n\r\nok\n", answer, sizeof answer);
+        assert_answer(answer, 200, "ok\n");
+    }
+    assert_int_equal(close(fd), 0);
+}
+
+static void test_http__unknown_paths_are_404_in_json(void **state)
+{
+    struct server *server = *state;
+    assert_answer(
+        ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n" END), 404,
+        "{\"error\": \"there is nothing at /\", \"hint\": \"try /healthz or /readyz\"}\n");
+    assert_answer(ask(server, "GET /a%22%0a%ff HTTP/1.1\r\nHost: localhost\r\n" END), 404,
+                  "{\"error\": \"there is nothing at /a\\\"\\u000a\\u00ff\", "
+                  "\"hint\": \"try /healthz or /readyz\"}\n");
+    assert_answer(ask(server, "POST /nowhere HTTP/1.1\r\nHost: localhost\r\n"
+                              "Content-Length: 0\r\n" END),
+                  404,
+                  "{\"error\": \"there is nothing at /nowhere\", "
+                  "\"hint\": \"try /healthz or /readyz\"}\n");
+    /* The longest path that fits is repeated in part only. */
+    char request[4096] = "GET /";
+    memset(request + 5, '"', 3000);
+    (void)snprintf(request + 3005, sizeof request - 3005, " HTTP/1.1\r\nHost: localhost\r\n" END);
+    const char *answer = ask(server, request);
+    assert_contains(answer, "HTTP/1.1 404 ");
+    assert_contains(answer, "\\\"...\", \"hint\": ");
+}
+
+static void test_http__other_methods_are_405_and_their_bodies_stay_unread(void **state)
+{
+    struct server *server = *state;
+    static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "BREW"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        char request[256];
+        (void)snprintf(request, sizeof request,
+                       "%s /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n"
+                       "\r\nxxxx",
+                       methods[i]);
+        const char *answer = ask(server, request);
+        assert_answer(answer, 405,
+                      "{\"error\": \"this can only be read: /healthz\", "
+                      "\"hint\": \"use GET or HEAD\"}\n");
+        assert_contains(answer, "\r\nAllow: GET, HEAD\r\n");
+    }
+}
+
+static void test_http__a_body_with_get_ends_the_connection(void **state)
+{
+    struct server *server = *state;
+    const char *answer = ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+                                     "Content-Length: 5\r\n\r\nhello");
+    assert_null(strstr(answer, " 200 "));
+}
+
+static void test_http__only_our_names_are_answered(void **state)
+{
+    struct server *server = *state;
+    static const char *const ours[] = {"localhost",     "LocalHost:99", "127.0.0.1", "127.0.0.1:80",
+                                       "127.1.2.3:800", "[::1]",        "[::1]:80"};
+    static const char *const others[] = {"evil.example",
+                                         "evil.example:12080",
+                                         "localhost.evil",
+                                         "192.0.2.1",
+                                         "[2001:db8::1]:80",
+                                         "127.0.0.1.evil",
+                                         "",
+                                         "[",
+                                         "x\"y"};
+    char request[256];
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        (void)snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n" END,
+                       ours[i]);
+        assert_answer(ask(server, request), 200, "ok\n");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        (void)snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s\r\n" END,
+                       others[i]);
+        const char *answer = ask(server, request);
+        assert_contains(answer, "HTTP/1.1 403 ");
+        assert_contains(answer, "{\"error\": \"this server does not go by the name ");
+    }
+    /* A probe that speaks HTTP/1.0 names nobody. */
+    assert_answer(ask(server, "GET /healthz HTTP/1.0\r\n\r\n"), 200, "ok\n");
+}
+
+static void test_http__bad_input_does_not_hurt(void **state)
+{
+    struct server *server = *state;
+    int fd = connect_to(server);
+    send_all(fd, "\x16\x03\x01\x02 nonsense\r\n\r\n");
+    assert_int_equal(close(fd), 0);
+    /* Headers without end: more than a connection's memory. */
+    static char flood[64 * 1024];
+    memset(flood, 'x', sizeof flood - 1);
+    memcpy(flood, "GET /healthz HTTP/1.1\r\nX: ", 26);
+    fd = connect_to(server);
+    (void)send(fd, flood, sizeof flood - 1, MSG_NOSIGNAL); /* the server may hang up meanwhile */
+    assert_int_equal(close(fd), 0);
+    assert_answer(ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ok\n");
+}
+
+/* Closed while connections are idle, half-way through a request, and kept alive. */
+static void test_http__closes_in_the_middle_of_anything(void **state)
+{
+    (void)state;
+    struct server server;
+    start_on(&server, "127.0.0.1");
+    char answer[2048];
+    int idle = connect_to(&server), half = connect_to(&server), kept = connect_to(&server);
+    send_all(half, "GET /heal");
+    send_all(kept, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    receive(kept, "\r\n\r\nok\n", answer, sizeof answer);
+    stop(&server);
+    assert_int_equal(recv(kept, answer, 1, 0), 0); /* closed for the peers too */
+    assert_int_equal(close(idle), 0);
+    assert_int_equal(close(half), 0);
+    assert_int_equal(close(kept), 0);
+}
+
+static void test_http__an_address_in_use_is_69(void **state)
+{
+    struct server *server = *state, second;
+    int exit_code = 0;
+    char why[256];
+    assert_int_equal(uv_loop_init(&second.loop), 0);
+    assert_null(
+        listen_on(&second, "127.0.0.1", http_port(server->http), &exit_code, why, sizeof why));
+    assert_int_equal(exit_code, 69);
+    assert_contains(why, "--http: cannot listen on 127.0.0.1 port ");
+    assert_contains(why, "in use; stop what uses it, or choose another port");
+    assert_null(listen_on(&second, "192.0.2.77", 0, &exit_code, why, sizeof why));
+    assert_int_equal(exit_code, 2);
+    assert_contains(why, "this machine has no such address");
+    assert_int_equal(uv_loop_close(&second.loop), 0);
+}
+
+static void test_http__wildcard_is_asked_by_address_or_own_name(void **state)
+{
+    (void)state;
+    struct server server;
+    start_on(&server, "0.0.0.0");
+    assert_answer(ask(&server, "GET /healthz HTTP/1.1\r\nHost: 192.0.2.1:1\r\n" END), 200, "ok\n");
+    char name[128], request[256];
+    assert_int_equal(gethostname(name, sizeof name), 0);
+    (void)snprintf(request, sizeof request, "GET /healthz HTTP/1.1\r\nHost: %s:80\r\n" END, name);
+    assert_answer(ask(&server, request), 200, "ok\n");
+    assert_contains(ask(&server, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n" END), " 403 ");
+    stop(&server);
+}
+
+static int set_up(void **state)
+{
+    static struct server server;
+    start_on(&server, "127.0.0.1");
+    *state = &server;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    stop(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_http__health_and_readiness),
+        cmocka_unit_test(test_http__head_has_no_body),
+        cmocka_unit_test(test_http__connections_are_kept),
+        cmocka_unit_test(test_http__unknown_paths_are_404_in_json),
+        cmocka_unit_test(test_http__other_methods_are_405_and_their_bodies_stay_unread),
+        cmocka_unit_test(test_http__a_body_with_get_ends_the_connection),
+        cmocka_unit_test(test_http__only_our_names_are_answered),
+        cmocka_unit_test(test_http__bad_input_does_not_hurt),
+        cmocka_unit_test(test_http__closes_in_the_middle_of_anything),
+        cmocka_unit_test(test_http__an_address_in_use_is_69),
+        cmocka_unit_test(test_http__wildcard_is_asked_by_address_or_own_name),
+    };
+    return cmocka_run_group_tests_name("http", tests, set_up, tear_down);
+}

@@ -1,0 +1,531 @@
+/*
+ * test_config.c -- shows that the option table is read the same way from defaults, file and command
+ * line, that errors name the option, the value and what is allowed, and that the help and the
+ * example file say what the table says.
+ *
+ * Files are written into a directory of their own and removed. EXAMPLE_CONF is the path of
+ * contrib/holdfast.conf.
+ */
+#include "daemon/config.h"
+#include "daemon/config_file.h"
+#include "daemon/config_print.h"
+#include "daemon/config_value.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WORDS_MAX 40
+
+static char directory[] = "/tmp/holdfast-test-config-XXXXXX";
+static char file_path[64];
+
+struct outcome {
+    int result;
+    struct config config;
+    char why[1024];
+};
+
+static void read_words(struct outcome *ret, const char *const *words)
+{
+    char *argv[WORDS_MAX] = {strdup("holdfastd")};
+    int argc = 1;
+    struct text why;
+    for (; words[argc - 1] != NULL; argc++)
+        argv[argc] = strdup(words[argc - 1]);
+    text_init(&why, ret->why, sizeof ret->why);
+    ret->result = config_read(argc, argv, &ret->config, &why);
+    /* Whatever the configuration keeps must be its own copy. */
+    for (int i = 0; i < argc; i++)
+        free(argv[i]);
+}
+
+#define READ(outcome, ...) read_words((outcome), (const char *const[]){__VA_ARGS__, NULL})
+
+static void assert_read(const struct outcome *outcome)
+{
+    if (outcome->result != 0)
+        fail_msg("refused: %s", outcome->why);
+    assert_string_equal(outcome->why, "");
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("\"%s\" does not contain \"%s\"", text, part);
+}
+
+static void write_file(const char *content)
+{
+    FILE *file = fopen(file_path, "w");
+    assert_non_null(file);
+    assert_int_equal(fputs(content, file) >= 0, 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static struct address address_of(const char *text)
+{
+    struct address address;
+    assert_true(address_parse(bytes_of_text(text), &address));
+    return address;
+}
+
+static void test_config__defaults_are_those_of_the_manual(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    READ(&outcome, NULL);
+    assert_read(&outcome);
+    const struct config *config = &outcome.config;
+    assert_false(config->show_help || config->show_version || config->check_only);
+    assert_null(config->file);
+    assert_int_equal(config->listen.count, 0);
+    assert_int_equal(config->port, 12049);
+    assert_int_equal(config->nsm_port, 12049);
+    assert_int_equal(config->rpcbind, CONFIG_RPCBIND_OFF);
+    assert_true(config->http.is_on);
+    assert_int_equal(config->http.port, 12080);
+    struct address loopback = address_of("127.0.0.1");
+    assert_true(address_equal(&config->http.address, &loopback));
+    assert_string_equal(config->store,
+                        geteuid() == 0 ? "lmdb:/var/lib/holdfast" : "lmdb:holdfast-data");
+    assert_int_equal(config->sync, CONFIG_SYNC_FULL);
+    assert_int_equal(config->store_timeout_s, 30);
+    assert_false(config->assume_lost);
+    assert_int_equal(config->recovery_window_s, 90);
+    assert_int_equal(config->grace_s, 90);
+    assert_int_equal(config->clients_max, 10000);
+    assert_int_equal(config->connections_max, 4096);
+    assert_int_equal(config->bytes_max, 512u << 20);
+    assert_int_equal(config->mon_from, CONFIG_MON_FROM_ANY);
+    assert_false(config->require_privileged_port);
+    assert_null(config->user);
+    assert_int_equal(config->log_level, LOG_LEVEL_INFO);
+    assert_int_equal(config->log_format, LOG_FORMAT_TEXT);
+    config_done(&outcome.config);
+}
+
+static void test_config__command_line_sets_every_option(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    READ(&outcome, "--listen", "127.0.0.1", "--listen=::1", "--listen", "127.0.0.1", "--port", "0",
+         "--nsm-port=40000", "--no-rpcbind", "--rpcbind", "off", "--http", "[::1]:0", "--store",
+         "memory:", "--sync", "process", "--store-timeout", "7", "--assume-lost",
+         "--recovery-window", "45", "--grace", "0", "--max-clients", "10000000",
+         "--max-connections", "12", "--max-bytes=3G", "--mon-from", "loopback",
+         "--require-privileged-port", "--user", "nobody", "--log-level", "debug",
+         "--log-format=json", "--check-config");
+    assert_read(&outcome);
+    const struct config *config = &outcome.config;
+    struct address first = address_of("127.0.0.1"), second = address_of("::1");
+    assert_int_equal(config->listen.count, 2); /* the repeated address is one address */
+    assert_true(address_equal(&config->listen.at[0], &first));
+    assert_true(address_equal(&config->listen.at[1], &second));
+    assert_int_equal(config->port, 0);
+    assert_int_equal(config->nsm_port, 40000);
+    assert_int_equal(config->rpcbind, CONFIG_RPCBIND_OFF);
+    assert_true(config->http.is_on);
+    assert_true(address_equal(&config->http.address, &second));
+    assert_int_equal(config->http.port, 0);
+    assert_string_equal(config->store, "memory:");
+    assert_int_equal(config->sync, CONFIG_SYNC_PROCESS);
+    assert_int_equal(config->store_timeout_s, 7);
+    assert_true(config->assume_lost);
+    assert_int_equal(config->recovery_window_s, 45);
+    assert_int_equal(config->grace_s, 0);
+    assert_int_equal(config->clients_max, 10000000);
+    assert_int_equal(config->connections_max, 12);
+    assert_int_equal(config->bytes_max, UINT64_C(3) << 30);
+    assert_int_equal(config->mon_from, CONFIG_MON_FROM_LOOPBACK);
+    assert_true(config->require_privileged_port);
+    assert_string_equal(config->user, "nobody");
+    assert_int_equal(config->log_level, LOG_LEVEL_DEBUG);
+    assert_int_equal(config->log_format, LOG_FORMAT_JSON);
+    assert_true(config->check_only);
+    config_done(&outcome.config);
+}
+
+static void test_config__derived_defaults_follow_their_source(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    READ(&outcome, "--port", "2049", "--recovery-window", "17");
+    assert_read(&outcome);
+    assert_int_equal(outcome.config.nsm_port, 2049);
+    assert_int_equal(outcome.config.grace_s, 17);
+    config_done(&outcome.config);
+}
+
+static void test_config__last_word_of_the_command_line_wins(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    READ(&outcome, "--port", "1", "--store", "lmdb:a", "--port", "2", "--store", "lmdb:b", "--http",
+         "off", "--assume-lost", "--assume-lost=off");
+    assert_read(&outcome);
+    assert_int_equal(outcome.config.port, 2);
+    assert_string_equal(outcome.config.store, "lmdb:b");
+    assert_false(outcome.config.http.is_on);
+    assert_false(outcome.config.assume_lost);
+    config_done(&outcome.config);
+}
+
+static void test_config__help_and_version_come_first(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    READ(&outcome, "--config", "/nonexistent", "--port", "nonsense", "--help", "--unknown");
+    assert_read(&outcome);
+    assert_true(outcome.config.show_help);
+    config_done(&outcome.config);
+    READ(&outcome, "-h");
+    assert_read(&outcome);
+    assert_true(outcome.config.show_help);
+    config_done(&outcome.config);
+    READ(&outcome, "--version");
+    assert_read(&outcome);
+    assert_true(outcome.config.show_version);
+    config_done(&outcome.config);
+}
+
+static void test_config__errors_name_option_value_and_remedy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[3];
+        const char *parts[3]; /* all of them are in the sentence */
+    } cases[] = {
+        {{"--port", "70000"}, {"--port 70000: out of range", "0 to 65535"}},
+        {{"--port", "-1"}, {"--port -1: not a number", "plain digits"}},
+        {{"--port", "0x10"}, {"--port 0x10: not a number"}},
+        {{"--port", ""}, {"--port : not a number"}},
+        {{"--port", "99999999999999999999999"}, {"not a number"}},
+        {{"--port"}, {"--port: needs a value"}},
+        {{"--port", "--store"}, {"--port: needs a value"}},
+        {{"--max-clients", "10,000"}, {"--max-clients 10,000: not a number", "plain digits"}},
+        {{"--max-clients", "0"}, {"out of range", "1 to 10000000"}},
+        {{"--max-clients", "10000001"}, {"out of range", "1 to 10000000"}},
+        {{"--grace", "5s"}, {"--grace 5s: not a number", "seconds"}},
+        {{"--grace", "86401"}, {"out of range", "0 to 86400 seconds"}},
+        {{"--store-timeout", "0"}, {"out of range", "1 to 86400"}},
+        {{"--max-bytes", "K"}, {"--max-bytes K: not a number", "K, M or G"}},
+        {{"--max-bytes", "1T"}, {"not a number", "1M to 32G"}},
+        {{"--max-bytes", "99999999999999999G"}, {"out of range"}},
+        {{"--max-bytes", "1023K"}, {"out of range"}},
+        {{"--sync", "none"}, {"--sync none: no such choice", "full, process"}},
+        {{"--log-level", "INFO"}, {"error, warning, info, debug"}},
+        {{"--rpcbind", "auto"}, {"does not register with rpcbind", "allowed: off"}},
+        {{"--store", "postgres:dbname=x"}, {"no such store", "lmdb:, memory:"}},
+        {{"--store", "lmdb:"}, {"the directory is missing"}},
+        {{"--store", "holdfast-data"}, {"no such store"}},
+        {{"--listen", "localhost"}, {"--listen localhost: not a literal IPv4 or IPv6 address"}},
+        {{"--listen", "10.0.0.0/8"}, {"not a literal"}},
+        {{"--http", "12080"}, {"--http 12080: not a literal address with a port", "[::1]:12080"}},
+        {{"--http", "::1:12080"}, {"not a literal address"}},
+        {{"--http", "[::1]"}, {"not a literal address"}},
+        {{"--http", "[::1:80"}, {"not a literal address"}},
+        {{"--http", "127.0.0.1:65536"}, {"not a literal address"}},
+        {{"--http", "localhost:80"}, {"not a literal address"}},
+        {{"--user", ""}, {"the value is empty"}},
+        {{"--assume-lost=maybe"}, {"--assume-lost maybe: not a switch", "on, off"}},
+        {{"--prot", "1"}, {"--prot: unknown option", "did you mean --port?", "--help"}},
+        {{"--max-client=1"}, {"--max-client=1: unknown option", "did you mean --max-clients?"}},
+        {{"-port"}, {"-port: unknown option", "did you mean --port?"}},
+        {{"--unreachable", "hold"}, {"--unreachable: unknown option"}},
+        {{"--"}, {"--: unknown option"}},
+        {{"serve"}, {"serve: not an option"}},
+        {{"--x\n%n"}, {"--x\\x0a%n: unknown option"}},
+        {{"--config", "/nonexistent/file"}, {"cannot open /nonexistent/file: No such file"}},
+        {{"--config", "/"}, {"cannot read /: Is a directory"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct outcome outcome;
+        read_words(&outcome, (const char *const[]){cases[i].words[0], cases[i].words[1], NULL});
+        if (outcome.result == 0)
+            fail_msg("accepted %s %s", cases[i].words[0], cases[i].words[1]);
+        for (size_t j = 0; j < 3 && cases[i].parts[j] != NULL; j++)
+            assert_contains(outcome.why, cases[i].parts[j]);
+    }
+}
+
+static void test_config__unknown_options_far_from_all_names_get_no_suggestion(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    READ(&outcome, "--unreachable", "hold");
+    assert_int_not_equal(outcome.result, 0);
+    assert_null(strstr(outcome.why, "did you mean"));
+}
+
+static void test_config__too_many_addresses_are_refused(void **state)
+{
+    (void)state;
+    struct config config = {0};
+    char buffer[256], address[32];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    for (int i = 0; i <= CONFIG_LISTEN_MAX; i++) {
+        (void)snprintf(address, sizeof address, "127.0.1.%d", i);
+        int result =
+            config_set(&config, config_find("listen"), address, CONFIG_FROM_COMMAND_LINE, 0, &why);
+        assert_int_equal(result == 0, i < CONFIG_LISTEN_MAX);
+    }
+    assert_contains(buffer, "too many addresses; allowed: 64");
+    assert_int_equal(config.listen.count, CONFIG_LISTEN_MAX);
+}
+
+static void test_config__file_sets_options_and_command_line_wins(void **state)
+{
+    (void)state;
+    write_file("# a comment\n"
+               "[holdfast]\n"
+               "port = 1000\n"
+               "listen = 127.0.0.1   ; a comment behind a value\n"
+               "listen = ::1\n"
+               "assume-lost = yes\n"
+               "require-privileged-port = on\n"
+               "store = lmdb:/srv/a b\n"
+               "grace: 3\n"
+               "max-bytes = 64M");
+    struct outcome outcome;
+    READ(&outcome, "--port", "2000", "--config", file_path, "--require-privileged-port=off");
+    assert_read(&outcome);
+    assert_string_equal(outcome.config.file, file_path);
+    assert_int_equal(outcome.config.port, 2000);
+    assert_int_equal(outcome.config.listen.count, 2);
+    assert_true(outcome.config.assume_lost);
+    assert_false(outcome.config.require_privileged_port);
+    assert_string_equal(outcome.config.store, "lmdb:/srv/a b");
+    assert_int_equal(outcome.config.grace_s, 3);
+    assert_int_equal(outcome.config.bytes_max, 64u << 20);
+    size_t port = (size_t)(config_find("port") - config_options);
+    size_t grace = (size_t)(config_find("grace") - config_options);
+    assert_int_equal(outcome.config.origins[port], CONFIG_FROM_COMMAND_LINE);
+    assert_int_equal(outcome.config.origins[grace], CONFIG_FROM_FILE);
+    assert_int_equal(outcome.config.lines[grace], 9);
+    config_done(&outcome.config);
+
+    /* Addresses of the command line replace those of the file. */
+    READ(&outcome, "--config", file_path, "--listen", "127.0.0.9");
+    assert_read(&outcome);
+    assert_int_equal(outcome.config.listen.count, 1);
+    config_done(&outcome.config);
+}
+
+static void test_config__file_errors_name_line_and_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *content;
+        const char *parts[2];
+    } cases[] = {
+        {"[holdfast]\nport = x\n", {", line 2: port = x: not a number", "0 to 65535"}},
+        {"[holdfast]\n\nprot = 1\n", {", line 3: unknown key prot; did you mean port?"}},
+        {"[holdfast]\nunreachable = hold\n", {", line 2: unknown key unreachable"}},
+        {"[holdfast]\nconfig = other\n", {", line 2: not a key", "config"}},
+        {"[holdfast]\nhelp = on\n", {", line 2: not a key", "help"}},
+        {"[statd]\nport = 1\n", {", line 2: unknown section [statd]; only [holdfast] is read"}},
+        {"port = 1\n", {", line 1: the key port stands before the section"}},
+        {"[holdfast]\nport = 1\ngrace = 1\nport = 2\n",
+         {", line 4: port = 2: given before, in line 2"}},
+        {"[holdfast]\nport\n", {", line 2: neither a section like [holdfast], nor key = value"}},
+        {"[holdfast\nport = 1\n", {", line 1: neither a section"}},
+        {"[holdfast]\nnonsense\nport = x\n", {", line 2: neither a section"}},
+        {"[holdfast]\nport = x\nnonsense\n", {", line 2: port = x"}},
+        {"[holdfast]\nsync =\n", {", line 2: sync = : no such choice"}},
+        {"[holdfast]\nport = \x1b[2J\n", {", line 2: port = \\x1b[2J: not a number"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct outcome outcome;
+        write_file(cases[i].content);
+        READ(&outcome, "--config", file_path);
+        if (outcome.result == 0)
+            fail_msg("accepted: %s", cases[i].content);
+        assert_memory_equal(outcome.why, file_path, strlen(file_path));
+        for (size_t j = 0; j < 2 && cases[i].parts[j] != NULL; j++)
+            assert_contains(outcome.why, cases[i].parts[j]);
+    }
+}
+
+static void test_config__a_line_that_would_be_cut_is_refused(void **state)
+{
+    (void)state;
+    char content[400];
+    for (int len = 150; len < 300; len++) {
+        int used =
+            snprintf(content, sizeof content, "[holdfast]\nstore = lmdb:%0*d\nport = 1\n", len, 0);
+        assert_in_range(used, 1, sizeof content - 1);
+        write_file(content);
+        struct outcome outcome;
+        READ(&outcome, "--config", file_path);
+        if (outcome.result == 0) {
+            assert_int_equal(strlen(outcome.config.store), strlen("lmdb:") + (size_t)len);
+            assert_int_equal(outcome.config.port, 1);
+            config_done(&outcome.config);
+        } else {
+            assert_contains(outcome.why, ", line 2: longer than 198 characters");
+            assert_true(strlen("store = lmdb:") + (size_t)len > 198);
+        }
+    }
+}
+
+static void test_config__help_shows_every_option_within_100_columns(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    config_print_help(out);
+    assert_int_equal(fclose(out), 0);
+    for (uint32_t i = 0; i < config_option_count; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "\n  --%s", config_options[i].name);
+        assert_contains(text, name);
+        if (config_options[i].default_text != NULL)
+            assert_contains(text, config_options[i].default_text);
+        assert_true(config_options[i].default_text != NULL ||
+                    config_options[i].default_shown != NULL ||
+                    config_options[i].type == CONFIG_FLAG);
+    }
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
+        assert_in_range(strcspn(line, "\n"), 0, 100);
+    free(text);
+}
+
+/* What --check-config prints is a file that means the same. */
+static void test_config__effective_configuration_reads_back(void **state)
+{
+    (void)state;
+    struct outcome first, second;
+    READ(&first, "--listen", "fe80::1%3", "--listen", "10.0.0.1", "--http", "[::1]:81", "--port",
+         "5", "--max-bytes", "1048577", "--user", "nobody", "--assume-lost", "--sync", "process");
+    assert_read(&first);
+    FILE *out = fopen(file_path, "w");
+    assert_non_null(out);
+    config_print_effective(&first.config, out);
+    assert_int_equal(fclose(out), 0);
+    READ(&second, "--config", file_path);
+    assert_read(&second);
+    for (uint32_t i = 0; i < config_option_count; i++) {
+        const struct config_option *option = &config_options[i];
+        if ((option->flags & CONFIG_NO_KEY) != 0)
+            continue;
+        uint32_t count = config_value_count(&first.config, option);
+        assert_int_equal(config_value_count(&second.config, option), count);
+        for (uint32_t j = 0; j < count; j++) {
+            char buffers[2][256];
+            struct text text;
+            text_init(&text, buffers[0], sizeof buffers[0]);
+            config_value_add(&text, &first.config, option, j);
+            text_init(&text, buffers[1], sizeof buffers[1]);
+            config_value_add(&text, &second.config, option, j);
+            assert_string_equal(buffers[0], buffers[1]);
+        }
+    }
+    config_done(&first.config);
+    config_done(&second.config);
+}
+
+/* Copies contrib/holdfast.conf with the # of "#key" lines removed; counts each option's lines. */
+static void uncomment_example(uint32_t *ret_counts)
+{
+    FILE *in = fopen(EXAMPLE_CONF, "r"), *out = fopen(file_path, "w");
+    assert_non_null(in);
+    assert_non_null(out);
+    char line[256];
+    while (fgets(line, sizeof line, in) != NULL) {
+        bool is_key = line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
+        assert_true(fputs(is_key ? line + 1 : line, out) >= 0);
+        if (!is_key)
+            continue;
+        char name[64] = "";
+        memcpy(name, line + 1, strcspn(line + 1, " "));
+        const struct config_option *option = config_find(name);
+        if (option == NULL || (option->flags & CONFIG_NO_KEY) != 0)
+            fail_msg("the example has a key that is none: %s", name);
+        ret_counts[option - config_options]++;
+    }
+    assert_int_equal(fclose(in), 0);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void test_config__example_file_lists_every_key_with_its_default(void **state)
+{
+    (void)state;
+    uint32_t counts[CONFIG_OPTION_MAX] = {0};
+    uncomment_example(counts);
+    struct outcome example, defaults;
+    READ(&example, "--config", file_path);
+    assert_read(&example);
+    READ(&defaults, NULL);
+    assert_read(&defaults);
+    for (uint32_t i = 0; i < config_option_count; i++) {
+        const struct config_option *option = &config_options[i];
+        if ((option->flags & CONFIG_NO_KEY) != 0)
+            continue;
+        if (counts[i] == 0 || (counts[i] > 1 && (option->flags & CONFIG_REPEATABLE) == 0))
+            fail_msg("the example has %s %u times", option->name, counts[i]);
+        char buffers[2][256];
+        struct text text;
+        /* Where there is no value by default, the example has none to repeat. */
+        if (config_value_count(&defaults.config, option) == 0 || strcmp(option->name, "store") == 0)
+            continue;
+        text_init(&text, buffers[0], sizeof buffers[0]);
+        config_value_add(&text, &example.config, option, 0);
+        text_init(&text, buffers[1], sizeof buffers[1]);
+        config_value_add(&text, &defaults.config, option, 0);
+        assert_string_equal(buffers[0], buffers[1]);
+    }
+    config_done(&example.config);
+    config_done(&defaults.config);
+
+    /* As it is shipped it sets nothing. */
+    READ(&example, "--config", EXAMPLE_CONF);
+    assert_read(&example);
+    for (uint32_t i = 0; i < config_option_count; i++)
+        assert_int_not_equal(example.config.origins[i], CONFIG_FROM_FILE);
+    config_done(&example.config);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (mkdtemp(directory) == NULL)
+        return -1;
+    (void)snprintf(file_path, sizeof file_path, "%s/holdfast.conf", directory);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    (void)unlink(file_path);
+    return rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_config__defaults_are_those_of_the_manual),
+        cmocka_unit_test(test_config__command_line_sets_every_option),
+        cmocka_unit_test(test_config__derived_defaults_follow_their_source),
+        cmocka_unit_test(test_config__last_word_of_the_command_line_wins),
+        cmocka_unit_test(test_config__help_and_version_come_first),
+        cmocka_unit_test(test_config__errors_name_option_value_and_remedy),
+        cmocka_unit_test(test_config__unknown_options_far_from_all_names_get_no_suggestion),
+        cmocka_unit_test(test_config__too_many_addresses_are_refused),
+        cmocka_unit_test(test_config__file_sets_options_and_command_line_wins),
+        cmocka_unit_test(test_config__file_errors_name_line_and_key),
+        cmocka_unit_test(test_config__a_line_that_would_be_cut_is_refused),
+        cmocka_unit_test(test_config__help_shows_every_option_within_100_columns),
+        cmocka_unit_test(test_config__effective_configuration_reads_back),
+        cmocka_unit_test(test_config__example_file_lists_every_key_with_its_default),
+    };
+    return cmocka_run_group_tests_name("config", tests, set_up, tear_down);
+}
