@@ -17,7 +17,13 @@
 #include <stdlib.h>
 
 /* An address costs one arena cell of 32 bytes; a name one of at most 1,024. */
-enum { STORED_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX, NOTICE_BYTES_MAX = RECORD_NAME_MAX };
+enum {
+    STORED_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX,
+    NOTICE_BYTES_MAX = RECORD_NAME_MAX,
+    /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by its
+     * bytes must fit also then, or a restart could not load what was stored. */
+    SPARE_BYTES = 8 * 64 * 1024,
+};
 
 static uint32_t max_u32(uint32_t a, uint32_t b)
 {
@@ -54,7 +60,7 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
                             (uint64_t)limits->slots_used[RECORD_NOTICE] * NOTICE_BYTES_MAX;
     uint32_t names_max = 2 * slots_max[RECORD_REGISTRANT] + slots_max[RECORD_NOTICE];
 
-    core->arena = arena_new(limits->bytes_max + stored_bytes);
+    core->arena = arena_new(limits->bytes_max + stored_bytes + SPARE_BYTES);
     if (core->arena == NULL || intern_init(&core->names, core->arena, names_max, seed) != 0 ||
         registrant_init(core, slots_max[RECORD_REGISTRANT]) != 0 ||
         notice_init(core, slots_max[RECORD_NOTICE]) != 0 ||

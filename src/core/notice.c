@@ -85,7 +85,8 @@ static void drop(struct core *core, uint32_t slot)
 enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
                                uint32_t state, uint64_t wall_ns)
 {
-    if (!registrant_any_of(core, mon_name) || !may_speak_for(core, from, mon_name)) {
+    /* State 0 says nothing: no host that counts its restarts is at 0, and here it means "none". */
+    if (state == 0 || !registrant_any_of(core, mon_name) || !may_speak_for(core, from, mon_name)) {
         MARK("notice_unheard");
         return NOTICE_UNHEARD;
     }

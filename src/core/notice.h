@@ -34,7 +34,7 @@ void notice_done(struct core *core);
 enum notice_result {
     NOTICE_NEW,     /* recorded, or an older one replaced */
     NOTICE_KNOWN,   /* the same state was recorded before: a repeat */
-    NOTICE_UNHEARD, /* nobody watches that name, or the sender has no standing to speak for it */
+    NOTICE_UNHEARD, /* nobody watches that name, the sender may not speak for it, or it says 0 */
     NOTICE_BYTES,   /* no bytes left to keep it in */
 };
 

@@ -154,8 +154,10 @@ static enum registrant_result admission(const struct core *core)
         MARK("registrant_no_room");
         return REGISTRANT_ROOM;
     }
-    if (arena_used(core->arena) >= core->limits.bytes_max)
+    if (arena_used(core->arena) >= core->limits.bytes_max) {
+        MARK("registrant_no_bytes");
         return REGISTRANT_BYTES;
+    }
     return REGISTRANT_ADDED;
 }
 
@@ -189,10 +191,8 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
         .local = from->local,
     };
     memcpy(fresh.priv, request->priv.at, RECORD_PRIV_LEN);
-    if (!intern_key(core, &key, &fresh)) {
-        MARK("registrant_no_bytes");
-        return REGISTRANT_BYTES;
-    }
+    if (!intern_key(core, &key, &fresh))
+        return REGISTRANT_BYTES; /* by fragmentation; the budget itself was looked at above */
     slot = table_add(&core->registrants.table);
     CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
     fresh.id = core->server.next_id++;

@@ -34,6 +34,7 @@ struct entry {
     uint32_t slot;
     uint32_t caller; /* slot in the table of callers */
     uint32_t reply_cell, reply_len;
+    uint32_t life; /* of its caller when it began; an older one is not kept */
     bool done;
 };
 
@@ -42,6 +43,7 @@ struct caller {
     uint64_t hash;
     struct list done; /* oldest first */
     uint32_t done_count, entry_count;
+    uint32_t life; /* grows when the caller reboots */
 };
 
 struct drc {
@@ -216,6 +218,7 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t 
     list_init(&entry->in_address);
     struct caller *caller = table_at(&drc->callers, entry->caller);
     caller->entry_count++;
+    entry->life = caller->life;
     chains_add(&drc->by_key, chains_of_hash(&drc->by_key, hash), slot);
     ret->entry = table_handle(&drc->entries, slot);
     return DRC_NEW;
@@ -232,7 +235,17 @@ static struct entry *entry_in_progress(struct drc *drc, uint64_t handle)
 
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting)
 {
-    entry_in_progress(drc, entry)->waiting = waiting;
+    struct entry *begun = entry_in_progress(drc, entry);
+    const struct caller *caller = table_at(&drc->callers, begun->caller);
+    begun->waiting = waiting;
+    begun->life = caller->life; /* the call that announced the reboot belongs to the new life */
+}
+
+/* Its caller rebooted while it was in progress. */
+static bool is_forgotten(const struct drc *drc, const struct entry *entry)
+{
+    const struct caller *caller = table_at(&drc->callers, entry->caller);
+    return entry->life != caller->life;
 }
 
 /* A place for the reply; the oldest replies make room. ARENA_NONE: it cannot be kept. */
@@ -256,7 +269,7 @@ void drc_end(struct drc *drc, uint64_t handle, struct bytes reply, uint64_t now_
         MARK("drc_address_quota");
         drop(drc, LIST_ELEMENT(caller->done.next, struct entry, in_address));
     }
-    entry->reply_cell = keep_reply(drc, reply);
+    entry->reply_cell = is_forgotten(drc, entry) ? ARENA_NONE : keep_reply(drc, reply);
     entry->reply_len = reply.len;
     entry->done = true;
     entry->done_ns = now_ns;
@@ -273,7 +286,8 @@ void drc_forget(struct drc *drc, const struct address *address)
     if (slot == SLOT_NONE)
         return;
     MARK("drc_forget");
-    const struct caller *caller = table_at(&drc->callers, slot);
+    struct caller *caller = table_at(&drc->callers, slot);
+    caller->life++; /* what is in progress ends without being kept */
     for (uint32_t left = caller->done_count; left > 0; left--)
         drop(drc, LIST_ELEMENT(caller->done.next, struct entry, in_address));
 }

@@ -91,6 +91,12 @@ static int recover_unsynced(struct lmdb *lmdb, struct finding *finding,
     summary->may_have_lost = true;
     lmdb->is_loss_marked = true;
     if (!finding->exists) {
+        /* The mark may be of this boot: it must not vouch for the file that is made now. */
+        int code = unsynced_set_lost(directory);
+        if (code != 0) {
+            directory_fail(directory, "cannot write its file \"unsynced\"", -code, ret_failure);
+            return -EIO;
+        }
         (void)snprintf(summary->note, sizeof summary->note,
                        "store lmdb:%.200s: data.mdb is missing although a run with --sync process "
                        "was not closed; starting with an empty store that counts as incomplete",

@@ -25,7 +25,8 @@ __attribute__((warn_unused_result)) int lmdb_env_open(struct lmdb_env *env,
                                                       const char *file, unsigned flags);
 void lmdb_env_close(struct lmdb_env *env);
 
-/* Looks for a table that this version does not know: its name, cut to fit, or "". */
+/* Looks for a table that this version does not know: its name, cut to fit and with '?' for whatever
+ * cannot be printed, or "". */
 __attribute__((warn_unused_result)) int lmdb_env_find_unknown(const struct lmdb_env *env,
                                                               char ret_name[static 64]);
 

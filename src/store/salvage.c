@@ -107,8 +107,8 @@ static enum child_exit copy_store(const struct directory *directory)
         return is_disk_trouble(code) ? CHILD_NO_COPY : CHILD_DAMAGED;
     if (lmdb_env_find_unknown(&copy.from, unknown) != 0)
         return CHILD_DAMAGED;
-    if (unknown[0] != '\0')
-        return CHILD_FOREIGN;
+    if (unknown[0] != '\0') /* a version of ours gives tables plain names; noise is not plain */
+        return strchr(unknown, '?') == NULL ? CHILD_FOREIGN : CHILD_DAMAGED;
     if (mdb_txn_begin(copy.from.env, NULL, MDB_RDONLY, &copy.reading) != 0)
         return CHILD_NO_COPY;
 

@@ -1,8 +1,9 @@
 /*
  * unsynced.c -- the file `unsynced` in a store directory; see unsynced.h.
  *
- * It holds the text of /proc/sys/kernel/random/boot_id. Where the kernel does not tell its boot id,
- * the file says "unknown", which never equals anything: losing too much trust is the safe side.
+ * It holds the boot id as in /proc/sys/kernel/random/boot_id. Where the kernel does not tell its
+ * boot id, the file says "unknown", which never equals anything: losing too much trust is the safe
+ * side.
  *
  * Always true:
  *  (1) The mark is durable before the first commit that is not synced.
@@ -64,13 +65,10 @@ int unsynced_get(const struct directory *directory, enum unsynced_mark *ret)
     return 0;
 }
 
-int unsynced_set(const struct directory *directory)
+/* Replaces the mark by this line, which is durable before it gets the name. */
+static int set_line(const struct directory *directory, const char *line)
 {
-    char line[BOOT_ID_MAX + 1];
-    get_boot_id(line);
     size_t len = strlen(line);
-    line[len++] = '\n';
-
     int fd = openat(directory->fd, MARK_NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
@@ -89,6 +87,18 @@ int unsynced_set(const struct directory *directory)
     else
         (void)unlinkat(directory->fd, MARK_NEW_NAME, 0); /* a leftover does no harm */
     return code;
+}
+
+int unsynced_set(const struct directory *directory)
+{
+    char boot_id[BOOT_ID_MAX];
+    get_boot_id(boot_id);
+    return set_line(directory, boot_id);
+}
+
+int unsynced_set_lost(const struct directory *directory)
+{
+    return set_line(directory, UNKNOWN);
 }
 
 int unsynced_clear(const struct directory *directory)

@@ -21,6 +21,9 @@ __attribute__((warn_unused_result)) int unsynced_get(const struct directory *dir
                                                      enum unsynced_mark *ret);
 /* Sets the mark of this boot, durably. 0 or negative errno; the old mark then stays. */
 __attribute__((warn_unused_result)) int unsynced_set(const struct directory *directory);
+/* Sets a mark that no boot ever equals, durably: what it stood for is gone already. 0 or negative
+ * errno. */
+__attribute__((warn_unused_result)) int unsynced_set_lost(const struct directory *directory);
 /* Removes the mark, durably. 0 (also when there was none) or negative errno. */
 __attribute__((warn_unused_result)) int unsynced_clear(const struct directory *directory);
 
