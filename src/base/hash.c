@@ -70,10 +70,11 @@ static inline uint64_t word_of(const uint8_t *at, uint32_t len, bool fold)
 static inline uint64_t sip_hash(uint64_t seed, struct bytes data, bool fold)
 {
     struct sip s = sip_start(seed);
-    uint32_t at = 0;
-    for (; data.len - at >= 8; at += 8)
-        sip_word(&s, word_of(data.at + at, 8, fold));
-    return sip_end(&s, word_of(data.at + at, data.len - at, fold) | (uint64_t)data.len << 56);
+    const uint8_t *at = data.at; /* NULL when empty: nothing may be added to it, not even 0 */
+    uint32_t left = data.len;
+    for (; left >= 8; left -= 8, at += 8)
+        sip_word(&s, word_of(at, 8, fold));
+    return sip_end(&s, word_of(at, left, fold) | (uint64_t)data.len << 56);
 }
 
 uint64_t hash_bytes(uint64_t seed, struct bytes data)

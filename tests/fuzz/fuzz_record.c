@@ -1,0 +1,138 @@
+/*
+ * fuzz_record.c -- stored records: what decodes encodes to the same bytes, damage is never taken
+ * for a record, and a batch is read back as it was written.
+ *
+ * Input: mode (1 byte), then
+ *   0  kind, slot (4 bytes, but none for the server record), the value as it is
+ *   1  the same, but the checksum is made right first: the fuzzer gets past it
+ *   2  the same as 1, then one bit is flipped: it must be found
+ *   3  changes of a batch: kind, slot (1 byte each), length of the value (2 bytes; 0 deletes),
+ * value
+ */
+#include "fuzz.h"
+#include "store/crc32c.h"
+#include "store/record.h"
+
+enum { HEADER_LEN = 8, CHECKSUM_AT = 4, CHANGES_MAX = 32 };
+
+static enum record_kind kind_of(uint8_t choice)
+{
+    return (enum record_kind)(RECORD_SERVER + choice % (RECORD_KIND_END - RECORD_SERVER));
+}
+
+/* Decodes; a good value must encode to itself. */
+static enum record_result check_value(enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    static uint8_t again[RECORD_VALUE_MAX];
+    struct record_server server;
+    struct record_registrant registrant;
+    struct record_notice notice;
+    enum record_result result = RECORD_CORRUPT;
+    uint32_t len = 0;
+    if (kind == RECORD_SERVER) {
+        result = record_get_server(value, &server);
+        if (result == RECORD_GOOD)
+            len = record_put_server(again, &server);
+    } else if (kind == RECORD_REGISTRANT) {
+        result = record_get_registrant(value, slot, &registrant);
+        if (result == RECORD_GOOD) {
+            CHECK(fuzz_is_inside(registrant.mon_name, value.at, value.len));
+            CHECK(fuzz_is_inside(registrant.my_name, value.at, value.len));
+            len = record_put_registrant(again, slot, &registrant);
+        }
+    } else {
+        result = record_get_notice(value, slot, &notice);
+        if (result == RECORD_GOOD) {
+            CHECK(fuzz_is_inside(notice.mon_name, value.at, value.len));
+            len = record_put_notice(again, slot, &notice);
+        }
+    }
+    if (result == RECORD_GOOD)
+        CHECK(bytes_equal(value, (struct bytes){again, len}));
+    return result;
+}
+
+/* The checksum by the description at the top of record.c, not by its code. */
+static void repair(enum record_kind kind, uint32_t slot, uint8_t *value, uint32_t len)
+{
+    uint8_t key[8];
+    store_be32(key, (uint32_t)kind);
+    store_be32(key + 4, slot);
+    uint32_t crc = crc32c(0, (struct bytes){key, sizeof key});
+    crc = crc32c(crc, (struct bytes){value, CHECKSUM_AT});
+    crc = crc32c(crc, (struct bytes){value + HEADER_LEN, len - HEADER_LEN});
+    store_be32(value + CHECKSUM_AT, crc);
+}
+
+static void fuzz_value(struct fuzz *fuzz, uint8_t mode)
+{
+    enum record_kind kind = kind_of(fuzz_u8(fuzz));
+    uint32_t slot = kind == RECORD_SERVER ? 0 : fuzz_u32(fuzz);
+    uint32_t flip = mode == 2 ? fuzz_u16(fuzz) : 0;
+    struct bytes given = fuzz_slice(fuzz, 2 * RECORD_VALUE_MAX);
+    uint8_t *value = fuzz_copy(given);
+    if (mode != 0 && given.len >= HEADER_LEN) {
+        repair(kind, slot, value, given.len);
+        enum record_result result = check_value(kind, slot, (struct bytes){value, given.len});
+        if (result == RECORD_GOOD && kind != RECORD_SERVER) {
+            /* The same bytes under another key are damage. */
+            CHECK(check_value(kind, slot ^ 1, (struct bytes){value, given.len}) == RECORD_CORRUPT);
+        }
+    }
+    if (mode == 2 && given.len >= HEADER_LEN) {
+        /* A checksum of 32 bits finds every single flipped bit, also in the version. */
+        value[flip / 8 % given.len] ^= (uint8_t)(1U << flip % 8);
+        CHECK(check_value(kind, slot, (struct bytes){value, given.len}) == RECORD_CORRUPT);
+    }
+    if (mode == 0)
+        (void)check_value(kind, slot, (struct bytes){value, given.len});
+    free(value);
+}
+
+static void fuzz_batch(struct fuzz *fuzz)
+{
+    static uint8_t memory[1 << 16];
+    struct record_change changes[CHANGES_MAX];
+    struct batch_writer writer = {.start = memory, .max = sizeof memory};
+    uint32_t count = 0;
+    while (fuzz->left > 0 && count < CHANGES_MAX) {
+        struct record_change *change = &changes[count];
+        change->kind = kind_of(fuzz_u8(fuzz));
+        change->slot = fuzz_u8(fuzz) * UINT32_C(0x01010101);
+        change->value = fuzz_slice(fuzz, fuzz_u16(fuzz) % (RECORD_VALUE_MAX + 1));
+        change->deleted = change->value.len < HEADER_LEN;
+        if (change->deleted)
+            change->value = (struct bytes){0};
+        if (writer.max - writer.len < (uint64_t)BATCH_CHANGE_OVERHEAD + change->value.len)
+            break;
+        if (change->deleted)
+            batch_delete(&writer, change->kind, change->slot);
+        else
+            batch_put(&writer, change->kind, change->slot, change->value);
+        count++;
+    }
+    CHECK(writer.count == count);
+    struct store_batch batch = {.count = count, .changes = {memory, writer.len}};
+    struct record_change change;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK(batch_next(&batch, &at, &change));
+        CHECK(change.kind == changes[i].kind);
+        CHECK(change.slot == changes[i].slot);
+        CHECK(change.deleted == changes[i].deleted);
+        CHECK(bytes_equal(change.value, changes[i].value));
+    }
+    CHECK(!batch_next(&batch, &at, &change));
+    CHECK(at == writer.len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz fuzz = {data, size};
+    uint8_t mode = fuzz_u8(&fuzz) % 4;
+    if (mode == 3)
+        fuzz_batch(&fuzz);
+    else
+        fuzz_value(&fuzz, mode);
+    return 0;
+}

@@ -1,0 +1,311 @@
+/*
+ * make_seeds.c -- writes the seeds of the fuzz corpora: what the wire vectors hold, cut and odd
+ * forms of it, and a few stored records and histories that a fuzzer would need long to find.
+ *
+ * The files are kept in the repository; this program makes them anew when the format of a target's
+ * input or a vector changes. Names start with "seed-"; what libFuzzer found beyond them has other
+ * names.
+ *
+ * usage: make_seeds VECTOR-DIRECTORY CORPUS-DIRECTORY
+ */
+#include "codec/nsm_xdr.h"
+#include "codec/record_mark.h"
+#include "fuzz.h"
+#include "proto/nsm.h"
+#include "store/record.h"
+#include "vector.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+enum { SEED_MAX = 1 << 14 };
+
+static const char *corpus;
+
+/* A seed under construction. */
+static struct seed {
+    uint8_t bytes[SEED_MAX];
+    uint32_t len;
+} seed;
+
+static void add(struct bytes data)
+{
+    CHECK(data.len <= SEED_MAX - seed.len);
+    if (data.len > 0)
+        memcpy(seed.bytes + seed.len, data.at, data.len);
+    seed.len += data.len;
+}
+
+static void add_u8(uint32_t value)
+{
+    uint8_t byte = (uint8_t)value;
+    add((struct bytes){&byte, 1});
+}
+
+static void add_u16(uint32_t value)
+{
+    add_u8(value >> 8);
+    add_u8(value);
+}
+
+static void add_u32(uint32_t value)
+{
+    add_u16(value >> 16);
+    add_u16(value);
+}
+
+/* Writes the seed and begins the next one. */
+static void write_seed(const char *target, const char *part, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s/seed-%s%s%s", corpus, target, part, *part ? "-" : "", name);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL || fwrite(seed.bytes, 1, seed.len, file) != seed.len || fclose(file) != 0) {
+        fprintf(stderr, "cannot write %s: make the directory first\n", path);
+        exit(1);
+    }
+    seed.len = 0;
+}
+
+/* The number of the procedure that a file is named after, or -1. */
+static int procedure_of(const char *file)
+{
+    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
+        const char *name = nsm_program.procedures[i].name, *at = file + strlen("nsm_");
+        size_t len = strlen(name), same = 0;
+        while (same < len && toupper((unsigned char)at[same]) == name[same])
+            same++;
+        if (strncmp(file, "nsm_", 4) == 0 && same == len && strcmp(at + len, ".txt") == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void nsm_seed(int procedure, struct bytes args, const char *name)
+{
+    add_u8((uint32_t)procedure);
+    add(args);
+    write_seed("nsm", nsm_program.procedures[procedure].name, name);
+    /* The same as reads: two names, three words, priv. */
+    static const uint8_t reads[] = {31 << 3 | 3, 31 << 3 | 3, 0, 0, 0, 16 << 3 | 4};
+    if (args.len > 0 && args.len < 200) {
+        add_u8(sizeof reads);
+        add((struct bytes){reads, sizeof reads});
+        add(args);
+        write_seed("xdr", nsm_program.procedures[procedure].name, name);
+    }
+}
+
+static void message_seeds(struct bytes message, const char *name)
+{
+    add(message);
+    write_seed("rpc_msg", "", name);
+    if (message.len > 600)
+        return;
+    /* As a record in two fragments and once more whole, read in pieces of 7 and 50 bytes. */
+    uint32_t half = message.len / 2;
+    add_u16(1023);
+    add_u8(2);
+    add_u8(6);
+    add_u8(49);
+    add_u32(half);
+    add((struct bytes){message.at, half});
+    add_u32(RECORD_MARK_LAST | (message.len - half));
+    add((struct bytes){message.at + half, message.len - half});
+    add_u32(RECORD_MARK_LAST | message.len);
+    add(message);
+    write_seed("record_mark", "", name);
+    /* To the server twice, then stored and answered, then once more. */
+    for (uint32_t round = 0; round < 3; round++) {
+        add_u8(0);
+        add_u16(message.len);
+        add(message);
+        if (round == 1)
+            add((struct bytes){(const uint8_t[]){2, 3, 4, 2, 3, 4}, 6});
+    }
+    write_seed("server", "", name);
+}
+
+static enum vector_verdict seed_of_vector(const char *file, const struct vector *vector)
+{
+    struct bytes bytes = {vector->bytes, (uint32_t)vector->len};
+    int procedure = procedure_of(file);
+    switch (vector->kind) {
+    case VECTOR_ARGS:
+    case VECTOR_GARBAGE:
+        nsm_seed(procedure, bytes, vector->name);
+        break;
+    case VECTOR_CALL:
+    case VECTOR_REFUSED:
+        message_seeds(bytes, vector->name);
+        break;
+    case VECTOR_REPLY:
+    case VECTOR_RESULT:
+        break; /* nothing of ours reads them */
+    }
+    return VECTOR_GOOD;
+}
+
+static void value_seed(uint32_t mode, enum record_kind kind, uint32_t slot, struct bytes value,
+                       const char *name)
+{
+    static const char *const modes[] = {"as-it-is", "repaired", "flipped"};
+    add_u8(mode);
+    add_u8((uint32_t)kind - RECORD_SERVER);
+    if (kind != RECORD_SERVER)
+        add_u32(slot);
+    if (mode == 2)
+        add_u16(77);
+    add(value);
+    write_seed("record", name, modes[mode]);
+}
+
+/* In every mode of fuzz_record. */
+static void value_seeds(enum record_kind kind, uint32_t slot, struct bytes value, const char *name)
+{
+    for (uint32_t mode = 0; mode < 3; mode++)
+        value_seed(mode, kind, slot, value, name);
+}
+
+/* Notices with a right checksum and one byte that no encoder writes. */
+static void odd_notice_seeds(const struct record_notice *notice)
+{
+    static const struct {
+        const char *name;
+        uint32_t at;
+        uint8_t byte;
+    } rows[] = {
+        {"notice-other-kind", 0, RECORD_REGISTRANT},
+        {"notice-reserved", 1, 1},
+        {"notice-format-0", 3, 0},
+        {"notice-family", 16, 7},
+        {"notice-long-name", 21, 0xff},
+    };
+    static uint8_t value[RECORD_VALUE_MAX];
+    struct record_notice plain = *notice;
+    plain.address = (struct address){0}; /* one byte: the family alone */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint32_t len = record_put_notice(value, 1, &plain);
+        value[rows[i].at] = rows[i].byte;
+        value_seed(1, RECORD_NOTICE, 1, (struct bytes){value, len}, rows[i].name);
+    }
+}
+
+static void record_seeds(void)
+{
+    static uint8_t value[RECORD_VALUE_MAX];
+    static const uint8_t v6[16] = {0xfe, 0x80, [15] = 1};
+    struct record_server server = {.txn = 7, .epoch = 3, .next_id = 18, .state = 5};
+    uint32_t len = record_put_server(value, &server);
+    value_seeds(RECORD_SERVER, 0, (struct bytes){value, len}, "server");
+    value_seeds(RECORD_SERVER, 0, (struct bytes){value, len - 1}, "server-short");
+    value[3]++;
+    value_seeds(RECORD_SERVER, 0, (struct bytes){value, len}, "server-newer");
+
+    struct record_registrant registrant = {
+        .id = 17,
+        .registered_ns = UINT64_C(1700000000000000000),
+        .server_epoch = 3,
+        .address = address_v4((const uint8_t[]){192, 0, 2, 17}),
+        .local = address_v6(v6, 2),
+        .port = 700,
+        .transport = RECORD_UDP,
+        .my_prog = 100021,
+        .my_vers = 4,
+        .my_proc = 16,
+        .told_state = 5,
+        .mon_name = bytes_of_text("srv"),
+        .my_name = bytes_of_text("cl1"),
+    };
+    len = record_put_registrant(value, 9, &registrant);
+    value_seeds(RECORD_REGISTRANT, 9, (struct bytes){value, len}, "registrant");
+    struct record_notice notice = {.heard_ns = 1,
+                                   .address = registrant.address,
+                                   .state = 8,
+                                   .mon_name = bytes_of_text("client")};
+    len = record_put_notice(value, 1, &notice);
+    value_seeds(RECORD_NOTICE, 1, (struct bytes){value, len}, "notice");
+
+    odd_notice_seeds(&notice);
+
+    len = record_put_notice(value, 1, &notice);
+    add_u8(3); /* a batch: two puts and a deletion */
+    for (uint32_t i = 0; i < 3; i++) {
+        add_u8(i);
+        add_u8(i * 5);
+        add_u16(i == 1 ? 0 : len);
+        add((struct bytes){value, i == 1 ? 0 : len});
+    }
+    write_seed("record", "", "batch");
+}
+
+/* Histories for fuzz_server; its opening comment has the steps. */
+static void history_seeds(void)
+{
+    static const struct {
+        const char *name;
+        uint8_t len, steps[60];
+    } histories[] = {
+        /* MON by two peers, stored, answered; UNMON by one; a crash before and after the store. */
+        {"register-and-crash", 38, {2, 3, 1, 2, 1, 0, 7,    0, 0x11, 2, 2, 0, 9, 1, 2, 3, 4, 1, 3,
+                                    3, 0, 7, 0, 6, 2, 0x86, 1, 4,    4, 0, 7, 0, 2, 3, 4, 6, 4, 4}},
+        /* More registrations than the limit allows, and more answers than may wait. */
+        {"over-the-limit", 56, {2,  3, 1, 2, 0,  7, 7,  0, 1, 2, 1, 8, 7, 0,  1, 2,  2, 9, 7,
+                                0,  1, 2, 3, 10, 7, 0,  2, 3, 4, 1, 2, 4, 11, 7, 0,  1, 2, 5,
+                                12, 7, 0, 1, 2,  6, 13, 7, 0, 2, 3, 4, 1, 2,  7, 14, 7, 0}},
+        /* SM_NOTIFY about a host that is monitored, and SM_SIMU_CRASH from loopback. */
+        {"notices", 33, {2, 3, 1, 2, 0, 0, 7, 0, 2, 3, 4, 0x11, 6,    1, 0, 0, 5,
+                         2, 3, 4, 1, 5, 2, 0, 0, 0, 2, 3, 4,    0x86, 2, 3, 4}},
+        /* The same call again: in progress, answered, and after the cache forgot it. */
+        {"repeats", 39, {2, 3, 1, 2, 0,   0, 7, 0, 1, 2, 0, 0, 7, 0, 2, 3, 4, 1, 2, 0,
+                         0, 7, 0, 5, 200, 1, 2, 0, 0, 7, 0, 2, 3, 4, 1, 4, 1, 0, 7}},
+        /* Each stored record damaged in turn. */
+        {"damage", 31, {2, 3, 1, 2, 0, 0, 7, 0, 1, 2,  1, 1, 7, 0, 2, 3,
+                        7, 1, 0, 0, 9, 7, 0, 0, 0, 40, 2, 3, 4, 6, 4}},
+        /* Answers are asked for at every moment at which they may not leave yet (P1). */
+        {"gate", 27, {1, 1, 0, 0, 0, 0, 4, 2, 4, 1, 2, 1, 0, 7,
+                      0, 4, 3, 4, 2, 4, 6, 4, 2, 4, 3, 4, 4}},
+        /* A store without room, then one with room. */
+        {"no-room", 22, {2, 0x83, 1, 2, 0, 0, 7, 0, 4, 2, 3, 1, 2, 1, 1, 7, 0, 2, 3, 4, 6, 4}},
+    };
+    for (size_t i = 0; i < sizeof histories / sizeof histories[0]; i++) {
+        add((struct bytes){histories[i].steps, histories[i].len});
+        write_seed("server", "history", histories[i].name);
+    }
+}
+
+/* Streams that no vector holds. */
+static void stream_seeds(void)
+{
+    add_u16(15);
+    add_u8(1);
+    add_u8(0);
+    add((struct bytes){(const uint8_t *)"\0\0\0\2ab\0\0\0\0\x80\0\0\1c\x80\0\0\0", 19});
+    write_seed("record_mark", "", "fragments-by-byte");
+    add_u16(15);
+    add_u8(0);
+    add((struct bytes){(const uint8_t *)"\x80\0\0\x10"
+                                        "0123456789abcdef\xc0\0\0\0",
+                       24});
+    write_seed("record_mark", "", "longest-then-1-gib");
+    add_u16(15);
+    add_u8(1);
+    add_u8(4);
+    add((struct bytes){(const uint8_t *)"\0\0\0\x0f"
+                                        "0123456789abcde\x80\0\0\2xy",
+                       25});
+    write_seed("record_mark", "", "one-too-many-in-fragments");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: make_seeds VECTOR-DIRECTORY CORPUS-DIRECTORY\n");
+        return 2;
+    }
+    corpus = argv[2];
+    record_seeds();
+    history_seeds();
+    stream_seeds();
+    return vector_run_directory(argv[1], seed_of_vector, NULL);
+}

@@ -1,0 +1,142 @@
+/*
+ * test_address.c -- addresses have one form in which they compare equal (R-ID-2): v4-mapped ones
+ * are folded, scopes are kept where they mean something, and text and struct convert both ways.
+ */
+#include "base/address.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct address parse(const char *text)
+{
+    struct address address;
+    assert_true(address_parse(bytes_of_text(text), &address));
+    return address;
+}
+
+static void assert_text(const struct address *address, const char *expected)
+{
+    char text[ADDRESS_TEXT_MAX];
+    address_text(address, text);
+    assert_string_equal(text, expected);
+}
+
+static void test_address__has_no_padding(void **state)
+{
+    (void)state;
+    /* Equality and hashing are over the bytes of the struct. */
+    assert_int_equal(sizeof(struct address), 16 + 4 + 4);
+}
+
+static void test_address__v4_mapped_is_v4(void **state)
+{
+    (void)state;
+    const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1};
+    struct address folded = address_v6(mapped, 5);
+    struct address plain = address_v4((const uint8_t[]){192, 0, 2, 1});
+    assert_true(address_equal(&folded, &plain));
+    assert_int_equal(folded.family, 4);
+    assert_int_equal(folded.scope, 0);
+
+    struct address parsed = parse("::ffff:192.0.2.1");
+    assert_true(address_equal(&parsed, &plain));
+
+    /* One byte off the prefix is an IPv6 address like any other. */
+    const uint8_t almost[16] = {[10] = 0xff, [11] = 0xfe, [12] = 192, 0, 2, 1};
+    assert_int_equal(address_v6(almost, 0).family, 6);
+}
+
+static void test_address__scope_only_on_link_local(void **state)
+{
+    (void)state;
+    struct address one = parse("fe80::1%3"), other = parse("fe80::1%4");
+    assert_int_equal(one.scope, 3);
+    assert_false(address_equal(&one, &other));
+    struct address edge = parse("febf::1%3");
+    assert_int_equal(edge.scope, 3);
+    struct address beyond = parse("fec0::1%3");
+    assert_int_equal(beyond.scope, 0);
+    struct address global = parse("2001:db8::1%3"), same = parse("2001:db8::1");
+    assert_true(address_equal(&global, &same));
+}
+
+static void test_address__loopback(void **state)
+{
+    (void)state;
+    const char *yes[] = {"127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1"};
+    const char *no[] = {"128.0.0.1", "126.255.255.255", "0.0.0.0", "::", "::2", "fe80::1%1"};
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+        struct address address = parse(yes[i]);
+        assert_true(address_is_loopback(&address));
+    }
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
+        struct address address = parse(no[i]);
+        assert_false(address_is_loopback(&address));
+    }
+    struct address none = {0};
+    assert_false(address_is_loopback(&none));
+}
+
+static void test_address__text_and_back(void **state)
+{
+    (void)state;
+    const char *texts[] = {
+        "0.0.0.0",    "255.255.255.255",
+        "192.0.2.17", "::",
+        "::1",        "2001:db8::17",
+        "fe80::1%3",  "fe80:1111:2222:3333:4444:5555:6666:7777%4294967295",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct address address = parse(texts[i]);
+        assert_text(&address, texts[i]);
+    }
+    struct address none = {0};
+    assert_text(&none, "none");
+    struct address mapped = parse("::ffff:192.0.2.1");
+    assert_text(&mapped, "192.0.2.1");
+}
+
+static void test_address__what_is_no_literal_is_refused(void **state)
+{
+    (void)state;
+    const char *texts[] = {
+        "",
+        "localhost",
+        "192.0.2",
+        "192.0.2.256",
+        "192.0.2.1 ",
+        "192.0.2.1%3",
+        "fe80::1%",
+        "fe80::1%eth0",
+        "fe80::1%4294967296",
+        "fe80::1%3%4",
+        "fe80::1::2",
+        "[::1]",
+        "1111:2222:3333:4444:5555:6666:7777:8888%000000000000000000000000000000000001",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct address address = {.family = 99};
+        assert_false(address_parse(bytes_of_text(texts[i]), &address));
+        assert_int_equal(address.family, 99);
+    }
+    /* A view is not a C string: a NUL in it must not end it early. */
+    struct address address = {.family = 99};
+    struct bytes with_nul = {(const uint8_t *)"127.0.0.1\0x", 11};
+    assert_false(address_parse(with_nul, &address));
+    assert_int_equal(address.family, 99);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_address__has_no_padding),
+        cmocka_unit_test(test_address__v4_mapped_is_v4),
+        cmocka_unit_test(test_address__scope_only_on_link_local),
+        cmocka_unit_test(test_address__loopback),
+        cmocka_unit_test(test_address__text_and_back),
+        cmocka_unit_test(test_address__what_is_no_literal_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,355 @@
+/*
+ * run_vectors.c -- src/codec and the procedure table of src/proto against the vector files.
+ *
+ * Arguments and calls are decoded, printed as canonical text and compared; every proper prefix and
+ * every extension by one byte, whatever the byte, must be refused (P6). Results and replies are
+ * encoded from their text and compared byte for byte; with less room than they need, the builder
+ * must say so. Bytes are decoded in allocations of exactly their size, so that the sanitizer build
+ * sees any read beyond them.
+ *
+ * usage: run_vectors DIRECTORY
+ */
+#include "base/text.h"
+#include "codec/rpc_msg.h"
+#include "proto/nsm.h"
+#include "vector.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PROCEDURES_MAX = 32 };
+
+static bool has_args[PROCEDURES_MAX], has_result[PROCEDURES_MAX];
+
+/* The procedure with this name in upper case, or NULL. */
+static const struct procedure *procedure_named(const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
+        const char *row = nsm_program.procedures[i].name;
+        if (row != NULL && strlen(row) == len && strncmp(row, name, len) == 0)
+            return &nsm_program.procedures[i];
+    }
+    return NULL;
+}
+
+/* nsm_unmon_all.txt names UNMON_ALL. */
+static const struct procedure *procedure_of_file(const char *file)
+{
+    char name[64];
+    size_t len = strlen(file);
+    if (strncmp(file, "nsm_", 4) != 0 || len < 9 || len - 8 > sizeof name)
+        return NULL;
+    for (size_t i = 0; i < len - 8; i++)
+        name[i] = (char)toupper((unsigned char)file[i + 4]);
+    return procedure_named(name, len - 8);
+}
+
+static void add_string(struct text *text, const char *key, struct bytes value)
+{
+    text_add(text, key);
+    text_add(text, "=\"");
+    text_add_escaped(text, value, UINT32_MAX);
+    text_add_char(text, '"');
+}
+
+static void add_number(struct text *text, const char *key, uint64_t value)
+{
+    text_add(text, key);
+    text_add_char(text, '=');
+    text_add_u64(text, value);
+}
+
+static void add_my_id(struct text *text, const struct request *request)
+{
+    add_string(text, "my_name", request->my_name);
+    add_number(text, " my_prog", request->my_prog);
+    add_number(text, " my_vers", request->my_vers);
+    add_number(text, " my_proc", request->my_proc);
+}
+
+/* The canonical text of decoded arguments. NULL is the one procedure without a request. */
+static void add_request(struct text *text, const struct procedure *row, const struct request *r)
+{
+    if (row->flags & PROCEDURE_STATELESS) {
+        text_add(text, "void");
+        return;
+    }
+    switch (r->kind) {
+    case REQUEST_NSM_STAT:
+        add_string(text, "mon_name", r->mon_name);
+        break;
+    case REQUEST_NSM_MON:
+        add_string(text, "mon_name", r->mon_name);
+        text_add_char(text, ' ');
+        add_my_id(text, r);
+        text_add(text, " priv=");
+        text_add_hex(text, r->priv);
+        break;
+    case REQUEST_NSM_UNMON:
+        add_string(text, "mon_name", r->mon_name);
+        text_add_char(text, ' ');
+        add_my_id(text, r);
+        break;
+    case REQUEST_NSM_UNMON_ALL:
+        add_my_id(text, r);
+        break;
+    case REQUEST_NSM_SIMU_CRASH:
+        text_add(text, "void");
+        break;
+    case REQUEST_NSM_NOTIFY:
+        add_string(text, "mon_name", r->mon_name);
+        add_number(text, " state", r->state);
+        break;
+    }
+}
+
+/* Arguments of one procedure. False: refused. */
+static bool decode_args(const struct procedure *row, struct bytes data, struct text *text)
+{
+    struct request request = {0};
+    struct xdr_in in = xdr_in_of(data);
+    if (!row->decode(&in, &request))
+        return false;
+    add_request(text, row, &request);
+    return true;
+}
+
+/* A whole message. True: a call to a procedure that exists, with arguments that decode. */
+static bool decode_call(const struct procedure *unused, struct bytes data, struct text *text)
+{
+    (void)unused;
+    static const char *const words[] = {
+        [RPC_CALL_OK] = "OK",
+        [RPC_CALL_DROP] = "DROP",
+        [RPC_CALL_RPC_MISMATCH] = "RPC_MISMATCH",
+        [RPC_CALL_BAD_CRED] = "BAD_CRED",
+        [RPC_CALL_REJECTED] = "REJECTED",
+    };
+    struct rpc_call call;
+    enum rpc_call_result result = rpc_msg_get_call(data, &call);
+    if (result != RPC_CALL_OK) {
+        text_add(text, words[result]);
+        if (result != RPC_CALL_DROP)
+            add_number(text, " xid", call.xid);
+        return false;
+    }
+    add_number(text, "xid", call.xid);
+    add_number(text, " prog", call.prog);
+    add_number(text, " vers", call.vers);
+    add_number(text, " proc", call.proc);
+    if (call.credential.flavor == RPC_AUTH_SYS) {
+        text_add(text, " cred=sys ");
+        add_string(text, "machine", call.credential.machine);
+        add_number(text, " uid", call.credential.uid);
+        add_number(text, " gid", call.credential.gid);
+    } else {
+        text_add(text, " cred=none");
+    }
+    if (call.prog != nsm_program.number || call.vers != nsm_program.version_low ||
+        call.proc >= nsm_program.procedure_count)
+        return false;
+    text_add_char(text, ' ');
+    return decode_args(&nsm_program.procedures[call.proc], call.args, text);
+}
+
+typedef bool (*decode_fn)(const struct procedure *row, struct bytes data, struct text *text);
+
+/* Decodes an exact copy; `text` receives what it means. */
+static bool decode_copy(decode_fn decode, const struct procedure *row, const uint8_t *bytes,
+                        size_t len, char text[static VECTOR_TEXT_MAX])
+{
+    uint8_t *copy = malloc(len > 0 ? len : 1);
+    if (copy == NULL)
+        exit(99);
+    memcpy(copy, bytes, len);
+    struct text builder;
+    text_init(&builder, text, VECTOR_TEXT_MAX);
+    bool good = decode(row, (struct bytes){copy, (uint32_t)len}, &builder);
+    free(copy);
+    return good;
+}
+
+/* Everything but the bytes themselves is refused. */
+static bool neighbours_are_refused(decode_fn decode, const struct procedure *row,
+                                   const struct vector *vector)
+{
+    static char text[VECTOR_TEXT_MAX];
+    for (size_t len = 0; len < vector->len; len++) {
+        if (decode_copy(decode, row, vector->bytes, len, text)) {
+            vector_say("the first %zu of %zu bytes were accepted: %s", len, vector->len, text);
+            return false;
+        }
+    }
+    static uint8_t longer[VECTOR_BYTES_MAX + 1];
+    memcpy(longer, vector->bytes, vector->len);
+    for (unsigned last = 0; last < 256; last++) {
+        longer[vector->len] = (uint8_t)last;
+        if (decode_copy(decode, row, longer, vector->len + 1, text)) {
+            vector_say("one byte more (%02x) was accepted: %s", last, text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_decode(decode_fn decode, const struct procedure *row, const struct vector *vector,
+                         bool expected)
+{
+    static char text[VECTOR_TEXT_MAX];
+    bool good = decode_copy(decode, row, vector->bytes, vector->len, text);
+    if (good != expected) {
+        vector_say("it was %s", good ? "accepted" : "refused");
+        return false;
+    }
+    bool compare = vector->kind != VECTOR_GARBAGE;
+    if (compare && strcmp(text, vector->text) != 0) {
+        vector_say("expected %s", vector->text);
+        vector_say("got      %s", text);
+        return false;
+    }
+    if (!compare && strcmp(vector->text, "refused") != 0) {
+        vector_say("the text of a garbage vector is 'refused'");
+        return false;
+    }
+    /* What is refused may have a neighbour that is not; a refused header may not. */
+    return vector->kind == VECTOR_GARBAGE || neighbours_are_refused(decode, row, vector);
+}
+
+static void encode_result(struct xdr_out *out, const struct procedure *row, const char *text)
+{
+    if (row->encode == NULL)
+        return;
+    struct response response = {
+        .refused = vector_is(text, "res", "STAT_FAIL"),
+        .state = vector_number(text, "state"),
+    };
+    row->encode(out, &response);
+}
+
+static void encode_reply(struct xdr_out *out, const struct procedure *unused, const char *text)
+{
+    (void)unused;
+    static const struct {
+        const char *word;
+        enum rpc_accept_stat stat;
+    } stats[] = {
+        {"SUCCESS", RPC_SUCCESS},           {"PROG_UNAVAIL", RPC_PROG_UNAVAIL},
+        {"PROC_UNAVAIL", RPC_PROC_UNAVAIL}, {"GARBAGE_ARGS", RPC_GARBAGE_ARGS},
+        {"SYSTEM_ERR", RPC_SYSTEM_ERR},
+    };
+    static const struct {
+        const char *word;
+        enum rpc_auth_stat why;
+    } reasons[] = {
+        {"BADCRED", RPC_AUTH_BADCRED},
+        {"REJECTEDCRED", RPC_AUTH_REJECTEDCRED},
+        {"TOOWEAK", RPC_AUTH_TOOWEAK},
+    };
+    uint32_t xid = vector_number(text, "xid");
+    if (vector_is(text, "denied", "RPC_MISMATCH")) {
+        rpc_msg_put_rpc_mismatch(out, xid);
+    } else if (vector_is(text, "denied", "AUTH_ERROR")) {
+        for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+            if (vector_is(text, "why", reasons[i].word))
+                rpc_msg_put_auth_error(out, xid, reasons[i].why);
+    } else if (vector_is(text, "stat", "PROG_MISMATCH")) {
+        rpc_msg_put_prog_mismatch(out, xid, vector_number(text, "low"),
+                                  vector_number(text, "high"));
+    } else {
+        for (size_t i = 0; i < sizeof stats / sizeof stats[0]; i++)
+            if (vector_is(text, "stat", stats[i].word))
+                rpc_msg_put_accepted(out, xid, stats[i].stat);
+        const char *name = vector_field(text, "proc");
+        if (name != NULL)
+            encode_result(out, procedure_named(name, strcspn(name, " ")), text);
+    }
+}
+
+typedef void (*encode_fn)(struct xdr_out *out, const struct procedure *row, const char *text);
+
+static bool check_encode(encode_fn encode, const struct procedure *row, const struct vector *vector)
+{
+    static uint8_t bytes[VECTOR_BYTES_MAX];
+    for (uint32_t room = 0; room <= vector->len + 4; room++) {
+        memset(bytes, 0xee, sizeof bytes);
+        struct xdr_out out = xdr_out_of(bytes, room);
+        encode(&out, row, vector->text);
+        if (out.overflowed != (room < vector->len)) {
+            vector_say("in %u bytes of room: %s", room,
+                       out.overflowed ? "overflow" : "no overflow");
+            return false;
+        }
+        if (bytes[room] != 0xee) {
+            vector_say("in %u bytes of room: wrote beyond them", room);
+            return false;
+        }
+        if (room >= vector->len &&
+            (xdr_out_len(&out) != vector->len || memcmp(bytes, vector->bytes, vector->len) != 0)) {
+            static char hex[2 * VECTOR_BYTES_MAX + 1];
+            struct text text;
+            text_init(&text, hex, sizeof hex);
+            text_add_hex(&text, (struct bytes){bytes, xdr_out_len(&out)});
+            vector_say("encoded as %s", hex);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_right(const char *file, const struct vector *vector)
+{
+    const struct procedure *row = procedure_of_file(file);
+    bool needs_row = vector->kind == VECTOR_ARGS || vector->kind == VECTOR_GARBAGE ||
+                     vector->kind == VECTOR_RESULT;
+    if (needs_row && row == NULL) {
+        vector_say("no procedure for this file: name it nsm_<procedure>.txt");
+        return false;
+    }
+    size_t index = row != NULL ? (size_t)(row - nsm_program.procedures) : 0;
+    switch (vector->kind) {
+    case VECTOR_ARGS:
+        has_args[index] = true;
+        return check_decode(decode_args, row, vector, true);
+    case VECTOR_GARBAGE:
+        return check_decode(decode_args, row, vector, false);
+    case VECTOR_RESULT:
+        has_result[index] = true;
+        return check_encode(encode_result, row, vector);
+    case VECTOR_CALL:
+        return check_decode(decode_call, NULL, vector, true);
+    case VECTOR_REFUSED:
+        return check_decode(decode_call, NULL, vector, false);
+    case VECTOR_REPLY:
+        return check_encode(encode_reply, NULL, vector);
+    }
+    return false;
+}
+
+static enum vector_verdict check(const char *file, const struct vector *vector)
+{
+    return is_right(file, vector) ? VECTOR_GOOD : VECTOR_BAD;
+}
+
+/* A row of the procedure table without vectors would be wire format that nobody checked. */
+static bool every_row_has_vectors(void)
+{
+    bool good = true;
+    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
+        if (nsm_program.procedures[i].name == NULL || (has_args[i] && has_result[i]))
+            continue;
+        vector_say("%s has no vector for its %s", nsm_program.procedures[i].name,
+                   has_args[i] ? "result" : "arguments");
+        good = false;
+    }
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: run_vectors DIRECTORY\n");
+        return 2;
+    }
+    return vector_run_directory(argv[1], check, every_row_has_vectors);
+}
