@@ -19,6 +19,7 @@
 #include "base/check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,6 +32,16 @@ static const size_t MAP_LEN = (size_t)1024 * 1024 * 1024;
 
 /* More tables than we have kinds, so that one too many is found by name and not by a limit. */
 enum { TABLES_MAX = RECORD_KIND_END + 16 };
+
+/* LMDB does this for some of its files only, and the server starts other programs. */
+static int close_on_exec(MDB_env *env)
+{
+    int fd = -1;
+    int code = mdb_env_get_fd(env, &fd);
+    if (code == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+        code = errno;
+    return code;
+}
 
 int lmdb_env_open(struct lmdb_env *env, const struct directory *directory, const char *file,
                   unsigned flags)
@@ -46,6 +57,8 @@ int lmdb_env_open(struct lmdb_env *env, const struct directory *directory, const
         code = mdb_env_set_maxdbs(opened, TABLES_MAX);
     if (code == 0)
         code = mdb_env_open(opened, path, MDB_NOSUBDIR | MDB_NOLOCK | flags, 0600);
+    if (code == 0)
+        code = close_on_exec(opened);
     free(path);
     if (code != 0) {
         mdb_env_close(opened); /* does nothing to NULL */

@@ -1,0 +1,428 @@
+/*
+ * test_lmdb.c -- shows how the LMDB back end treats its directory: one process at a time (R-PER-7),
+ * nothing half made, and a refusal in words for everything it cannot use.
+ *
+ * Refusals are provoked with real files: no parent, no permission, a file in place of the
+ * directory, garbage, an empty file, a cut file, another LMDB version, tables of a newer version.
+ * Each must give its exit code and a sentence that names the directory, and must leave the file as
+ * it was.
+ */
+#include "model.h"
+#include "place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <lmdb.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SLOTS = 300, NOBODY = 65534 };
+
+/* Stands in for the C library's, for LMDB too, and counts. */
+static int sync_count;
+
+int fdatasync(int fd)
+{
+    sync_count++;
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+struct fixture {
+    struct place place;
+    struct model model;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    place_init(&fixture->place);
+    model_init(&fixture->model, SLOTS);
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    model_done(&fixture->model);
+    place_done(&fixture->place);
+    free(fixture);
+    return 0;
+}
+
+/* A store with some history, closed. */
+static void make_store(struct fixture *fixture, bool sync_process)
+{
+    struct store *store = place_open(fixture->place.url, sync_process);
+    for (int i = 0; i < 30; i++)
+        model_commit(model_next(&fixture->model), store);
+    store_close(store);
+}
+
+/* Opens, compares, commits once more, compares again, closes. */
+static void expect_usable(struct fixture *fixture)
+{
+    struct store *store = place_open(fixture->place.url, false);
+    const char *difference = model_compare(&fixture->model, store);
+    if (difference == NULL) {
+        model_commit(model_next(&fixture->model), store);
+        difference = model_compare(&fixture->model, store);
+    }
+    store_close(store);
+    if (difference != NULL)
+        fail_msg("%s", difference);
+}
+
+static void test_lmdb__makes_a_private_directory(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat status;
+    store_close(place_open(fixture->place.url, false));
+    assert_int_equal(stat(fixture->place.path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0700);
+    assert_int_equal(stat(place_file(&fixture->place, "data.mdb"), &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_false(place_has(&fixture->place, "data.mdb.new"));
+    assert_false(place_has(&fixture->place, "unsynced"));
+    expect_usable(fixture);
+}
+
+/* A start that was interrupted while it made the store leaves data.mdb.new and no data.mdb. */
+static void test_lmdb__leftover_of_an_interrupted_start_is_replaced(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(mkdir(fixture->place.path, 0700), 0);
+    place_write(&fixture->place, "data.mdb.new", "half a page", 11);
+    struct store *store = place_open(fixture->place.url, false);
+    struct store_summary summary;
+    store_summarize(store, &summary);
+    assert_true(summary.is_new);
+    store_close(store);
+    assert_false(place_has(&fixture->place, "data.mdb.new"));
+    expect_usable(fixture);
+}
+
+static int open_in_child(void *context)
+{
+    const struct fixture *fixture = context;
+    struct store_failure failure;
+    char pid[32];
+    (void)snprintf(pid, sizeof pid, "process %ld", (long)getppid());
+    if (store_open(fixture->place.url, &(struct store_options){0}, &failure) != NULL)
+        return 1;
+    if (failure.exit_code != 74)
+        return 2;
+    if (strstr(failure.text, pid) == NULL || strstr(failure.text, fixture->place.path) == NULL)
+        return 3;
+    return 0;
+}
+
+static void test_lmdb__second_process_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct store *store = place_open(fixture->place.url, false);
+    char pid[32];
+    (void)snprintf(pid, sizeof pid, "process %ld", (long)getpid());
+    place_refused(fixture->place.url, false, 74, pid, fixture->place.path);
+    assert_int_equal(place_in_child(open_in_child, fixture), 0);
+    place_refused(fixture->place.url, true, 74, pid, fixture->place.path); /* it still holds */
+    model_commit(model_next(&fixture->model), store);
+    store_close(store);
+    expect_usable(fixture);
+}
+
+static int open_and_die(void *context)
+{
+    const struct fixture *fixture = context;
+    struct store_failure failure;
+    if (store_open(fixture->place.url, &(struct store_options){0}, &failure) == NULL)
+        return 1;
+    abort();
+}
+
+static void test_lmdb__lock_of_a_dead_process_is_free(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(place_in_child(open_and_die, fixture), -SIGABRT);
+    assert_true(place_has(&fixture->place, "lock"));
+    expect_usable(fixture);
+}
+
+static void test_lmdb__missing_parent_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    char url[512];
+    (void)snprintf(url, sizeof url, "%s/below", fixture->place.url);
+    place_refused(url, false, 74, fixture->place.path, "directory above it");
+    assert_int_equal(access(fixture->place.path, F_OK), -1);
+}
+
+static void test_lmdb__file_instead_of_a_directory_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    FILE *file = fopen(fixture->place.path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    place_refused(fixture->place.url, false, 74, fixture->place.path, "Not a directory");
+}
+
+/* In a child without root's rights: 0 when both refusals are as they should be. */
+static int open_as_nobody(void *context)
+{
+    const struct fixture *fixture = context;
+    struct store_failure failure;
+    if (geteuid() == 0 && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+        return 77;
+    if (store_open(fixture->place.url, &(struct store_options){0}, &failure) != NULL)
+        return 1;
+    if (failure.exit_code != 74 || strstr(failure.text, "Permission denied") == NULL)
+        return 2;
+    if (strstr(failure.text, fixture->place.path) == NULL || strstr(failure.text, "; ") == NULL)
+        return 3;
+    return 0;
+}
+
+static void test_lmdb__missing_permission_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(chmod(fixture->place.base, 0555), 0); /* cannot create the directory */
+    int result = place_in_child(open_as_nobody, fixture);
+    assert_int_equal(chmod(fixture->place.base, 0755), 0);
+    if (result == 77) {
+        print_message("skipped: cannot give up root's rights here\n");
+        skip();
+    }
+    assert_int_equal(result, 0);
+    make_store(fixture, false);
+    assert_int_equal(chmod(fixture->place.path, 0), 0); /* cannot read it */
+    result = place_in_child(open_as_nobody, fixture);
+    assert_int_equal(chmod(fixture->place.path, 0755), 0);
+    assert_int_equal(result, 0);
+    if (geteuid() == 0) { /* somebody else's file in a directory that can be read */
+        result = place_in_child(open_as_nobody, fixture);
+        assert_int_equal(result, 0);
+    }
+    assert_int_equal(chmod(fixture->place.path, 0700), 0);
+    expect_usable(fixture);
+}
+
+/* Puts these bytes in place of data.mdb, expects a refusal, and that they are still there. */
+static void refuse_contents(struct fixture *fixture, const void *bytes, size_t len,
+                            const char *word)
+{
+    static char after[65537];
+    assert_true(len < sizeof after);
+    for (int sync_process = 0; sync_process < 2; sync_process++) {
+        place_write(&fixture->place, "data.mdb", bytes, len);
+        place_refused(fixture->place.url, sync_process != 0, 74, fixture->place.path, word);
+        assert_int_equal(place_read(&fixture->place, "data.mdb", after, sizeof after - 1), len);
+        assert_memory_equal(after, bytes, len);
+        assert_false(place_has(&fixture->place, "unsynced"));
+        assert_false(place_has(&fixture->place, "data.mdb.damaged-1"));
+    }
+}
+
+static void test_lmdb__garbage_is_refused_and_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    static uint8_t page[16384];
+    assert_int_equal(mkdir(fixture->place.path, 0700), 0);
+    refuse_contents(fixture, "", 0, "data.mdb is empty");
+    refuse_contents(fixture, "hello\n", 6, "--assume-lost");
+    refuse_contents(fixture, page, sizeof page, "--assume-lost");
+    memset(page, 0xee, sizeof page);
+    refuse_contents(fixture, page, sizeof page, "--assume-lost");
+
+    assert_int_equal(unlink(place_file(&fixture->place, "data.mdb")), 0);
+    assert_int_equal(mkdir(place_file(&fixture->place, "data.mdb"), 0700), 0);
+    place_refused(fixture->place.url, false, 74, fixture->place.path, "not a file");
+}
+
+static void test_lmdb__other_lmdb_version_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    make_store(fixture, false);
+    /* LMDB's version is the second word behind the header of each of the first two pages. */
+    int fd = open(place_file(&fixture->place, "data.mdb"), O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    uint32_t version = 0, other = 999;
+    const off_t page_len = sysconf(_SC_PAGESIZE);
+    for (off_t page = 0; page < 2; page++) {
+        off_t at = page * page_len + 20;
+        assert_int_equal(pread(fd, &version, 4, at), 4);
+        assert_int_equal(version, 1);
+        assert_int_equal(pwrite(fd, &other, 4, at), 4);
+    }
+    place_refused(fixture->place.url, false, 74, fixture->place.path, "MDB_VERSION_MISMATCH");
+    for (off_t page = 0; page < 2; page++)
+        assert_int_equal(pwrite(fd, &version, 4, page * page_len + 20), 4);
+    assert_int_equal(close(fd), 0);
+    expect_usable(fixture);
+}
+
+/* Opens the environment as another program would and runs a write transaction in it. */
+static MDB_txn *write_directly(const struct fixture *fixture, MDB_env **ret_env)
+{
+    MDB_txn *txn = NULL;
+    assert_int_equal(mdb_env_create(ret_env), 0);
+    assert_int_equal(mdb_env_set_maxdbs(*ret_env, 8), 0);
+    assert_int_equal(mdb_env_open(*ret_env, fixture->place.path, MDB_NOLOCK, 0600), 0);
+    assert_int_equal(mdb_txn_begin(*ret_env, NULL, 0, &txn), 0);
+    return txn;
+}
+
+static void test_lmdb__table_of_a_newer_version_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    MDB_env *env = NULL;
+    MDB_dbi table;
+    make_store(fixture, false);
+    MDB_txn *txn = write_directly(fixture, &env);
+    assert_int_equal(mdb_dbi_open(txn, "share\n", MDB_CREATE | MDB_INTEGERKEY, &table), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+    place_refused(fixture->place.url, false, 78, fixture->place.path, "\"share?\"");
+    place_refused(fixture->place.url, true, 78, fixture->place.path, "newer holdfast");
+    assert_false(place_has(&fixture->place, "unsynced"));
+
+    txn = write_directly(fixture, &env);
+    assert_int_equal(mdb_dbi_open(txn, "share\n", 0, &table), 0);
+    assert_int_equal(mdb_drop(txn, table, 1), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+    expect_usable(fixture);
+}
+
+static void test_lmdb__table_of_another_shape_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    MDB_env *env = NULL;
+    MDB_dbi table;
+    assert_int_equal(mkdir(fixture->place.path, 0700), 0);
+    MDB_txn *txn = write_directly(fixture, &env);
+    assert_int_equal(mdb_dbi_open(txn, "registrant", MDB_CREATE, &table), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+    place_refused(fixture->place.url, false, 74, fixture->place.path, "MDB_INCOMPATIBLE");
+}
+
+/* A store from before a kind existed has no table for it. */
+static void test_lmdb__missing_table_is_made(void **state)
+{
+    struct fixture *fixture = *state;
+    MDB_env *env = NULL;
+    MDB_dbi table;
+    make_store(fixture, false);
+    MDB_txn *txn = write_directly(fixture, &env);
+    assert_int_equal(mdb_dbi_open(txn, "notice", 0, &table), 0);
+    assert_int_equal(mdb_drop(txn, table, 1), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+    memset(fixture->model.versions[RECORD_NOTICE], 0, SLOTS * sizeof(uint64_t));
+    expect_usable(fixture);
+}
+
+/* Nobody knows what was in the missing part, so the operator decides: nothing is moved or made. */
+static void test_lmdb__cut_file_is_refused_and_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    make_store(fixture, false);
+    const char *file = place_file(&fixture->place, "data.mdb");
+    const off_t page_len = sysconf(_SC_PAGESIZE);
+    assert_int_equal(truncate(file, 3 * page_len), 0);
+    place_refused(fixture->place.url, false, 74, fixture->place.path, "shorter");
+    assert_int_equal(place_len(&fixture->place, "data.mdb"), 3 * page_len);
+    assert_false(place_has(&fixture->place, "data.mdb.new"));
+    assert_false(place_has(&fixture->place, "data.mdb.damaged-1"));
+}
+
+static void test_lmdb__failed_commit_is_final(void **state)
+{
+    struct fixture *fixture = *state;
+    struct store *store = place_open(fixture->place.url, false);
+    struct store_failure failure = {0};
+    model_commit(model_next(&fixture->model), store);
+    uint64_t good_txn = fixture->model.txn;
+
+    /* Take LMDB's files away under it: every write fails from here on. */
+    char name[64], target[512];
+    for (int fd = 3; fd < 64; fd++) {
+        (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        ssize_t len = readlink(name, target, sizeof target - 1);
+        if (len <= 0)
+            continue;
+        target[len] = '\0';
+        if (strstr(target, "/data.mdb") != NULL) {
+            int broken = open("/dev/full", O_RDWR | O_CLOEXEC);
+            assert_true(broken >= 0);
+            assert_int_equal(dup2(broken, fd), fd);
+            assert_int_equal(close(broken), 0);
+        }
+    }
+    assert_int_equal(store_commit(store, model_next(&fixture->model), &failure), -EIO);
+    assert_int_equal(failure.exit_code, 74);
+    assert_non_null(strstr(failure.text, fixture->place.path));
+    assert_non_null(strstr(failure.text, "cannot commit"));
+    assert_non_null(strstr(failure.text, "No space left"));
+    assert_int_equal(store_commit(store, model_next(&fixture->model), &failure), -EIO);
+    assert_non_null(strstr(failure.text, "earlier commit failed"));
+    assert_false(store_tend(store));
+    store_close(store);
+
+    store = place_open(fixture->place.url, false);
+    assert_int_equal(model_stored_txn(store), good_txn);
+    store_close(store);
+}
+
+/* kill -9 cannot tell a synced commit from another one, so the calls are counted. */
+static void test_lmdb__syncs_what_it_promises(void **state)
+{
+    struct fixture *fixture = *state;
+    for (int sync_process = 0; sync_process < 2; sync_process++) {
+        struct store *store = place_open(fixture->place.url, sync_process != 0);
+        for (uint32_t i = 0; i < 10; i++) {
+            bool must_sync = i % 2 == 0;
+            model_begin(&fixture->model);
+            model_put(&fixture->model, RECORD_REGISTRANT, i);
+            sync_count = 0;
+            model_commit(model_end(&fixture->model, must_sync), store);
+            assert_int_equal(sync_count, sync_process == 0 || must_sync ? 1 : 0);
+        }
+        sync_count = 0;
+        store_close(store);
+        assert_int_equal(sync_count, sync_process);
+    }
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_lmdb__makes_a_private_directory),
+        TEST(test_lmdb__leftover_of_an_interrupted_start_is_replaced),
+        TEST(test_lmdb__second_process_is_refused),
+        TEST(test_lmdb__lock_of_a_dead_process_is_free),
+        TEST(test_lmdb__missing_parent_is_refused),
+        TEST(test_lmdb__file_instead_of_a_directory_is_refused),
+        TEST(test_lmdb__missing_permission_is_refused),
+        TEST(test_lmdb__garbage_is_refused_and_kept),
+        TEST(test_lmdb__other_lmdb_version_is_refused),
+        TEST(test_lmdb__table_of_a_newer_version_is_refused),
+        TEST(test_lmdb__table_of_another_shape_is_refused),
+        TEST(test_lmdb__missing_table_is_made),
+        TEST(test_lmdb__cut_file_is_refused_and_kept),
+        TEST(test_lmdb__failed_commit_is_final),
+        TEST(test_lmdb__syncs_what_it_promises),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

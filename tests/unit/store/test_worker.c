@@ -1,0 +1,340 @@
+/*
+ * test_worker.c -- shows the hand-off between the server thread and the store thread.
+ *
+ * worker.c is linked with a store made here, whose operations wait until the test lets them go on,
+ * so that every order of events is produced on purpose and nothing depends on time. The suite is
+ * meant to run under the thread sanitizer as well.
+ */
+#include "store/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_NS UINT64_C(60000000000)
+
+/* The store that the worker gets. Everything is guarded by the mutex; any change signals. */
+struct store {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_gated;     /* commits wait for permits */
+    int permits;       /* commits that may go on */
+    int tends_left;    /* how often store_tend says that there is more */
+    int tend_count;    /* calls of store_tend */
+    int commit_count;  /* commits that ended */
+    int running;       /* operations inside the store: never more than one */
+    uint64_t last_txn; /* of the last commit that ended */
+    bool fails, has_room, is_closed;
+    bool was_tended_after_failure, took_signals;
+    int wake_count;
+};
+
+static void change(struct store *store)
+{
+    assert_int_equal(pthread_cond_broadcast(&store->changed), 0);
+}
+
+/* The thread that tests run in never appears here. */
+static void enter(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->running++;
+    if (store->running != 1)
+        store->commit_count = -1000; /* seen by every test */
+    pthread_cond_broadcast(&store->changed);
+}
+
+static void leave(struct store *store)
+{
+    store->running--;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+int store_commit(struct store *store, const struct store_batch *batch,
+                 struct store_failure *ret_failure)
+{
+    sigset_t blocked;
+    enter(store);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (!sigismember(&blocked, SIGTERM) || !sigismember(&blocked, SIGXFSZ) ||
+        sigismember(&blocked, SIGSEGV))
+        store->took_signals = true;
+    while (store->is_gated && store->permits == 0)
+        pthread_cond_wait(&store->changed, &store->mutex);
+    if (store->is_gated)
+        store->permits--;
+    int code = store->fails ? -EIO : 0;
+    if (store->fails)
+        *ret_failure = (struct store_failure){.exit_code = 74, .text = "the disk is gone"};
+    store->last_txn = batch->txn;
+    store->commit_count++;
+    leave(store);
+    return code;
+}
+
+bool store_tend(struct store *store)
+{
+    enter(store);
+    store->tend_count++;
+    if (store->fails && store->commit_count > 0)
+        store->was_tended_after_failure = true;
+    bool has_more = store->tends_left > 0;
+    if (has_more)
+        store->tends_left--;
+    leave(store);
+    return has_more;
+}
+
+bool store_has_room(const struct store *store)
+{
+    struct store *mutable = (struct store *)(uintptr_t)store;
+    pthread_mutex_lock(&mutable->mutex);
+    bool has_room = store->has_room;
+    pthread_mutex_unlock(&mutable->mutex);
+    return has_room;
+}
+
+void store_close(struct store *store)
+{
+    enter(store);
+    store->is_closed = true;
+    leave(store);
+}
+
+static void wake(void *context)
+{
+    struct store *store = context;
+    pthread_mutex_lock(&store->mutex);
+    store->wake_count++;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static struct store fake;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fake = (struct store){.has_room = true};
+    assert_int_equal(pthread_mutex_init(&fake.mutex, NULL), 0);
+    assert_int_equal(pthread_cond_init(&fake.changed, NULL), 0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    assert_int_equal(pthread_cond_destroy(&fake.changed), 0);
+    assert_int_equal(pthread_mutex_destroy(&fake.mutex), 0);
+    return 0;
+}
+
+/* Waits until a counter of the fake store reaches a value. */
+static void wait_for(const int *counter, int value)
+{
+    pthread_mutex_lock(&fake.mutex);
+    while (*counter < value)
+        pthread_cond_wait(&fake.changed, &fake.mutex);
+    pthread_mutex_unlock(&fake.mutex);
+}
+
+static int look(const int *counter)
+{
+    pthread_mutex_lock(&fake.mutex);
+    int value = *counter;
+    pthread_mutex_unlock(&fake.mutex);
+    return value;
+}
+
+static void permit(int count)
+{
+    pthread_mutex_lock(&fake.mutex);
+    fake.permits += count;
+    change(&fake);
+    pthread_mutex_unlock(&fake.mutex);
+}
+
+static void set_room(bool has_room)
+{
+    pthread_mutex_lock(&fake.mutex);
+    fake.has_room = has_room;
+    pthread_mutex_unlock(&fake.mutex);
+}
+
+static void test_worker__hands_over_and_back(void **state)
+{
+    (void)state;
+    struct worker_report report;
+    fake.is_gated = true;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    assert_false(worker_is_busy(worker));
+    worker_poll(worker, &report);
+    assert_int_equal(report.news, WORKER_NOTHING);
+    assert_true(report.has_room);
+
+    for (uint64_t txn = 1; txn <= 100; txn++) {
+        int wakes = look(&fake.wake_count);
+        struct store_batch batch = {.txn = txn};
+        worker_commit(worker, &batch);
+        batch.txn = 0; /* only the bytes behind the batch are borrowed */
+        assert_true(worker_is_busy(worker));
+        wait_for(&fake.running, 1);
+        worker_poll(worker, &report);
+        assert_int_equal(report.news, WORKER_NOTHING); /* not durable, so no news */
+        assert_true(worker_is_busy(worker));
+        permit(1);
+        wait_for(&fake.wake_count, wakes + 1);
+        worker_poll(worker, &report);
+        assert_int_equal(report.news, WORKER_COMMITTED);
+        assert_int_equal(report.txn, txn);
+        assert_true(report.has_room);
+        assert_true(report.commit_ns > 0);
+        assert_false(worker_is_busy(worker));
+        worker_poll(worker, &report);
+        assert_int_equal(report.news, WORKER_NOTHING); /* news are told once */
+    }
+    assert_true(worker_free(worker, PATIENCE_NS));
+    assert_true(fake.is_closed);
+    assert_int_equal(fake.commit_count, 100);
+    assert_int_equal(fake.wake_count, 100);
+    assert_false(fake.took_signals);
+}
+
+static void test_worker__reports_a_failure_and_touches_nothing_more(void **state)
+{
+    (void)state;
+    struct worker_report report;
+    fake.fails = true;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    worker_commit(worker, &(struct store_batch){.txn = 7});
+    wait_for(&fake.wake_count, 1);
+    worker_poll(worker, &report);
+    assert_int_equal(report.news, WORKER_FAILED);
+    assert_int_equal(report.txn, 7);
+    assert_int_equal(report.failure.exit_code, 74);
+    assert_string_equal(report.failure.text, "the disk is gone");
+    assert_true(worker_free(worker, PATIENCE_NS));
+    assert_true(fake.is_closed);
+    assert_false(fake.was_tended_after_failure);
+}
+
+static void test_worker__tends_while_there_is_nothing_else(void **state)
+{
+    (void)state;
+    struct worker_report report;
+    fake.tends_left = 10;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    wait_for(&fake.tend_count, 11); /* until it says that there is no more */
+    worker_commit(worker, &(struct store_batch){.txn = 1});
+    wait_for(&fake.tend_count, 12); /* a commit may have made new work */
+    wait_for(&fake.wake_count, 1);
+    worker_poll(worker, &report);
+    assert_int_equal(report.news, WORKER_COMMITTED);
+    assert_true(worker_free(worker, PATIENCE_NS));
+    assert_int_equal(fake.tend_count, 12); /* content means content: it does not spin */
+}
+
+static void test_worker__says_when_room_goes_and_comes(void **state)
+{
+    (void)state;
+    struct worker_report report;
+    fake.tends_left = 1000000;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    set_room(false);
+    wait_for(&fake.wake_count, 1);
+    worker_poll(worker, &report);
+    assert_int_equal(report.news, WORKER_NOTHING);
+    assert_false(report.has_room);
+    /* Without room and with nothing to tend it looks again by itself. */
+    pthread_mutex_lock(&fake.mutex);
+    fake.tends_left = 0;
+    int tends = fake.tend_count;
+    pthread_mutex_unlock(&fake.mutex);
+    wait_for(&fake.tend_count, tends + 2);
+    set_room(true);
+    wait_for(&fake.wake_count, 2);
+    worker_poll(worker, &report);
+    assert_true(report.has_room);
+    assert_true(worker_free(worker, PATIENCE_NS));
+}
+
+static void test_worker__starts_without_room(void **state)
+{
+    (void)state;
+    struct worker_report report;
+    fake.has_room = false;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    worker_poll(worker, &report);
+    assert_false(report.has_room);
+    worker_commit(worker, &(struct store_batch){.txn = 1});
+    wait_for(&fake.wake_count, 1);
+    worker_poll(worker, &report);
+    assert_int_equal(report.news, WORKER_COMMITTED);
+    assert_false(report.has_room);
+    assert_true(worker_free(worker, PATIENCE_NS));
+}
+
+static void test_worker__ends_only_after_the_batch_that_is_out(void **state)
+{
+    (void)state;
+    fake.is_gated = true;
+    fake.permits = 1;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    worker_commit(worker, &(struct store_batch){.txn = 3});
+    assert_true(worker_free(worker, PATIENCE_NS));
+    assert_int_equal(fake.commit_count, 1);
+    assert_int_equal(fake.last_txn, 3);
+    assert_true(fake.is_closed);
+}
+
+static void test_worker__gives_up_on_a_stuck_commit(void **state)
+{
+    (void)state;
+    fake.is_gated = true;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    worker_commit(worker, &(struct store_batch){.txn = 3});
+    wait_for(&fake.running, 1);
+    assert_false(worker_free(worker, 0));
+    assert_false(worker_free(worker, 1000000));
+    assert_int_equal(look(&fake.commit_count), 0);
+    permit(1); /* the disk answers after all */
+    assert_true(worker_free(worker, UINT64_MAX));
+    assert_int_equal(fake.commit_count, 1);
+    assert_true(fake.is_closed);
+}
+
+static void test_worker__freeing_nothing_is_fine(void **state)
+{
+    (void)state;
+    assert_true(worker_free(NULL, 0));
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_worker__hands_over_and_back),
+        TEST(test_worker__reports_a_failure_and_touches_nothing_more),
+        TEST(test_worker__tends_while_there_is_nothing_else),
+        TEST(test_worker__says_when_room_goes_and_comes),
+        TEST(test_worker__starts_without_room),
+        TEST(test_worker__ends_only_after_the_batch_that_is_out),
+        TEST(test_worker__gives_up_on_a_stuck_commit),
+        TEST(test_worker__freeing_nothing_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
