@@ -20,8 +20,8 @@
 enum {
     STORED_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX,
     NOTICE_BYTES_MAX = RECORD_NAME_MAX,
-    /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by its
-     * bytes must fit also then, or a restart could not load what was stored. */
+    /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by
+     * its bytes must fit also then, or a restart could not load what was stored. */
     SPARE_BYTES = 8 * 64 * 1024,
 };
 

@@ -1,0 +1,105 @@
+# Makefile -- the verbs. Meson builds and tests; nothing is built here. `make help` lists them.
+#
+# Each kind of build has a directory below build/ and a line of options here. A changed Makefile
+# makes them anew, so that no directory keeps options nobody asked for any more.
+
+B := build
+BUDGET ?= short
+SECONDS ?= 60
+SEED ?=
+PREFIX ?= /usr/local
+
+CC_release := $(CC)
+CC_dev     := gcc
+CC_clang   := clang
+CC_asan    := clang
+CC_tsan    := clang
+CC_fuzz    := clang
+CC_marks   := gcc
+
+SANITIZED := -Dwerror=true -Db_lundef=false
+OPTS_release := -Dtests=false
+OPTS_dev     := -Dwerror=true
+OPTS_clang   := -Dwerror=true
+OPTS_asan    := $(SANITIZED) -Db_sanitize=address,undefined
+OPTS_tsan    := $(SANITIZED) -Db_sanitize=thread
+OPTS_fuzz    := $(SANITIZED) -Db_sanitize=address,undefined -Dfuzz=true
+OPTS_marks   := -Dmarks=true
+
+TEST := tools/run-tests $(BUDGET)
+ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
+suites = $(foreach suite,$(1),--suite $(suite))
+
+.PHONY: build peer check clang asan tsan lint format sim sim-mutants fuzz install clean help
+.SECONDARY:
+
+build: $(B)/release/build.ninja
+	@$(call ninja,$(B)/release src/cli/holdfast src/daemon/holdfastd)
+	@install -m 755 $(B)/release/src/cli/holdfast $(B)/release/src/daemon/holdfastd $(B)/
+	@echo "holdfast: built $(B)/holdfast (the command) and $(B)/holdfastd (the server it starts)"
+
+peer: $(B)/release/build.ninja
+	@$(call ninja,$(B)/release tests/peer/peer)
+	@install -m 755 $(B)/release/tests/peer/peer $(B)/
+	@echo "holdfast: built $(B)/peer (a fake client)"
+
+check: $(B)/dev/build.ninja
+	@$(TEST) $(B)/dev
+
+clang: $(B)/clang/build.ninja
+	@$(TEST) $(B)/clang $(call suites,unit vectors)
+
+asan: $(B)/asan/build.ninja
+	@HOLDFAST_SIM_SEEDS=$$(tools/budget $(BUDGET) | sed -n 's/.*SIM_SEEDS_ASAN=//p'); \
+	export HOLDFAST_SIM_SEEDS; $(TEST) $(B)/asan -t 4 $(call suites,unit vectors fuzz sim)
+
+tsan: $(B)/tsan/build.ninja
+	@$(TEST) $(B)/tsan -t 4 store/worker
+
+lint: $(B)/dev/build.ninja
+	@$(call ninja,$(B)/dev)
+	@tools/lint $(B)/dev
+
+format:
+	@find src tests -name '*.[ch]' -exec clang-format -i {} +
+
+sim: $(B)/marks/build.ninja
+	@$(call ninja,$(B)/marks)
+	@$(B)/marks/tests/sim/sim $(if $(SEED),--seed $(SEED) --verbose,--seconds $(SECONDS) --marks)
+
+sim-mutants:
+	@tests/sim/run-mutants $$(tools/budget $(BUDGET) | sed -n 's/.*MUTANT_SEEDS=//p')
+
+fuzz: $(B)/fuzz/build.ninja
+	@$(call ninja,$(B)/fuzz)
+	@tools/run-fuzz $(B)/fuzz $(SECONDS)
+
+install: $(B)/release/build.ninja
+	@meson setup --reconfigure $(B)/release -Dprefix=$(PREFIX) >$(B)/release/setup.log
+	@$(call ninja,$(B)/release)
+	@DESTDIR=$(DESTDIR) meson install --no-rebuild -C $(B)/release
+
+clean:
+	rm -rf $(B)
+
+help:
+	@echo "make                         release build: $(B)/holdfast, $(B)/holdfastd"
+	@echo "make peer                    $(B)/peer, a fake client to try the server with"
+	@echo "make check                   every test, built with gcc"
+	@echo "make clang                   unit tests and vectors, built with clang"
+	@echo "make asan                    unit, vectors, corpora, simulation with address, undefined, leak checks"
+	@echo "make tsan                    the store thread under the thread sanitizer"
+	@echo "make lint                    layout, layers, purity, house rules, clang-tidy, cppcheck, shellcheck"
+	@echo "make format                  lays out the C files as the lint wants them"
+	@echo "make sim SECONDS=60          simulates worlds for so long; lists the marks it never reached"
+	@echo "make sim SEED=7              shows one of them, step by step"
+	@echo "make sim-mutants             shows that the simulation finds every planted bug"
+	@echo "make fuzz SECONDS=60         fuzzes each parser for so long"
+	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set"
+	@echo "make clean                   removes $(B)/"
+	@echo "check, clang, asan, tsan, sim-mutants take BUDGET=short|long: the counts of tests/budget"
+
+$(B)/%/build.ninja: Makefile
+	@echo "holdfast: preparing $(B)/$*"
+	@rm -rf $(B)/$* && mkdir -p $(B)/$*
+	@CC=$(CC_$*) meson setup $(B)/$* $(OPTS_$*) >$(B)/$*/setup.log 2>&1 || { cat $(B)/$*/setup.log; exit 1; }

@@ -1,0 +1,88 @@
+/*
+ * history.h -- what clients asked and were told, and what a store may hold in the light of it.
+ *
+ * An owner is one (source address, my_name) with a few mon_names, its keys. The client posts its
+ * operations one after the other; an answer to one acknowledges all before it. A store is right
+ * when each owner's keys are what its operations up to some point leave, where that point is not
+ * before the last one acknowledged and not after the last one posted. Every SM_MON carries a
+ * version in its priv, so a lost update is seen as well as a lost registration.
+ *
+ * It is read from a tape, event by event, so it is always as old as the cut.
+ */
+#ifndef POWERLOSS_HISTORY_H
+#define POWERLOSS_HISTORY_H
+
+#include "tape.h"
+
+#include "peer/peer_nsm.h"
+
+#define HISTORY_OWNERS   31
+#define HISTORY_KEYS     4
+#define HISTORY_XID      UINT32_C(0x70776c00) /* of the first operation; the next has one more */
+#define HISTORY_NAME_MAX 1025
+
+enum history_operation {
+    HISTORY_MON = 1,   /* adds the key, or gives it a new version */
+    HISTORY_UNMON,     /* removes the key, if it is there */
+    HISTORY_UNMON_ALL, /* removes all keys of the owner */
+    HISTORY_STAT,      /* SM_STAT: changes nothing, but the answer carries the state */
+};
+
+/* The data of a TAPE_POST. Operation i has xid HISTORY_XID + i. */
+struct history_post {
+    uint32_t xid, operation, owner, key, version;
+};
+
+/* 0: not registered; else the version it is registered with. */
+struct history_keys {
+    uint32_t version[HISTORY_KEYS];
+};
+
+/* What a server found in a store when it started on it. */
+struct history_found {
+    bool has_started;
+    uint32_t state; /* from the readiness line */
+    uint32_t flags; /* of the server record */
+    struct history_keys owners[HISTORY_OWNERS];
+    char problem[512]; /* what is wrong whatever was acknowledged; empty: nothing */
+};
+
+struct history;
+
+struct history *history_new(void);
+void history_free(struct history *history);
+
+/* NULL, or why the event makes no sense: an answer to nothing, a refused call, ... */
+const char *history_note(struct history *history, const struct tape_event *event);
+uint32_t history_acknowledged(const struct history *history);
+uint32_t history_states(const struct history *history, uint32_t *ret_max);
+
+/* What a power cut may take. */
+enum history_loss {
+    HISTORY_NOTHING,  /* --sync full: R-PER-6 */
+    HISTORY_UNSYNCED, /* --sync process: anything, but the store then counts as incomplete */
+    HISTORY_UPDATES,  /* --sync process with a disk that is as the last sync left it: the same,
+                         but no registration, because a batch that adds one is synced (D16) */
+};
+
+/* NULL, or which of R-PER-6 (a), (b), (c) is broken and how. Valid until the next call. */
+const char *history_judge(const struct history *history, const struct history_found *found,
+                          enum history_loss loss);
+
+/* The largest xid that a TAPE_SEND answers. */
+uint32_t history_newest_xid(const struct tape_event *event);
+
+/* What an operation leaves of its owner's keys. */
+void history_apply(struct history_keys *keys, const struct history_post *post);
+
+/* Who an owner is. Every sixth has names so long that its records do not fit in a page with
+ * another, which LMDB stores in another way. */
+struct history_name {
+    char mon_name[HISTORY_NAME_MAX], my_name[HISTORY_NAME_MAX];
+    uint32_t address; /* 127.x.y.z, host byte order */
+};
+void history_name(uint32_t owner, uint32_t key, struct history_name *ret);
+struct peer_nsm_id history_id(const struct history_name *name);
+void history_priv(const struct history_post *post, uint8_t ret[static PEER_NSM_PRIV_LEN]);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * mutant.c -- tapes made worse; see mutant.h.
+ *
+ * A commit of LMDB is on the tape as: writes of pages, the sync of the file (begin, end), the write
+ * of the meta page through O_DSYNC (the write, and that it is synced).
+ */
+#include "mutant.h"
+
+#include "disk.h"
+#include "history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef bool (*make_fn)(const struct tape *tape, struct tape *ret);
+
+static void add(struct tape *tape, const struct tape_event *event)
+{
+    tape->events[tape->count++] = *event;
+}
+
+static bool is_file_sync(const struct tape_event *event)
+{
+    const uint32_t type = event->head.type;
+    return type == TAPE_WRITE_SYNCED || ((type == TAPE_SYNC_BEGIN || type == TAPE_SYNC_END) &&
+                                         !(event->head.flags & TAPE_IS_DIRECTORY));
+}
+
+static bool is_page_write(const struct tape_event *event)
+{
+    return event->head.type == TAPE_WRITE && event->data && !disk_is_meta_write(event);
+}
+
+/* No file is ever synced; directories are. */
+static bool make_no_fdatasync(const struct tape *tape, struct tape *ret)
+{
+    for (size_t i = 0; i < tape->count; i++)
+        if (!is_file_sync(&tape->events[i]))
+            add(ret, &tape->events[i]);
+    return ret->count < tape->count;
+}
+
+/* The store is made as it must be, and no batch is synced once the first answer has left. */
+static bool make_batches_unsynced(const struct tape *tape, struct tape *ret)
+{
+    bool has_answered = false;
+    for (size_t i = 0; i < tape->count; i++) {
+        has_answered |= tape->events[i].head.type == TAPE_SEND;
+        if (!has_answered || !is_file_sync(&tape->events[i]))
+            add(ret, &tape->events[i]);
+    }
+    return ret->count < tape->count;
+}
+
+/* Names are never synced; files are. */
+static bool make_no_directory_sync(const struct tape *tape, struct tape *ret)
+{
+    for (size_t i = 0; i < tape->count; i++)
+        if (!(tape->events[i].head.flags & TAPE_IS_DIRECTORY))
+            add(ret, &tape->events[i]);
+    return ret->count < tape->count;
+}
+
+/* Where in the new tape the pages of the commit begin whose meta page is written next. */
+static size_t find_commit(const struct tape *tape, uint64_t file)
+{
+    size_t begin = tape->count;
+    for (size_t i = tape->count; i-- > 0;) {
+        const struct tape_event *event = &tape->events[i];
+        if (event->head.type == TAPE_WRITE_SYNCED || event->head.type == TAPE_START)
+            break;
+        if (is_page_write(event) && event->head.file == file)
+            begin = i;
+    }
+    return begin;
+}
+
+static void insert(struct tape *tape, size_t at, const struct tape_event *event)
+{
+    memmove(&tape->events[at + 1], &tape->events[at], (tape->count - at) * sizeof(tape->events[0]));
+    tape->events[at] = *event;
+    tape->count++;
+}
+
+/* The page that makes a commit the current one is on the disk before the pages it leads to. */
+static bool make_meta_before_data(const struct tape *tape, struct tape *ret)
+{
+    bool is_changed = false;
+    for (size_t i = 0; i < tape->count; i++) {
+        const struct tape_event *event = &tape->events[i];
+        if (i + 1 == tape->count || !disk_is_meta_write(event) ||
+            event[1].head.type != TAPE_WRITE_SYNCED) {
+            add(ret, event);
+            continue;
+        }
+        size_t begin = find_commit(ret, event->head.file);
+        is_changed |= begin < ret->count;
+        insert(ret, begin, event);
+        insert(ret, begin + 1, event + 1);
+        i++;
+    }
+    return is_changed;
+}
+
+/* Answers leave when the pages are written, and the sync is made afterwards. They do not leave
+ * before their call came. */
+static bool make_ack_before_sync(const struct tape *tape, struct tape *ret)
+{
+    bool is_changed = false;
+    for (size_t i = 0; i < tape->count; i++) {
+        const struct tape_event *event = &tape->events[i];
+        size_t at = ret->count;
+        bool is_committed = false;
+        for (size_t k = ret->count; k-- > 0 && event->head.type == TAPE_SEND;) {
+            const struct tape_event *before = &ret->events[k];
+            struct history_post post;
+            is_committed |= before->head.type == TAPE_WRITE_SYNCED;
+            if (before->head.type == TAPE_POST) {
+                memcpy(&post, before->data, sizeof(post));
+                if (post.xid == history_newest_xid(event))
+                    break;
+            }
+            if (is_committed && before->head.type == TAPE_SYNC_BEGIN) {
+                at = k;
+                is_changed = true;
+                break;
+            }
+        }
+        insert(ret, at, event);
+    }
+    return is_changed;
+}
+
+/* The last start does not sync the page that makes its first commit, with the new state, the
+ * current one, before it answers. */
+static bool make_state_unsynced(const struct tape *tape, struct tape *ret)
+{
+    size_t begin = tape->count, end;
+    while (begin-- > 0 && tape->events[begin].head.type != TAPE_START)
+        continue;
+    while (begin < tape->count && tape->events[begin].head.type != TAPE_WRITE_SYNCED)
+        begin++;
+    for (end = begin; end < tape->count; end++)
+        if (tape->events[end].head.type == TAPE_SEND)
+            break;
+    for (size_t i = 0; i < tape->count; i++)
+        if (i < begin || i > end || !is_file_sync(&tape->events[i]))
+            add(ret, &tape->events[i]);
+    return ret->count < tape->count;
+}
+
+static const struct {
+    const char *name, *text;
+    make_fn make;
+} mutants[MUTANT_COUNT] = {
+    {"batches-unsynced", "no batch is synced behind the first answer", make_batches_unsynced},
+    {"no-fdatasync", "the data file is never synced", make_no_fdatasync},
+    {"no-directory-sync", "the directories are never synced", make_no_directory_sync},
+    {"meta-before-data", "the meta page is synced before the data", make_meta_before_data},
+    {"ack-before-sync", "answers leave before the sync of their commit", make_ack_before_sync},
+    {"state-unsynced", "a start answers before its new state is synced", make_state_unsynced},
+};
+
+const char *mutant_name(uint32_t index)
+{
+    return mutants[index].name;
+}
+
+const char *mutant_text(uint32_t index)
+{
+    return mutants[index].text;
+}
+
+bool mutant_make(uint32_t index, const struct tape *tape, struct tape *ret)
+{
+    struct tape worse = {.events = calloc(tape->count + 1, sizeof(worse.events[0]))};
+    if (!worse.events)
+        abort();
+    if (!mutants[index].make(tape, &worse)) {
+        tape_free(&worse);
+        return false;
+    }
+    *ret = worse;
+    return true;
+}

@@ -1,0 +1,309 @@
+/*
+ * machine.c -- the driver of the daemon, in virtual time; see machine.h.
+ *
+ * One turn: feed the server what arrived, hand the open batch to an idle disk, send what may leave.
+ * The process can die between any two of these steps; what the disk had taken by then lands or
+ * does not, as the seed decides. Nothing is carried over to the next run but the disk.
+ */
+#include "machine.h"
+
+#include "audit.h"
+#include "base/hash.h"
+#include "net.h"
+#include "oracle.h"
+#include "peer/peer_nsm.h"
+#include "proto/nsm.h"
+
+#include <stdlib.h>
+
+static const struct program *const programs[] = {&nsm_program};
+
+static struct core *load_core(struct world *world, uint64_t seed)
+{
+    struct machine *machine = &world->machine;
+    struct core_limits limits = {
+        .clients_max = machine->clients_max,
+        .bytes_max = world->plan.bytes_max,
+        .batch_puts_max = world->plan.batch_puts_max,
+    };
+    for (uint32_t kind = 1; kind < RECORD_KIND_END; kind++)
+        limits.slots_used[kind] = disk_slots_used(&world->disk, kind);
+    struct core *core = core_new(&limits, seed);
+    if (core == NULL)
+        abort();
+    for (uint32_t kind = 1; kind < RECORD_KIND_END; kind++)
+        for (uint32_t slot = 0; slot < limits.slots_used[kind]; slot++) {
+            struct bytes value = disk_at(&world->disk, kind, slot);
+            if (value.len == 0)
+                continue;
+            if (core_load(core, kind, slot, value) != RECORD_GOOD && !world->ledger.incomplete)
+                world_fail(world, "O1", "the %s in slot %u does not load", record_kind_name(kind),
+                           slot);
+        }
+    return core;
+}
+
+/* After every step; large tables, which take long, after every third. */
+static void check_invariants(struct world *world)
+{
+    struct core_status status;
+    core_status(world->machine.core, &status);
+    if (status.registrants <= 20 || world->machine.steps++ % 3 == 0)
+        rpc_server_check(world->machine.server);
+}
+
+void machine_boot(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    struct record_server stored = {0};
+    bool has_server = disk_server(&world->disk, &stored);
+    if (machine->power_lost)
+        audit_accept_loss(world);
+    else if (has_server)
+        audit_disk(world);
+    if (machine->power_lost)
+        world->ledger.incomplete = true;
+    if (machine->run == 0 || world->plan.limits_vary)
+        machine->clients_max = world->plan.clients_max +
+                               (uint32_t)world_random(world, world->plan.clients_max + 1) / 2;
+
+    machine->run++;
+    machine->core = load_core(world, world->options.seed + machine->run);
+    core_start(machine->core, &(struct core_boot){.wall_ns = world_wall_ns(world),
+
+                                                  .may_have_lost = machine->power_lost});
+    machine->store_is_full = false;
+    struct rpc_server_limits limits = {.outbox_max = world->plan.outbox_max,
+                                       .cache_max = world->plan.cache_max};
+    machine->server = rpc_server_new(&limits, programs, 1, machine->core, world->options.seed);
+    if (machine->server == NULL)
+        abort();
+    machine->reply = realloc(machine->reply, rpc_server_reply_max(machine->server));
+    if (machine->reply == NULL)
+        abort();
+    machine->is_up = true;
+    check_invariants(world);
+    audit_boot(world, has_server ? stored.state : 0);
+    world_trace(world, "BOOT run %u, state %u, limit %u", machine->run, machine->boot_state,
+                machine->clients_max);
+    machine_turn(world);
+}
+
+void machine_stop(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    rpc_server_free(machine->server);
+    core_free(machine->core);
+    machine->server = NULL;
+    machine->core = NULL;
+    machine->is_up = false;
+}
+
+static void check_disk(struct world *world, const char *complaint)
+{
+    if (complaint != NULL)
+        world_fail(world, "batch", "%s", complaint);
+}
+
+/* From here on the disk says itself that something may be missing (D16). */
+static void apply_batch(struct world *world)
+{
+    check_disk(world, disk_apply(&world->disk));
+    world->machine.power_lost = false;
+}
+
+void machine_crash(struct world *world, const char *why, bool power)
+{
+    struct machine *machine = &world->machine;
+    if (!machine->is_up)
+        return;
+    bool landed = false;
+    if (world->disk.is_busy) {
+        landed = world_chance(world, 50);
+        if (landed)
+            apply_batch(world);
+        else
+            disk_drop(&world->disk);
+    }
+    if (power && world->disk.is_lazy && !world->disk.is_new) {
+        disk_lose_power(&world->disk);
+        machine->power_lost = true;
+    }
+    world_trace(world, "CRASH: %s; the batch in flight %s%s", why,
+                landed ? "landed" : "did not land", machine->power_lost ? "; power lost" : "");
+    world->crashes++;
+    world->history = hash_mix(world->history, core_digest(machine->core));
+    machine_stop(world);
+    net_break_connections(world);
+    uint64_t down_ns = world_chance(world, 10) ? world_random(world, 150 * SECOND)
+                                               : world_random(world, 2 * SECOND);
+    queue_add(&world->queue, world->now_ns + down_ns, QUEUE_BOOT, NULL, 0);
+}
+
+/* The process may die at any step. True: it did. */
+static bool dies_here(struct world *world, const char *where)
+{
+    if (world->is_calm || world_random(world, 10000) >= world->plan.step_crash_permyriad)
+        return false;
+    machine_crash(world, where, world_chance(world, 50));
+    return true;
+}
+
+static void hand_over(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    struct store_batch batch;
+    if (world->disk.is_busy || !core_take_batch(machine->core, &batch))
+        return;
+    machine->batches++;
+    check_disk(world, disk_take(&world->disk, &batch));
+    uint64_t delay_ns = 1 + world_random(world, world->plan.commit_max_ns);
+    if (!world->is_calm && world_chance(world, world->plan.stall))
+        delay_ns += world_random(world, 40 * SECOND);
+    world_trace(world, "batch %llu with %u changes to the disk", (unsigned long long)batch.txn,
+                batch.count);
+    if (!machine->holds_commits)
+        queue_add(&world->queue, world->now_ns + delay_ns, QUEUE_COMMIT, NULL, world->disk.ticket);
+}
+
+static void send_reply(struct world *world, struct call *call, struct connection *connection,
+                       struct bytes message)
+{
+    if (call->owner->is_tcp && (connection == NULL || !connection->is_open)) {
+        world_trace(world, "owner %u: the answer to %s finds its connection closed",
+                    call->owner->index, world_procedure_text(call->procedure));
+        return;
+    }
+    oracle_answered(world, call, message);
+    net_send_reply(world, call, connection, message);
+}
+
+static void note_end(struct world *world, struct call *call)
+{
+    call->ended_run = world->machine.run;
+    call->ended_ns = world->now_ns;
+}
+
+/* An answer that had waited for the disk. */
+static void release(struct world *world, const struct rpc_reply *reply)
+{
+    struct connection *connection;
+    struct call *call = net_find_call(world, &reply->to, reply->message, &connection);
+    world->answers++;
+    world->history = hash_mix(world->history, hash_bytes(world->now_ns, reply->message));
+    if (call == NULL)
+        return;
+    note_end(world, call);
+    send_reply(world, call, connection, reply->message);
+}
+
+void machine_turn(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    if (!machine->is_up)
+        return;
+    if (dies_here(world, "before the batch is taken"))
+        return;
+    hand_over(world);
+    if (dies_here(world, "after the batch is taken"))
+        return;
+    struct rpc_reply reply;
+    while (rpc_server_next(machine->server, world->now_ns, &reply)) {
+        release(world, &reply);
+        if (dies_here(world, "between two answers"))
+            return;
+    }
+}
+
+enum rpc_verdict machine_receive_raw(struct world *world, const struct rpc_source *from,
+                                     struct bytes message, struct bytes *ret)
+{
+    struct machine *machine = &world->machine;
+    uint32_t reply_max = rpc_server_reply_max(machine->server);
+    struct xdr_out out = {machine->reply, machine->reply, machine->reply + reply_max, false};
+    enum rpc_verdict verdict = rpc_server_receive(machine->server, from, message, world->now_ns,
+                                                  world_wall_ns(world), &out);
+    *ret = (struct bytes){machine->reply, (uint32_t)(out.at - out.start)};
+    check_invariants(world);
+    return verdict;
+}
+
+bool machine_receive(struct world *world, const struct parcel *parcel)
+{
+    struct machine *machine = &world->machine;
+    struct call *call = parcel->call;
+    struct owner *owner = call->owner;
+    struct rpc_source from = {
+        .peer = {.address = owner->host->address,
+                 .local = owner->host->local,
+                 .port = parcel->port,
+                 .transport = owner->is_tcp ? RECORD_TCP : RECORD_UDP},
+        .route = parcel->connection ? parcel->connection->route : 0,
+    };
+    bool is_repeat = oracle_is_cached(world, call, parcel->port);
+    struct bytes reply, message = {parcel->bytes, parcel->len};
+    enum rpc_verdict verdict = machine_receive_raw(world, &from, message, &reply);
+    world_trace(world, "owner %u: server takes %s #%u%s: %s", owner->index,
+                world_procedure_text(call->procedure), call->id, is_repeat ? " (repeat)" : "",
+                verdict == RPC_ANSWERED  ? "answered at once"
+                : verdict == RPC_WAITING ? "waiting"
+                : verdict == RPC_BUSY    ? "busy"
+                                         : "no answer");
+    if (verdict == RPC_BUSY)
+        return false;
+    /* What the cache may have forgotten but had not is a repeat too. */
+    if (verdict != RPC_WAITING && call->procedure != PEER_NSM_NULL &&
+        call->taken_run == machine->run && call->taken_port == parcel->port)
+        is_repeat = true;
+    if (!is_repeat)
+        oracle_executed(world, call, parcel->port);
+    if (verdict == RPC_NO_ANSWER && !is_repeat)
+        world_fail(world, "O6", "%s got no answer", world_procedure_text(call->procedure));
+    if (verdict == RPC_ANSWERED) {
+        if (!is_repeat)
+            note_end(world, call);
+        send_reply(world, call, parcel->connection, reply);
+    }
+    if (machine->is_up && !dies_here(world, "after a call"))
+        machine_turn(world);
+    return true;
+}
+
+/* What the disk holds, loaded into another core, is the same history. */
+static void check_reload(struct world *world)
+{
+    struct core *fresh = load_core(world, world->options.seed ^ 0x5eed);
+    core_check(fresh);
+    uint64_t stored = core_digest(fresh), running = core_digest(world->machine.core);
+    core_free(fresh);
+    if (stored != running)
+        world_fail(world, "O1", "the disk does not hold what the core believes it holds");
+}
+
+void machine_commit(struct world *world, uint64_t ticket)
+{
+    struct machine *machine = &world->machine;
+    struct disk *disk = &world->disk;
+    if (!machine->is_up || !disk->is_busy || ticket != disk->ticket)
+        return;
+    if (!world->is_calm && world_random(world, 1000) < world->plan.commit_failure_permille) {
+        machine_crash(world, "a commit failed (D9)", false);
+        return;
+    }
+    uint64_t txn = disk->batch.txn;
+    apply_batch(world);
+    if (disk->batch.epoch > world->ledger.epoch_max)
+        world->ledger.epoch_max = disk->batch.epoch;
+    machine->store_is_full = !world->is_calm && world_chance(world, world->plan.full);
+    world_trace(world, "batch %llu is durable%s", (unsigned long long)txn,
+                machine->store_is_full ? "; the store is full" : "");
+    if (dies_here(world, "between the commit and its report"))
+        return;
+    rpc_server_stored(machine->server, txn, !machine->store_is_full, world->now_ns,
+                      world_wall_ns(world));
+    check_invariants(world);
+    audit_disk(world);
+    machine_turn(world);
+    if (machine->is_up && !disk->is_busy && world_chance(world, 5))
+        check_reload(world);
+}

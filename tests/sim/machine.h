@@ -1,0 +1,33 @@
+/*
+ * machine.h -- the server machine: boots, serves, commits, dies.
+ */
+#ifndef SIM_MACHINE_H
+#define SIM_MACHINE_H
+
+#include "world.h"
+
+/* Load the disk into a new core and a new server: a new run. */
+void machine_boot(struct world *world);
+
+/* The process dies here. A batch in flight lands or not; with `power` the disk also loses what was
+ * not synced. A restart is put into the queue. */
+void machine_crash(struct world *world, const char *why, bool power);
+
+/* One message for the server; false: it is too busy and the sender must keep it. */
+bool machine_receive(struct world *world, const struct parcel *parcel);
+
+/* The disk finished the batch with this ticket. */
+void machine_commit(struct world *world, uint64_t ticket);
+
+/* The rest of a turn of the loop: hand over a batch, send what may leave. */
+void machine_turn(struct world *world);
+
+/* Raw bytes from an address that no owner has. The answer that leaves at once is in *ret, if any.
+ */
+enum rpc_verdict machine_receive_raw(struct world *world, const struct rpc_source *from,
+                                     struct bytes message, struct bytes *ret);
+
+/* Ends the run without a restart. */
+void machine_stop(struct world *world);
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * net.c -- TCP keeps order and breaks; UDP loses, repeats, reorders and delays. See net.h.
+ *
+ * One thing it does not do, unless the world has late_datagrams: it does not deliver a datagram
+ * after a later call of the same owner was executed, except while the duplicate cache protects
+ * (same run, same port, less than 120 s after the answer). That is exclusion (5) of P2: no server
+ * can tell such a datagram from a new call. The cache itself is thus tested with every old
+ * datagram that it must recognise.
+ */
+#include "net.h"
+
+#include "client.h"
+#include "machine.h"
+#include "oracle.h"
+#include "peer/packet.h"
+
+#include <stdlib.h>
+
+struct connection *net_connect(struct world *world, struct owner *owner)
+{
+    if (!world->machine.is_up)
+        return NULL;
+    if (world->connection_count == world->connection_max) {
+        world->connection_max = world->connection_max ? 2 * world->connection_max : 64;
+        world->connections =
+            realloc(world->connections, world->connection_max * sizeof *world->connections);
+        if (world->connections == NULL)
+            abort();
+    }
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
+        abort();
+    if (!owner->keeps_port) { /* a port that it has not used for long */
+        uint32_t turn = world->connection_count;
+        owner->port = (uint16_t)(owner->is_privileged ? 600 + turn % 400 : 2000 + turn % 60000);
+    }
+    *connection = (struct connection){
+        .owner = owner, .route = world->connection_count + 1, .port = owner->port, .is_open = true};
+    world->connections[world->connection_count++] = connection;
+    return connection;
+}
+
+void net_close(struct connection *connection)
+{
+    connection->is_open = false;
+}
+
+void net_break_connections(struct world *world)
+{
+    for (uint32_t i = 0; i < world->connection_count; i++) {
+        struct connection *connection = world->connections[i];
+        if (!connection->is_open)
+            continue;
+        connection->is_open = false;
+        client_connection_lost(world, connection->owner);
+    }
+}
+
+static struct parcel *new_parcel(bool to_server, struct call *call, struct connection *connection,
+                                 uint16_t port, struct bytes message)
+{
+    struct parcel *parcel = malloc(sizeof *parcel + message.len);
+    if (parcel == NULL)
+        abort();
+    *parcel = (struct parcel){.to_server = to_server,
+                              .call = call,
+                              .connection = connection,
+                              .port = port,
+                              .len = message.len};
+    memcpy(parcel->bytes, message.at, message.len);
+    return parcel;
+}
+
+static uint64_t delay_ns(struct world *world)
+{
+    if (world->is_calm)
+        return 1 + world_random(world, MILLISECOND);
+    return 1 + world_random(world, world->plan.delay_max_ns);
+}
+
+static void send_datagram(struct world *world, bool to_server, struct call *call,
+                          struct bytes message)
+{
+    const struct plan *plan = &world->plan;
+    uint32_t copies = 1;
+    if (!world->is_calm && world_chance(world, plan->loss))
+        copies = 0;
+    while (!world->is_calm && copies < 4 && world_chance(world, plan->duplication))
+        copies++;
+    for (uint32_t i = 0; i < copies; i++) {
+        uint64_t delay = delay_ns(world);
+        if (!world->is_calm && world_chance(world, plan->late))
+            delay += world_random(world, world_chance(world, 50) ? 10 * SECOND : 200 * SECOND);
+        struct parcel *parcel = new_parcel(to_server, call, NULL, call->owner->port, message);
+        queue_add(&world->queue, world->now_ns + delay, QUEUE_PARCEL, parcel, 0);
+    }
+}
+
+/* Bytes of a connection arrive in order. */
+static void send_stream(struct world *world, bool to_server, struct call *call,
+                        struct connection *connection, struct bytes message)
+{
+    uint64_t *last_ns = to_server ? &connection->to_server_ns : &connection->to_client_ns;
+    uint64_t at_ns = world->now_ns + delay_ns(world);
+    if (at_ns <= *last_ns)
+        at_ns = *last_ns + 1;
+    *last_ns = at_ns;
+    struct parcel *parcel = new_parcel(to_server, call, connection, connection->port, message);
+    parcel->order = to_server ? connection->sent++ : 0;
+    queue_add(&world->queue, at_ns, QUEUE_PARCEL, parcel, 0);
+}
+
+void net_send_call(struct world *world, struct owner *owner)
+{
+    struct call *call = owner->call;
+    struct bytes message = {call->bytes, call->len};
+    if (owner->is_tcp)
+        send_stream(world, true, call, owner->connection, message);
+    else
+        send_datagram(world, true, call, message);
+}
+
+void net_send_reply(struct world *world, struct call *call, struct connection *connection,
+                    struct bytes message)
+{
+    if (connection != NULL)
+        send_stream(world, false, call, connection, message);
+    else
+        send_datagram(world, false, call, message);
+}
+
+/* Exclusion (5), and the same for a call that was refused and that its owner is done with. */
+static bool is_excluded(const struct world *world, const struct parcel *parcel)
+{
+    const struct call *call = parcel->call;
+    if (parcel->connection != NULL || world->options.late_datagrams ||
+        oracle_is_cached(world, call, parcel->port))
+        return false;
+    if (call->number < call->owner->void_before)
+        return true;
+    return call->number < call->owner->taken_number || (call->is_refused && call->is_done);
+}
+
+static void arrive_at_server(struct world *world, struct parcel *parcel)
+{
+    struct connection *connection = parcel->connection;
+    if (!world->machine.is_up || (connection != NULL && !connection->is_open)) {
+        free(parcel);
+        return;
+    }
+    if (is_excluded(world, parcel)) {
+        world->excluded++;
+        free(parcel);
+        return;
+    }
+    bool in_turn = connection == NULL || parcel->order == connection->delivered;
+    if (in_turn && machine_receive(world, parcel)) {
+        if (connection != NULL)
+            connection->delivered++;
+        free(parcel);
+        return;
+    }
+    if (connection == NULL) {
+        free(parcel); /* a datagram that nobody takes is gone */
+        return;
+    }
+    queue_add(&world->queue, world->now_ns + 1 + world_random(world, 5 * MILLISECOND), QUEUE_PARCEL,
+              parcel, 0);
+}
+
+void net_arrive(struct world *world, struct parcel *parcel)
+{
+    if (parcel->to_server) {
+        arrive_at_server(world, parcel);
+        return;
+    }
+    if (parcel->connection == NULL || parcel->connection->is_open)
+        client_receive(world, parcel->call, (struct bytes){parcel->bytes, parcel->len});
+    free(parcel);
+}
+
+struct call *net_find_call(struct world *world, const struct rpc_source *to, struct bytes message,
+                           struct connection **ret_connection)
+{
+    *ret_connection = NULL;
+    uint32_t xid = packet_xid(message.at, message.len);
+    struct call *call = NULL;
+    for (uint32_t i = world->call_count; i > 0 && call == NULL; i--)
+        if (world->calls[i - 1]->xid == xid)
+            call = world->calls[i - 1];
+    if (call == NULL || !address_equal(&to->peer.address, &call->owner->host->address))
+        return NULL;
+    if (to->route > 0 && to->route <= world->connection_count)
+        *ret_connection = world->connections[to->route - 1];
+    bool right_way = *ret_connection != NULL ? (*ret_connection)->owner == call->owner
+                                             : to->route == 0 && !call->owner->is_tcp;
+    if (!right_way)
+        world_fail(world, "O6", "an answer goes to the wrong connection");
+    return call;
+}
+
+void net_arrive_late(struct world *world, struct call *call)
+{
+    struct bytes message = {call->bytes, call->len};
+    world_trace(world, "an old copy of %s #%u arrives", world_procedure_text(call->procedure),
+                call->id);
+    net_arrive(world, new_parcel(true, call, NULL, call->owner->port, message));
+}

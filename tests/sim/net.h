@@ -1,0 +1,30 @@
+/*
+ * net.h -- the network: what is sent arrives, late, twice or never.
+ */
+#ifndef SIM_NET_H
+#define SIM_NET_H
+
+#include "world.h"
+
+/* A connection of this owner to the running server; NULL: nobody listens. */
+struct connection *net_connect(struct world *world, struct owner *owner);
+void net_close(struct connection *connection);
+/* The server died: every connection is gone, and the owners notice. */
+void net_break_connections(struct world *world);
+
+/* The owner's outstanding call, once more. */
+void net_send_call(struct world *world, struct owner *owner);
+void net_send_reply(struct world *world, struct call *call, struct connection *connection,
+                    struct bytes message);
+
+/* Another copy of a call, sent long ago, arrives now. */
+void net_arrive_late(struct world *world, struct call *call);
+
+/* A packet reaches its end of the network. */
+void net_arrive(struct world *world, struct parcel *parcel);
+
+/* Whose call this answers; NULL: of nobody we model. */
+struct call *net_find_call(struct world *world, const struct rpc_source *to, struct bytes message,
+                           struct connection **ret_connection);
+
+#endif

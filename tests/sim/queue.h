@@ -1,0 +1,44 @@
+/*
+ * queue.h -- what is going to happen, in the order in which it will.
+ *
+ * Events are ordered by virtual time and, at the same instant, by the order in which they were
+ * added: the same seed gives the same order, always.
+ */
+#ifndef SIM_QUEUE_H
+#define SIM_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum event_name {
+    QUEUE_PARCEL, /* subject: a parcel that arrives */
+    QUEUE_OWNER,  /* subject: an owner whose timer fires; ticket: which timer */
+    QUEUE_COMMIT, /* ticket: the batch that the disk finishes */
+    QUEUE_CRASH,  /* the server dies */
+    QUEUE_BOOT,   /* it starts again */
+    QUEUE_VANDAL, /* somebody sends rubbish */
+    QUEUE_REBOOT, /* subject: a host that boots again */
+    QUEUE_CALM,   /* faults end */
+};
+
+struct queue_event {
+    uint64_t time_ns, order, ticket;
+    enum event_name name;
+    void *subject;
+};
+
+struct queue {
+    struct queue_event *heap;
+    uint32_t count, max;
+    uint64_t next_order;
+};
+
+void queue_add(struct queue *queue, uint64_t time_ns, enum event_name name, void *subject,
+               uint64_t ticket);
+/* The earliest event, removed. False: there is none. */
+bool queue_take(struct queue *queue, struct queue_event *ret);
+/* An event that was taken too early goes back to its place. */
+void queue_put_back(struct queue *queue, const struct queue_event *event);
+void queue_done(struct queue *queue);
+
+#endif

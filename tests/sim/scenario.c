@@ -1,0 +1,297 @@
+/*
+ * scenario.c -- named stories; see scenario.h.
+ *
+ * A story runs in a world without faults in which owners do only what they are told. Four owners
+ * speak UDP: 0 on a privileged port of the loopback address, 1, 2 and 3 at other hosts. Each has
+ * two keys. The oracle watches as always.
+ */
+#include "scenario.h"
+
+#include "audit.h"
+#include "client.h"
+#include "machine.h"
+#include "net.h"
+#include "oracle.h"
+#include "peer/peer_nsm.h"
+#include "rpc/drc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            world_fail(world, "its story", "expected: %s", #condition);                            \
+    } while (0)
+
+/* The owner sends; nothing happens yet. */
+static struct call *ask(struct world *world, uint32_t owner, uint32_t procedure, uint32_t key)
+{
+    struct owner *who = &world->owners[owner];
+    bool has_key = procedure == PEER_NSM_MON || procedure == PEER_NSM_UNMON;
+    struct call *call = client_call(world, who, procedure, has_key ? &who->keys[key] : NULL);
+    client_send(world, who);
+    return call;
+}
+
+static void wait_ms(struct world *world, uint64_t ms)
+{
+    world_run_until(world, world->now_ns + ms * MILLISECOND);
+}
+
+/* The owner asks and is answered. */
+static struct call *ask_and_wait(struct world *world, uint32_t owner, uint32_t procedure,
+                                 uint32_t key)
+{
+    struct call *call = ask(world, owner, procedure, key);
+    wait_ms(world, 1000);
+    EXPECT(call->is_answered);
+    return call;
+}
+
+static uint32_t state_of(const struct call *call)
+{
+    return load_be32(call->reply + call->reply_len - 4);
+}
+
+static uint32_t registrants_on_disk(const struct world *world)
+{
+    return disk_count(&world->disk, RECORD_REGISTRANT);
+}
+
+/* Kill and restart; the batch in flight lands or not. */
+static void restart(struct world *world, bool lands, bool power)
+{
+    if (world->disk.is_busy && lands)
+        EXPECT(disk_apply(&world->disk) == NULL);
+    else
+        disk_drop(&world->disk);
+    machine_crash(world, "killed by the story", power);
+    wait_ms(world, 200000);
+    EXPECT(world->machine.is_up);
+}
+
+static void play_crash_before_answer(struct world *world)
+{
+    for (int lands = 0; lands < 2; lands++) {
+        world->machine.holds_commits = true;
+        struct call *call = ask(world, 1, PEER_NSM_MON, 0);
+        wait_ms(world, 100);
+        EXPECT(call->executions == 1 && !call->has_reply);
+        world->machine.holds_commits = false;
+        world->owners[1].timeout_ns = 300000 * MILLISECOND;
+        restart(world, lands == 1, false);
+        EXPECT(!call->is_answered);
+        EXPECT(registrants_on_disk(world) == (lands == 1 ? 1 : 0));
+        client_send(world, &world->owners[1]);
+        wait_ms(world, 1000);
+        EXPECT(call->is_answered);
+        EXPECT(registrants_on_disk(world) == 1);
+        (void)ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
+        EXPECT(registrants_on_disk(world) == 0);
+    }
+}
+
+static void play_simu_crash_twice(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    uint32_t first = state_of(ask_and_wait(world, 0, PEER_NSM_STAT, 0));
+    (void)ask_and_wait(world, 0, PEER_NSM_SIMU_CRASH, 0);
+    uint32_t second = state_of(ask_and_wait(world, 2, PEER_NSM_STAT, 0));
+    EXPECT(second == first + 2);
+    struct call *order = ask_and_wait(world, 0, PEER_NSM_SIMU_CRASH, 0);
+    net_arrive_late(world, order);                        /* a repeat is not a third crash */
+    (void)ask_and_wait(world, 1, PEER_NSM_SIMU_CRASH, 0); /* nor one from another host */
+    uint32_t third = state_of(ask_and_wait(world, 2, PEER_NSM_STAT, 0));
+    EXPECT(third == second + 2);
+    restart(world, false, false);
+    EXPECT(state_of(ask_and_wait(world, 2, PEER_NSM_STAT, 0)) == third + 2);
+    EXPECT(registrants_on_disk(world) == 1);
+}
+
+static void play_duplicate_after_reregistration(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    struct call *removal = ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    net_arrive_late(world, removal);
+    wait_ms(world, 1000);
+    EXPECT(removal->executions == 1);
+    EXPECT(registrants_on_disk(world) == 1);
+    wait_ms(world, DRC_LIFE_NS / MILLISECOND);
+    uint32_t excluded = world->excluded;
+    net_arrive_late(world, removal); /* the cache forgot it; the network must not deliver it */
+    EXPECT(world->excluded == excluded + 1);
+    EXPECT(registrants_on_disk(world) == 1);
+}
+
+/* What exclusion (5) of P2 excludes. Users read this in docs/recovery.md. */
+static void play_late_datagram(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    struct call *removal = ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    EXPECT(registrants_on_disk(world) == 1);
+    restart(world, false, false);
+    world->is_unjudged = true;
+    net_arrive_late(world, removal);
+    wait_ms(world, 1000);
+    EXPECT(registrants_on_disk(world) == 0); /* the client still believes it is registered */
+}
+
+static void play_lost_server_record(struct world *world)
+{
+    struct call *call = ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 2, PEER_NSM_MON, 1);
+    wait_ms(world, 1000);
+    disk_corrupt(&world->disk, RECORD_SERVER, 0);
+    world->ledger.incomplete = true;
+    restart(world, false, false);
+    EXPECT(registrants_on_disk(world) == 2);
+    uint32_t state = state_of(ask_and_wait(world, 1, PEER_NSM_STAT, 0));
+    EXPECT(state > state_of(call));
+    EXPECT(state >= world_wall_ns(world) / SECOND - 1000);
+    restart(world, false, false); /* and the store stays marked */
+    EXPECT(registrants_on_disk(world) == 2);
+}
+
+static void play_corrupt_registrant(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
+    disk_corrupt(&world->disk, RECORD_REGISTRANT, 0);
+    world->ledger.incomplete = true;
+    world->is_unjudged = true; /* one registration is lost, and the server says so (D16) */
+    restart(world, false, false);
+    EXPECT(registrants_on_disk(world) == 1);
+    struct core_status status;
+    core_status(world->machine.core, &status);
+    EXPECT(status.registrants == 1 && status.incomplete);
+}
+
+static void play_power_loss(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
+    EXPECT(registrants_on_disk(world) == 0);
+    restart(world, false, true);
+    EXPECT(world->ledger.incomplete);
+    EXPECT(registrants_on_disk(world) == 1); /* a removal may be undone, a registration never */
+    (void)ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
+}
+
+static void play_stalled_store(struct world *world)
+{
+    world->machine.holds_commits = true;
+    struct call *mon = ask(world, 1, PEER_NSM_MON, 0);
+    wait_ms(world, 100);
+    struct call *stat = ask(world, 2, PEER_NSM_STAT, 0);
+    wait_ms(world, 100);
+    struct call *null = ask_and_wait(world, 3, PEER_NSM_NULL, 0);
+    EXPECT(null->is_answered); /* the server lives */
+    EXPECT(!mon->is_answered && !stat->is_answered);
+    wait_ms(world, 60000);
+    EXPECT(!mon->has_reply && !stat->has_reply);
+    world->machine.holds_commits = false;
+    machine_commit(world, world->disk.ticket);
+    wait_ms(world, 3000);
+    EXPECT(mon->is_answered && stat->is_answered);
+    EXPECT(mon->executions == 1);
+}
+
+/* A client that reboots counts its calls from 1 again: the old answers must not be given to them,
+ * also those that were still waiting for the disk when the reboot was announced. */
+static void play_reboot_reuses_xids(struct world *world)
+{
+    struct owner *owner = &world->owners[1];
+    owner->keys[1].name = owner->host->index; /* it watches its own address, so it may speak */
+    owner->xid_count = 100;
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 1);
+    owner->xid_count = 0;
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    world->machine.holds_commits = true;
+    (void)ask(world, 1, PEER_NSM_UNMON, 0);
+    wait_ms(world, 10);
+    client_reboot(world, owner->host);
+    struct call *notify = owner->call;
+    wait_ms(world, 10);
+    world->machine.holds_commits = false;
+    machine_commit(world, world->disk.ticket);
+    wait_ms(world, 1000);
+    EXPECT(notify->is_answered && owner->xid_count == 0);
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
+    EXPECT(registrants_on_disk(world) == 1);
+}
+
+/* One host asks more than its share of the duplicate cache; another's entry must survive. */
+static void play_cache_quota(struct world *world)
+{
+    struct call *call = ask_and_wait(world, 2, PEER_NSM_MON, 0);
+    for (uint32_t i = 0; i < DRC_PER_ADDRESS + 50; i++) {
+        (void)ask(world, 1, PEER_NSM_UNMON, 0);
+        wait_ms(world, 50);
+        EXPECT(world->owners[1].call == NULL);
+    }
+    net_arrive_late(world, call);
+    EXPECT(call->executions == 1);
+}
+
+const struct scenario scenario_all[] = {
+    {"crash-before-answer", "the server dies between SM_MON and its answer, both ways",
+     play_crash_before_answer, false},
+    {"simu-crash-twice", "SM_SIMU_CRASH raises the state, repeats and strangers do not",
+     play_simu_crash_twice, false},
+    {"duplicate-after-reregistration", "a late copy of SM_UNMON meets a newer registration",
+     play_duplicate_after_reregistration, false},
+    {"late-datagram", "exclusion (5) of P2: the same after a restart undoes the registration",
+     play_late_datagram, true},
+    {"lost-server-record", "the store lost its counters: the state jumps past the clock",
+     play_lost_server_record, false},
+    {"corrupt-registrant", "a record that cannot be read is dropped, and that is told (D16)",
+     play_corrupt_registrant, false},
+    {"power-loss", "--sync process: power loss may undo a removal, not a registration",
+     play_power_loss, false},
+    {"stalled-store", "SM_NULL is answered at once while all that observes state waits",
+     play_stalled_store, false},
+    {"reboot-reuses-xids", "a rebooted client numbers its calls anew", play_reboot_reuses_xids,
+     false},
+    {"cache-quota", "one busy host does not flush the others from the duplicate cache",
+     play_cache_quota, false},
+};
+const uint32_t scenario_count = sizeof scenario_all / sizeof scenario_all[0];
+
+void scenario_run(const struct scenario *scenario, bool verbose)
+{
+    struct world *world = world_new(&(struct world_options){
+        .seed = 1, .verbose = verbose, .late_datagrams = scenario->late_datagrams});
+    world->scenario = scenario->name;
+    world->is_manual = world->is_calm = true;
+    world->plan = (struct plan){.hosts = 4,
+                                .owners = 4,
+                                .names = 16,
+                                .clients_max = 100,
+                                .outbox_max = 64,
+                                .cache_max = 4096,
+                                .batch_puts_max = 64,
+                                .bytes_max = 1024 * 1024,
+                                .sync_process = scenario->play == play_power_loss,
+                                .commit_max_ns = 5 * MILLISECOND};
+    world->disk.is_lazy = world->plan.sync_process;
+    client_init(world);
+    for (uint32_t i = 0; i < world->plan.owners; i++) {
+        struct owner *owner = &world->owners[i];
+        owner->is_tcp = false;
+        owner->is_privileged = i == 0;
+        owner->port = (uint16_t)(i == 0 ? 700 : 5000 + i);
+        owner->key_count = 2;
+        for (uint32_t k = 0; k < 2; k++)
+            owner->keys[k] = (struct key){
+                .owner = owner, .name = 13 + k, .my_prog = 100021, .my_vers = 4, .my_proc = 16};
+    }
+    machine_boot(world);
+    wait_ms(world, 1000);
+    scenario->play(world);
+    audit_disk(world);
+    world_free(world);
+}

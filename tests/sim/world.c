@@ -1,0 +1,253 @@
+/*
+ * world.c -- the seed's plan, the loop over events, and the end; see world.h.
+ *
+ * A life has two parts. In the chaos everything fails as often as the plan says. Then it is calm:
+ * nothing is lost, delayed or killed any more, every owner gets its answers (O6), unregisters
+ * everything, and the tables must be empty (O4).
+ */
+#include "world.h"
+
+#include "audit.h"
+#include "client.h"
+#include "machine.h"
+#include "net.h"
+#include "vandal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WALL_START_NS (UINT64_C(1700000000) * SECOND)
+#define CALM_MAX_NS   (600 * SECOND)
+
+uint64_t world_random(struct world *world, uint64_t below)
+{
+    return below == 0 ? 0 : prng_below(&world->prng, below);
+}
+
+bool world_chance(struct world *world, uint32_t percent)
+{
+    return prng_chance(&world->prng, percent);
+}
+
+uint64_t world_wall_ns(const struct world *world)
+{
+    return WALL_START_NS + world->now_ns;
+}
+
+const char *world_procedure_text(uint32_t procedure)
+{
+    static const char *const names[] = {"NULL",      "STAT",       "MON",   "UNMON",
+                                        "UNMON_ALL", "SIMU_CRASH", "NOTIFY"};
+    return procedure < sizeof names / sizeof names[0] ? names[procedure] : "?";
+}
+
+static void print_time(const struct world *world, FILE *out)
+{
+    fprintf(out, "%4llu.%06llu  ", (unsigned long long)(world->now_ns / SECOND),
+            (unsigned long long)(world->now_ns % SECOND / 1000));
+}
+
+void world_trace(const struct world *world, const char *format, ...)
+{
+    if (!world->options.verbose)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    print_time(world, stdout);
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+}
+
+_Noreturn void world_fail(const struct world *world, const char *rule, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    if (world->scenario != NULL)
+        fprintf(stderr, "sim: scenario %s broke %s at ", world->scenario, rule);
+    else
+        fprintf(stderr, "sim: seed %llu broke %s at ", (unsigned long long)world->options.seed,
+                rule);
+    print_time(world, stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    if (world->scenario != NULL)
+        fprintf(stderr, "\nsim: see it happen: sim --scenario %s --verbose\n", world->scenario);
+    else
+        fprintf(stderr, "\nsim: see it happen: sim --seed %llu --verbose\n",
+                (unsigned long long)world->options.seed);
+    exit(1);
+}
+
+static uint32_t between(struct world *world, uint32_t low, uint32_t high)
+{
+    return low + (uint32_t)world_random(world, high - low + 1);
+}
+
+/* Sizes: mostly ample, sometimes so small that the limit is the story. */
+static void plan_sizes(struct world *world, struct plan *plan)
+{
+    plan->hosts = between(world, 3, HOST_MAX);
+    plan->owners = between(world, 3, OWNER_MAX);
+    plan->names = 2 * plan->hosts + between(world, 4, 20);
+    plan->clients_max = world_chance(world, 35) ? between(world, 1, 20) : 200;
+    plan->limits_vary = world_chance(world, 25);
+    plan->outbox_max = world_chance(world, 20) ? between(world, 1, 4) : 64;
+    plan->small_cache = world_chance(world, 15);
+    plan->cache_max = plan->small_cache ? plan->outbox_max + between(world, 1, 5) : 4096;
+    plan->batch_puts_max = world_chance(world, 25) ? between(world, 1, 3) : 64;
+    plan->few_bytes = world_chance(world, 12);
+    plan->bytes_max = (plan->few_bytes ? between(world, 1, 12) : 1024) * UINT64_C(1024);
+    plan->sync_process = world_chance(world, 15);
+}
+
+static void plan_faults(struct world *world, struct plan *plan)
+{
+    bool is_quiet = world_chance(world, 10);
+    plan->loss = is_quiet ? 0 : between(world, 0, 25);
+    plan->duplication = between(world, 0, 30);
+    plan->late = between(world, 0, 15);
+    plan->stall = world_chance(world, 30) ? between(world, 1, 5) : 0;
+    plan->full = world_chance(world, 20) ? between(world, 5, 50) : 0;
+    plan->reboot = world_chance(world, 40) ? between(world, 1, 10) : 0;
+    plan->commit_failure_permille = between(world, 0, 10);
+    plan->step_crash_permyriad = world_chance(world, 60) ? between(world, 1, 60) : 0;
+    plan->delay_max_ns = between(world, 1, 400) * MILLISECOND;
+    plan->commit_max_ns = between(world, 1, 300) * MILLISECOND;
+    plan->long_runs = world_chance(world, 25);
+    plan->crash_mean_ns = (plan->long_runs ? 300 : between(world, 2, 30)) * SECOND;
+    plan->chaos_ns = (plan->long_runs ? 230 : between(world, 15, 55)) * SECOND;
+    plan->think_max_ns = between(world, 20, plan->long_runs ? 8000 : 3000) * MILLISECOND;
+}
+
+static uint64_t until_next_crash_ns(struct world *world)
+{
+    return 1 + world_random(world, 2 * world->plan.crash_mean_ns);
+}
+
+struct world *world_new(const struct world_options *options)
+{
+    struct world *world = calloc(1, sizeof *world);
+    if (world == NULL)
+        abort();
+    world->options = *options;
+    world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    plan_sizes(world, &world->plan);
+    plan_faults(world, &world->plan);
+    world->disk.is_new = true;
+    world->disk.is_lazy = world->plan.sync_process;
+    return world;
+}
+
+void world_free(struct world *world)
+{
+    struct queue_event event;
+    while (queue_take(&world->queue, &event))
+        if (event.name == QUEUE_PARCEL)
+            free(event.subject);
+    queue_done(&world->queue);
+    machine_stop(world);
+    free(world->machine.reply);
+    disk_done(&world->disk);
+    client_done(world);
+    for (uint32_t i = 0; i < world->connection_count; i++)
+        free(world->connections[i]);
+    free(world->connections);
+    free(world);
+}
+
+static void begin_calm(struct world *world)
+{
+    world_trace(world, "CALM: faults end");
+    world->is_calm = true;
+    for (uint32_t i = 0; i < world->plan.owners; i++) {
+        struct owner *owner = &world->owners[i];
+        owner->timeout_ns = 2 * SECOND;
+        owner->again = NULL;
+        queue_add(&world->queue, world->now_ns + 1 + i, QUEUE_OWNER, owner, ++owner->timer);
+    }
+}
+
+static void disturb(struct world *world)
+{
+    if (world->is_calm)
+        return;
+    if (world_chance(world, world->plan.reboot))
+        client_reboot(world, &world->hosts[world_random(world, world->plan.hosts)]);
+    else
+        vandal_strike(world);
+    queue_add(&world->queue, world->now_ns + 1 + world_random(world, 4 * SECOND), QUEUE_VANDAL,
+              NULL, 0);
+}
+
+static void handle(struct world *world, const struct queue_event *event)
+{
+    struct owner *owner = event->subject;
+    switch (event->name) {
+    case QUEUE_PARCEL:
+        net_arrive(world, event->subject);
+        break;
+    case QUEUE_OWNER:
+        if (event->ticket == owner->timer)
+            client_act(world, owner);
+        break;
+    case QUEUE_COMMIT:
+        machine_commit(world, event->ticket);
+        break;
+    case QUEUE_CRASH:
+        if (world->is_calm)
+            break;
+        machine_crash(world, "killed", world_chance(world, 50));
+        queue_add(&world->queue, world->now_ns + until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
+        break;
+    case QUEUE_BOOT:
+        machine_boot(world);
+        break;
+    case QUEUE_VANDAL:
+        disturb(world);
+        break;
+    case QUEUE_REBOOT:
+        if (!world->is_calm)
+            client_reboot(world, event->subject);
+        break;
+    case QUEUE_CALM:
+        begin_calm(world);
+        break;
+    }
+}
+
+void world_run_until(struct world *world, uint64_t time_ns)
+{
+    struct queue_event event;
+    while (queue_take(&world->queue, &event)) {
+        if (event.time_ns > time_ns) {
+            queue_put_back(&world->queue, &event);
+            break;
+        }
+        world->now_ns = event.time_ns;
+        handle(world, &event);
+    }
+    if (time_ns != UINT64_MAX)
+        world->now_ns = time_ns;
+}
+
+void world_run(struct world *world)
+{
+    client_init(world);
+    machine_boot(world);
+    queue_add(&world->queue, until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
+    queue_add(&world->queue, world_random(world, 4 * SECOND), QUEUE_VANDAL, NULL, 0);
+    queue_add(&world->queue, world->plan.chaos_ns, QUEUE_CALM, NULL, 0);
+    world_run_until(world, world->plan.chaos_ns + CALM_MAX_NS);
+    if (!client_all_finished(world))
+        world_fail(world, "O6", "faults ended %llu s ago, and a call is still not answered",
+                   (unsigned long long)(CALM_MAX_NS / SECOND));
+    if (world->disk.is_busy || !world->machine.is_up ||
+        rpc_server_waiting(world->machine.server) != 0)
+        world_fail(world, "O6", "everybody is done, but the server is not");
+    audit_disk(world);
+    audit_empty(world);
+    world->history = world->history * 31 + core_digest(world->machine.core);
+}

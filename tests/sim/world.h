@@ -1,0 +1,250 @@
+/*
+ * world.h -- one simulated world: a server, its disk, its clients, the network between them.
+ *
+ * One process, one seed, virtual time. Everything that could vary comes from the world's generator,
+ * so a seed is a history. The server is the real rpc_server and core, fed with bytes; all else is
+ * a model:
+ *
+ *   client.c ---calls---> net.c ---packets---> machine.c (rpc_server, core) ---batches---> disk.c
+ *       ^                   |                      |                                         |
+ *       +-----replies-------+<------replies--------+                                         |
+ *   oracle.c notes what was asked and what was answered, and holds it against the disk <-----+
+ *
+ * A run is a number given to a life of the server between two crashes, 1, 2, 3, ...
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "base/prng.h"
+#include "disk.h"
+#include "queue.h"
+#include "rpc/server.h"
+
+#define MILLISECOND UINT64_C(1000000)
+#define SECOND      UINT64_C(1000000000)
+
+enum {
+    HOST_MAX = 8,
+    OWNER_MAX = 16,
+    KEY_MAX = 8,    /* per owner */
+    NAMES_MAX = 48, /* monitored names in the world */
+    NAME_TEXT_MAX = 1028,
+    REPLY_KEPT_MAX = 64,
+    LIFE_MAX = 64,
+};
+
+struct world_options {
+    uint64_t seed;
+    bool verbose;
+    bool late_datagrams; /* exclusion (5) of P2 switched off: old datagrams arrive */
+};
+
+/* What a seed decides before anything happens. Percentages unless the name says otherwise. */
+struct plan {
+    uint32_t hosts, owners, names;
+    uint32_t clients_max, outbox_max, cache_max, batch_puts_max;
+    uint64_t bytes_max;
+    bool few_bytes;   /* the byte budget may be reached */
+    bool small_cache; /* the duplicate cache may forget early: the network then repeats less */
+    bool limits_vary; /* clients_max changes at a restart */
+    bool sync_process;
+    bool long_runs; /* few crashes: the cache expires, limits are reached */
+    uint32_t loss, duplication, late, stall, reboot, full;
+    uint32_t commit_failure_permille, step_crash_permyriad;
+    uint64_t delay_max_ns, commit_max_ns, crash_mean_ns, chaos_ns, think_max_ns;
+};
+
+struct world;
+struct owner;
+
+/* A host: an address, and the names it goes by. */
+struct host {
+    uint32_t index;
+    struct address address;
+    struct address local; /* our address that it talks to */
+    uint32_t nsm_state;   /* what its SM_NOTIFY carries */
+    uint32_t forgets;     /* how often the duplicate cache may have dropped what it holds of it */
+};
+
+/* A name that is monitored, and the promise that an answered SM_NOTIFY made for it. */
+struct name {
+    char text[NAME_TEXT_MAX];
+    uint32_t breaks;       /* how often nobody was certain to watch it */
+    uint32_t seen;         /* mark of the last audit that found its notice */
+    struct call *notice;   /* the answered one that was executed last, or NULL */
+    uint64_t notice_order; /* of that execution: it may be executed again */
+};
+
+/* What a key's record may be: absent, or present with the priv of one call. */
+struct effect {
+    struct call *call;
+    bool is_present;
+};
+
+/* An SM_MON key of one owner: it alone changes it, one call after the other. */
+struct key {
+    struct owner *owner;
+    uint32_t name; /* index of mon_name */
+    uint32_t my_prog, my_vers, my_proc;
+    struct effect base;   /* what the last answered call left; call NULL: never touched */
+    struct effect *later; /* calls sent after that one, not answered */
+    uint32_t later_count, later_max;
+    struct call *newest; /* MON sent last */
+    uint32_t seen;       /* mark of the last audit that found its record */
+};
+
+struct call {
+    uint32_t id;
+    struct owner *owner;
+    uint32_t number; /* order among the owner's calls */
+    uint32_t xid, procedure;
+    uint32_t life_count;        /* how many calls its owner had made since its host booted */
+    struct key *key;            /* MON, UNMON */
+    uint32_t name;              /* NOTIFY, STAT: index of the name */
+    uint32_t state;             /* NOTIFY */
+    struct call *notify_before; /* NOTIFY: the one made before it */
+    struct call *value;   /* MON: the call whose id is in the priv; itself, or an earlier one */
+    bool must_fail;       /* MON, STAT or NOTIFY with a name or program that is refused */
+    const char *bad_name; /* then: the name, unless it is the program */
+    bool is_done;         /* the client has its answer, or gave up */
+    bool is_answered;     /* the client has its answer */
+    uint8_t *bytes;
+    uint32_t len;
+
+    /* What the server did with it, as seen from outside. */
+    uint32_t executions;
+    uint32_t taken_run, taken_port; /* the last time it was executed */
+    uint64_t taken_order;           /* global number of that execution */
+    uint32_t breaks;                /* NOTIFY: of its name then; */
+    bool may_speak;                 /* NOTIFY: it was certain to be accepted then */
+    uint32_t state_floor;           /* its answer must carry a larger state */
+    uint32_t state_before;          /* the largest state answered when it was executed */
+    bool was_absent;                /* MON: nothing was registered for certain */
+    bool may_be_refused;            /* MON: a limit may have been reached */
+    bool was_full;                  /* MON: the store took no new records */
+    bool is_refused;                /* executed once in vain: its effect must never appear */
+    uint32_t ended_run;             /* the run in which it left the outbox last; 0: it did not */
+    uint64_t ended_ns;
+    uint32_t taken_forgets; /* of its host, when it was executed */
+    bool has_reply;         /* an answer of the last execution left */
+    uint32_t reply_len;
+    uint8_t reply[REPLY_KEPT_MAX];
+};
+
+struct connection {
+    struct owner *owner;
+    uint64_t route;
+    uint16_t port;
+    bool is_open;
+    uint64_t to_server_ns, to_client_ns; /* when the last packet arrives: TCP keeps order */
+    uint32_t sent, delivered;
+};
+
+/* Somebody at a host who registers under one my_name, with one call outstanding. */
+struct owner {
+    uint32_t index;
+    struct host *host;
+    char my_name[32];
+    uint16_t port;
+    bool is_tcp, keeps_port, is_privileged;
+    struct key keys[KEY_MAX];
+    uint32_t key_count;
+    struct call *call; /* outstanding */
+    uint32_t tries, tries_max;
+    uint64_t timeout_ns, timer;
+    uint32_t calls_made;
+    uint32_t taken_number; /* the newest of its calls that the server executed */
+    struct connection *connection;
+    uint32_t farewell; /* when calm: keys already unregistered */
+    bool is_finished;
+    uint32_t xid_count;          /* since its host booted */
+    uint32_t void_before;        /* calls before this number died with their host */
+    struct call *reboot;         /* the SM_NOTIFY after which its host counts xids anew */
+    struct call *again;          /* given up, to be repeated under a new xid */
+    struct call *life[LIFE_MAX]; /* the call made last under each count */
+    uint32_t life_begins;        /* number of the first call since the host booted */
+};
+
+struct parcel {
+    bool to_server;
+    struct call *call;
+    struct connection *connection; /* NULL: UDP */
+    uint32_t order;                /* in the connection */
+    uint16_t port;
+    uint32_t len;
+    uint8_t bytes[];
+};
+
+/* The server machine. */
+struct machine {
+    bool is_up;
+    uint32_t run;
+    struct core *core;
+    struct rpc_server *server;
+    uint8_t *reply;
+    uint32_t clients_max;
+    uint32_t boot_state; /* of this run */
+    uint32_t bumps;      /* SM_SIMU_CRASH executed in this run */
+    uint32_t batches, steps;
+    bool power_lost;    /* the next boot follows a power loss */
+    bool store_is_full; /* new records are refused */
+    bool holds_commits; /* a scenario finishes them itself */
+};
+
+/* What all answers together promised. */
+struct ledger {
+    uint32_t state_max;   /* in any answer */
+    uint32_t state_floor; /* answers to calls executed from now on must carry more */
+    uint64_t epoch_max;
+    uint64_t id_max; /* largest id seen on disk */
+    uint32_t audit;
+    uint64_t executions;
+    bool incomplete; /* D16: the disk lost something */
+};
+
+struct world {
+    struct world_options options;
+    const char *scenario; /* NULL: random */
+    struct plan plan;
+    struct prng prng;
+    uint64_t now_ns;
+    struct queue queue;
+    struct disk disk;
+    struct machine machine;
+    struct ledger ledger;
+    struct host hosts[HOST_MAX];
+    struct owner owners[OWNER_MAX];
+    struct name names[NAMES_MAX];
+    struct call **calls;
+    uint32_t call_count, call_max;
+    struct call *notify_last; /* the newest NOTIFY; the others hang on it */
+    struct connection **connections;
+    uint32_t connection_count, connection_max;
+    bool is_calm;
+    bool is_manual;   /* a scenario decides what owners do */
+    bool is_unjudged; /* the promises do not hold in this story */
+    uint64_t history; /* hash of everything that left the server */
+    uint32_t crashes, answers, excluded;
+};
+
+struct world *world_new(const struct world_options *options);
+void world_free(struct world *world);
+
+/* Chaos, calm, farewell, final checks. Ends the process on the first broken promise. */
+void world_run(struct world *world);
+/* For scenarios: handle events until the time or until no event is left. */
+void world_run_until(struct world *world, uint64_t time_ns);
+
+/* One line of the readable trace; nothing unless verbose. */
+__attribute__((format(printf, 2, 3))) void world_trace(const struct world *world,
+                                                       const char *format, ...);
+/* A promise is broken: says which, how to see it again, and exits with 1. */
+__attribute__((format(printf, 3, 4))) _Noreturn void
+world_fail(const struct world *world, const char *rule, const char *format, ...);
+
+uint64_t world_random(struct world *world, uint64_t below);
+bool world_chance(struct world *world, uint32_t percent);
+uint64_t world_wall_ns(const struct world *world);
+const char *world_procedure_text(uint32_t procedure);
+
+#endif

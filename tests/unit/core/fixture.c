@@ -1,0 +1,124 @@
+/*
+ * fixture.c -- see fixture.h.
+ */
+#include "fixture.h"
+
+#include "base/check.h"
+
+const struct core_limits fixture_limits = {
+    .clients_max = 100, .bytes_max = 1024 * 1024, .batch_puts_max = 64};
+
+struct address fixture_address(const char *text)
+{
+    struct address address = {0};
+    CHECK(address_parse(bytes_of_text(text), &address));
+    return address;
+}
+
+struct peer fixture_peer(const char *address, uint16_t port)
+{
+    return (struct peer){.address = fixture_address(address),
+                         .local = fixture_address("10.0.0.1"),
+                         .port = port,
+                         .transport = RECORD_TCP};
+}
+
+struct core *fixture_new(const struct core_limits *limits)
+{
+    struct core *core = core_new(limits, 42);
+    CHECK(core != NULL);
+    core_start(core, &(struct core_boot){.wall_ns = UINT64_C(1700000000000000000)});
+    return core;
+}
+
+struct core_answer fixture_step(struct core *core, const struct peer *from,
+                                const struct request *request)
+{
+    struct core_answer answer;
+    struct core_input input = {.kind = CORE_REQUEST, .from = from, .request = request};
+    core_step(core, &input, &answer);
+    core_check(core);
+    return answer;
+}
+
+static struct request request_of(enum request_kind kind, const char *mon_name, const char *my_name)
+{
+    return (struct request){.kind = kind,
+                            .mon_name = bytes_of_text(mon_name),
+                            .my_name = bytes_of_text(my_name),
+                            .my_prog = 100021,
+                            .my_vers = 4,
+                            .my_proc = 16};
+}
+
+struct core_answer fixture_mon(struct core *core, const char *from, const char *mon_name,
+                               const char *my_name, uint8_t priv)
+{
+    struct peer peer = fixture_peer(from, 2000);
+    uint8_t bytes[RECORD_PRIV_LEN];
+    memset(bytes, priv, sizeof bytes);
+    struct request request = request_of(REQUEST_NSM_MON, mon_name, my_name);
+    request.priv = (struct bytes){bytes, sizeof bytes};
+    return fixture_step(core, &peer, &request);
+}
+
+struct core_answer fixture_unmon(struct core *core, const char *from, const char *mon_name,
+                                 const char *my_name)
+{
+    struct peer peer = fixture_peer(from, 2000);
+    struct request request = request_of(REQUEST_NSM_UNMON, mon_name, my_name);
+    return fixture_step(core, &peer, &request);
+}
+
+struct core_answer fixture_unmon_all(struct core *core, const char *from, const char *my_name)
+{
+    struct peer peer = fixture_peer(from, 2000);
+    struct request request = request_of(REQUEST_NSM_UNMON_ALL, "", my_name);
+    return fixture_step(core, &peer, &request);
+}
+
+struct core_answer fixture_notify(struct core *core, const char *from, const char *mon_name,
+                                  uint32_t state)
+{
+    struct peer peer = fixture_peer(from, 2000);
+    struct request request = request_of(REQUEST_NSM_NOTIFY, mon_name, "");
+    request.state = state;
+    return fixture_step(core, &peer, &request);
+}
+
+struct core_answer fixture_stat(struct core *core, const char *mon_name)
+{
+    struct peer peer = fixture_peer("10.0.0.9", 2000);
+    struct request request = request_of(REQUEST_NSM_STAT, mon_name, "");
+    return fixture_step(core, &peer, &request);
+}
+
+struct core_answer fixture_simu_crash(struct core *core, const char *from, uint16_t port)
+{
+    struct peer peer = fixture_peer(from, port);
+    struct request request = {.kind = REQUEST_NSM_SIMU_CRASH};
+    return fixture_step(core, &peer, &request);
+}
+
+struct core_status fixture_status(const struct core *core)
+{
+    struct core_status status;
+    core_status(core, &status);
+    return status;
+}
+
+void fixture_stored(struct core *core, uint64_t txn, bool has_room)
+{
+    struct core_input input = {.kind = CORE_STORED, .txn = txn, .has_room = has_room};
+    core_step(core, &input, NULL);
+    core_check(core);
+}
+
+uint32_t fixture_store(struct core *core)
+{
+    struct store_batch batch;
+    if (!core_take_batch(core, &batch))
+        return 0;
+    fixture_stored(core, batch.txn, true);
+    return batch.count;
+}

@@ -1,0 +1,36 @@
+/*
+ * fixture.h -- a core with ample limits, and the few things that tests do with one.
+ */
+#ifndef UNIT_CORE_FIXTURE_H
+#define UNIT_CORE_FIXTURE_H
+
+#include "core/core.h"
+
+extern const struct core_limits fixture_limits;
+
+struct address fixture_address(const char *text);
+struct peer fixture_peer(const char *address, uint16_t port);
+
+/* A started core on an empty store. */
+struct core *fixture_new(const struct core_limits *limits);
+
+struct core_answer fixture_step(struct core *core, const struct peer *from,
+                                const struct request *request);
+
+/* Names may be any C string; priv is `priv` repeated. */
+struct core_answer fixture_mon(struct core *core, const char *from, const char *mon_name,
+                               const char *my_name, uint8_t priv);
+struct core_answer fixture_unmon(struct core *core, const char *from, const char *mon_name,
+                                 const char *my_name);
+struct core_answer fixture_unmon_all(struct core *core, const char *from, const char *my_name);
+struct core_answer fixture_notify(struct core *core, const char *from, const char *mon_name,
+                                  uint32_t state);
+struct core_answer fixture_stat(struct core *core, const char *mon_name);
+struct core_answer fixture_simu_crash(struct core *core, const char *from, uint16_t port);
+
+struct core_status fixture_status(const struct core *core);
+/* Takes the open batch, if any, and reports it stored. Returns how many changes it had. */
+uint32_t fixture_store(struct core *core);
+void fixture_stored(struct core *core, uint64_t txn, bool has_room);
+
+#endif

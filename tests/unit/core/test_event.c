@@ -1,0 +1,70 @@
+/*
+ * test_event.c -- the ring of events: order, cut names, and a full ring that counts instead of
+ * keeping.
+ */
+#include "core/event.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void test_event__first_in_first_out(void **state)
+{
+    (void)state;
+    struct event_ring ring = {0};
+    struct event event;
+    assert_false(event_take(&ring, &event));
+    struct address from = {.family = 4, .bytes = {10, 0, 0, 2}};
+    for (uint64_t i = 0; i < 3 * EVENT_RING_MAX; i++) { /* goes round the ring */
+        event_add(&ring, EVENT_BAD_NAME, &from, bytes_of_text("name"), i);
+        event_add(&ring, EVENT_LIMIT, NULL, (struct bytes){0}, i);
+        assert_true(event_take(&ring, &event));
+        assert_int_equal(event.kind, EVENT_BAD_NAME);
+        assert_true(event.value == i);
+        assert_true(address_equal(&event.from, &from));
+        assert_memory_equal(event.name, "name", 4);
+        assert_true(event_take(&ring, &event));
+        assert_int_equal(event.kind, EVENT_LIMIT);
+        assert_int_equal(event.from.family, 0);
+    }
+    assert_true(ring.lost == 0);
+}
+
+static void test_event__long_name_is_cut(void **state)
+{
+    (void)state;
+    struct event_ring ring = {0};
+    struct event event;
+    uint8_t name[1024];
+    memset(name, 'x', sizeof name);
+    event_add(&ring, EVENT_BAD_NAME, NULL, (struct bytes){name, sizeof name}, 0);
+    assert_true(event_take(&ring, &event));
+    assert_int_equal(event.name_len, 1024);
+    assert_memory_equal(event.name, name, EVENT_NAME_MAX);
+}
+
+static void test_event__full_ring_counts(void **state)
+{
+    (void)state;
+    struct event_ring ring = {0};
+    struct event event;
+    for (uint64_t i = 0; i < EVENT_RING_MAX + 7; i++)
+        event_add(&ring, EVENT_LIMIT, NULL, (struct bytes){0}, i);
+    assert_true(ring.lost == 7);
+    for (uint64_t i = 0; i < EVENT_RING_MAX; i++) {
+        assert_true(event_take(&ring, &event));
+        assert_true(event.value == i); /* the oldest are kept */
+    }
+    assert_false(event_take(&ring, &event));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_event__first_in_first_out),
+        cmocka_unit_test(test_event__long_name_is_cut),
+        cmocka_unit_test(test_event__full_ring_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

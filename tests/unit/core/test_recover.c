@@ -1,0 +1,243 @@
+/*
+ * test_recover.c -- from stored records to a running core: state and epoch, every record back in
+ * its slot, and what a damaged store becomes (R-PER-4, R-PER-5, D6, D16).
+ */
+#include "fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define WALL_SECONDS UINT64_C(1700000000)
+
+static const struct core_boot boot = {.wall_ns = WALL_SECONDS * 1000000000};
+
+static struct core *new_core(uint32_t registrants, uint32_t notices)
+{
+    struct core_limits limits = fixture_limits;
+    limits.slots_used[RECORD_SERVER] = 1;
+    limits.slots_used[RECORD_REGISTRANT] = registrants;
+    limits.slots_used[RECORD_NOTICE] = notices;
+    struct core *core = core_new(&limits, 7);
+    assert_non_null(core);
+    return core;
+}
+
+static enum record_result load_server(struct core *core, uint32_t state, uint64_t epoch,
+                                      uint64_t txn)
+{
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_server server = {.txn = txn, .epoch = epoch, .next_id = 18, .state = state};
+    uint32_t len = record_put_server(value, &server);
+    return core_load(core, RECORD_SERVER, 0, (struct bytes){value, len});
+}
+
+static struct record_registrant registrant(uint64_t id, const char *mon_name)
+{
+    return (struct record_registrant){.id = id,
+                                      .server_epoch = 3,
+                                      .address = fixture_address("10.0.0.2"),
+                                      .local = fixture_address("10.0.0.1"),
+                                      .port = 900,
+                                      .transport = RECORD_UDP,
+                                      .my_prog = 100021,
+                                      .my_vers = 4,
+                                      .my_proc = 16,
+                                      .told_state = 5,
+                                      .mon_name = bytes_of_text(mon_name),
+                                      .my_name = bytes_of_text("lockd")};
+}
+
+static enum record_result load_registrant(struct core *core, uint32_t slot, uint64_t id,
+                                          const char *mon_name, int damage)
+{
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_registrant record = registrant(id, mon_name);
+    uint32_t len = record_put_registrant(value, slot, &record);
+    value[len / 2] ^= (uint8_t)damage;
+    return core_load(core, RECORD_REGISTRANT, slot, (struct bytes){value, len});
+}
+
+static void test_recover__empty_store(void **state)
+{
+    (void)state;
+    struct core *core = fixture_new(&fixture_limits);
+    struct core_status status = fixture_status(core);
+    assert_int_equal(status.state, 3);
+    assert_true(status.epoch == 1);
+    assert_false(status.incomplete);
+    core_free(core);
+}
+
+static void test_recover__state_and_epoch_grow(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t stored, next;
+    } states[] = {{1, 3}, {3, 5}, {7, 9}, {1700000001, 1700000003}, {0x7fffffff, 1}};
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        struct core *core = new_core(0, 0);
+        assert_int_equal(load_server(core, states[i].stored, 8, 40), RECORD_GOOD);
+        core_start(core, &boot);
+        struct core_status status = fixture_status(core);
+        assert_int_equal(status.state, states[i].next);
+        assert_true(status.epoch == 9);
+        assert_true(status.durable_txn == 40);
+        assert_int_equal(fixture_stat(core, "x").after_txn, 41);
+        core_free(core);
+    }
+}
+
+static void test_recover__records_come_back(void **state)
+{
+    (void)state;
+    struct core *core = new_core(5, 1);
+    load_server(core, 5, 3, 9);
+    assert_int_equal(load_registrant(core, 1, 4, "one", 0), RECORD_GOOD);
+    assert_int_equal(load_registrant(core, 4, 2, "two", 0), RECORD_GOOD);
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_notice notice = {
+        .address = fixture_address("10.0.0.2"), .state = 9, .mon_name = bytes_of_text("ONE")};
+    uint32_t len = record_put_notice(value, 0, &notice);
+    assert_int_equal(core_load(core, RECORD_NOTICE, 0, (struct bytes){value, len}), RECORD_GOOD);
+    core_start(core, &boot);
+    core_check(core);
+    struct core_status status = fixture_status(core);
+    assert_int_equal(status.registrants, 2);
+    assert_int_equal(status.notices, 1);
+    assert_false(status.incomplete);
+    fixture_store(core);
+    /* They are what they were: the same keys, removable by the same caller. */
+    fixture_mon(core, "10.0.0.2", "two", "lockd", 0);
+    assert_int_equal(fixture_status(core).registrants, 2);
+    fixture_unmon_all(core, "10.0.0.2", "lockd");
+    assert_int_equal(fixture_status(core).names, 0);
+    assert_int_equal(fixture_store(core), 4); /* server, two registrants, their notice */
+    core_free(core);
+}
+
+static void test_recover__more_than_the_limit_is_kept(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.clients_max = 1;
+    limits.bytes_max = 1;
+    limits.slots_used[RECORD_REGISTRANT] = 3;
+    struct core *core = core_new(&limits, 7);
+    load_server(core, 5, 3, 9);
+    load_registrant(core, 0, 1, "one", 0);
+    load_registrant(core, 1, 2, "a name of another size than the others have", 0);
+    load_registrant(core, 2, 3, "three", 0);
+    core_start(core, &boot);
+    assert_int_equal(fixture_status(core).registrants, 3);
+    assert_true(fixture_mon(core, "10.0.0.2", "new", "lockd", 1).response.refused);
+    assert_false(fixture_mon(core, "10.0.0.2", "three", "lockd", 9).response.refused);
+    core_free(core);
+}
+
+static void test_recover__corrupt_record(void **state)
+{
+    (void)state;
+    struct core *core = new_core(3, 0);
+    load_server(core, 5, 3, 9);
+    load_registrant(core, 0, 1, "one", 0);
+    assert_int_equal(load_registrant(core, 2, 2, "two", 0x10), RECORD_CORRUPT);
+    struct event event;
+    assert_true(event_take(core_events(core), &event));
+    assert_int_equal(event.kind, EVENT_CORRUPT_RECORD);
+    assert_int_equal(event.value, 2);
+    core_start(core, &boot);
+    struct core_status status = fixture_status(core);
+    assert_int_equal(status.registrants, 1);
+    assert_true(status.incomplete);
+    assert_int_equal(status.state, WALL_SECONDS | 1);
+    struct store_batch batch;
+    struct record_change change;
+    bool removed = false;
+    assert_true(core_take_batch(core, &batch));
+    for (uint64_t at = 0; batch_next(&batch, &at, &change);)
+        removed |= change.kind == RECORD_REGISTRANT && change.slot == 2 && change.deleted;
+    assert_true(removed);
+    core_free(core);
+}
+
+static void test_recover__same_key_twice_is_corrupt(void **state)
+{
+    (void)state;
+    struct core *core = new_core(3, 0);
+    load_server(core, 5, 3, 9);
+    assert_int_equal(load_registrant(core, 0, 1, "one", 0), RECORD_GOOD);
+    assert_int_equal(load_registrant(core, 1, 2, "one", 0), RECORD_CORRUPT);
+    core_start(core, &boot);
+    core_check(core);
+    assert_int_equal(fixture_status(core).registrants, 1);
+    assert_true(fixture_status(core).incomplete);
+    core_free(core);
+}
+
+static void test_recover__lost_server_record(void **state)
+{
+    (void)state;
+    struct core *core = new_core(1, 0);
+    load_registrant(core, 0, 12, "one", 0);
+    core_start(core, &boot);
+    core_check(core);
+    struct core_status status = fixture_status(core);
+    assert_true(status.incomplete);
+    assert_int_equal(status.state, WALL_SECONDS | 1);
+    assert_true(status.epoch > 3); /* beyond any that a record mentions */
+    core_free(core);
+}
+
+static void test_recover__power_was_lost(void **state)
+{
+    (void)state;
+    struct core_boot after_loss = boot;
+    after_loss.may_have_lost = true;
+    struct core *core = new_core(0, 0);
+    load_server(core, 5, 3, 9);
+    core_start(core, &after_loss);
+    assert_true(fixture_status(core).incomplete);
+    assert_int_equal(fixture_status(core).state, WALL_SECONDS | 1);
+    core_free(core);
+
+    core = new_core(0, 0); /* a state beyond the clock still grows */
+    load_server(core, 1800000001, 3, 9);
+    core_start(core, &after_loss);
+    assert_int_equal(fixture_status(core).state, 1800000003);
+    core_free(core);
+}
+
+static void test_recover__notice_without_registrant_goes(void **state)
+{
+    (void)state;
+    struct core *core = new_core(0, 1);
+    load_server(core, 5, 3, 9);
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_notice notice = {
+        .address = fixture_address("10.0.0.2"), .state = 9, .mon_name = bytes_of_text("nobody")};
+    uint32_t len = record_put_notice(value, 0, &notice);
+    core_load(core, RECORD_NOTICE, 0, (struct bytes){value, len});
+    core_start(core, &boot);
+    core_check(core);
+    assert_int_equal(fixture_status(core).notices, 0);
+    assert_int_equal(fixture_store(core), 2);
+    core_free(core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recover__empty_store),
+        cmocka_unit_test(test_recover__state_and_epoch_grow),
+        cmocka_unit_test(test_recover__records_come_back),
+        cmocka_unit_test(test_recover__more_than_the_limit_is_kept),
+        cmocka_unit_test(test_recover__corrupt_record),
+        cmocka_unit_test(test_recover__same_key_twice_is_corrupt),
+        cmocka_unit_test(test_recover__lost_server_record),
+        cmocka_unit_test(test_recover__power_was_lost),
+        cmocka_unit_test(test_recover__notice_without_registrant_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/*
+ * test_drc.c -- the duplicate request cache: what makes two calls the same, how long an answer is
+ * kept, who makes room for whom, and what a reboot forgets (R-DRC-1, 2).
+ */
+#include "rpc/drc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct drc_key key_of(uint8_t host, uint32_t xid)
+{
+    return (struct drc_key){.address = {.family = 4, .bytes = {10, 0, 0, host}},
+                            .port = 900,
+                            .xid = xid,
+                            .prog = 100024,
+                            .vers = 1,
+                            .proc = 2,
+                            .args_len = 40,
+                            .args_hash = 1234};
+}
+
+static enum drc_verdict begin(struct drc *drc, struct drc_key key, uint64_t now_ns,
+                              struct drc_found *ret)
+{
+    enum drc_verdict verdict = drc_begin(drc, &key, now_ns, ret);
+    drc_check(drc);
+    return verdict;
+}
+
+/* The call is executed and its answer leaves; the answer is the xid. */
+static void execute(struct drc *drc, struct drc_key key, uint64_t now_ns)
+{
+    struct drc_found found;
+    assert_int_equal(begin(drc, key, now_ns, &found), DRC_NEW);
+    drc_wait(drc, found.entry, key.xid);
+    drc_end(drc, found.entry, (struct bytes){(const uint8_t *)&key.xid, 4}, now_ns);
+    drc_check(drc);
+}
+
+static bool is_known(struct drc *drc, struct drc_key key, uint64_t now_ns)
+{
+    struct drc_found found;
+    enum drc_verdict verdict = begin(drc, key, now_ns, &found);
+    if (verdict == DRC_DONE) {
+        assert_int_equal(found.reply.len, 4);
+        assert_memory_equal(found.reply.at, &key.xid, 4);
+        return true;
+    }
+    assert_int_equal(verdict, DRC_NEW);
+    drc_end(drc, found.entry, (struct bytes){(const uint8_t *)&key.xid, 4}, now_ns);
+    return false;
+}
+
+static void test_drc__life_of_a_call(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(16, 1);
+    struct drc_found found, again;
+    assert_int_equal(begin(drc, key_of(2, 7), 0, &found), DRC_NEW);
+    drc_wait(drc, found.entry, 99);
+    assert_int_equal(begin(drc, key_of(2, 7), 10, &again), DRC_IN_PROGRESS);
+    assert_true(again.entry == found.entry);
+    assert_true(again.waiting == 99);
+    drc_end(drc, found.entry, bytes_of_text("answer"), 20);
+    assert_int_equal(begin(drc, key_of(2, 7), 30, &again), DRC_DONE);
+    assert_int_equal(again.reply.len, 6);
+    assert_memory_equal(again.reply.at, "answer", 6);
+    assert_int_equal(drc_count(drc), 1);
+    drc_free(drc);
+}
+
+static void test_drc__every_part_of_the_key_counts(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(64, 1);
+    struct drc_key keys[9];
+    for (int i = 0; i < 9; i++)
+        keys[i] = key_of(2, 7);
+    keys[1].address.bytes[3] = 3;
+    keys[2].port++;
+    keys[3].xid++;
+    keys[4].prog++;
+    keys[5].vers++;
+    keys[6].proc++;
+    keys[7].args_len++;
+    keys[8].args_hash++;
+    for (int i = 0; i < 9; i++)
+        execute(drc, keys[i], 1);
+    for (int i = 0; i < 9; i++)
+        assert_true(is_known(drc, keys[i], 2));
+    assert_int_equal(drc_count(drc), 9);
+    assert_true(drc_args_hash(drc, bytes_of_text("a")) != drc_args_hash(drc, bytes_of_text("b")));
+    drc_free(drc);
+}
+
+static void test_drc__answers_expire(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(16, 1);
+    execute(drc, key_of(2, 1), 0);
+    assert_true(is_known(drc, key_of(2, 1), DRC_LIFE_NS - 1));
+    assert_false(is_known(drc, key_of(2, 1), DRC_LIFE_NS));
+    /* What is in progress does not expire. */
+    struct drc_found found;
+    assert_int_equal(begin(drc, key_of(2, 2), DRC_LIFE_NS, &found), DRC_NEW);
+    assert_int_equal(begin(drc, key_of(2, 2), 9 * DRC_LIFE_NS, &found), DRC_IN_PROGRESS);
+    drc_free(drc);
+}
+
+static void test_drc__oldest_makes_room(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(4, 1);
+    struct drc_found found;
+    for (uint32_t xid = 1; xid <= 4; xid++)
+        execute(drc, key_of((uint8_t)xid, xid), xid);
+    execute(drc, key_of(9, 9), 10);
+    assert_int_equal(drc_count(drc), 4);
+    assert_true(is_known(drc, key_of(2, 2), 11));
+    assert_true(is_known(drc, key_of(9, 9), 11));
+    assert_false(is_known(drc, key_of(1, 1), 11));
+    drc_free(drc);
+
+    drc = drc_new(2, 1); /* nothing that is in progress is given up */
+    assert_int_equal(begin(drc, key_of(1, 1), 0, &found), DRC_NEW);
+    assert_int_equal(begin(drc, key_of(1, 2), 0, &found), DRC_NEW);
+    assert_int_equal(begin(drc, key_of(1, 3), 0, &found), DRC_FULL);
+    assert_true(found.entry == DRC_NONE);
+    assert_int_equal(begin(drc, key_of(1, 1), 0, &found), DRC_IN_PROGRESS);
+    drc_free(drc);
+}
+
+static void test_drc__one_address_has_a_quota(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(4 * DRC_PER_ADDRESS, 1);
+    struct drc_found found;
+    execute(drc, key_of(3, 1), 0);
+    for (uint32_t xid = 1; xid <= DRC_PER_ADDRESS + 10; xid++) {
+        struct drc_key key = key_of(2, xid);
+        assert_int_equal(drc_begin(drc, &key, 1, &found), DRC_NEW);
+        drc_end(drc, found.entry, (struct bytes){(const uint8_t *)&xid, 4}, 1);
+    }
+    drc_check(drc);
+    assert_int_equal(drc_count(drc), DRC_PER_ADDRESS + 1);
+    assert_true(is_known(drc, key_of(3, 1), 2)); /* the neighbour's stays */
+    assert_true(is_known(drc, key_of(2, 11), 2));
+    assert_false(is_known(drc, key_of(2, 10), 2));
+    drc_free(drc);
+}
+
+static void test_drc__long_reply_is_not_kept(void **state)
+{
+    (void)state;
+    static uint8_t reply[DRC_REPLY_MAX + 1];
+    struct drc *drc = drc_new(100, 1);
+    struct drc_found found;
+    assert_int_equal(begin(drc, key_of(2, 1), 0, &found), DRC_NEW);
+    drc_end(drc, found.entry, (struct bytes){reply, sizeof reply}, 0);
+    drc_check(drc);
+    assert_int_equal(drc_count(drc), 0);
+    assert_int_equal(begin(drc, key_of(2, 1), 0, &found), DRC_NEW);
+    drc_end(drc, found.entry, (struct bytes){reply, DRC_REPLY_MAX}, 0);
+    assert_int_equal(begin(drc, key_of(2, 1), 0, &found), DRC_DONE);
+    drc_free(drc);
+}
+
+static void test_drc__reboot_forgets(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(16, 1);
+    struct drc_found pending, notify, found;
+    execute(drc, key_of(2, 1), 0);
+    execute(drc, key_of(3, 1), 0);
+    assert_int_equal(begin(drc, key_of(2, 2), 0, &pending), DRC_NEW);
+    drc_wait(drc, pending.entry, 1);
+    /* The call that tells of the reboot is itself in progress when it is believed. */
+    assert_int_equal(begin(drc, key_of(2, 3), 0, &notify), DRC_NEW);
+    drc_forget(drc, &(struct address){.family = 4, .bytes = {10, 0, 0, 2}});
+    drc_check(drc);
+    drc_wait(drc, notify.entry, 2);
+    drc_end(drc, pending.entry, bytes_of_text("old"), 1);
+    drc_end(drc, notify.entry, bytes_of_text("new"), 1);
+    drc_check(drc);
+    assert_int_equal(begin(drc, key_of(2, 1), 2, &found), DRC_NEW);
+    assert_int_equal(begin(drc, key_of(2, 2), 2, &found), DRC_NEW); /* ended after the reboot */
+    assert_int_equal(begin(drc, key_of(2, 3), 2, &found), DRC_DONE);
+    assert_true(is_known(drc, key_of(3, 1), 2));
+    drc_forget(drc, &(struct address){.family = 4, .bytes = {10, 9, 9, 9}}); /* unknown */
+    drc_check(drc);
+    drc_free(drc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drc__life_of_a_call),
+        cmocka_unit_test(test_drc__every_part_of_the_key_counts),
+        cmocka_unit_test(test_drc__answers_expire),
+        cmocka_unit_test(test_drc__oldest_makes_room),
+        cmocka_unit_test(test_drc__one_address_has_a_quota),
+        cmocka_unit_test(test_drc__long_reply_is_not_kept),
+        cmocka_unit_test(test_drc__reboot_forgets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

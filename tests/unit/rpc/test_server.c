@@ -1,0 +1,295 @@
+/*
+ * test_server.c -- the RPC server without sockets: every refusal of RFC 5531 in its place, the
+ * gate, back-pressure, repeats. Calls are made with the tests' own XDR.
+ */
+#include "peer/peer_nsm.h"
+#include "proto/nsm.h"
+#include "rpc/server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const struct program *const programs[] = {&nsm_program};
+static const struct peer_nsm_id lockd = {"srv", "lockd", 100021, 4, 16};
+static const uint8_t priv[PEER_NSM_PRIV_LEN];
+static struct packet call;
+static uint8_t reply_bytes[256];
+
+/* A server whose first batch is durable. */
+struct fixture {
+    struct core *core;
+    struct rpc_server *server;
+    struct rpc_source from;
+    struct packet_reply reply; /* the last one decoded */
+};
+
+static void open_server(struct fixture *fixture, const struct rpc_server_limits *limits)
+{
+    struct core_limits core_limits = {.clients_max = 10, .bytes_max = 65536, .batch_puts_max = 4};
+    *fixture = (struct fixture){.core = core_new(&core_limits, 1)};
+    core_start(fixture->core, &(struct core_boot){0});
+    fixture->server = rpc_server_new(limits, programs, 1, fixture->core, 1);
+    assert_non_null(fixture->server);
+    fixture->from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
+                                                 .port = 900,
+                                                 .transport = RECORD_TCP},
+                                        .route = 5};
+}
+
+static void close_server(struct fixture *fixture)
+{
+    rpc_server_free(fixture->server);
+    core_free(fixture->core);
+}
+
+static void store(struct fixture *fixture)
+{
+    struct store_batch batch;
+    if (core_take_batch(fixture->core, &batch))
+        rpc_server_stored(fixture->server, batch.txn, true, 0, 0);
+}
+
+static enum rpc_verdict receive(struct fixture *fixture)
+{
+    assert_true(rpc_server_reply_max(fixture->server) <= sizeof reply_bytes);
+    struct xdr_out out = {reply_bytes, reply_bytes,
+                          reply_bytes + rpc_server_reply_max(fixture->server), false};
+    enum rpc_verdict verdict = rpc_server_receive(fixture->server, &fixture->from,
+                                                  (struct bytes){call.bytes, call.len}, 0, 0, &out);
+    rpc_server_check(fixture->server);
+    if (verdict == RPC_ANSWERED)
+        assert_true(packet_get_reply(reply_bytes, (uint32_t)(out.at - out.start), &fixture->reply));
+    return verdict;
+}
+
+static bool next(struct fixture *fixture, struct rpc_reply *ret)
+{
+    return rpc_server_next(fixture->server, 0, ret);
+}
+
+static const struct rpc_server_limits ample = {.outbox_max = 16, .cache_max = 64};
+
+static void test_server__refusals(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    peer_nsm_put_stat(&call, 1, "x");
+    call.bytes[11] = 3; /* RPC version */
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_false(f.reply.accepted);
+    assert_int_equal(f.reply.status, PACKET_RPC_MISMATCH);
+    assert_int_equal(f.reply.low, 2);
+    assert_int_equal(f.reply.high, 2);
+
+    peer_nsm_put_stat(&call, 1, "x");
+    call.bytes[27] = 3; /* AUTH_DH */
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_false(f.reply.accepted);
+    assert_int_equal(f.reply.status, PACKET_AUTH_ERROR);
+
+    static const struct {
+        uint32_t prog, vers, proc, status;
+    } wrong[] = {{100021, 4, 0, PACKET_PROG_UNAVAIL},          {100024, 0, 0, PACKET_PROG_MISMATCH},
+                 {100024, 2, 1, PACKET_PROG_MISMATCH},         {100024, 1, 7, PACKET_PROC_UNAVAIL},
+                 {100024, 1, UINT32_MAX, PACKET_PROC_UNAVAIL}, {100024, 1, 1, PACKET_GARBAGE_ARGS}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        packet_clear(&call);
+        packet_put_call(&call, &(struct packet_call){.xid = 77,
+                                                     .prog = wrong[i].prog,
+                                                     .vers = wrong[i].vers,
+                                                     .proc = wrong[i].proc});
+        assert_int_equal(receive(&f), RPC_ANSWERED);
+        assert_true(f.reply.accepted);
+        assert_int_equal(f.reply.xid, 77);
+        assert_int_equal(f.reply.status, wrong[i].status);
+        if (wrong[i].status == PACKET_PROG_MISMATCH) {
+            assert_int_equal(f.reply.low, 1);
+            assert_int_equal(f.reply.high, 1);
+        }
+    }
+    close_server(&f);
+}
+
+static void test_server__what_is_no_call_gets_no_answer(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    peer_nsm_put_null(&call, 1);
+    uint32_t whole = call.len;
+    for (call.len = 0; call.len < whole; call.len++) /* cut inside the header */
+        assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    call.bytes[7] = 1; /* a reply */
+    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    close_server(&f);
+}
+
+static void test_server__null_passes_the_gate(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    open_server(&f, &ample); /* the first batch is not even taken */
+    peer_nsm_put_null(&call, 3);
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_true(peer_nsm_is_void(&f.reply));
+    peer_nsm_put_stat(&call, 4, "x");
+    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_false(next(&f, &reply));
+    store(&f);
+    assert_true(next(&f, &reply));
+    assert_false(next(&f, &reply));
+    assert_int_equal(rpc_server_waiting(f.server), 0);
+    close_server(&f);
+}
+
+static void test_server__answers_leave_in_order_when_durable(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    struct packet_reply decoded;
+    uint32_t res, nsm_state;
+    open_server(&f, &ample);
+    store(&f);
+    peer_nsm_put_mon(&call, 10, &lockd, priv);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    struct store_batch batch;
+    assert_true(core_take_batch(f.core, &batch));
+    peer_nsm_put_unmon(&call, 11, &lockd);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(rpc_server_waiting(f.server), 2);
+    assert_false(next(&f, &reply));
+    rpc_server_stored(f.server, batch.txn, true, 0, 0);
+    assert_true(next(&f, &reply));
+    assert_true(reply.to.route == 5);
+    assert_true(packet_get_reply(reply.message.at, reply.message.len, &decoded));
+    assert_int_equal(decoded.xid, 10);
+    assert_true(peer_nsm_get_stat_res(&decoded, &res, &nsm_state));
+    assert_int_equal(res, PEER_NSM_STAT_SUCC);
+    assert_int_equal(nsm_state, 3);
+    assert_false(next(&f, &reply));
+    store(&f);
+    assert_true(next(&f, &reply));
+    assert_true(packet_get_reply(reply.message.at, reply.message.len, &decoded));
+    assert_int_equal(decoded.xid, 11);
+    assert_true(peer_nsm_get_stat(&decoded, &nsm_state));
+    close_server(&f);
+}
+
+static void test_server__busy_when_the_outbox_is_full(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    open_server(&f, &(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
+    for (uint32_t xid = 1; xid <= 2; xid++) {
+        peer_nsm_put_stat(&call, xid, "x");
+        assert_int_equal(receive(&f), RPC_WAITING);
+    }
+    peer_nsm_put_mon(&call, 3, &lockd, priv);
+    assert_int_equal(receive(&f), RPC_BUSY);
+    struct core_status status;
+    core_status(f.core, &status);
+    assert_int_equal(status.registrants, 0); /* not taken means not executed */
+    store(&f);
+    assert_true(next(&f, &reply));
+    assert_int_equal(receive(&f), RPC_WAITING);
+    close_server(&f);
+}
+
+static void test_server__busy_when_the_batch_is_full(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    for (uint32_t i = 0; i < 5; i++) {
+        struct peer_nsm_id id = lockd;
+        id.mon_name = names[i];
+        peer_nsm_put_mon(&call, i, &id, priv);
+        assert_int_equal(receive(&f), i < 4 ? RPC_WAITING : RPC_BUSY);
+    }
+    store(&f);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    close_server(&f);
+}
+
+static void test_server__repeats(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    uint8_t first[256];
+    open_server(&f, &ample);
+    store(&f);
+    peer_nsm_put_mon(&call, 10, &lockd, priv);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    f.from.route = 6; /* the caller lost its connection and asks on another */
+    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    store(&f);
+    assert_true(next(&f, &reply));
+    assert_true(reply.to.route == 6);
+    assert_true(reply.taken_by == 5);
+    uint32_t len = reply.message.len;
+    memcpy(first, reply.message.at, len);
+    assert_false(next(&f, &reply));
+
+    struct packet unmon;
+    peer_nsm_put_unmon(&unmon, 11, &lockd);
+    struct packet mon = call;
+    call = unmon;
+    assert_int_equal(receive(&f), RPC_WAITING);
+    store(&f);
+    assert_true(next(&f, &reply));
+    call = mon; /* a late copy: the same bytes, and no registration */
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_memory_equal(reply_bytes, first, len);
+    struct core_status status;
+    core_status(f.core, &status);
+    assert_int_equal(status.registrants, 0);
+
+    f.from.peer.port++; /* another port is another caller */
+    assert_int_equal(receive(&f), RPC_WAITING);
+    core_status(f.core, &status);
+    assert_int_equal(status.registrants, 1);
+    close_server(&f);
+}
+
+static void test_server__privileged_port(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &(struct rpc_server_limits){
+                        .outbox_max = 16, .cache_max = 64, .require_privileged_port = true});
+    f.from.peer.port = 1024;
+    peer_nsm_put_null(&call, 1);
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_true(peer_nsm_is_void(&f.reply)); /* NULL is for everybody */
+    peer_nsm_put_mon(&call, 2, &lockd, priv);
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_false(f.reply.accepted);
+    assert_int_equal(f.reply.status, PACKET_AUTH_ERROR);
+    f.from.peer.port = 1023;
+    assert_int_equal(receive(&f), RPC_WAITING);
+    close_server(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_server__refusals),
+        cmocka_unit_test(test_server__what_is_no_call_gets_no_answer),
+        cmocka_unit_test(test_server__null_passes_the_gate),
+        cmocka_unit_test(test_server__answers_leave_in_order_when_durable),
+        cmocka_unit_test(test_server__busy_when_the_outbox_is_full),
+        cmocka_unit_test(test_server__busy_when_the_batch_is_full),
+        cmocka_unit_test(test_server__repeats),
+        cmocka_unit_test(test_server__privileged_port),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
