@@ -15,7 +15,6 @@ CC_clang   := clang
 CC_asan    := clang
 CC_tsan    := clang
 CC_fuzz    := clang
-CC_marks   := gcc
 
 SANITIZED := -Dwerror=true -Db_lundef=false
 OPTS_release := -Dtests=false
@@ -24,7 +23,6 @@ OPTS_clang   := -Dwerror=true
 OPTS_asan    := $(SANITIZED) -Db_sanitize=address,undefined
 OPTS_tsan    := $(SANITIZED) -Db_sanitize=thread
 OPTS_fuzz    := $(SANITIZED) -Db_sanitize=address,undefined -Dfuzz=true
-OPTS_marks   := -Dmarks=true
 
 TEST := tools/run-tests $(BUDGET)
 ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
@@ -56,16 +54,16 @@ asan: $(B)/asan/build.ninja
 tsan: $(B)/tsan/build.ninja
 	@$(TEST) $(B)/tsan -t 4 store/worker
 
-lint: $(B)/dev/build.ninja
+lint: $(B)/dev/build.ninja $(B)/release/build.ninja
 	@$(call ninja,$(B)/dev)
-	@tools/lint $(B)/dev
+	@tools/lint $(B)/dev $(B)/release
 
 format:
 	@find src tests -name '*.[ch]' -exec clang-format -i {} +
 
-sim: $(B)/marks/build.ninja
-	@$(call ninja,$(B)/marks)
-	@$(B)/marks/tests/sim/sim $(if $(SEED),--seed $(SEED) --verbose,--seconds $(SECONDS) --marks)
+sim: $(B)/dev/build.ninja
+	@$(call ninja,$(B)/dev tests/sim/sim)
+	@$(B)/dev/tests/sim/sim $(if $(SEED),--seed $(SEED) --verbose,--seconds $(SECONDS) --marks)
 
 sim-mutants:
 	@tests/sim/run-mutants $$(tools/budget $(BUDGET) | sed -n 's/.*MUTANT_SEEDS=//p')

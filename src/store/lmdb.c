@@ -35,6 +35,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* Freed by the last commit: more than a commit that changes nothing frees by itself. */
+enum { WORTH_A_COMMIT = 1024 * 1024 };
+
 struct lmdb {
     struct directory directory;
     struct lmdb_env env;
@@ -258,7 +261,7 @@ static int begin_reserve(struct lmdb *lmdb)
     reserve_note_used(&lmdb->reserve, lmdb_env_used_end(&lmdb->env));
     reserve_begin(&lmdb->reserve);
     if (lmdb->reserve.is_stuck)
-        reserve_note_spare(&lmdb->reserve, lmdb_env_spare_len(&lmdb->env));
+        reserve_note_spare(&lmdb->reserve, lmdb_env_space(&lmdb->env).spare_len);
     return 0;
 }
 
@@ -443,6 +446,45 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
     return 0;
 }
 
+/*
+ * A commit that changes nothing: the server record is written as it is. What the commit before it
+ * freed can be used again afterwards; without it, a full store whose records were all removed would
+ * refuse new ones until somebody removes one more.
+ */
+static int turn_over(struct lmdb *lmdb)
+{
+    MDB_txn *txn = NULL;
+    uint32_t slot = 0;
+    uint8_t copy[RECORD_VALUE_MAX];
+    MDB_val key = {sizeof slot, &slot}, value;
+    int code = mdb_txn_begin(lmdb->env.env, NULL, 0, &txn);
+    if (code != 0)
+        return code;
+    code = mdb_get(txn, lmdb->env.tables[RECORD_SERVER], &key, &value);
+    if (code == 0 && value.mv_size <= sizeof copy) {
+        memcpy(copy, value.mv_data, value.mv_size);
+        value.mv_data = copy;
+        code = mdb_put(txn, lmdb->env.tables[RECORD_SERVER], &key, &value, 0);
+    }
+    if (code != 0) {
+        mdb_txn_abort(txn);
+        return code == MDB_NOTFOUND ? 0 : code;
+    }
+    return mdb_txn_commit(txn);
+}
+
+/* Below the low-water mark, and unable to grow: what was freed inside the file is looked for. */
+static void find_spare(struct lmdb *lmdb)
+{
+    struct lmdb_env_space space = lmdb_env_space(&lmdb->env);
+    if (space.fresh_len >= WORTH_A_COMMIT) {
+        lmdb->has_failed = turn_over(lmdb) != 0;
+        reserve_note_used(&lmdb->reserve, lmdb_env_used_end(&lmdb->env));
+        space = lmdb_env_space(&lmdb->env);
+    }
+    reserve_note_spare(&lmdb->reserve, space.spare_len);
+}
+
 static bool lmdb_tend(void *self)
 {
     struct lmdb *lmdb = self;
@@ -450,7 +492,7 @@ static bool lmdb_tend(void *self)
         return false;
     bool has_more = reserve_tend(&lmdb->reserve);
     if (lmdb->reserve.is_stuck)
-        reserve_note_spare(&lmdb->reserve, lmdb_env_spare_len(&lmdb->env));
+        find_spare(lmdb);
     return has_more;
 }
 

@@ -84,6 +84,19 @@ static bool is_known(const MDB_val *name)
     return false;
 }
 
+/* A key of the main table that leads to no table was never written by anybody: the page is another
+ * one, or torn. */
+static int check_is_table(MDB_txn *txn, const MDB_val *name)
+{
+    char text[512]; /* LMDB has no longer keys */
+    MDB_dbi table;
+    if (name->mv_size == 0 || name->mv_size >= sizeof text)
+        return MDB_CORRUPTED;
+    memcpy(text, name->mv_data, name->mv_size);
+    text[name->mv_size] = '\0';
+    return mdb_dbi_open(txn, text, 0, &table) == 0 ? 0 : MDB_CORRUPTED;
+}
+
 /* The names of all tables are the keys of LMDB's main table. */
 static int find_unknown(MDB_txn *txn, char ret_name[static 64])
 {
@@ -105,6 +118,7 @@ static int find_unknown(MDB_txn *txn, char ret_name[static 64])
             ret_name[i] = c >= ' ' && c <= '~' ? c : '?';
         }
         ret_name[len] = '\0';
+        code = check_is_table(txn, &name);
         break;
     }
     mdb_cursor_close(cursor);
@@ -185,33 +199,32 @@ uint64_t lmdb_env_map_len(const struct lmdb_env *env)
  * words of which the first is the count. What the last commit freed is not free yet: a crash may
  * still go back to the one before.
  */
-static uint64_t count_free_pages(MDB_txn *txn, size_t last_txn)
+static void count_free_pages(MDB_txn *txn, size_t last_txn, struct lmdb_env_space *ret)
 {
     MDB_cursor *cursor = NULL;
     MDB_val key, list;
-    uint64_t pages = 0;
     if (mdb_cursor_open(txn, 0, &cursor) != 0)
-        return 0;
+        return;
     while (mdb_cursor_get(cursor, &key, &list, MDB_NEXT) == 0) {
         size_t freed_by, count;
         if (key.mv_size != sizeof freed_by || list.mv_size < sizeof count)
             break;
         memcpy(&freed_by, key.mv_data, sizeof freed_by);
         memcpy(&count, list.mv_data, sizeof count);
-        if (freed_by >= last_txn)
-            break;
-        pages += count;
+        *(freed_by < last_txn ? &ret->spare_len : &ret->fresh_len) += count;
     }
     mdb_cursor_close(cursor);
-    return pages;
 }
 
-uint64_t lmdb_env_spare_len(const struct lmdb_env *env)
+struct lmdb_env_space lmdb_env_space(const struct lmdb_env *env)
 {
+    struct lmdb_env_space space = {0};
     MDB_txn *txn = NULL;
     if (mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn) != 0)
-        return 0; /* nothing is known to be spare, which is the safe side */
-    uint64_t pages = count_free_pages(txn, mdb_txn_id(txn));
+        return space; /* nothing is known to be spare, which is the safe side */
+    count_free_pages(txn, mdb_txn_id(txn), &space);
     mdb_txn_abort(txn);
-    return pages * lmdb_env_page_len(env);
+    space.spare_len *= lmdb_env_page_len(env);
+    space.fresh_len *= lmdb_env_page_len(env);
+    return space;
 }

@@ -41,7 +41,11 @@ uint64_t lmdb_env_page_len(const struct lmdb_env *env);
 uint64_t lmdb_env_used_end(const struct lmdb_env *env);
 uint64_t lmdb_env_map_len(const struct lmdb_env *env);
 
-/* Bytes in pages that later commits can use again. */
-uint64_t lmdb_env_spare_len(const struct lmdb_env *env);
+/* Bytes in freed pages: those that the next commit can use again, and those that the last commit
+ * freed, which the one after the next can. */
+struct lmdb_env_space {
+    uint64_t spare_len, fresh_len;
+};
+struct lmdb_env_space lmdb_env_space(const struct lmdb_env *env);
 
 #endif

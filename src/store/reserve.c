@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const uint64_t MIB = 1024 * 1024;
+static const uint64_t MIB = UINT64_C(1024) * 1024;
 
 #define AHEAD_LEN     (64 * MIB) /* what is kept behind the last used page */
 #define FIRST_LEN     (4 * MIB)  /* of it, what a start waits for */

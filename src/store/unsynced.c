@@ -45,6 +45,7 @@ static int read_line(int at_fd, const char *name, char ret_line[static BOOT_ID_M
 /* The boot id of this kernel, or "unknown". */
 static void get_boot_id(char ret_id[static BOOT_ID_MAX])
 {
+    ret_id[0] = '\0';
     if (read_line(AT_FDCWD, BOOT_ID_PATH, ret_id) != 0 || ret_id[0] == '\0')
         memcpy(ret_id, UNKNOWN, sizeof UNKNOWN);
 }

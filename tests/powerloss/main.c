@@ -37,7 +37,7 @@ enum { ROUNDS = 60, COMMITS_MIN = 50, ACKNOWLEDGED_MIN = 200, FAILURES_SHOWN = 5
 
 struct options {
     const char *tape, *mutant; /* NULL: record one; none */
-    const char *sync;          /* full or process */
+    const char *sync;          /* full or process; NULL: both, one after the other */
     uint64_t seed;
     long cut, variant; /* -1: many; all */
 };
@@ -167,7 +167,8 @@ static bool check_mutant(uint32_t index, const struct tape *tape, struct trials 
 
 /* ---- all of it ---- */
 
-static bool record(const struct place *place, struct options *options, struct tape *ret)
+static bool record(const struct place *place, struct options *options, struct tape *ret,
+                   uint32_t *ret_missed)
 {
     static char tape_path[256];
     snprintf(tape_path, sizeof(tape_path), "%s/tape-%s", place->recorded, options->sync);
@@ -178,7 +179,7 @@ static bool record(const struct place *place, struct options *options, struct ta
                                         .rounds = ROUNDS};
     struct replay_summary summary;
     options->tape = tape_path;
-    const char *why = workload_run(&workload);
+    const char *why = workload_run(&workload, ret_missed);
     if (why) {
         printf("FAILED workload: %s\n", why);
         return false;
@@ -206,7 +207,8 @@ static bool record(const struct place *place, struct options *options, struct ta
 static bool run_test(struct options *options, const struct place *place)
 {
     struct tape tape = {0};
-    if (!record(place, options, &tape)) {
+    uint32_t missed = 0;
+    if (!record(place, options, &tape, &missed)) {
         tape_free(&tape);
         return false;
     }
@@ -214,9 +216,12 @@ static bool run_test(struct options *options, const struct place *place)
     bool is_good = check_tape(&tape, trials, options);
     for (uint32_t i = 0; i < (is_process(options) ? MUTANT_COUNT_PROCESS : MUTANT_COUNT); i++)
         is_good &= check_mutant(i, &tape, trials, options);
+    if (missed > 0)
+        printf("FAILED: %u starts did not come to the place where they were to be killed\n",
+               missed);
     trial_free(trials);
     tape_free(&tape);
-    return is_good;
+    return is_good && missed == 0;
 }
 
 /* One cut of a kept tape, with the server's log; the image stays for a look at it. */
@@ -234,8 +239,10 @@ static bool run_again(const struct options *options, const struct place *place)
             (void)mutant_make(i, &tape, &worse);
     const struct tape *chosen = options->mutant ? &worse : &tape;
     bool is_known = options->cut >= 0 && (size_t)options->cut <= chosen->count;
-    if (!is_known)
+    if (!is_known) {
         printf("the tape has cuts 0 to %zu\n", chosen->count);
+        runner_remove(place->images);
+    }
     struct replay_plan plan = {.seed = options->seed,
                                .cuts_max = UINT32_MAX,
                                .first_cut = (size_t)options->cut,
@@ -265,7 +272,7 @@ static bool read_options(int argc, char **argv, struct options *ret)
                                           {"sync", required_argument, NULL, 'y'},
                                           {NULL, 0, NULL, 0}};
     const char *seed = getenv("HOLDFAST_SEED");
-    *ret = (struct options){.sync = "full", .cut = -1, .variant = -1};
+    *ret = (struct options){.cut = -1, .variant = -1};
     ret->seed = seed && *seed ? strtoull(seed, NULL, 0) : dial_now_ns();
     for (int letter; (letter = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (letter == 't')
@@ -283,7 +290,9 @@ static bool read_options(int argc, char **argv, struct options *ret)
         else
             return false;
     }
-    return optind == argc;
+    bool is_mode =
+        !ret->sync || strcmp(ret->sync, "full") == 0 || strcmp(ret->sync, "process") == 0;
+    return is_mode && optind == argc;
 }
 
 int main(int argc, char **argv)
@@ -293,21 +302,26 @@ int main(int argc, char **argv)
     self_name = argv[0];
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!read_options(argc, argv, &options)) {
-        fprintf(stderr, "usage: powerloss [--tape FILE --seed N --cut N [--variant N] "
-                        "[--mutant NAME] [--sync process]]\n");
+        fprintf(stderr, "usage: powerloss [--sync full|process] "
+                        "[--tape FILE --seed N --cut N [--variant N] [--mutant NAME]]\n");
         return 2;
     }
     if (!make_place(&place))
         return 1;
     if (options.tape) {
+        options.sync = options.sync ? options.sync : "full";
         bool is_good = run_again(&options, &place);
         runner_remove(place.recorded);
         return is_good ? 0 : 1;
     }
     printf("powerloss: HOLDFAST_SEED=%" PRIu64 "\n", options.seed);
-    bool is_good = run_test(&options, &place);
-    options.sync = "process";
-    is_good &= run_test(&options, &place);
+    const char *only = options.sync;
+    bool is_good = true;
+    for (size_t i = 0; i < 2; i++) {
+        options.sync = i == 0 ? "full" : "process";
+        if (!only || strcmp(only, options.sync) == 0)
+            is_good &= run_test(&options, &place);
+    }
     runner_remove(place.images);
     if (is_good)
         runner_remove(place.recorded);

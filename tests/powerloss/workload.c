@@ -38,6 +38,7 @@ struct workload {
     int links[LINKS];
     uint32_t posted, version;
     bool is_process;
+    uint32_t missed;                             /* deaths that did not happen */
     struct history_keys keys[HISTORY_OWNERS];    /* what the client believes */
     struct history_post waiting[HISTORY_OWNERS]; /* without an answer yet; xid 0: none */
     char log[512], text[800];
@@ -71,16 +72,18 @@ static void stop(struct workload *workload)
     }
 }
 
-/* Each of these starts must die in its place. */
+/* The start must die in its place. One that does not is held against the test at its end: what is
+ * wrong with such a store shows better in the replay. */
 static const char *die_starting(struct workload *workload, enum tape_type type, unsigned count)
 {
     char kill[32];
     snprintf(kill, sizeof(kill), "%d:%u", (int)type, count);
     bool is_ready = start(workload, kill);
     stop(workload);
-    if (is_ready)
-        return "a start that should have been killed became ready";
-    return workload->server.was_killed ? NULL : "a start ended before it was killed";
+    if (!is_ready && !workload->server.was_killed)
+        return "a start ended before it was killed";
+    workload->missed += is_ready;
+    return NULL;
 }
 
 static const char *open_links(struct workload *workload)
@@ -301,7 +304,7 @@ static const char *run_all(struct workload *workload, uint32_t rounds)
     return why;
 }
 
-const char *workload_run(const struct workload_options *options)
+const char *workload_run(const struct workload_options *options, uint32_t *ret_missed)
 {
     static struct workload workload;
     workload = (struct workload){.prng = {options->seed},
@@ -318,5 +321,6 @@ const char *workload_run(const struct workload_options *options)
         return "cannot make the tape";
     const char *why = run_all(&workload, options->rounds);
     close(workload.tape);
+    *ret_missed = workload.missed;
     return why;
 }

@@ -14,8 +14,9 @@ struct workload_options {
     uint32_t rounds;
 };
 
-/* NULL, or what went wrong. The last server was killed; its store is as it left it. */
-const char *workload_run(const struct workload_options *options);
+/* NULL, or what went wrong. The last server was killed; its store is as it left it. *ret_missed:
+ * how many starts did not come to the place where they were to be killed. */
+const char *workload_run(const struct workload_options *options, uint32_t *ret_missed);
 /* Where the store is; valid until the next call. */
 const char *workload_store(const struct workload_options *options);
 
