@@ -6,7 +6,9 @@
  * becomes a timer. Handlers therefore run in the server's thread and may read its state.
  *
  * A peer cannot make it cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed
- * after IDLE_S of silence; request bodies are never read.
+ * after IDLE_S of silence; request bodies are never read. Nor can it keep others out by holding all
+ * connections, silent or a byte at a time: the one that takes the last place costs the oldest its
+ * own. A limit per address would not do, because all local peers have the same.
  *
  * Always true:
  *  (1) Neither the request path nor the Host reaches an answer unescaped.
@@ -16,6 +18,7 @@
 #include "admin/http.h"
 
 #include "base/check.h"
+#include "base/list.h"
 #include "wire/sockaddr.h"
 
 #include <errno.h>
@@ -27,15 +30,28 @@
 
 enum {
     CONNECTIONS_MAX = 64,
+    BACKLOG =
+        1024, /* a crowd is let in and sent away, which is faster than the next try of a SYN */
     CONNECTION_BYTES = 16 * 1024, /* headers of a request, and of its answer */
-    IDLE_S = 10,
+    IDLE_S = 3,
+    DEAF_MS = 1000, /* until a poll that failed is tried again */
     BODY_MAX = 2048,
     SHOWN_MAX = 200, /* bytes of a path, a Host or a reason that an error repeats */
     NAME_MAX_LEN = 256,
 };
 
+/* A connection of libmicrohttpd. */
+struct visitor {
+    struct list node; /* of http->by_age while it may be sent away, of http->spare while unused */
+    int fd;
+};
+
 struct http {
     struct MHD_Daemon *daemon;
+    struct visitor visitors[CONNECTIONS_MAX];
+    struct list by_age, spare; /* oldest first */
+    uint32_t visitor_count;
+    bool has_left; /* a visitor, since libmicrohttpd looked at its sockets */
     uv_poll_t poll;
     uv_timer_t timer;
     int handles_open;
@@ -213,28 +229,73 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     return answer_request(context, connection, path, is_read);
 }
 
+/* Keeps the order in which connections came; the last place costs the oldest its own. */
+static void on_connection(void *context, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http *http = context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        struct visitor *gone = *state;
+        list_remove(&gone->node);
+        list_append(&http->spare, &gone->node);
+        http->visitor_count--;
+        http->has_left = true;
+        return;
+    }
+    CHECK(!list_is_empty(&http->spare)); /* as many as libmicrohttpd takes */
+    struct visitor *visitor = LIST_ELEMENT(http->spare.next, struct visitor, node);
+    list_remove(&visitor->node);
+    list_append(&http->by_age, &visitor->node);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    CHECK(info != NULL);
+    visitor->fd = info->connect_fd;
+    *state = visitor;
+    if (++http->visitor_count < CONNECTIONS_MAX)
+        return;
+    struct visitor *oldest = LIST_ELEMENT(http->by_age.next, struct visitor, node);
+    list_remove(&oldest->node);
+    (void)shutdown(oldest->fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes it */
+}
+
 static void on_timer(uv_timer_t *timer);
 
 static void run(struct http *http)
 {
+    http->has_left = false;
     (void)MHD_run(http->daemon); /* its only failure is to be called for a daemon with threads */
     MHD_UNSIGNED_LONG_LONG timeout_ms;
-    if (MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES)
+    bool has_timeout = MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES;
+    if (!uv_is_active((uv_handle_t *)&http->poll) && (!has_timeout || timeout_ms > DEAF_MS)) {
+        timeout_ms = DEAF_MS;
+        has_timeout = true;
+    }
+    /* With all places taken it stops to accept, and looks whether one is free only when it runs. */
+    if (http->has_left) {
+        timeout_ms = 0;
+        has_timeout = true;
+    }
+    if (has_timeout)
         CHECK(uv_timer_start(&http->timer, on_timer, timeout_ms, 0) == 0);
     else
         CHECK(uv_timer_stop(&http->timer) == 0);
 }
 
-static void on_timer(uv_timer_t *timer)
-{
-    run(timer->data);
-}
-
+/* Whatever the descriptor has, libmicrohttpd finds out itself. libuv stops to poll one that has an
+ * error: the timer begins again. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
-    (void)status; /* whatever the descriptor has, libmicrohttpd finds out itself */
+    (void)status;
     (void)events;
     run(poll->data);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct http *http = timer->data;
+    if (!uv_is_active((uv_handle_t *)&http->poll))
+        CHECK(uv_poll_start(&http->poll, UV_READABLE, on_poll) == 0);
+    run(http);
 }
 
 static int fail(int error, const struct address *address, uint16_t port, struct text *ret_why)
@@ -265,7 +326,7 @@ static int listen_on(const struct address *address, uint16_t port, uint16_t *ret
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         (address->family == 6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &is_v6_only, sizeof is_v6_only) != 0) ||
-        bind(fd, (const struct sockaddr *)&name, len) != 0 || listen(fd, CONNECTIONS_MAX) != 0 ||
+        bind(fd, (const struct sockaddr *)&name, len) != 0 || listen(fd, BACKLOG) != 0 ||
         getsockname(fd, (struct sockaddr *)&name, &len) != 0) {
         int error = errno;
         (void)close(fd);
@@ -281,10 +342,15 @@ static int listen_on(const struct address *address, uint16_t port, uint16_t *ret
  */
 static int start_daemon(struct http *http, int fd)
 {
+    list_init(&http->by_age);
+    list_init(&http->spare);
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
+        list_append(&http->spare, &http->visitors[i].node);
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+        (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
     if (http->daemon == NULL)
         return -1;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);

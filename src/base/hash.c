@@ -58,33 +58,22 @@ static uint64_t sip_end(struct sip *s, uint64_t last)
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-/* Up to eight bytes as one little-endian word, folded to lower case when asked. */
-static inline uint64_t word_of(const uint8_t *at, uint32_t len, bool fold)
+/* Up to eight bytes as one little-endian word. */
+static inline uint64_t word_of(const uint8_t *at, uint32_t len)
 {
     uint64_t word = 0;
     for (uint32_t i = 0; i < len; i++)
-        word |= (uint64_t)(fold ? byte_fold(at[i]) : at[i]) << (8 * i);
+        word |= (uint64_t)at[i] << (8 * i);
     return word;
-}
-
-static inline uint64_t sip_hash(uint64_t seed, struct bytes data, bool fold)
-{
-    struct sip s = sip_start(seed);
-    const uint8_t *at = data.at; /* NULL when empty: nothing may be added to it, not even 0 */
-    uint32_t left = data.len;
-    for (; left >= 8; left -= 8, at += 8)
-        sip_word(&s, word_of(at, 8, fold));
-    return sip_end(&s, word_of(at, left, fold) | (uint64_t)data.len << 56);
 }
 
 uint64_t hash_bytes(uint64_t seed, struct bytes data)
 {
-    return sip_hash(seed, data, false);
-}
-
-uint64_t hash_bytes_fold(uint64_t seed, struct bytes data)
-{
-    return sip_hash(seed, data, true);
+    struct sip s = sip_start(seed);
+    uint32_t at = 0;
+    for (; data.len - at >= 8; at += 8)
+        sip_word(&s, word_of(data.at + at, 8));
+    return sip_end(&s, word_of(data.at + at, data.len - at) | (uint64_t)data.len << 56);
 }
 
 uint64_t hash_mix(uint64_t seed, uint64_t value)

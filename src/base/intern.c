@@ -1,7 +1,7 @@
 /*
  * intern.c -- distinct byte strings with reference counts; see intern.h.
  *
- * Invariant: a live entry has at least one reference and is on the chain of its folded hash.
+ * Invariant: a live entry has at least one reference and is on the chain of its hash.
  */
 #include "base/intern.h"
 
@@ -48,12 +48,12 @@ static uint32_t find(const struct intern *intern, struct bytes string, uint64_t 
 
 uint32_t intern_find(const struct intern *intern, struct bytes string)
 {
-    return find(intern, string, hash_bytes_fold(intern->seed, string));
+    return find(intern, string, hash_bytes(intern->seed, string));
 }
 
 uint32_t intern_add(struct intern *intern, struct bytes string)
 {
-    uint64_t hash = hash_bytes_fold(intern->seed, string);
+    uint64_t hash = hash_bytes(intern->seed, string);
     uint32_t slot = find(intern, string, hash);
     if (slot != SLOT_NONE) {
         entry_at(intern, slot)->references++;
@@ -85,20 +85,6 @@ bool intern_release(struct intern *intern, uint32_t slot)
     arena_remove(intern->arena, entry->cell, entry->len);
     table_remove(&intern->table, slot);
     return true;
-}
-
-uint32_t intern_next_spelling(const struct intern *intern, struct bytes string, uint32_t slot)
-{
-    uint64_t hash = hash_bytes_fold(intern->seed, string);
-    if (slot == SLOT_NONE)
-        slot = chains_first(&intern->by_hash, chains_of_hash(&intern->by_hash, hash));
-    else
-        slot = chains_next(&intern->by_hash, slot);
-    for (; slot != SLOT_NONE; slot = chains_next(&intern->by_hash, slot))
-        if (entry_at(intern, slot)->hash == hash &&
-            bytes_equal_fold(intern_bytes(intern, slot), string))
-            return slot;
-    return SLOT_NONE;
 }
 
 struct bytes intern_bytes(const struct intern *intern, uint32_t slot)

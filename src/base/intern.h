@@ -31,9 +31,6 @@ bool intern_release(struct intern *intern, uint32_t slot);
 /* The slot of exactly this string, or SLOT_NONE. Takes no reference. */
 uint32_t intern_find(const struct intern *intern, struct bytes string);
 
-/* Every spelling of a name: start with SLOT_NONE; SLOT_NONE again at the end. */
-uint32_t intern_next_spelling(const struct intern *intern, struct bytes string, uint32_t slot);
-
 struct bytes intern_bytes(const struct intern *intern, uint32_t slot);
 uint32_t intern_references(const struct intern *intern, uint32_t slot);
 

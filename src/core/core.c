@@ -1,10 +1,11 @@
 /*
  * core.c -- one input in, one answer out; batches pulled when the store is free. See core.h.
  *
- * Always true, and asserted by core_check():
- *  (1) durable_txn <= server.txn, and they differ by one at most: one batch is out at a time.
- *  (2) Whatever differs from the store is in the batch that is out, or marked dirty.
- *  (3) The state number is odd and never larger than what the open batch or the store will hold.
+ * Always true; core_check() asserts (1) and (2):
+ *  (1) durable_txn <= server.txn, and they differ by one exactly while a batch is out.
+ *  (2) From core_start on the state number is odd.
+ *  (3) Whatever differs from the store is in the batch that is out, or marked dirty: also our own
+ *      record, hence the state number. The core cannot see the store; the simulator compares both.
  *
  * The answer's after_txn is computed last, when everything the request changed is marked.
  */
@@ -18,8 +19,8 @@
 
 /* An address costs one arena cell of 32 bytes; a name one of at most 1,024. */
 enum {
-    STORED_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX,
-    NOTICE_BYTES_MAX = RECORD_NAME_MAX,
+    STORED_BYTES_MAX = 32 + 3 * RECORD_NAME_MAX,
+    NOTICE_BYTES_MAX = 2 * RECORD_NAME_MAX,
     /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by
      * its bytes must fit also then, or a restart could not load what was stored. */
     SPARE_BYTES = 8 * 64 * 1024,
@@ -58,10 +59,12 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
         max_u32(slots_max[RECORD_REGISTRANT], limits->slots_used[RECORD_NOTICE]);
     uint64_t stored_bytes = (uint64_t)limits->slots_used[RECORD_REGISTRANT] * STORED_BYTES_MAX +
                             (uint64_t)limits->slots_used[RECORD_NOTICE] * NOTICE_BYTES_MAX;
-    uint32_t names_max = 2 * slots_max[RECORD_REGISTRANT] + slots_max[RECORD_NOTICE];
+    uint32_t folds_max = slots_max[RECORD_REGISTRANT] + slots_max[RECORD_NOTICE];
+    uint32_t names_max = folds_max + slots_max[RECORD_REGISTRANT];
 
     core->arena = arena_new(limits->bytes_max + stored_bytes + SPARE_BYTES);
     if (core->arena == NULL || intern_init(&core->names, core->arena, names_max, seed) != 0 ||
+        intern_init(&core->folds, core->arena, folds_max, seed) != 0 ||
         registrant_init(core, slots_max[RECORD_REGISTRANT]) != 0 ||
         notice_init(core, slots_max[RECORD_NOTICE]) != 0 ||
         dirty_init(&core->dirty, slots_max) != 0 || reserve_batch(core, slots_max) != 0) {
@@ -71,6 +74,26 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
     return core;
 }
 
+static struct bytes fold(struct bytes name, uint8_t buffer[static RECORD_NAME_MAX])
+{
+    CHECK(name.len <= RECORD_NAME_MAX);
+    for (uint32_t i = 0; i < name.len; i++)
+        buffer[i] = byte_fold(name.at[i]);
+    return (struct bytes){buffer, name.len};
+}
+
+uint32_t core_add_fold(struct core *core, struct bytes name)
+{
+    uint8_t buffer[RECORD_NAME_MAX];
+    return intern_add(&core->folds, fold(name, buffer));
+}
+
+uint32_t core_find_fold(const struct core *core, struct bytes name)
+{
+    uint8_t buffer[RECORD_NAME_MAX];
+    return intern_find(&core->folds, fold(name, buffer));
+}
+
 void core_free(struct core *core)
 {
     if (core == NULL)
@@ -78,6 +101,7 @@ void core_free(struct core *core)
     registrant_done(core);
     notice_done(core);
     intern_done(&core->names);
+    intern_done(&core->folds);
     dirty_done(&core->dirty);
     arena_free(core->arena);
     free(core->batch_memory);
@@ -304,7 +328,7 @@ void core_status(const struct core *core, struct core_status *ret)
         .state = core->server.state,
         .registrants = core->registrants.table.count,
         .notices = core->notices.table.count,
-        .names = core->names.table.count,
+        .names = core->names.table.count + core->folds.table.count,
         .bytes_used = arena_used(core->arena),
         .durable_txn = core->durable_txn,
         .incomplete = core->server.flags & RECORD_SERVER_INCOMPLETE,
@@ -324,6 +348,7 @@ void core_check(const struct core *core)
     CHECK(core->server.state % 2 == 1 || !core->started);
     CHECK(core->started || core->durable_txn == core->server.txn);
     table_check(&core->names.table);
+    table_check(&core->folds.table);
     registrant_check(core);
     notice_check(core);
 }

@@ -12,7 +12,6 @@
 #include "core/notice.h"
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "core/state.h"
 
 static struct notice *notice_at(const struct core *core, uint32_t slot)
@@ -24,7 +23,7 @@ int notice_init(struct core *core, uint32_t slots_max)
 {
     int err = table_init(&core->notices.table, slots_max, sizeof(struct notice));
     if (err == 0)
-        err = chains_init_hash(&core->notices.by_name, slots_max);
+        err = chains_init(&core->notices.by_name, core->folds.table.max, slots_max);
     return err;
 }
 
@@ -34,64 +33,62 @@ void notice_done(struct core *core)
     chains_done(&core->notices.by_name);
 }
 
-static uint32_t find(const struct core *core, struct bytes mon_name, uint64_t hash)
+/* The notice of a name without case, or SLOT_NONE. */
+static uint32_t find(const struct core *core, uint32_t fold)
 {
-    const struct chains *by_name = &core->notices.by_name;
-    uint32_t slot = chains_first(by_name, chains_of_hash(by_name, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(by_name, slot)) {
-        const struct notice *notice = notice_at(core, slot);
-        if (notice->name_hash == hash &&
-            bytes_equal_fold(intern_bytes(&core->names, notice->mon_name), mon_name))
-            return slot;
-    }
-    return SLOT_NONE;
+    return chains_first(&core->notices.by_name, fold);
 }
 
 static bool may_speak_for(const struct core *core, const struct address *from,
-                          struct bytes mon_name)
+                          struct bytes mon_name, uint32_t fold)
 {
     struct address named;
     if (address_parse(mon_name, &named) && address_equal(&named, from)) {
         MARK("notice_by_address");
         return true;
     }
-    return registrant_watches(core, from, mon_name);
+    return registrant_watches(core, from, fold);
 }
 
-/* A notice in this slot, linked and holding a reference to its name. False: no bytes for the name.
- */
+/* A notice in this slot, linked and holding references to its name. False: no bytes for that. */
 static bool fill(struct core *core, uint32_t slot, struct bytes mon_name, struct notice content)
 {
     content.mon_name = intern_add(&core->names, mon_name);
-    if (content.mon_name == SLOT_NONE)
+    content.mon_fold = core_add_fold(core, mon_name);
+    if (content.mon_name == SLOT_NONE || content.mon_fold == SLOT_NONE) {
+        if (content.mon_name != SLOT_NONE)
+            (void)intern_release(&core->names, content.mon_name);
+        if (content.mon_fold != SLOT_NONE)
+            (void)intern_release(&core->folds, content.mon_fold);
         return false;
-    content.name_hash = hash_bytes_fold(core->seed, mon_name);
+    }
     *notice_at(core, slot) = content;
-    struct chains *by_name = &core->notices.by_name;
-    chains_add(by_name, chains_of_hash(by_name, content.name_hash), slot);
+    chains_add(&core->notices.by_name, content.mon_fold, slot);
     return true;
 }
 
 static void drop(struct core *core, uint32_t slot)
 {
     struct notice notice = *notice_at(core, slot);
-    struct chains *by_name = &core->notices.by_name;
-    chains_remove(by_name, chains_of_hash(by_name, notice.name_hash), slot);
+    chains_remove(&core->notices.by_name, notice.mon_fold, slot);
     table_remove(&core->notices.table, slot);
     dirty_delete(&core->dirty, RECORD_NOTICE, slot);
     (void)intern_release(&core->names, notice.mon_name);
+    (void)intern_release(&core->folds, notice.mon_fold);
 }
 
 enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
                                uint32_t state, uint64_t wall_ns)
 {
+    uint32_t fold = core_find_fold(core, mon_name);
     /* State 0 says nothing: no host that counts its restarts is at 0, and here it means "none". */
-    if (state == 0 || !registrant_any_of(core, mon_name) || !may_speak_for(core, from, mon_name)) {
+    if (state == 0 || fold == SLOT_NONE || !registrant_any_of(core, fold) ||
+        !may_speak_for(core, from, mon_name, fold)) {
         MARK("notice_unheard");
         return NOTICE_UNHEARD;
     }
     struct notice content = {.heard_ns = wall_ns, .state = state, .address = *from};
-    uint32_t slot = find(core, mon_name, hash_bytes_fold(core->seed, mon_name));
+    uint32_t slot = find(core, fold);
     if (slot != SLOT_NONE) {
         struct notice *known = notice_at(core, slot);
         if (known->state == state) {
@@ -114,16 +111,16 @@ enum notice_result notice_hear(struct core *core, const struct address *from, st
     return NOTICE_NEW;
 }
 
-uint32_t notice_state(const struct core *core, struct bytes mon_name)
+uint32_t notice_state(const struct core *core, uint32_t fold)
 {
-    uint32_t slot = find(core, mon_name, hash_bytes_fold(core->seed, mon_name));
+    uint32_t slot = find(core, fold);
     return slot == SLOT_NONE ? 0 : notice_at(core, slot)->state;
 }
 
-void notice_unwatched(struct core *core, struct bytes mon_name)
+void notice_unwatched(struct core *core, uint32_t fold)
 {
-    uint32_t slot = find(core, mon_name, hash_bytes_fold(core->seed, mon_name));
-    if (slot == SLOT_NONE || registrant_any_of(core, mon_name))
+    uint32_t slot = find(core, fold);
+    if (slot == SLOT_NONE || registrant_any_of(core, fold))
         return;
     MARK("notice_goes_with_last_registrant");
     drop(core, slot);
@@ -131,8 +128,9 @@ void notice_unwatched(struct core *core, struct bytes mon_name)
 
 bool notice_load(struct core *core, uint32_t slot, const struct record_notice *record)
 {
-    if (find(core, record->mon_name, hash_bytes_fold(core->seed, record->mon_name)) != SLOT_NONE ||
-        !table_add_at(&core->notices.table, slot))
+    uint32_t fold = core_find_fold(core, record->mon_name);
+    bool is_known = fold != SLOT_NONE && find(core, fold) != SLOT_NONE;
+    if (is_known || !table_add_at(&core->notices.table, slot))
         return false;
     struct notice content = {
         .heard_ns = record->heard_ns, .state = record->state, .address = record->address};
@@ -154,7 +152,7 @@ void notice_sweep(struct core *core)
 {
     uint32_t slot = table_next(&core->notices.table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&core->notices.table, slot))
-        if (!registrant_any_of(core, intern_bytes(&core->names, notice_at(core, slot)->mon_name)))
+        if (!registrant_any_of(core, notice_at(core, slot)->mon_fold))
             drop(core, slot);
 }
 
@@ -164,8 +162,10 @@ void notice_check(const struct core *core)
     uint32_t slot = table_next(&core->notices.table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&core->notices.table, slot)) {
         const struct notice *notice = notice_at(core, slot);
-        struct bytes name = intern_bytes(&core->names, notice->mon_name);
-        CHECK(find(core, name, notice->name_hash) == slot);
-        CHECK(registrant_any_of(core, name) || !core->started);
+        CHECK(find(core, notice->mon_fold) == slot);
+        CHECK(chains_next(&core->notices.by_name, slot) == SLOT_NONE);
+        CHECK(bytes_equal_fold(intern_bytes(&core->folds, notice->mon_fold),
+                               intern_bytes(&core->names, notice->mon_name)));
+        CHECK(registrant_any_of(core, notice->mon_fold) || !core->started);
     }
 }

@@ -17,15 +17,15 @@ struct core;
 
 struct notice {
     uint64_t heard_ns;
-    uint64_t name_hash; /* without case */
-    uint32_t mon_name;  /* slot of the name, with a reference; spelled as first heard */
+    uint32_t mon_name; /* slot of the name, with a reference; spelled as first heard */
+    uint32_t mon_fold; /* the same without case, in the core's pool of such names */
     uint32_t state;
     struct address address;
 };
 
 struct notices {
-    struct table table; /* of struct notice; slots are the store's keys */
-    struct chains by_name;
+    struct table table;    /* of struct notice; slots are the store's keys */
+    struct chains by_name; /* chain = slot of mon_fold; at most one notice on each */
 };
 
 __attribute__((warn_unused_result)) int notice_init(struct core *core, uint32_t slots_max);
@@ -42,11 +42,11 @@ enum notice_result {
 enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
                                uint32_t state, uint64_t wall_ns);
 
-/* The state last heard of this name, in whatever spelling; 0: none. */
-uint32_t notice_state(const struct core *core, struct bytes mon_name);
+/* The state last heard of this name; 0: none. `fold` is the slot of a name without case. */
+uint32_t notice_state(const struct core *core, uint32_t fold);
 
 /* A registrant of this name went: drop the notice when it was the last. */
-void notice_unwatched(struct core *core, struct bytes mon_name);
+void notice_unwatched(struct core *core, uint32_t fold);
 
 bool notice_load(struct core *core, uint32_t slot, const struct record_notice *record);
 uint32_t notice_encode(const struct core *core, uint32_t slot, uint8_t *buffer);

@@ -4,7 +4,7 @@
  * Always true, and asserted by registrant_check():
  *  (1) A live registrant is on exactly one chain of each index, the one its fields name.
  *  (2) No two live registrants have the same key.
- *  (3) It holds one reference to its address, its mon_name and its my_name.
+ *  (3) It holds one reference to its address, its mon_name, its my_name and its mon_fold.
  *  (4) Every change since the last batch is marked dirty, so the store follows without being told.
  *
  * told_state is set when a registration is new: the answer to SM_MON carries our state. A repeat
@@ -35,7 +35,7 @@ int registrant_init(struct core *core, uint32_t slots_max)
     if (err == 0)
         err = chains_init(&all->by_address, slots_max, slots_max);
     if (err == 0)
-        err = chains_init(&all->by_name, core->names.table.max, slots_max);
+        err = chains_init(&all->by_name, core->folds.table.max, slots_max);
     return err;
 }
 
@@ -55,11 +55,9 @@ static struct bytes address_bytes(const struct address *address)
     return (struct bytes){(const uint8_t *)address, sizeof *address};
 }
 
-static uint64_t watch_hash(const struct core *core, const struct address *address,
-                           struct bytes mon_name)
+static uint64_t watch_hash(const struct core *core, uint32_t address, uint32_t fold)
 {
-    return hash_mix(hash_bytes_fold(core->seed, mon_name),
-                    hash_bytes(core->seed, address_bytes(address)));
+    return hash_mix(core->seed, (uint64_t)address << 32 | fold);
 }
 
 /* The key as the caller sent it. */
@@ -106,24 +104,35 @@ static void link_slot(struct core *core, uint32_t slot)
     chains_add(&all->by_key, chains_of_hash(&all->by_key, r->key_hash), slot);
     chains_add(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot);
     chains_add(&all->by_address, r->address, slot);
-    chains_add(&all->by_name, r->mon_name, slot);
+    chains_add(&all->by_name, r->mon_fold, slot);
 }
 
-/* References to the three strings of a key, or none of them. */
-static bool intern_key(struct core *core, const struct key *key, struct registrant *r)
+static void release_key(struct core *core, const struct registrant *r)
 {
-    r->address = intern_add(&core->registrants.addresses, address_bytes(key->address));
-    r->mon_name = intern_add(&core->names, key->mon_name);
-    r->my_name = intern_add(&core->names, key->my_name);
-    if (r->address != SLOT_NONE && r->mon_name != SLOT_NONE && r->my_name != SLOT_NONE)
-        return true;
     if (r->address != SLOT_NONE)
         (void)intern_release(&core->registrants.addresses, r->address);
     if (r->mon_name != SLOT_NONE)
         (void)intern_release(&core->names, r->mon_name);
     if (r->my_name != SLOT_NONE)
         (void)intern_release(&core->names, r->my_name);
-    return false;
+    if (r->mon_fold != SLOT_NONE)
+        (void)intern_release(&core->folds, r->mon_fold);
+}
+
+/* References to the strings of a key, or none of them. */
+static bool intern_key(struct core *core, const struct key *key, struct registrant *r)
+{
+    r->address = intern_add(&core->registrants.addresses, address_bytes(key->address));
+    r->mon_name = intern_add(&core->names, key->mon_name);
+    r->my_name = intern_add(&core->names, key->my_name);
+    r->mon_fold = core_add_fold(core, key->mon_name);
+    if (r->address == SLOT_NONE || r->mon_name == SLOT_NONE || r->my_name == SLOT_NONE ||
+        r->mon_fold == SLOT_NONE) {
+        release_key(core, r);
+        return false;
+    }
+    r->watch_hash = watch_hash(core, r->address, r->mon_fold);
+    return true;
 }
 
 static void update(struct core *core, uint32_t slot, const struct peer *from, struct bytes priv)
@@ -180,19 +189,18 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
         .registered_ns = wall_ns,
         .server_epoch = core->server.epoch,
         .key_hash = hash,
-        .watch_hash = watch_hash(core, &from->address, request->mon_name),
         .my_prog = request->my_prog,
         .my_vers = request->my_vers,
         .my_proc = request->my_proc,
         .port = from->port,
         .transport = from->transport,
         .told_state = core->server.state,
-        .relayed_state = notice_state(core, request->mon_name),
         .local = from->local,
     };
     memcpy(fresh.priv, request->priv.at, RECORD_PRIV_LEN);
     if (!intern_key(core, &key, &fresh))
         return REGISTRANT_BYTES; /* by fragmentation; the budget itself was looked at above */
+    fresh.relayed_state = notice_state(core, fresh.mon_fold);
     slot = table_add(&core->registrants.table);
     CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
     fresh.id = core->server.next_id++;
@@ -210,14 +218,12 @@ static void drop(struct core *core, uint32_t slot)
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, r.key_hash), slot);
     chains_remove(&all->by_watch, chains_of_hash(&all->by_watch, r.watch_hash), slot);
     chains_remove(&all->by_address, r.address, slot);
-    chains_remove(&all->by_name, r.mon_name, slot);
+    chains_remove(&all->by_name, r.mon_fold, slot);
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_REGISTRANT, slot);
 
-    notice_unwatched(core, intern_bytes(&core->names, r.mon_name));
-    (void)intern_release(&all->addresses, r.address);
-    (void)intern_release(&core->names, r.mon_name);
-    (void)intern_release(&core->names, r.my_name);
+    notice_unwatched(core, r.mon_fold);
+    release_key(core, &r);
 }
 
 bool registrant_remove(struct core *core, const struct peer *from, const struct request *request)
@@ -250,28 +256,25 @@ uint32_t registrant_remove_all(struct core *core, const struct address *from, st
     return removed;
 }
 
-bool registrant_watches(const struct core *core, const struct address *address, struct bytes name)
+bool registrant_watches(const struct core *core, const struct address *address, uint32_t fold)
 {
     const struct registrants *all = &core->registrants;
-    uint64_t hash = watch_hash(core, address, name);
+    uint32_t from = intern_find(&all->addresses, address_bytes(address));
+    if (from == SLOT_NONE)
+        return false;
+    uint64_t hash = watch_hash(core, from, fold);
     uint32_t slot = chains_first(&all->by_watch, chains_of_hash(&all->by_watch, hash));
     for (; slot != SLOT_NONE; slot = chains_next(&all->by_watch, slot)) {
         const struct registrant *r = registrant_at(core, slot);
-        if (r->watch_hash == hash &&
-            bytes_equal(intern_bytes(&all->addresses, r->address), address_bytes(address)) &&
-            bytes_equal_fold(intern_bytes(&core->names, r->mon_name), name))
+        if (r->address == from && r->mon_fold == fold)
             return true;
     }
     return false;
 }
 
-bool registrant_any_of(const struct core *core, struct bytes mon_name)
+bool registrant_any_of(const struct core *core, uint32_t fold)
 {
-    uint32_t spelling = intern_next_spelling(&core->names, mon_name, SLOT_NONE);
-    for (; spelling != SLOT_NONE; spelling = intern_next_spelling(&core->names, mon_name, spelling))
-        if (chains_first(&core->registrants.by_name, spelling) != SLOT_NONE)
-            return true;
-    return false;
+    return chains_first(&core->registrants.by_name, fold) != SLOT_NONE;
 }
 
 bool registrant_load(struct core *core, uint32_t slot, const struct record_registrant *record)
@@ -286,7 +289,6 @@ bool registrant_load(struct core *core, uint32_t slot, const struct record_regis
         .registered_ns = record->registered_ns,
         .server_epoch = record->server_epoch,
         .key_hash = hash,
-        .watch_hash = watch_hash(core, &record->address, record->mon_name),
         .my_prog = record->my_prog,
         .my_vers = record->my_vers,
         .my_proc = record->my_proc,
@@ -355,10 +357,11 @@ void registrant_check(const struct core *core)
                           r->my_proc};
         CHECK(r->key_hash == key_hash(core, &key));
         CHECK(find(core, &key, r->key_hash) == slot);
-        CHECK(r->watch_hash == watch_hash(core, &address, key.mon_name));
+        CHECK(r->watch_hash == watch_hash(core, r->address, r->mon_fold));
+        CHECK(bytes_equal_fold(intern_bytes(&core->folds, r->mon_fold), key.mon_name));
         CHECK(is_chained(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot));
         CHECK(is_chained(&all->by_address, r->address, slot));
-        CHECK(is_chained(&all->by_name, r->mon_name, slot));
+        CHECK(is_chained(&all->by_name, r->mon_fold, slot));
         CHECK(r->id != 0);
         CHECK(r->id < core->server.next_id || !core->started);
     }

@@ -22,6 +22,7 @@ struct registrant {
     uint64_t server_epoch;
     uint64_t key_hash, watch_hash;
     uint32_t address, mon_name, my_name;
+    uint32_t mon_fold; /* mon_name without case, in the core's pool of such names */
     uint32_t my_prog, my_vers, my_proc;
     uint32_t port, transport;
     uint32_t told_state, relayed_state; /* see store/record.h */
@@ -32,9 +33,9 @@ struct registrant {
 struct registrants {
     struct table table;       /* of struct registrant; slots are the store's keys */
     struct chains by_key;     /* hash of the whole key */
-    struct chains by_watch;   /* hash of (address, mon_name without case) */
+    struct chains by_watch;   /* hash of (address, mon_fold) */
     struct chains by_address; /* chain = slot of the address */
-    struct chains by_name;    /* chain = slot of mon_name */
+    struct chains by_name;    /* chain = slot of mon_fold: a name is watched in every spelling */
     struct intern addresses;
 };
 
@@ -57,10 +58,10 @@ bool registrant_remove(struct core *core, const struct peer *from, const struct 
 /* SM_UNMON_ALL: those of this address and my_name. Returns how many there were. */
 uint32_t registrant_remove_all(struct core *core, const struct address *from, struct bytes my_name);
 
-/* Does somebody at this address watch this name, in whatever spelling? */
-bool registrant_watches(const struct core *core, const struct address *address, struct bytes name);
-/* Does anybody watch this name, in whatever spelling? */
-bool registrant_any_of(const struct core *core, struct bytes mon_name);
+/* Does somebody at this address watch this name? `fold` is the slot of a name without case. */
+bool registrant_watches(const struct core *core, const struct address *address, uint32_t fold);
+/* Does anybody watch this name? */
+bool registrant_any_of(const struct core *core, uint32_t fold);
 
 /* A stored record comes back. False: the slot is taken or the key is there already. */
 bool registrant_load(struct core *core, uint32_t slot, const struct record_registrant *record);

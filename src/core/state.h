@@ -29,7 +29,8 @@ struct core {
     uint64_t id_seen_max, epoch_seen_max;
 
     struct arena *arena;
-    struct intern names;
+    struct intern names; /* as they were spelled */
+    struct intern folds; /* monitored names without case: what notices and registrants share */
     struct registrants registrants;
     struct notices notices;
     struct dirty dirty;
@@ -41,5 +42,10 @@ struct core {
 /* The next state number: odd, larger (R-PER-4). After 2^31 - 1, the largest the protocol's signed
  * number can say, it starts again at 1. */
 uint32_t core_next_state(uint32_t state);
+
+/* A monitored name without case in the pool `folds`: a new reference, or the slot of one that is
+ * there. SLOT_NONE: no room, or not there. */
+uint32_t core_add_fold(struct core *core, struct bytes name);
+uint32_t core_find_fold(const struct core *core, struct bytes name);
 
 #endif

@@ -7,7 +7,8 @@
  *
  * Always true:
  *  (1) An option that has no effect in this version has no row: it is refused like any unknown one,
- *      never accepted and ignored.
+ *      never accepted and ignored. Two are excepted: --recovery-window and --grace bound a time
+ *      that never begins, because this version serves no locks. The help says so.
  *  (2) A value is set only by an origin that is at least as strong as the one that set it before;
  *      a stronger one replaces a list, the same one adds to it.
  */
@@ -132,15 +133,16 @@ const struct config_option config_options[] = {
      .default_text = "90",
      .high = SECONDS_MAX,
      FIELD(recovery_window_s),
-     .help = "Seconds that clients have to recover after a restart, for every protocol."},
+     .help = "Seconds that clients have to recover after a restart, for every protocol. This "
+             "version serves no locks, so nothing waits for them."},
     {.name = "grace",
      .type = CONFIG_SECONDS,
      .argument = "S",
      .default_shown = "the value of --recovery-window",
      .high = SECONDS_MAX,
      FIELD(grace_s),
-     .help =
-         "Seconds in which locks can be reclaimed; begins only when locks are stored. 0: none."},
+     .help = "Seconds in which locks can be reclaimed; begins only when locks are stored. 0: none. "
+             "This version serves no locks, so no grace begins."},
 
     {.group = "Limits",
      .name = "max-clients",

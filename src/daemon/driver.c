@@ -11,7 +11,7 @@
  * Step 1 comes before 2 so that the disk works while we write to sockets, and is repeated after it
  * because 2 lets calls in that had been refused as busy.
  *
- *   RUNNING --SIGTERM--> DRAINING --all answered, or DRAIN_NS over--> ENDED
+ *   RUNNING --SIGTERM--> DRAINING --all answered, or DRAIN_MS over--> ENDED
  *      |                    |
  *      +-- the store failed, or did not commit for --store-timeout --> ENDED with exit code 74
  *
@@ -28,22 +28,25 @@
 #include <unistd.h>
 
 #define SECOND_NS    UINT64_C(1000000000)
-#define DRAIN_NS     (SECOND_NS / 2) /* for answers under way when we are told to stop */
 #define PATIENCE_NS  (SECOND_NS / 4) /* for the store thread to end after that */
 #define NOT_READY_NS (5 * SECOND_NS) /* a commit this old makes us not ready */
 
-enum { TICK_MS = 250, EXIT_STORE = 74 };
+enum {
+    TICK_MS = 250,
+    DRAIN_MS = 300, /* for answers under way when we are told to stop; a stop takes under 1 s */
+    EXIT_STORE = 74,
+};
 
 struct driver {
     struct driver_parts parts;
     struct worker *worker;
+    uv_prepare_t sleep;
     uv_check_t turn;
     uv_async_t news;
     uv_signal_t term, interrupt;
-    uv_timer_t tick;
+    uv_timer_t tick, drain_end;
     uint64_t durable_txn;
     uint64_t commit_since_ns; /* while a batch is out */
-    uint64_t drain_since_ns;
     bool is_draining, is_ended;
     int exit_code;
 };
@@ -69,11 +72,13 @@ static void end(struct driver *driver, int exit_code)
     driver->is_ended = true;
     driver->exit_code = exit_code;
     wire_close(driver->parts.wire);
+    close_handle((uv_handle_t *)&driver->sleep);
     close_handle((uv_handle_t *)&driver->turn);
     close_handle((uv_handle_t *)&driver->news);
     close_handle((uv_handle_t *)&driver->term);
     close_handle((uv_handle_t *)&driver->interrupt);
     close_handle((uv_handle_t *)&driver->tick);
+    close_handle((uv_handle_t *)&driver->drain_end);
     uv_stop(driver->parts.loop);
 }
 
@@ -106,14 +111,6 @@ static void hand_batch(struct driver *driver)
     worker_commit(driver->worker, &batch);
 }
 
-static void drain(struct driver *driver)
-{
-    bool is_done = !worker_is_busy(driver->worker) && rpc_server_waiting(driver->parts.server) == 0;
-    bool is_late = clock_now_ns(driver->parts.clock) - driver->drain_since_ns >= DRAIN_NS;
-    if (is_done || is_late)
-        end(driver, 0);
-}
-
 static void on_turn(uv_check_t *check)
 {
     struct driver *driver = check->data;
@@ -125,9 +122,21 @@ static void on_turn(uv_check_t *check)
     hand_batch(driver);
     log_drain(parts->log, core_events(parts->core), clock_now_ns(parts->clock),
               clock_wall_ns(parts->clock));
-    if (driver->is_draining)
-        drain(driver);
-    clock_turn_over(parts->clock);
+    bool is_idle = !worker_is_busy(driver->worker) && rpc_server_waiting(parts->server) == 0;
+    if (driver->is_draining && is_idle)
+        end(driver, 0);
+}
+
+/* The loop is about to sleep: whatever wakes it happens at another time. */
+static void on_sleep(uv_prepare_t *prepare)
+{
+    struct driver *driver = prepare->data;
+    clock_turn_over(driver->parts.clock);
+}
+
+static void on_drain_end(uv_timer_t *timer)
+{
+    end(timer->data, 0);
 }
 
 static void on_news(uv_async_t *async)
@@ -151,7 +160,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (driver->is_draining)
         return;
     driver->is_draining = true;
-    driver->drain_since_ns = clock_now_ns(driver->parts.clock);
+    CHECK(uv_timer_start(&driver->drain_end, on_drain_end, DRAIN_MS, 0) == 0);
     log_say(driver->parts.log, LOG_LEVEL_INFO, clock_wall_ns(driver->parts.clock),
             LOG_MESSAGE("stopping: every record is kept, the next start recovers"));
     (void)notify_ready_stopping("stopping");
@@ -179,32 +188,38 @@ static void on_tick(uv_timer_t *timer)
 struct driver *driver_new(const struct driver_parts *parts)
 {
     struct driver *driver = calloc(1, sizeof *driver);
-    if (driver == NULL) {
-        store_close(parts->store);
+    if (driver == NULL)
         return NULL;
-    }
     driver->parts = *parts;
     struct core_status status;
     core_status(parts->core, &status);
     driver->durable_txn = status.durable_txn;
+    CHECK(uv_prepare_init(parts->loop, &driver->sleep) == 0);
     CHECK(uv_check_init(parts->loop, &driver->turn) == 0);
     CHECK(uv_async_init(parts->loop, &driver->news, on_news) == 0);
     CHECK(uv_signal_init(parts->loop, &driver->term) == 0);
     CHECK(uv_signal_init(parts->loop, &driver->interrupt) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->tick) == 0);
-    driver->turn.data = driver->news.data = driver->term.data = driver->interrupt.data =
-        driver->tick.data = driver;
-    driver->worker = worker_new(parts->store, wake, driver);
+    CHECK(uv_timer_init(parts->loop, &driver->drain_end) == 0);
+    driver->sleep.data = driver->turn.data = driver->news.data = driver;
+    driver->term.data = driver->interrupt.data = driver;
+    driver->tick.data = driver->drain_end.data = driver;
+    return driver;
+}
+
+bool driver_start(struct driver *driver)
+{
+    driver->worker = worker_new(driver->parts.store, wake, driver);
     if (driver->worker == NULL) {
-        store_close(parts->store);
-        free(driver);
-        return NULL;
+        store_close(driver->parts.store);
+        return false;
     }
+    CHECK(uv_prepare_start(&driver->sleep, on_sleep) == 0);
     CHECK(uv_check_start(&driver->turn, on_turn) == 0);
     CHECK(uv_signal_start(&driver->term, on_signal, SIGTERM) == 0);
     CHECK(uv_signal_start(&driver->interrupt, on_signal, SIGINT) == 0);
     CHECK(uv_timer_start(&driver->tick, on_tick, TICK_MS, TICK_MS) == 0);
-    return driver;
+    return true;
 }
 
 bool driver_is_ready(struct driver *driver, struct text *ret_reason)
@@ -241,9 +256,9 @@ int driver_run(struct driver *driver)
     return driver->exit_code;
 }
 
-void driver_abandon(struct driver *driver)
+void driver_abandon(struct driver *driver, int exit_code)
 {
-    end(driver, 0);
+    end(driver, exit_code);
     stop_worker(driver);
 }
 

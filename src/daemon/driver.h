@@ -28,8 +28,11 @@ struct driver_parts {
     uint64_t store_timeout_ns; /* --store-timeout */
 };
 
-/* Starts the store thread and the turns. NULL: no thread or no memory; the store is then closed. */
+/* NULL: no memory; the store is then still the caller's. */
 struct driver *driver_new(const struct driver_parts *parts);
+
+/* Starts the store thread and the turns. False: no thread; abandon the driver. */
+__attribute__((warn_unused_result)) bool driver_start(struct driver *driver);
 
 /* For /readyz: false with the reason in words while clients are not served. */
 bool driver_is_ready(struct driver *driver, struct text *ret_reason);
@@ -37,8 +40,8 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason);
 /* Runs the loop until SIGTERM or SIGINT, or until the store fails. Returns the exit code. */
 int driver_run(struct driver *driver);
 
-/* Instead of driver_run, when the start failed after driver_new. */
-void driver_abandon(struct driver *driver);
+/* Instead of driver_run, when the start failed after driver_new; the exit code is that of the failure. */
+void driver_abandon(struct driver *driver, int exit_code);
 
 /* After either, when the loop has closed all handles. */
 void driver_free(struct driver *driver);

@@ -71,11 +71,20 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
     ROW(EVENT_CORRUPT_RECORD, ERROR,                                                               \
         "a stored record is damaged and was left out; the store counts as incomplete", "kind",     \
         "slot")                                                                                    \
+    ROW(EVENT_RPC_VERSION, INFO, "refused a call of another RPC version than 2", NULL, NULL)       \
+    ROW(EVENT_TOO_LONG, WARNING, "dropped a message that is longer than any call", NULL, NULL)     \
+    ROW(EVENT_SLOW_PEER, INFO,                                                                     \
+        "closed a connection that stood still inside a call or did not read its answers", NULL,    \
+        NULL)                                                                                      \
+    ROW(EVENT_EVICTED, WARNING,                                                                    \
+        "closed the longest idle connection for a new one; see --max-connections", NULL, NULL)     \
+    ROW(EVENT_TURNED_AWAY, WARNING, "turned a new connection away; see --max-connections", NULL,   \
+        NULL)                                                                                      \
     ROW(EVENT_MALFORMED, WARNING, "dropped bytes that are no RPC call", NULL, NULL)                \
     ROW(EVENT_BAD_ARGUMENTS, WARNING, "refused a call whose arguments cannot be read", NULL,       \
         "procedure")                                                                               \
-    ROW(EVENT_UNKNOWN_CALL, INFO, "refused a call of something that is not served here", NULL,     \
-        "program")                                                                                 \
+    ROW(EVENT_UNKNOWN_CALL, INFO, "refused a call of something that is not served here", "call",   \
+        NULL)                                                                                      \
     ROW(EVENT_BAD_CREDENTIAL, WARNING, "refused a call whose credential is not accepted", NULL,    \
         NULL)                                                                                      \
     ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
@@ -326,18 +335,6 @@ void log_tick(struct log *log, uint64_t now_ns, uint64_t wall_ns)
     for (uint32_t kind = 0; kind <= EVENT_KIND_END; kind++)
         if (is_over(&log->buckets[kind], now_ns))
             close_window(log, kind, now_ns, wall_ns);
-}
-
-uint64_t log_deadline_ns(const struct log *log)
-{
-    uint64_t deadline_ns = UINT64_MAX;
-    for (uint32_t kind = 0; kind <= EVENT_KIND_END; kind++) {
-        const struct log_bucket *bucket = &log->buckets[kind];
-        /* A window that held nothing back ends in silence, whenever that is noticed. */
-        if (bucket->count > burst_of(kind) && bucket->start_ns + LOG_WINDOW_NS < deadline_ns)
-            deadline_ns = bucket->start_ns + LOG_WINDOW_NS;
-    }
-    return deadline_ns;
 }
 
 void log_flush(struct log *log, uint64_t now_ns, uint64_t wall_ns)

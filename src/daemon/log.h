@@ -81,8 +81,6 @@ void log_drain(struct log *log, struct event_ring *ring, uint64_t now_ns, uint64
 
 /* Closes windows that are over, each with the line that counts what it held back. */
 void log_tick(struct log *log, uint64_t now_ns, uint64_t wall_ns);
-/* When log_tick has something to say; UINT64_MAX: never, as things are. */
-uint64_t log_deadline_ns(const struct log *log);
 /* The same as log_tick for every window, whether over or not: at the end of the process. */
 void log_flush(struct log *log, uint64_t now_ns, uint64_t wall_ns);
 

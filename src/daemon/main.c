@@ -37,6 +37,7 @@ enum {
     EXIT_STORE = 74,
     EXIT_NEWER = 78,
     OUTBOX_MAX = 16384,    /* answers that may wait for one commit */
+    BATCH_PUTS_MAX = 1024, /* what the store keeps space for, whatever else fills the disk */
     CACHE_PER_CLIENT = 32, /* R-DRC-1 */
     CACHE_MIN = 65536,
     CACHE_LIMIT = 1048576,
@@ -72,6 +73,7 @@ static void set_signals(void)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction on_check_failed = {.sa_handler = on_abort};
     CHECK(sigaction(SIGPIPE, &ignore, NULL) == 0);
+    CHECK(sigaction(SIGXFSZ, &ignore, NULL) == 0); /* a write then fails, with a sentence */
     CHECK(sigaction(SIGABRT, &on_check_failed, NULL) == 0);
 }
 
@@ -181,7 +183,7 @@ static int load(struct daemon *daemon)
 
     struct core_limits limits = {.clients_max = config->clients_max,
                                  .bytes_max = config->bytes_max,
-                                 .batch_puts_max = OUTBOX_MAX,
+                                 .batch_puts_max = BATCH_PUTS_MAX,
                                  .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK};
     memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
     daemon->core = core_new(&limits, random_seed());
@@ -244,13 +246,21 @@ static int serve(struct daemon *daemon)
         .store = daemon->store,
         .store_timeout_ns = (uint64_t)daemon->config.store_timeout_s * 1000000000,
     };
-    daemon->store = NULL; /* the driver's from here on */
     daemon->driver = driver_new(&parts);
     if (daemon->driver == NULL)
-        return fail(daemon, EXIT_STORE, "cannot start the store thread");
+        return fail(daemon, EXIT_STORE, "out of memory");
+    daemon->store = NULL; /* the driver's from here on */
+    if (!driver_start(daemon->driver))
+        return fail(
+            daemon, EXIT_STORE,
+            "cannot start the store thread; raise the limit of threads (TasksMax=, ulimit -u)");
     int err = wire_listen(daemon->wire, &daemon->sockets);
-    if (err != 0)
-        return fail(daemon, EXIT_UNAVAILABLE, uv_strerror(err));
+    if (err != 0) {
+        log_say(&daemon->log, LOG_LEVEL_ERROR, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("cannot listen; another process may have taken the port meanwhile"),
+                LOG_NUMBER("port", daemon->sockets.port), LOG_TEXT("cause", uv_strerror(err)));
+        return EXIT_UNAVAILABLE;
+    }
     return 0;
 }
 
@@ -303,7 +313,7 @@ static int run(struct daemon *daemon, const struct privilege *privilege)
         clock_turn_over(&daemon->clock);
         exit_code = driver_run(daemon->driver);
     } else if (daemon->driver != NULL) {
-        driver_abandon(daemon->driver);
+        driver_abandon(daemon->driver, exit_code);
     }
     return exit_code;
 }
@@ -311,6 +321,8 @@ static int run(struct daemon *daemon, const struct privilege *privilege)
 static void clean_up(struct daemon *daemon)
 {
     http_free(daemon->http);
+    if (daemon->driver == NULL && daemon->wire != NULL)
+        wire_close(daemon->wire);
     (void)uv_run(&daemon->loop, UV_RUN_DEFAULT); /* until libuv has closed every handle */
     driver_free(daemon->driver);
     wire_free(daemon->wire);

@@ -2,7 +2,7 @@
  * program.h -- an RPC program as data: one row per procedure.
  *
  * rpc/server.c knows no program by name. A row says how the arguments become a request and how the
- * response becomes bytes; flags say what is special. Log lines and metrics take the row's name.
+ * response becomes bytes; flags say what is special. A row without a name is a gap in the numbers.
  */
 #ifndef PROTO_PROGRAM_H
 #define PROTO_PROGRAM_H

@@ -8,7 +8,7 @@
  * Always true, and asserted by drc_check():
  *  (1) An entry is on both queues exactly when it is done.
  *  (2) done_count of an address is the length of its queue and at most DRC_PER_ADDRESS.
- *  (3) An address has at least one entry.
+ *  (3) An address has at least one entry, and the entries of all addresses are all entries.
  *
  * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_begin.
  */
@@ -189,15 +189,21 @@ static enum drc_verdict repeated(struct drc *drc, uint32_t slot, struct drc_foun
     return DRC_DONE;
 }
 
+enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
+                          struct drc_found *ret)
+{
+    expire(drc, now_ns);
+    uint32_t slot = find(drc, key, key_hash(drc, key));
+    return slot == SLOT_NONE ? DRC_NEW : repeated(drc, slot, ret);
+}
+
 enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
                            struct drc_found *ret)
 {
-    expire(drc, now_ns);
+    enum drc_verdict seen = drc_find(drc, key, now_ns, ret);
+    if (seen != DRC_NEW)
+        return seen;
     uint64_t hash = key_hash(drc, key);
-    uint32_t slot = find(drc, key, hash);
-    if (slot != SLOT_NONE)
-        return repeated(drc, slot, ret);
-
     if (drc->entries.count == drc->entries.max) {
         if (list_is_empty(&drc->done)) {
             ret->entry = DRC_NONE;
@@ -206,7 +212,7 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t 
         MARK("drc_oldest_makes_room");
         drop(drc, oldest_of_all(drc));
     }
-    slot = table_add(&drc->entries);
+    uint32_t slot = table_add(&drc->entries);
     struct entry *entry = table_at(&drc->entries, slot);
     *entry = (struct entry){.key = *key,
                             .hash = hash,
@@ -306,14 +312,23 @@ void drc_check(const struct drc *drc)
         CHECK(LIST_ELEMENT(at, const struct entry, in_all)->done);
         done++;
     }
-    uint32_t slot = table_next(&drc->callers, SLOT_NONE);
+    uint32_t slot = table_next(&drc->entries, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&drc->entries, slot)) {
+        const struct entry *entry = table_at(&drc->entries, slot);
+        CHECK(entry->done == !list_is_empty(&entry->in_all));
+        CHECK(entry->done == !list_is_empty(&entry->in_address));
+        CHECK(table_is_live(&drc->callers, entry->caller));
+    }
+    slot = table_next(&drc->callers, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->callers, slot)) {
         const struct caller *caller = table_at(&drc->callers, slot);
         CHECK(caller->entry_count > 0);
         CHECK(caller->done_count <= DRC_PER_ADDRESS);
         uint32_t length = 0;
-        for (const struct list *at = caller->done.next; at != &caller->done; at = at->next)
+        for (const struct list *at = caller->done.next; at != &caller->done; at = at->next) {
+            CHECK(LIST_ELEMENT(at, const struct entry, in_address)->caller == slot);
             length++;
+        }
         CHECK(length == caller->done_count);
         done -= length;
         in_callers += caller->entry_count;

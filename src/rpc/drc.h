@@ -33,7 +33,7 @@ struct drc_key {
 };
 
 enum drc_verdict {
-    DRC_NEW,         /* ret->entry is new and in progress */
+    DRC_NEW,         /* not seen before; drc_begin: ret->entry is its entry, in progress */
     DRC_IN_PROGRESS, /* ret->entry and ret->waiting are those of the first copy */
     DRC_DONE,        /* ret->reply is the cached reply, valid until the next call */
     DRC_FULL, /* every entry is in progress: ret->entry is DRC_NONE, go on without the cache */
@@ -51,6 +51,11 @@ void drc_free(struct drc *drc);
 
 uint64_t drc_args_hash(const struct drc *drc, struct bytes args);
 
+/* Looks only: for a call that is not taken yet, because a repeat needs nothing and a new one may have
+ * to wait. Never DRC_FULL. */
+enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
+                          struct drc_found *ret);
+/* The same, and a new call begins. */
 enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
                            struct drc_found *ret);
 /* Where the answer of an entry in progress waits, for whoever repeats the call. */

@@ -5,9 +5,9 @@
  *
  *   header --> program --> version --> procedure --> arguments --> repeat? --> core --> outbox
  *      |          |           |            |             |            |                   |
- *   dropped or  PROG_      PROG_        PROC_        GARBAGE_     same answer       leaves when its
- *   MSG_DENIED  UNAVAIL    MISMATCH     UNAVAIL      ARGS         again             batch is
- * durable
+ *   dropped or  PROG_      PROG_        PROC_        GARBAGE_     same answer       leaves when
+ *   MSG_DENIED  UNAVAIL    MISMATCH     UNAVAIL      ARGS         again             its batch is
+ *                                                                                   durable
  *
  * The checks stand in the order of RFC 5531, and each is made before anything is indexed by what it
  * checks (R-NSM-5). Everything left of the core answers at once.
@@ -15,6 +15,7 @@
 #include "rpc/server.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "codec/rpc_msg.h"
 #include "rpc/drc.h"
 #include "rpc/outbox.h"
@@ -108,7 +109,7 @@ static enum rpc_verdict refuse_header(struct rpc_server *server, enum rpc_call_r
         report(server, EVENT_MALFORMED, from, 0);
         return RPC_NO_ANSWER;
     case RPC_CALL_RPC_MISMATCH:
-        report(server, EVENT_MALFORMED, from, 0);
+        report(server, EVENT_RPC_VERSION, from, 0);
         rpc_msg_put_rpc_mismatch(reply, xid);
         return RPC_ANSWERED;
     case RPC_CALL_BAD_CRED:
@@ -131,6 +132,23 @@ static const struct program *find_program(const struct rpc_server *server, uint3
     return NULL;
 }
 
+/* What was asked for, in words, because three numbers in a log line say nothing. */
+static void report_unknown(struct rpc_server *server, const struct rpc_call *call,
+                           const struct rpc_source *from)
+{
+    char buffer[EVENT_NAME_MAX];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_add(&text, "program ");
+    text_add_u64(&text, call->prog);
+    text_add(&text, " version ");
+    text_add_u64(&text, call->vers);
+    text_add(&text, " procedure ");
+    text_add_u64(&text, call->proc);
+    event_add(core_events(server->core), EVENT_UNKNOWN_CALL, &from->peer.address,
+              bytes_of_text(buffer), 0);
+}
+
 /* The row of a call, or NULL with the refusal already in *reply. */
 static const struct procedure *find_procedure(struct rpc_server *server,
                                               const struct rpc_call *call,
@@ -147,7 +165,7 @@ static const struct procedure *find_procedure(struct rpc_server *server,
     } else {
         return &program->procedures[call->proc];
     }
-    report(server, EVENT_UNKNOWN_CALL, from, call->prog);
+    report_unknown(server, call, from);
     return NULL;
 }
 
@@ -165,19 +183,17 @@ static struct drc_key cache_key(const struct rpc_server *server, const struct rp
 }
 
 /*
- * Has this call been seen? RPC_WAITING: no, go on with *ret_entry. A repeat of a call in progress
- * gets the pending answer on the way it asks now; its first way may be gone (R-DRC-1).
+ * Has this call been seen? RPC_WAITING: no, go on. A repeat of a call in progress gets the pending
+ * answer on the way it asks now; its first way may be gone (R-DRC-1). Neither needs any room.
  */
-static enum rpc_verdict look_for_repeat(struct rpc_server *server, const struct rpc_source *from,
-                                        const struct rpc_call *call, uint64_t now_ns,
-                                        struct xdr_out *reply, uint64_t *ret_entry)
+static enum rpc_verdict look_for_repeat(struct rpc_server *server, const struct drc_key *key,
+                                        const struct rpc_source *from, uint64_t now_ns,
+                                        struct xdr_out *reply)
 {
-    struct drc_key key = cache_key(server, from, call);
     struct drc_found found;
-    switch (drc_begin(server->cache, &key, now_ns, &found)) {
+    switch (drc_find(server->cache, key, now_ns, &found)) {
     case DRC_NEW:
     case DRC_FULL:
-        *ret_entry = found.entry;
         return RPC_WAITING;
     case DRC_IN_PROGRESS: {
         struct outbox_entry *pending = outbox_find(server->outbox, found.waiting);
@@ -249,17 +265,22 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
         rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
         return RPC_ANSWERED;
     }
-    if (!outbox_has_room(server->outbox) || core_is_full(server->core)) {
-        MARK("server_busy");
-        return RPC_BUSY;
-    }
-    uint64_t cache_entry = DRC_NONE;
-    if (procedure->flags & PROCEDURE_CACHED) {
-        enum rpc_verdict seen = look_for_repeat(server, from, call, now_ns, reply, &cache_entry);
+    bool is_cached = procedure->flags & PROCEDURE_CACHED;
+    struct drc_key key = {0};
+    if (is_cached) {
+        key = cache_key(server, from, call);
+        enum rpc_verdict seen = look_for_repeat(server, &key, from, now_ns, reply);
         if (seen != RPC_WAITING)
             return seen;
     }
-    execute(server, from, call, procedure, &request, cache_entry, now_ns, wall_ns);
+    if (rpc_server_is_busy(server)) {
+        MARK("server_busy");
+        return RPC_BUSY;
+    }
+    struct drc_found begun = {.entry = DRC_NONE};
+    if (is_cached)
+        (void)drc_begin(server->cache, &key, now_ns, &begun); /* new, or the cache is full */
+    execute(server, from, call, procedure, &request, begun.entry, now_ns, wall_ns);
     return RPC_WAITING;
 }
 
@@ -303,6 +324,16 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
         drc_end(server->cache, head->cache_entry, ret->message, now_ns);
     outbox_pop(server->outbox);
     return true;
+}
+
+bool rpc_server_is_busy(const struct rpc_server *server)
+{
+    return !outbox_has_room(server->outbox) || core_is_full(server->core);
+}
+
+void rpc_server_report(struct rpc_server *server, enum event_kind kind, const struct address *from)
+{
+    event_add(core_events(server->core), kind, from, (struct bytes){0}, 0);
 }
 
 uint32_t rpc_server_waiting(const struct rpc_server *server)

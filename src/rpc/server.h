@@ -71,6 +71,11 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
 
 /* Answers waiting for the store. */
 uint32_t rpc_server_waiting(const struct rpc_server *server);
+/* True while every call that observes state would be refused as busy. */
+bool rpc_server_is_busy(const struct rpc_server *server);
+
+/* Something that the wire saw a peer do, for the operator. */
+void rpc_server_report(struct rpc_server *server, enum event_kind kind, const struct address *from);
 
 /* For tests and the simulator: abort on a broken invariant here, in the cache or in the core. */
 void rpc_server_check(const struct rpc_server *server);

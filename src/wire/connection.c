@@ -12,10 +12,10 @@
  * so a connection that asks only those is never paused for the store's sake.
  *
  * Always true:
- *  (1) held and pending point into the stash or into the reader's buffer, never into the shared
- * read buffer, once control returns to the loop. (2) A connection reads exactly when it is not
- * paused and not closing. (3) While libuv writes out_writing, nothing else is written: answers
- * gather in out.
+ *  (1) Once control returns to the loop, held and pending point into the stash or into the reader's
+ *      buffer, never into the shared read buffer.
+ *  (2) A connection does not read while it is paused, closing, or at its end.
+ *  (3) While libuv writes out_writing, nothing else is written: answers gather in out.
  */
 #include "wire/connection.h"
 
@@ -47,6 +47,12 @@ static void note_waiting(struct connection *c)
     } else if (!waits) {
         list_remove(&c->by_wait);
     }
+}
+
+/* The peer has moved: a record is whole, or it has read answers. What it owes next is counted anew. */
+static void note_progress(struct connection *c)
+{
+    list_remove(&c->by_wait);
 }
 
 /* Room for one answer of the largest size, or NULL: the peer does not read what it asked for. */
@@ -162,9 +168,11 @@ static bool consume(struct connection *c, struct bytes input)
                 connection_close(c);
             break;
         case RECORD_READ_TOO_LONG:
+            rpc_server_report(c->tcp->server, EVENT_TOO_LONG, &c->source.peer.address);
             connection_close(c);
             break;
         case RECORD_READ_WHOLE:
+            note_progress(c);
             if (!deliver(c, record)) {
                 if (!c->is_closing)
                     hold(c, record, input);
@@ -283,6 +291,7 @@ static void on_written(uv_write_t *write, int status)
         connection_close(c);
         return;
     }
+    note_progress(c);
     connection_flush(c);
     if (!c->is_closing)
         note_waiting(c);
@@ -301,6 +310,8 @@ void connection_flush(struct connection *c)
         return;
     }
     uint32_t taken = written > 0 ? (uint32_t)written : 0;
+    if (taken > 0)
+        note_progress(c);
     if (taken == c->out_len) {
         c->out_len = 0;
         if (!c->is_reading || c->in_flight == 0) {

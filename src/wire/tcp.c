@@ -42,7 +42,8 @@ struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
     list_init(&tcp->unflushed);
     list_init(&tcp->paused);
     tcp->read_buffer = malloc(CONNECTION_READ_MAX);
-    if (tcp->read_buffer == NULL ||
+    tcp->spare = calloc(1, sizeof *tcp->spare);
+    if (tcp->read_buffer == NULL || tcp->spare == NULL ||
         table_init(&tcp->connections, connections_max, sizeof(struct connection *)) != 0) {
         tcp_free(tcp);
         return NULL;
@@ -57,6 +58,7 @@ void tcp_free(struct tcp *tcp)
     if (tcp == NULL)
         return;
     free(tcp->read_buffer);
+    free(tcp->spare);
     table_done(&tcp->connections);
     free(tcp);
 }
@@ -76,7 +78,7 @@ static bool evict_one(struct tcp *tcp)
         struct connection *c = LIST_ELEMENT(at, struct connection, by_activity);
         if (c->in_flight > 0)
             continue;
-        tcp->evicted++;
+        rpc_server_report(tcp->server, EVENT_EVICTED, &c->source.peer.address);
         connection_close(c);
         return true;
     }
@@ -105,7 +107,7 @@ static void free_handle(uv_handle_t *handle)
 /* Accepted, but not wanted: there is no other way to take a connection out of the queue. */
 static void turn_away(struct connection *c)
 {
-    c->tcp->refused++;
+    rpc_server_report(c->tcp->server, EVENT_TURNED_AWAY, &c->source.peer.address);
     c->handle.data = c;
     uv_close((uv_handle_t *)&c->handle, free_handle);
 }
@@ -116,19 +118,23 @@ static void on_connection(uv_stream_t *listener, int status)
     if (status != 0)
         return;
     struct connection *c = calloc(1, sizeof *c);
+    bool is_spare = c == NULL;
+    if (is_spare) {
+        c = tcp->spare; /* not accepting at all would stop the listener for good */
+        tcp->spare = NULL;
+    } else if (tcp->spare == NULL) {
+        tcp->spare = calloc(1, sizeof *tcp->spare);
+    }
     if (c == NULL)
         return;
     c->tcp = tcp;
-    if (uv_tcp_init(tcp->loop, &c->handle) != 0) {
-        free(c);
-        return;
-    }
+    CHECK(uv_tcp_init(tcp->loop, &c->handle) == 0);
     if (uv_accept(listener, (uv_stream_t *)&c->handle) != 0) {
         turn_away(c);
         return;
     }
     c->source.peer = peer_of(&c->handle);
-    if (c->source.peer.address.family == 0 ||
+    if (is_spare || c->source.peer.address.family == 0 ||
         (tcp->connections.count == tcp->connections_max && !evict_one(tcp))) {
         turn_away(c);
         return;
@@ -161,6 +167,7 @@ static void on_sweep(uv_timer_t *timer)
         struct connection *c = LIST_ELEMENT(tcp->waiting_for_peer.next, struct connection, by_wait);
         if (now_ns - c->waiting_since_ns < PEER_WAIT_NS)
             break;
+        rpc_server_report(tcp->server, EVENT_SLOW_PEER, &c->source.peer.address);
         connection_close(c);
     }
 }
@@ -203,7 +210,7 @@ void tcp_call_ended(struct tcp *tcp, uint64_t route)
 
 void tcp_resume(struct tcp *tcp)
 {
-    if (tcp->is_quiet)
+    if (tcp->is_quiet || rpc_server_is_busy(tcp->server))
         return;
     /* Each once, in the order in which they were paused; who is paused again goes to the end. */
     struct list *last = tcp->paused.prev;

@@ -21,8 +21,8 @@ struct tcp {
     uv_timer_t sweep;
     uint8_t *read_buffer; /* shared: a read is handled before the next one begins */
     uint32_t connections_max;
-    uint64_t evicted, refused; /* for the log and metrics */
-    bool is_quiet;             /* nothing is read any more */
+    struct connection *spare; /* to turn somebody away with when there is no memory */
+    bool is_quiet;            /* nothing is read any more */
 };
 
 /* NULL: no memory. The rest is borrowed. */

@@ -180,14 +180,16 @@ void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message
 static void handle(struct udp_socket *socket, struct mmsghdr *message, struct datagram *data)
 {
     struct udp *udp = socket->udp;
-    if (message->msg_len > DATAGRAM_MAX || (message->msg_hdr.msg_flags & MSG_TRUNC))
-        return;
     struct rpc_source from = {.route = (uint64_t)(socket - udp->sockets)};
     from.peer.address = sockaddr_address((const struct sockaddr *)&data->peer, &from.peer.port);
     from.peer.local = asked_address(socket, &message->msg_hdr);
     from.peer.transport = RECORD_UDP;
     if (from.peer.address.family == 0 || from.peer.port == 0)
         return;
+    if (message->msg_len > DATAGRAM_MAX || (message->msg_hdr.msg_flags & MSG_TRUNC)) {
+        rpc_server_report(udp->server, EVENT_TOO_LONG, &from.peer.address);
+        return;
+    }
     struct xdr_out reply = xdr_out_of(reserve(udp, from.route), udp->reply_max);
     struct bytes call = {data->content.iov_base, message->msg_len};
     if (rpc_server_receive(udp->server, &from, call, clock_now_ns(udp->clock),
@@ -197,10 +199,16 @@ static void handle(struct udp_socket *socket, struct mmsghdr *message, struct da
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    (void)status; /* an error on a UDP socket belongs to one datagram that nobody waits for */
     (void)events;
     struct udp_socket *socket = poll->data;
     struct udp *udp = socket->udp;
+    if (status != 0) {
+        /* libuv stops polling a socket with an error. The error is taken off it and it goes on. */
+        int error;
+        socklen_t error_len = sizeof error;
+        (void)getsockopt(socket->fd, SOL_SOCKET, SO_ERROR, &error, &error_len);
+        CHECK(uv_poll_start(poll, UV_READABLE, on_readable) == 0);
+    }
     for (uint32_t round = 0; round < READ_ROUNDS; round++) {
         for (uint32_t i = 0; i < BATCH; i++)
             init_message(&udp->in[i], &udp->in_data[i],

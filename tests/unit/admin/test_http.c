@@ -8,6 +8,7 @@
 #include "admin/http.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -279,6 +280,32 @@ static void test_http__bad_input_does_not_hurt(void **state)
     assert_answer(ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ok\n");
 }
 
+/* More slow peers than there are places. They are never idle, so only being sent away frees one. */
+static void test_http__slow_peers_do_not_keep_others_out(void **state)
+{
+    struct server *server = *state;
+    enum { SLOW = 200, ROUNDS_MAX = 2000 };
+    static int slow[SLOW];
+    char answer[2048] = "";
+    for (size_t i = 0; i < SLOW; i++) {
+        slow[i] = connect_to(server);
+        send_all(slow[i], "GET /healthz HTTP/1.1\r\nX-Slow: ");
+    }
+    int fd = connect_to(server);
+    send_all(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END);
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    for (int round = 0; round < ROUNDS_MAX && poll(&wait, 1, 10) == 0; round++)
+        for (size_t i = 0; i < SLOW; i++)
+            (void)send(slow[i], "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    assert_int_equal(wait.revents & POLLIN, POLLIN);
+    receive(fd, NULL, answer, sizeof answer);
+    assert_answer(answer, 200, "ok\n");
+    assert_int_equal(close(fd), 0);
+    assert_true(recv(slow[0], answer, 1, 0) <= 0); /* the oldest was sent away */
+    for (size_t i = 0; i < SLOW; i++)
+        assert_int_equal(close(slow[i]), 0);
+}
+
 /* Closed while connections are idle, half-way through a request, and kept alive. */
 static void test_http__closes_in_the_middle_of_anything(void **state)
 {
@@ -353,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_http__a_body_with_get_ends_the_connection),
         cmocka_unit_test(test_http__only_our_names_are_answered),
         cmocka_unit_test(test_http__bad_input_does_not_hurt),
+        cmocka_unit_test(test_http__slow_peers_do_not_keep_others_out),
         cmocka_unit_test(test_http__closes_in_the_middle_of_anything),
         cmocka_unit_test(test_http__an_address_in_use_is_69),
         cmocka_unit_test(test_http__wildcard_is_asked_by_address_or_own_name),

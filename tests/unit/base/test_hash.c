@@ -90,16 +90,6 @@ static void test_hash__is_siphash_1_3(void **state)
     assert_true(hash_bytes(1, (struct bytes){0}) == hash_bytes(1, bytes_of_text("")));
 }
 
-static void test_hash__fold_hashes_the_lower_case(void **state)
-{
-    (void)state;
-    struct bytes mixed = bytes_of_text("Server-7.EXAMPLE.com[@`{");
-    struct bytes lower = bytes_of_text("server-7.example.com[@`{");
-    assert_true(hash_bytes_fold(9, mixed) == hash_bytes(9, lower));
-    assert_true(hash_bytes_fold(9, lower) == hash_bytes(9, lower));
-    assert_true(hash_bytes(9, mixed) != hash_bytes(9, lower));
-}
-
 static void test_hash__a_nul_behind_a_name_is_another_name(void **state)
 {
     (void)state;
@@ -126,7 +116,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hash__reference_matches_the_paper),
         cmocka_unit_test(test_hash__is_siphash_1_3),
-        cmocka_unit_test(test_hash__fold_hashes_the_lower_case),
         cmocka_unit_test(test_hash__a_nul_behind_a_name_is_another_name),
         cmocka_unit_test(test_hash__mix_depends_on_both),
     };

@@ -57,28 +57,6 @@ static void test_intern__the_string_is_a_copy(void **state)
     close_names();
 }
 
-static void test_intern__spellings_are_distinct_but_found_together(void **state)
-{
-    (void)state;
-    open_names(10);
-    const char *spellings[] = {"Server", "server", "SERVER"};
-    uint32_t slots[3], seen = 0;
-    for (uint32_t i = 0; i < 3; i++)
-        slots[i] = intern_add(&names, bytes_of_text(spellings[i]));
-    assert_int_not_equal(slots[0], slots[1]);
-    assert_int_not_equal(slots[1], slots[2]);
-    intern_add(&names, bytes_of_text("servers"));
-    struct bytes asked = bytes_of_text("sErVeR");
-    assert_int_equal(intern_find(&names, asked), SLOT_NONE);
-    for (uint32_t slot = intern_next_spelling(&names, asked, SLOT_NONE); slot != SLOT_NONE;
-         slot = intern_next_spelling(&names, asked, slot))
-        for (uint32_t i = 0; i < 3; i++)
-            seen += slot == slots[i] ? UINT32_C(1) << 4 * i : 0;
-    assert_int_equal(seen, 0x111);
-    assert_int_equal(intern_next_spelling(&names, bytes_of_text("other"), SLOT_NONE), SLOT_NONE);
-    close_names();
-}
-
 static void test_intern__any_bytes_are_a_string(void **state)
 {
     (void)state;
@@ -157,7 +135,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_intern__same_string_same_slot),
         cmocka_unit_test(test_intern__the_string_is_a_copy),
-        cmocka_unit_test(test_intern__spellings_are_distinct_but_found_together),
         cmocka_unit_test(test_intern__any_bytes_are_a_string),
         cmocka_unit_test(test_intern__full_refuses_new_ones_only),
         cmocka_unit_test(test_intern__no_bytes_left_refuses_without_a_trace),
