@@ -40,7 +40,7 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason);
 /* Runs the loop until SIGTERM or SIGINT, or until the store fails. Returns the exit code. */
 int driver_run(struct driver *driver);
 
-/* Instead of driver_run, when the start failed after driver_new; the exit code is that of the failure. */
+/* Instead of driver_run, when the start failed after driver_new, with this exit code. */
 void driver_abandon(struct driver *driver, int exit_code);
 
 /* After either, when the loop has closed all handles. */

@@ -51,8 +51,8 @@ void drc_free(struct drc *drc);
 
 uint64_t drc_args_hash(const struct drc *drc, struct bytes args);
 
-/* Looks only: for a call that is not taken yet, because a repeat needs nothing and a new one may have
- * to wait. Never DRC_FULL. */
+/* Looks only: for a call that is not taken yet, because a repeat needs nothing and a new one may
+ * have to wait. Never DRC_FULL. */
 enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
                           struct drc_found *ret);
 /* The same, and a new call begins. */

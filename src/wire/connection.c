@@ -49,7 +49,7 @@ static void note_waiting(struct connection *c)
     }
 }
 
-/* The peer has moved: a record is whole, or it has read answers. What it owes next is counted anew. */
+/* The peer has moved: a record is whole, or answers were read. What it owes next counts anew. */
 static void note_progress(struct connection *c)
 {
     list_remove(&c->by_wait);
