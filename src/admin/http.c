@@ -30,8 +30,7 @@
 
 enum {
     CONNECTIONS_MAX = 64,
-    BACKLOG =
-        1024, /* a crowd is let in and sent away, which is faster than the next try of a SYN */
+    BACKLOG = 1024,               /* a crowd is let in and sent away: quicker than a repeated SYN */
     CONNECTION_BYTES = 16 * 1024, /* headers of a request, and of its answer */
     IDLE_S = 3,
     DEAF_MS = 1000, /* until a poll that failed is tried again */

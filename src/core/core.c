@@ -50,6 +50,10 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
     core->limits = *limits;
     core->seed = seed;
     core->has_room = true;
+    /* What is added up below then fits into 32 bits. */
+    CHECK(limits->clients_max <= RECORD_SLOT_MAX);
+    CHECK(limits->slots_used[RECORD_REGISTRANT] <= RECORD_SLOT_MAX);
+    CHECK(limits->slots_used[RECORD_NOTICE] <= RECORD_SLOT_MAX);
 
     /* What is stored must fit, also when the limits are lower now than when it was stored. */
     uint32_t slots_max[RECORD_KIND_END] = {0};
@@ -277,12 +281,41 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     UNREACHABLE();
 }
 
+/* Moves the slot at `i` down until no child of it in the heap is larger. */
+static void sift_down(uint32_t *slots, uint32_t count, uint32_t i)
+{
+    uint32_t slot = slots[i];
+    for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
+        if (child + 1 < count && slots[child + 1] > slots[child])
+            child++;
+        if (slots[child] <= slot)
+            break;
+        slots[i] = slots[child];
+    }
+    slots[i] = slot;
+}
+
+/* Heap sort: in place, and as quick when a hundred thousand slots come in descending order. */
+static void sort_slots(uint32_t *slots, uint32_t count)
+{
+    for (uint32_t i = count / 2; i > 0; i--)
+        sift_down(slots, count, i - 1);
+    for (uint32_t end = count; end > 1; end--) {
+        uint32_t largest = slots[0];
+        slots[0] = slots[end - 1];
+        slots[end - 1] = largest;
+        sift_down(slots, end - 1, 0);
+    }
+}
+
+/* In ascending order of slots, as the store keeps them: a commit then needs the fewest pages. */
 static void write_kind(struct core *core, struct batch_writer *writer, enum record_kind kind,
                        const struct table *table,
                        uint32_t (*encode)(const struct core *, uint32_t, uint8_t *))
 {
     const struct dirty_slots *dirty = &core->dirty.of[kind];
     uint8_t value[RECORD_VALUE_MAX];
+    sort_slots(dirty->slots, dirty->count);
     for (uint32_t i = 0; i < dirty->count; i++) {
         uint32_t slot = dirty->slots[i];
         if (table_is_live(table, slot)) {

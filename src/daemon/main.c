@@ -37,7 +37,6 @@ enum {
     EXIT_STORE = 74,
     EXIT_NEWER = 78,
     OUTBOX_MAX = 16384,    /* answers that may wait for one commit */
-    BATCH_PUTS_MAX = 1024, /* what the store keeps space for, whatever else fills the disk */
     CACHE_PER_CLIENT = 32, /* R-DRC-1 */
     CACHE_MIN = 65536,
     CACHE_LIMIT = 1048576,
@@ -183,7 +182,7 @@ static int load(struct daemon *daemon)
 
     struct core_limits limits = {.clients_max = config->clients_max,
                                  .bytes_max = config->bytes_max,
-                                 .batch_puts_max = BATCH_PUTS_MAX,
+                                 .batch_puts_max = STORE_BATCH_PUTS_MAX,
                                  .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK};
     memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
     daemon->core = core_new(&limits, random_seed());

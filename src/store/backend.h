@@ -26,7 +26,6 @@ struct store_backend {
     int (*commit)(void *self, const struct store_batch *batch, struct store_failure *ret_failure);
     bool (*tend)(void *self);
     bool (*has_room)(const void *self);
-    const char *(*directory)(const void *self);
     void (*close)(void *self);
 };
 

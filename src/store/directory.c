@@ -6,6 +6,9 @@
  *
  * The lock file is never removed: removing it would let one process lock the old file and another
  * one a new file of the same name. A clean close empties it, so that a stale pid is rare.
+ *
+ * The cause in a failure's sentence is in LMDB's words (mdb_strerror), which for an errno are the
+ * system's: operators find both in other people's notes. The next step is ours.
  */
 #include "store/directory.h"
 
@@ -32,6 +35,9 @@ static const char *next_step(int code)
     case EDQUOT:
     case EFBIG:
         return "free space there (or raise the quota) and start again";
+    case EIO: /* also LMDB's word for a write that was cut short */
+        return "check whether that disk is full, a file size limit (ulimit -f) was reached, or the "
+               "system log tells of a failing disk, then start again";
     case ENOMEM:
         return "raise the address space limit (ulimit -v); the store maps 64 GiB, mostly unused";
     case EMFILE:

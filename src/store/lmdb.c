@@ -42,7 +42,12 @@ struct lmdb {
     struct directory directory;
     struct lmdb_env env;
     struct reserve reserve;
+    uint64_t tree_len; /* what the next commit may have to copy at most */
     bool sync_process;
+    /* Damaged records lie behind every intact one, from this slot on; the first commit removes
+     * them, because the core cannot: its tables end before. */
+    bool has_strays;
+    uint32_t stray_from[RECORD_KIND_END];
     bool is_loss_marked; /* invariant (2): the mark of another boot is still there */
     bool has_failed;
 };
@@ -217,37 +222,98 @@ static int adjust_mark(struct lmdb *lmdb, enum unsynced_mark mark,
     return 0;
 }
 
-/* The highest slot of each kind. A store without any record never saw a commit: it is new. */
+/* What the core will take for a record of this kind, of this version or a newer one. */
+static bool is_intact(int kind, uint32_t slot, struct bytes value)
+{
+    struct record_server server;
+    struct record_registrant registrant;
+    struct record_notice notice;
+    switch (kind) {
+    case RECORD_SERVER:
+        return slot == 0 && record_get_server(value, &server) != RECORD_CORRUPT;
+    case RECORD_REGISTRANT:
+        return slot < RECORD_SLOT_MAX &&
+               record_get_registrant(value, slot, &registrant) != RECORD_CORRUPT;
+    case RECORD_NOTICE:
+        return slot < RECORD_SLOT_MAX && record_get_notice(value, slot, &notice) != RECORD_CORRUPT;
+    default:
+        return false;
+    }
+}
+
+/*
+ * The highest slot of an intact record. A damaged key may be any number, and must not make the core
+ * reserve memory for so many slots. The checksum covers the key.
+ */
+static int find_slots_used(struct lmdb *lmdb, MDB_cursor *cursor, int kind, uint32_t *ret)
+{
+    MDB_val key, value;
+    uint32_t slot = 0;
+    int code = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
+    for (; code == 0; code = mdb_cursor_get(cursor, &key, &value, MDB_PREV)) {
+        if (key.mv_size != sizeof slot || value.mv_size > UINT32_MAX)
+            return MDB_CORRUPTED;
+        memcpy(&slot, key.mv_data, sizeof slot);
+        if (is_intact(kind, slot, (struct bytes){value.mv_data, (uint32_t)value.mv_size}))
+            break;
+        lmdb->has_strays = true;
+    }
+    if (code != 0 && code != MDB_NOTFOUND)
+        return code;
+    *ret = code == 0 ? slot + 1 : 0;
+    lmdb->stray_from[kind] = *ret;
+    return 0;
+}
+
 static int summarize(struct lmdb *lmdb, struct store_summary *summary)
 {
     MDB_txn *txn = NULL;
-    bool is_empty = true;
     int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &txn);
     if (code != 0)
         return code;
     for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
         MDB_cursor *cursor = NULL;
-        MDB_val key, value;
         code = mdb_cursor_open(txn, lmdb->env.tables[kind], &cursor);
         if (code != 0)
             break;
-        code = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
-        if (code == 0) {
-            uint32_t slot = 0;
-            if (key.mv_size == sizeof slot)
-                memcpy(&slot, key.mv_data, sizeof slot);
-            else
-                code = MDB_CORRUPTED;
-            summary->slots_used[kind] = slot == UINT32_MAX ? slot : slot + 1;
-            is_empty = false;
-        } else if (code == MDB_NOTFOUND) {
-            code = 0;
-        }
+        code = find_slots_used(lmdb, cursor, kind, &summary->slots_used[kind]);
         mdb_cursor_close(cursor);
     }
     mdb_txn_abort(txn);
-    summary->is_new = is_empty && !summary->may_have_lost;
     return code;
+}
+
+/*
+ * What a batch can need behind the last page in use: for each record it puts, a page of its own or
+ * one from a split (and their share of the pages above); a copy of each page it touches, which are
+ * a leaf, its neighbour and the page above them per change, at most all there are; and LMDB's own
+ * books.
+ */
+static uint64_t need_of(const struct lmdb *lmdb, uint64_t put_count, uint64_t change_count)
+{
+    const uint64_t page_len = lmdb_env_page_len(&lmdb->env);
+    uint64_t touched_len = 3 * change_count * page_len;
+    if (touched_len > lmdb->tree_len)
+        touched_len = lmdb->tree_len;
+    return (put_count + put_count / 16 + 64) * page_len + touched_len;
+}
+
+/*
+ * After every commit: how much is left, and is it enough? The low-water mark is the sum of what can
+ * come after a yes: two batches of new records, because the core fills one while another commits
+ * and hears of the end of room only then; two of repeats, whose old pages come free for the third;
+ * and one SM_UNMON_ALL, which removes any number of records from any number of pages.
+ */
+static void settle(struct lmdb *lmdb)
+{
+    lmdb->tree_len = lmdb_env_tree_len(&lmdb->env);
+    uint64_t low_len = 2 * need_of(lmdb, STORE_BATCH_PUTS_MAX, 0) +
+                       2 * need_of(lmdb, STORE_BATCH_PUTS_MAX, STORE_BATCH_PUTS_MAX) +
+                       lmdb->tree_len;
+    reserve_note_used(&lmdb->reserve, lmdb_env_used_end(&lmdb->env), low_len);
+    reserve_refill(&lmdb->reserve);
+    if (reserve_is_low(&lmdb->reserve))
+        reserve_note_spare(&lmdb->reserve, lmdb_env_space(&lmdb->env).spare_len);
 }
 
 static int begin_reserve(struct lmdb *lmdb)
@@ -258,10 +324,7 @@ static int begin_reserve(struct lmdb *lmdb)
         code = -reserve_init(&lmdb->reserve, fd, lmdb_env_map_len(&lmdb->env));
     if (code != 0)
         return code;
-    reserve_note_used(&lmdb->reserve, lmdb_env_used_end(&lmdb->env));
-    reserve_begin(&lmdb->reserve);
-    if (lmdb->reserve.is_stuck)
-        reserve_note_spare(&lmdb->reserve, lmdb_env_space(&lmdb->env).spare_len);
+    settle(lmdb);
     return 0;
 }
 
@@ -369,19 +432,40 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
 
 /* ---- writing ---- */
 
-/*
- * What a batch can need behind the last page in use: its bytes in pages that are half full after a
- * split, a copy of each page it touches (at most all there are), and LMDB's own books.
- */
-static uint64_t need_of(const struct lmdb *lmdb, const struct store_batch *batch)
+static uint64_t count_puts(const struct store_batch *batch)
 {
-    const uint64_t page_len = lmdb_env_page_len(&lmdb->env);
-    uint64_t touched_len = batch->count * page_len;
-    if (touched_len > lmdb->reserve.used_end)
-        touched_len = lmdb->reserve.used_end;
-    return 2 * batch->changes.len + touched_len + 64 * page_len;
+    struct record_change change;
+    uint64_t at = 0, count = 0;
+    while (batch_next(batch, &at, &change))
+        count += change.deleted ? 0 : 1;
+    return count;
 }
 
+/* The core reported them when it loaded them, and the store counts as incomplete. */
+static int remove_strays(struct lmdb *lmdb, MDB_txn *txn)
+{
+    int code = 0;
+    for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
+        MDB_cursor *cursor = NULL;
+        MDB_val key = {sizeof lmdb->stray_from[kind], &lmdb->stray_from[kind]}, value;
+        code = mdb_cursor_open(txn, lmdb->env.tables[kind], &cursor);
+        if (code != 0)
+            break;
+        code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+        while (code == 0) {
+            code = mdb_cursor_del(cursor, 0);
+            if (code == 0)
+                code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+        }
+        mdb_cursor_close(cursor);
+        if (code == MDB_NOTFOUND)
+            code = 0;
+    }
+    return code;
+}
+
+/* Slots come in ascending order within a kind: a page that a run of removals empties is used again
+ * for the copy of the next one, so that removing everything needs next to no space. */
 static int apply(struct lmdb *lmdb, MDB_txn *txn, const struct store_batch *batch)
 {
     struct record_change change;
@@ -408,7 +492,10 @@ static int write_batch(struct lmdb *lmdb, const struct store_batch *batch)
     int code = mdb_txn_begin(lmdb->env.env, NULL, 0, &txn);
     if (code != 0)
         return code;
-    code = apply(lmdb, txn, batch);
+    if (lmdb->has_strays)
+        code = remove_strays(lmdb, txn);
+    if (code == 0)
+        code = apply(lmdb, txn, batch);
     if (code != 0) {
         mdb_txn_abort(txn);
         return code;
@@ -429,20 +516,21 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
                    lmdb->directory.path);
         return -EIO;
     }
-    reserve_grow(&lmdb->reserve, need_of(lmdb, batch));
+    reserve_grow(&lmdb->reserve, need_of(lmdb, count_puts(batch), batch->count));
     int code = write_batch(lmdb, batch);
     if (code != 0) {
         lmdb->has_failed = true;
         directory_fail(&lmdb->directory, "cannot commit to data.mdb", code, ret_failure);
         return -EIO;
     }
+    lmdb->has_strays = false;
     if (lmdb->is_loss_marked) {
         /* Failing here only means that the next start assumes a loss once more. */
         code =
             lmdb->sync_process ? unsynced_set(&lmdb->directory) : unsynced_clear(&lmdb->directory);
         lmdb->is_loss_marked = code != 0;
     }
-    reserve_note_used(&lmdb->reserve, lmdb_env_used_end(&lmdb->env));
+    settle(lmdb);
     return 0;
 }
 
@@ -476,13 +564,9 @@ static int turn_over(struct lmdb *lmdb)
 /* Below the low-water mark, and unable to grow: what was freed inside the file is looked for. */
 static void find_spare(struct lmdb *lmdb)
 {
-    struct lmdb_env_space space = lmdb_env_space(&lmdb->env);
-    if (space.fresh_len >= WORTH_A_COMMIT) {
+    if (lmdb_env_space(&lmdb->env).fresh_len >= WORTH_A_COMMIT)
         lmdb->has_failed = turn_over(lmdb) != 0;
-        reserve_note_used(&lmdb->reserve, lmdb_env_used_end(&lmdb->env));
-        space = lmdb_env_space(&lmdb->env);
-    }
-    reserve_note_spare(&lmdb->reserve, space.spare_len);
+    settle(lmdb);
 }
 
 static bool lmdb_tend(void *self)
@@ -491,7 +575,7 @@ static bool lmdb_tend(void *self)
     if (lmdb->has_failed)
         return false;
     bool has_more = reserve_tend(&lmdb->reserve);
-    if (lmdb->reserve.is_stuck)
+    if (lmdb->reserve.is_stuck && reserve_is_low(&lmdb->reserve))
         find_spare(lmdb);
     return has_more;
 }
@@ -500,12 +584,6 @@ static bool lmdb_has_room(const void *self)
 {
     const struct lmdb *lmdb = self;
     return reserve_has_room(&lmdb->reserve);
-}
-
-static const char *lmdb_directory(const void *self)
-{
-    const struct lmdb *lmdb = self;
-    return lmdb->directory.path;
 }
 
 static void lmdb_close(void *self)
@@ -526,6 +604,5 @@ const struct store_backend store_lmdb = {
     .commit = lmdb_commit,
     .tend = lmdb_tend,
     .has_room = lmdb_has_room,
-    .directory = lmdb_directory,
     .close = lmdb_close,
 };

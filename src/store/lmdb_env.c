@@ -195,6 +195,29 @@ uint64_t lmdb_env_map_len(const struct lmdb_env *env)
 }
 
 /*
+ * A value that is longer than half a page has a page of its own, which is never copied: changing or
+ * removing it frees that page. But the leaf above it can split, and it holds 64 such values at the
+ * very least. The list of free pages takes 8 bytes for each page at most, old list and new.
+ */
+uint64_t lmdb_env_tree_len(const struct lmdb_env *env)
+{
+    const uint64_t page_len = lmdb_env_page_len(env);
+    uint64_t used_end = lmdb_env_used_end(env), pages = 0;
+    MDB_txn *txn = NULL;
+    int code = mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn);
+    for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
+        MDB_stat stat;
+        code = mdb_stat(txn, env->tables[kind], &stat);
+        if (code == 0)
+            pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages / 64;
+    }
+    mdb_txn_abort(txn); /* does nothing to NULL */
+    if (code != 0)
+        return used_end; /* the safe side */
+    return pages * page_len + 2 * 8 * (used_end / page_len);
+}
+
+/*
  * LMDB's table 0 has an entry for each commit that freed pages: the commit's number, and a list of
  * words of which the first is the count. What the last commit freed is not free yet: a crash may
  * still go back to the one before.

@@ -41,6 +41,10 @@ uint64_t lmdb_env_page_len(const struct lmdb_env *env);
 uint64_t lmdb_env_used_end(const struct lmdb_env *env);
 uint64_t lmdb_env_map_len(const struct lmdb_env *env);
 
+/* Bytes in pages that a commit may have to copy because it changes a record in them or below them:
+ * those of our tables, and what LMDB writes to keep its list of free pages. */
+uint64_t lmdb_env_tree_len(const struct lmdb_env *env);
+
 /* Bytes in freed pages: those that the next commit can use again, and those that the last commit
  * freed, which the one after the next can. */
 struct lmdb_env_space {

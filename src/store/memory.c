@@ -31,7 +31,8 @@ struct memory {
 static void *memory_open(const char *rest, const struct store_options *options,
                          struct store_summary *ret_summary, struct store_failure *ret_failure)
 {
-    (void)options; /* nothing is ever synced */
+    (void)options;     /* nothing is ever synced */
+    (void)ret_summary; /* zeros: holds nothing yet */
     if (rest[0] != '\0') {
         store_fail(ret_failure, STORE_EXIT_USAGE,
                    "store \"memory:%.200s\": a memory store has no name; use memory:", rest);
@@ -42,7 +43,6 @@ static void *memory_open(const char *rest, const struct store_options *options,
         store_fail(ret_failure, STORE_EXIT_STORE, "store \"memory:\": out of memory");
         return NULL;
     }
-    ret_summary->is_new = true;
     return memory;
 }
 
@@ -153,12 +153,6 @@ static bool memory_has_room(const void *self)
     return true;
 }
 
-static const char *memory_directory(const void *self)
-{
-    (void)self;
-    return NULL;
-}
-
 static void memory_close(void *self)
 {
     struct memory *memory = self;
@@ -179,6 +173,5 @@ const struct store_backend store_memory = {
     .commit = memory_commit,
     .tend = memory_tend,
     .has_room = memory_has_room,
-    .directory = memory_directory,
     .close = memory_close,
 };

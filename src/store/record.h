@@ -34,7 +34,8 @@ enum record_result {
 #define RECORD_FORMAT    1    /* raised by every change of any record's bytes */
 #define RECORD_NAME_MAX  1024 /* mon_name and my_name */
 #define RECORD_PRIV_LEN  16
-#define RECORD_VALUE_MAX 2304 /* no record is longer */
+#define RECORD_VALUE_MAX 2304     /* no record is longer */
+#define RECORD_SLOT_MAX  10000000 /* no slot reaches it: the largest --max-clients */
 
 enum record_server_flag {
     RECORD_SERVER_INCOMPLETE = 1, /* D16: locks or clients may be missing from this store */

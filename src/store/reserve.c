@@ -1,7 +1,7 @@
 /*
  * reserve.c -- keeps written zeros behind the last used page of a data file; see reserve.h.
  *
- *   0          used_end              file_end                         used_end + AHEAD_LEN
+ *   0          used_end              file_end                used_end + low_len + AHEAD_LEN
  *   |  pages     |  written zeros      |  still to be reserved             |
  *
  * The zeros are written, not only allocated: a block that is allocated but unwritten may need space
@@ -13,7 +13,8 @@
  *      and what lies between its last page and the end of the file is zeros from here.
  *  (2) Failing to reserve never fails anything else. It is seen through reserve_has_room, and tried
  *      again each time the store is tended.
- *  (3) Once stuck it stays so until the low-water mark is passed again: room does not flicker.
+ *  (3) While there is room, at least low_len bytes are there to be written without asking anybody.
+ *  (4) Once lost, room comes back only a margin above the mark: it does not flicker.
  */
 #include "store/reserve.h"
 
@@ -24,10 +25,10 @@
 
 static const uint64_t MIB = UINT64_C(1024) * 1024;
 
-#define AHEAD_LEN     (64 * MIB) /* what is kept behind the last used page */
-#define FIRST_LEN     (4 * MIB)  /* of it, what a start waits for */
-#define SLICE_LEN     (1 * MIB)  /* what one call of reserve_tend adds: some milliseconds */
-#define LOW_WATER_LEN (16 * MIB) /* below it, and unable to grow: no room for new records */
+#define AHEAD_LEN  (48 * MIB) /* what is kept beyond the low-water mark */
+#define MARGIN_LEN (2 * MIB)  /* invariant (4) */
+#define REFILL_MAX (24 * MIB) /* what a start or a commit waits for */
+#define SLICE_LEN  (1 * MIB)  /* what one call of reserve_tend adds: some milliseconds */
 
 static const uint8_t zeros[64 * 1024];
 
@@ -49,16 +50,30 @@ static uint64_t ahead_len_of(const struct reserve *reserve)
     return reserve->file_end > reserve->used_end ? reserve->file_end - reserve->used_end : 0;
 }
 
-void reserve_note_used(struct reserve *reserve, uint64_t used_end)
+/* To be called after every change of a length. */
+static void judge(struct reserve *reserve)
+{
+    uint64_t free_len = ahead_len_of(reserve) + reserve->spare_len;
+    if (free_len < reserve->low_len)
+        reserve->has_room = false;
+    else if (free_len >= reserve->low_len + MARGIN_LEN)
+        reserve->has_room = true;
+}
+
+void reserve_note_used(struct reserve *reserve, uint64_t used_end, uint64_t low_len)
 {
     reserve->used_end = used_end;
+    reserve->low_len = low_len;
+    reserve->spare_len = 0;
     if (reserve->file_end < used_end) /* a commit went past what was reserved */
         reserve->file_end = used_end;
+    /* Not judged: reserve_refill and reserve_note_spare follow, and know more. */
 }
 
 void reserve_note_spare(struct reserve *reserve, uint64_t spare_len)
 {
     reserve->spare_len = spare_len;
+    judge(reserve);
 }
 
 /* The largest length the file may have: beyond RLIMIT_FSIZE a write is not refused but answered
@@ -94,28 +109,24 @@ static bool extend(struct reserve *reserve, uint64_t end)
     return !is_cut;
 }
 
-static void note_outcome(struct reserve *reserve, bool is_extended)
-{
-    if (ahead_len_of(reserve) >= LOW_WATER_LEN)
-        reserve->is_stuck = false;
-    else if (!is_extended)
-        reserve->is_stuck = true;
-}
-
 void reserve_grow(struct reserve *reserve, uint64_t ahead_len)
 {
     if (ahead_len_of(reserve) < ahead_len)
-        note_outcome(reserve, extend(reserve, reserve->used_end + ahead_len));
+        reserve->is_stuck = !extend(reserve, reserve->used_end + ahead_len);
 }
 
-void reserve_begin(struct reserve *reserve)
+void reserve_refill(struct reserve *reserve)
 {
-    reserve_grow(reserve, FIRST_LEN);
+    uint64_t wanted_len = reserve->low_len + MARGIN_LEN;
+    uint64_t piece_len = ahead_len_of(reserve) + REFILL_MAX;
+    reserve_grow(reserve, wanted_len < piece_len ? wanted_len : piece_len);
+    if (!reserve_is_low(reserve))
+        judge(reserve); /* otherwise what is spare decides, which reserve_note_spare will tell */
 }
 
 bool reserve_tend(struct reserve *reserve)
 {
-    uint64_t target_end = reserve->used_end + AHEAD_LEN;
+    uint64_t target_end = reserve->used_end + reserve->low_len + AHEAD_LEN;
     if (reserve->file_end >= target_end) {
         reserve->is_stuck = false;
         return false;
@@ -126,11 +137,17 @@ bool reserve_tend(struct reserve *reserve)
     /* Space counts when it is on the disk: some file systems find out only then. */
     if (reserve->file_end > old_end && fdatasync(reserve->fd) != 0)
         is_extended = false;
-    note_outcome(reserve, is_extended);
+    reserve->is_stuck = !is_extended;
+    judge(reserve);
     return is_extended && reserve->file_end < target_end;
+}
+
+bool reserve_is_low(const struct reserve *reserve)
+{
+    return ahead_len_of(reserve) < reserve->low_len + MARGIN_LEN;
 }
 
 bool reserve_has_room(const struct reserve *reserve)
 {
-    return !reserve->is_stuck || ahead_len_of(reserve) + reserve->spare_len >= LOW_WATER_LEN;
+    return reserve->has_room;
 }

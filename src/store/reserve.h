@@ -3,8 +3,11 @@
  *
  * A full disk must never fail a commit: it would stop the server. So the file is kept longer than
  * its last used page by a stretch of written zeros, which later writes only overwrite. When the
- * stretch runs low and cannot be made longer, there is no room for new records, while the rest of
- * it still carries the commits that remove old ones.
+ * stretch and the free pages inside the file fall below the low-water mark and cannot be made more,
+ * there is no room for new records, while the rest still carries the commits that remove old ones.
+ *
+ * Whoever owns the file sets the mark: it is what the commits can need that were let in before
+ * anybody heard that there is no room.
  */
 #ifndef STORE_RESERVE_H
 #define STORE_RESERVE_H
@@ -17,29 +20,34 @@ struct reserve {
     uint64_t limit_len; /* the file may not grow beyond this (the size of the memory map) */
     uint64_t used_end;  /* end of the last page in use */
     uint64_t file_end;  /* end of the file */
+    uint64_t low_len;   /* the low-water mark */
     uint64_t spare_len; /* bytes below used_end that are free to be used again */
-    bool is_stuck;      /* the last try to grow failed, and little is left */
+    bool is_stuck;      /* the last try to grow failed */
+    bool has_room;
 };
 
-/* 0, or negative errno when the file's length cannot be read. */
+/* 0, or negative errno when the file's length cannot be read. No room until it was noted. */
 __attribute__((warn_unused_result)) int reserve_init(struct reserve *reserve, int fd,
                                                      uint64_t limit_len);
 
-/* Where the last page in use ends now. */
-void reserve_note_used(struct reserve *reserve, uint64_t used_end);
-/* How much below that is free again; worth finding out only while it is stuck. */
+/* Where the last page in use ends now, and what must be left for the next commits. What was spare
+ * is forgotten: a commit may have used it. */
+void reserve_note_used(struct reserve *reserve, uint64_t used_end, uint64_t low_len);
+/* How much below that is free again; worth finding out only while reserve_is_low. */
 void reserve_note_spare(struct reserve *reserve, uint64_t spare_len);
 
 /* Tries to have `ahead_len` bytes behind the last page in use; what a failure means is seen later,
  * by reserve_has_room. Not synced: the commit that needs it does that. */
 void reserve_grow(struct reserve *reserve, uint64_t ahead_len);
 
-/* The first piece, when the store is opened: small, because a start must not wait for 64 MiB. */
-void reserve_begin(struct reserve *reserve);
+/* Grows past the low-water mark, by a bounded piece: a start and a commit wait for it. */
+void reserve_refill(struct reserve *reserve);
 
 /* One slice towards the full stretch, synced. True when there is more to do. */
 bool reserve_tend(struct reserve *reserve);
 
+/* What is behind the last page is not enough by itself. */
+bool reserve_is_low(const struct reserve *reserve);
 bool reserve_has_room(const struct reserve *reserve);
 
 #endif

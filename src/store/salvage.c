@@ -8,10 +8,10 @@
  *
  * Always true:
  *  (1) The child ends: it reads at most as many records as the file has room for, and LMDB bounds
- * the depth of a search, so a loop in a torn tree is an error and not a loop in the program. (2)
- * data.mdb is replaced only by a copy that was read to the end and synced. (3) Which records are
- * good is not decided here. Each carries its checksum, and the core reads them; the copy keeps bad
- * ones as they are so that they are reported.
+ *      the depth of a search, so a loop in a torn tree is an error and not a loop in the program.
+ *  (2) data.mdb is replaced only by a copy that was read to the end and synced.
+ *  (3) Which records are good is not decided here. Each carries its checksum, and the core reads
+ *      them; the copy keeps bad ones as they are so that they are reported.
  */
 #include "store/salvage.h"
 

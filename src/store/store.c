@@ -106,11 +106,6 @@ bool store_has_room(const struct store *store)
     return store->backend->has_room(store->self);
 }
 
-const char *store_directory(const struct store *store)
-{
-    return store->backend->directory(store->self);
-}
-
 void store_close(struct store *store)
 {
     if (store == NULL)

@@ -15,12 +15,16 @@
  * (D9); the next start reads which of the two it was. Nobody retries above a back end.
  *
  * Space is reserved ahead (R-PER-8): while store_has_room() says no, commits still work, for what
- * they remove and for a reserve of small changes, but the core takes no new registrations.
+ * they remove and change, but the core takes no new registrations. A yes covers two more batches of
+ * STORE_BATCH_PUTS_MAX new records, because one is filled while another commits.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
 #include "store/record.h"
+
+/* The most records that one batch may add or change for the promise about space to hold. */
+#define STORE_BATCH_PUTS_MAX 1024
 
 struct store;
 
@@ -36,9 +40,8 @@ struct store_failure {
 
 /* What is known of a store before its records are read. */
 struct store_summary {
-    bool is_new;        /* holds no record and never did: complete and empty (R-PER-4) */
-    bool may_have_lost; /* D16: an unsynced run ended with the machine */
-    uint32_t slots_used[RECORD_KIND_END]; /* per kind, the highest stored slot + 1 */
+    bool may_have_lost;                   /* D16: an unsynced run ended with the machine */
+    uint32_t slots_used[RECORD_KIND_END]; /* per kind, the highest slot of an intact record + 1 */
     char note[512]; /* what the operator should know of this open; empty when there is nothing */
 };
 
@@ -66,9 +69,6 @@ bool store_tend(struct store *store);
 
 /* False when space ran low and no more could be reserved. */
 bool store_has_room(const struct store *store);
-
-/* The directory of the store, or NULL when it has none (memory). */
-const char *store_directory(const struct store *store);
 
 void store_close(struct store *store);
 

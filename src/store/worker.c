@@ -1,9 +1,10 @@
 /*
  * worker.c -- the store thread and its hand-off; see worker.h.
  *
- *              worker_commit                    commit returned                 worker_poll
- *   NO BATCH -----------------> QUEUED, RUNNING ----------------> OUTCOME READY -----------> NO
- * BATCH
+ *            worker_commit           commit returned
+ *   NO BATCH --------------> QUEUED, -----------------> OUTCOME
+ *      ^                     RUNNING                     READY
+ *      +-------------------- worker_poll ------------------+
  *
  * One mutex guards everything that both threads touch, and it is never held over a call of the back
  * end or of the wake function. Whether a batch is out is known to the server thread alone, which
@@ -82,9 +83,7 @@ static void run_commit(struct worker *worker)
     unlock(worker);
 
     struct worker_report report = {.txn = batch.txn};
-    uint64_t begin_ns = clock_ns();
     int code = store_commit(worker->store, &batch, &report.failure);
-    report.commit_ns = clock_ns() - begin_ns;
     report.news = code == 0 ? WORKER_COMMITTED : WORKER_FAILED;
     report.has_room = store_has_room(worker->store);
 

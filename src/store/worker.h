@@ -27,8 +27,7 @@ enum worker_news {
 struct worker_report {
     enum worker_news news;
     uint64_t txn;
-    bool has_room;      /* valid with every report */
-    uint64_t commit_ns; /* how long the commit took */
+    bool has_room; /* valid with every report */
     struct store_failure failure;
 };
 

@@ -319,6 +319,7 @@ void connection_flush(struct connection *c)
             free(c->out);
             c->out = NULL;
         }
+        note_waiting(c);
         finish(c);
         return;
     }

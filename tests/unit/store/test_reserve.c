@@ -5,7 +5,9 @@
  * by the store itself: it must say that there is no room before any commit fails, go on committing
  * deletions and small changes with no free block left, and say that there is room again when
  * records were removed or the file system grew. A limit on the length of files does the same
- * without root. Around that: the file is kept longer than what is used, only ever at its end, and a
+ * without root. A batch of the most and longest records there can be is committed as long as there
+ * is room, and once more afterwards, as the server would. Around that: the file is kept longer
+ * than what is used, only ever at its end, and a
  * longer file than expected is accepted.
  */
 #include "model.h"
@@ -28,6 +30,9 @@
 #include <cmocka.h>
 
 enum { SLOTS = 40000, CANNOT_MOUNT = 77, MIB = 1024 * 1024, PUTS_PER_BATCH = 500 };
+
+/* Longest records, to fill disks of very different sizes. */
+enum { LONG_SLOTS = 16 * STORE_BATCH_PUTS_MAX };
 
 struct fixture {
     struct place place;
@@ -72,7 +77,7 @@ static void test_reserve__keeps_the_file_ahead_of_its_use(void **state)
     struct stat status;
     struct store *store = place_open(fixture->place.url, false);
     uint64_t first_len = place_len(&fixture->place, "data.mdb");
-    assert_in_range(first_len, 1 * MIB, 8 * MIB); /* a start does not wait for all of it */
+    assert_in_range(first_len, 16 * MIB, 32 * MIB); /* a start does not wait for all of it */
     tend_fully(store);
     assert_true(place_len(&fixture->place, "data.mdb") >= 64 * (uint64_t)MIB);
     /* Written, not only made longer: the blocks are there. */
@@ -188,7 +193,7 @@ static int fill_a_small_disk(void *context)
 {
     struct fixture *fixture = context;
     struct model *model = &fixture->model;
-    if (!mount_small(fixture, 24))
+    if (!mount_small(fixture, 32))
         return CANNOT_MOUNT;
     struct store *store = open_or_null(fixture);
     NEED(store != NULL);
@@ -241,11 +246,11 @@ static int grow_a_small_disk(void *context)
 {
     struct fixture *fixture = context;
     struct model *model = &fixture->model;
-    if (!mount_small(fixture, 12))
+    if (!mount_small(fixture, 14))
         return CANNOT_MOUNT;
     struct store *store = open_or_null(fixture);
     NEED(store != NULL);
-    NEED(store_has_room(store)); /* nothing failed yet */
+    NEED(!store_has_room(store)); /* the first answer is honest */
     tend_fully(store);
     NEED(!store_has_room(store));
     model_commit(model_next(model), store);
@@ -266,6 +271,111 @@ static int grow_a_small_disk(void *context)
     return 0;
 }
 
+/* A record with names of this length, its bytes different each time. */
+static void put_long(struct batch_writer *writer, uint32_t slot, uint64_t txn, uint32_t name_len)
+{
+    uint8_t name[RECORD_NAME_MAX], other_name[RECORD_NAME_MAX], value[RECORD_VALUE_MAX];
+    memset(name, 'n', sizeof name);
+    memset(other_name, 'o', sizeof other_name);
+    uint8_t v6[16] = {0xfe, 0x80, [15] = 1};
+    struct record_registrant record = {.id = slot + 1,
+                                       .registered_ns = txn,
+                                       .address = address_v6(v6, 1),
+                                       .local = address_v6(v6, 1),
+                                       .transport = RECORD_TCP,
+                                       .mon_name = {name, name_len},
+                                       .my_name = {other_name, name_len}};
+    uint32_t len = record_put_registrant(value, slot, &record);
+    batch_put(writer, RECORD_REGISTRANT, slot, (struct bytes){value, len});
+}
+
+struct long_batches {
+    struct store *store;
+    struct batch_writer writer;
+    uint64_t txn;
+    uint32_t name_len;
+};
+
+static bool commit_long(struct long_batches *batches)
+{
+    struct store_failure failure = {0};
+    struct store_batch batch = {.txn = batches->txn,
+                                .must_sync = true,
+                                .count = batches->writer.count,
+                                .changes = {batches->writer.start, batches->writer.len}};
+    if (store_commit(batches->store, &batch, &failure) != 0) {
+        (void)fprintf(stderr, "batch %llu: %s\n", (unsigned long long)batch.txn, failure.text);
+        return false;
+    }
+    return true;
+}
+
+/* One full batch of records, put or deleted, `step` slots apart. False: the commit failed. */
+static bool change_long(struct long_batches *batches, uint32_t first, uint32_t step, uint32_t count,
+                        bool deleted)
+{
+    batches->txn++;
+    batches->writer.len = 0;
+    batches->writer.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (deleted)
+            batch_delete(&batches->writer, RECORD_REGISTRANT, first + i * step);
+        else
+            put_long(&batches->writer, first + i * step, batches->txn, batches->name_len);
+    }
+    return commit_long(batches);
+}
+
+/*
+ * The server's worst case on a small disk: every batch full of the longest new records,
+ * and the one that was filled when the end of room became known still comes. Then repeats of all of
+ * them, batch after batch, and last one SM_UNMON_ALL for every second one.
+ */
+static int fill_with_long(struct fixture *fixture, uint32_t name_len, bool may_tend)
+{
+    enum { BATCH = STORE_BATCH_PUTS_MAX };
+    struct long_batches batches = {.store = open_or_null(fixture), .name_len = name_len};
+    batches.writer.max = (uint64_t)LONG_SLOTS * (RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD);
+    batches.writer.start = malloc(batches.writer.max);
+    NEED(batches.store != NULL && batches.writer.start != NULL);
+    uint32_t count = 0;
+    bool had_room = true;
+    while (had_room) {
+        had_room = store_has_room(batches.store);
+        NEED(count + BATCH <= LONG_SLOTS);
+        NEED(change_long(&batches, count, 1, BATCH, false));
+        count += BATCH;
+        if (may_tend)
+            (void)store_tend(batches.store);
+    }
+    for (uint32_t i = 0; i < 20; i++)
+        NEED(change_long(&batches, i * BATCH % count, 1, BATCH, false));
+    uint32_t step = count / BATCH; /* scattered: each touches as many pages as it can */
+    for (uint32_t i = 0; i < 20; i++)
+        NEED(change_long(&batches, i % step, step, BATCH, false));
+    NEED(change_long(&batches, 0, 2, count / 2, true));
+    NEED(change_long(&batches, 1, 2, count / 2, true));
+    store_close(batches.store);
+    free(batches.writer.start);
+    return 0;
+}
+
+static int fill_small_disks_with_long(void *context)
+{
+    struct fixture *fixture = context;
+    /* The longest records have a page each; two of the others share one, which any change of
+     * either copies. */
+    static const uint32_t name_lens[] = {RECORD_NAME_MAX, 900};
+    for (unsigned round = 0; round < 16; round++) {
+        if (!mount_small(fixture, 24 + 5 * (round / 4)))
+            return CANNOT_MOUNT;
+        int result = fill_with_long(fixture, name_lens[round % 2], round / 2 % 2 == 0);
+        if (umount(fixture->place.base) != 0 || result != 0)
+            return 1;
+    }
+    return 0;
+}
+
 static void run_mounted(int (*function)(void *context), struct fixture *fixture)
 {
     int result = place_in_child(function, fixture);
@@ -279,6 +389,11 @@ static void run_mounted(int (*function)(void *context), struct fixture *fixture)
 static void test_reserve__full_disk_never_fails_a_commit(void **state)
 {
     run_mounted(fill_a_small_disk, *state);
+}
+
+static void test_reserve__room_holds_the_longest_batches(void **state)
+{
+    run_mounted(fill_small_disks_with_long, *state);
 }
 
 static void test_reserve__room_comes_back_with_space(void **state)
@@ -330,6 +445,7 @@ int main(void)
         TEST(test_reserve__keeps_the_file_ahead_of_its_use),
         TEST(test_reserve__touches_nothing_that_is_there),
         TEST(test_reserve__full_disk_never_fails_a_commit),
+        TEST(test_reserve__room_holds_the_longest_batches),
         TEST(test_reserve__room_comes_back_with_space),
         TEST(test_reserve__file_limit_is_no_room),
     };

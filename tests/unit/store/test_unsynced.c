@@ -93,11 +93,10 @@ static void change_boot(const struct fixture *fixture)
     place_write(&fixture->place, "unsynced", OTHER_BOOT, sizeof OTHER_BOOT - 1);
 }
 
-static void expect_summary(struct store *store, bool is_new, bool may_have_lost, const char *note)
+static void expect_summary(struct store *store, bool may_have_lost, const char *note)
 {
     struct store_summary summary;
     store_summarize(store, &summary);
-    assert_int_equal(summary.is_new, is_new);
     assert_int_equal(summary.may_have_lost, may_have_lost);
     if (strstr(summary.note, note) == NULL || (note[0] == '\0' && summary.note[0] != '\0'))
         fail_msg("\"%s\" expected in the note: %s", note, summary.note);
@@ -132,7 +131,7 @@ static void test_unsynced__mark_lasts_as_long_as_the_run(void **state)
     store_close(store);
     assert_false(place_has(&fixture->place, "unsynced"));
     store = place_open(fixture->place.url, false);
-    expect_summary(store, false, false, "");
+    expect_summary(store, false, "");
     assert_false(place_has(&fixture->place, "unsynced"));
     store_close(store);
 }
@@ -144,14 +143,14 @@ static void test_unsynced__same_boot_has_lost_nothing(void **state)
     assert_true(place_has(&fixture->place, "unsynced"));
     crash_after(fixture, true, 20);
     struct store *store = place_open(fixture->place.url, true);
-    expect_summary(store, false, false, "");
+    expect_summary(store, false, "");
     expect_equal(fixture, store);
     store_close(store);
 
     crash_after(fixture, true, 20);
     store = place_open(fixture->place.url, false); /* syncs what was not */
     assert_false(place_has(&fixture->place, "unsynced"));
-    expect_summary(store, false, false, "");
+    expect_summary(store, false, "");
     expect_equal(fixture, store);
     store_close(store);
 }
@@ -162,20 +161,20 @@ static void expect_reported_until_commit(struct fixture *fixture, bool sync_proc
     crash_after(fixture, true, 20);
     change_boot(fixture);
     struct store *store = place_open(fixture->place.url, sync_process);
-    expect_summary(store, false, true, "may be missing");
+    expect_summary(store, true, "may be missing");
     expect_equal(fixture, store); /* nothing was damaged, so all of it is there */
     store_close(store);
 
     crash_after(fixture, sync_process, 0);
     store = place_open(fixture->place.url, sync_process);
-    expect_summary(store, false, true, "may be missing");
+    expect_summary(store, true, "may be missing");
     model_commit(model_next(&fixture->model), store);
     assert_int_equal(place_has(&fixture->place, "unsynced"), sync_process);
     store_close(store);
 
     assert_false(place_has(&fixture->place, "unsynced"));
     store = place_open(fixture->place.url, sync_process);
-    expect_summary(store, false, false, "");
+    expect_summary(store, false, "");
     expect_equal(fixture, store);
     store_close(store);
 }
@@ -199,7 +198,7 @@ static void test_unsynced__kill_after_the_first_commit_loses_nothing(void **stat
     change_boot(fixture);
     crash_after(fixture, true, 5);
     struct store *store = place_open(fixture->place.url, true);
-    expect_summary(store, false, false, "");
+    expect_summary(store, false, "");
     expect_equal(fixture, store);
     store_close(store);
 }
@@ -210,10 +209,10 @@ static void test_unsynced__store_of_which_only_the_mark_is_left_is_not_new(void 
     crash_after(fixture, true, 5);
     assert_int_equal(unlink(place_file(&fixture->place, "data.mdb")), 0);
     struct store *store = place_open(fixture->place.url, false);
-    expect_summary(store, false, true, "data.mdb is missing");
+    expect_summary(store, true, "data.mdb is missing");
     store_close(store);
     store = place_open(fixture->place.url, false);
-    expect_summary(store, false, true, "may be missing");
+    expect_summary(store, true, "may be missing");
     store_close(store);
 }
 
@@ -231,7 +230,7 @@ static void test_unsynced__damaged_file_is_kept_aside(void **state)
         size_t len = number == 2 ? 0 : sizeof noise - 1;
         place_write(&fixture->place, "data.mdb", noise, len);
         struct store *store = place_open(fixture->place.url, number != 1);
-        expect_summary(store, false, true, name);
+        expect_summary(store, true, name);
         assert_int_equal(place_read(&fixture->place, name, kept, sizeof kept - 1), len);
         assert_memory_equal(kept, noise, len);
         expect_equal(fixture, store); /* the model of the parent is still empty */
@@ -300,7 +299,6 @@ static void test_unsynced__torn_file_never_keeps_the_server_down(void **state)
         struct store_summary summary;
         store_summarize(store, &summary);
         assert_true(summary.may_have_lost);
-        assert_false(summary.is_new);
         uint32_t good = 0;
         assert_int_equal(store_load(store, count_good, &good, &failure), 0);
 

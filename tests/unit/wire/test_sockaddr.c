@@ -1,0 +1,105 @@
+/*
+ * test_sockaddr.c -- shows that addresses survive the way to the kernel's form and back, and that
+ * one host has one address, also when the kernel says it as IPv4 inside IPv6 (R-ID-2).
+ */
+#include "wire/sockaddr.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+static struct address address_of(const char *text)
+{
+    struct address address;
+    assert_true(address_parse(bytes_of_text(text), &address));
+    return address;
+}
+
+static void test_sockaddr__there_and_back(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"127.0.0.1", "0.0.0.0", "255.255.255.255", "192.0.2.7",
+                                        "::1",       "::",      "2001:db8::7",     "fe80::1"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct address address = address_of(texts[i]);
+        struct sockaddr_storage name;
+        memset(&name, 0xff, sizeof name);
+        uint16_t port = 0;
+        socklen_t len = sockaddr_of(&address, 12049, &name);
+        bool is_v4 = address.family == 4;
+        assert_int_equal(name.ss_family, is_v4 ? AF_INET : AF_INET6);
+        assert_int_equal(len, is_v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+        struct address back = sockaddr_address((const struct sockaddr *)&name, &port);
+        assert_true(address_equal(&back, &address));
+        assert_int_equal(port, 12049);
+    }
+}
+
+static void test_sockaddr__the_kernels_bytes(void **state)
+{
+    (void)state;
+    struct address address = address_of("192.0.2.7");
+    struct sockaddr_storage name;
+    (void)sockaddr_of(&address, 0x1234, &name);
+    struct sockaddr_in in;
+    memcpy(&in, &name, sizeof in);
+    assert_int_equal(in.sin_port, htons(0x1234));
+    assert_int_equal(in.sin_addr.s_addr, htonl(0xc0000207));
+}
+
+static void test_sockaddr__the_link_of_an_address_is_kept(void **state)
+{
+    (void)state;
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(5), .sin6_scope_id = 3};
+    assert_int_equal(inet_pton(AF_INET6, "fe80::9", &in6.sin6_addr), 1);
+    struct sockaddr_storage name = {0};
+    memcpy(&name, &in6, sizeof in6);
+    uint16_t port;
+    struct address on_link_3 = sockaddr_address((const struct sockaddr *)&name, &port);
+    (void)sockaddr_of(&on_link_3, port, &name);
+    assert_memory_equal(&name, &in6, sizeof in6);
+    in6.sin6_scope_id = 4;
+    memcpy(&name, &in6, sizeof in6);
+    struct address on_link_4 = sockaddr_address((const struct sockaddr *)&name, &port);
+    assert_false(address_equal(&on_link_3, &on_link_4));
+}
+
+static void test_sockaddr__mapped_is_v4(void **state)
+{
+    (void)state;
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(700)};
+    assert_int_equal(inet_pton(AF_INET6, "::ffff:192.0.2.7", &in6.sin6_addr), 1);
+    struct sockaddr_storage name = {0};
+    memcpy(&name, &in6, sizeof in6);
+    uint16_t port = 0;
+    struct address address = sockaddr_address((const struct sockaddr *)&name, &port);
+    struct address v4 = address_of("192.0.2.7");
+    assert_true(address_equal(&address, &v4));
+    assert_int_equal(port, 700);
+}
+
+static void test_sockaddr__other_families_are_none(void **state)
+{
+    (void)state;
+    struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = "x"};
+    struct sockaddr_storage name = {0};
+    memcpy(&name, &un, sizeof un);
+    uint16_t port = 9;
+    assert_int_equal(sockaddr_address((const struct sockaddr *)&name, &port).family, 0);
+    assert_int_equal(port, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sockaddr__there_and_back),
+        cmocka_unit_test(test_sockaddr__the_kernels_bytes),
+        cmocka_unit_test(test_sockaddr__the_link_of_an_address_is_kept),
+        cmocka_unit_test(test_sockaddr__mapped_is_v4),
+        cmocka_unit_test(test_sockaddr__other_families_are_none),
+    };
+    return cmocka_run_group_tests_name("sockaddr", tests, NULL, NULL);
+}
