@@ -214,7 +214,7 @@ uint64_t lmdb_env_tree_len(const struct lmdb_env *env)
     mdb_txn_abort(txn); /* does nothing to NULL */
     if (code != 0)
         return used_end; /* the safe side */
-    return pages * page_len + 2 * 8 * (used_end / page_len);
+    return pages * page_len + UINT64_C(16) * (used_end / page_len);
 }
 
 /*

@@ -99,9 +99,17 @@ static struct peer peer_of(const uv_tcp_t *handle)
     return peer;
 }
 
+/* Its memory is the next spare, if there is none. */
 static void free_handle(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct connection *c = handle->data;
+    struct tcp *tcp = c->tcp;
+    if (tcp->spare != NULL) {
+        free(c);
+        return;
+    }
+    *c = (struct connection){0};
+    tcp->spare = c;
 }
 
 /* Accepted, but not wanted: there is no other way to take a connection out of the queue. */
@@ -117,16 +125,11 @@ static void on_connection(uv_stream_t *listener, int status)
     struct tcp *tcp = listener->data;
     if (status != 0)
         return;
-    struct connection *c = calloc(1, sizeof *c);
-    bool is_spare = c == NULL;
-    if (is_spare) {
-        c = tcp->spare; /* not accepting at all would stop the listener for good */
-        tcp->spare = NULL;
-    } else if (tcp->spare == NULL) {
-        tcp->spare = calloc(1, sizeof *tcp->spare);
-    }
+    struct connection *c = tcp->spare; /* not accepting at all would stop the listener for good */
     if (c == NULL)
         return;
+    tcp->spare = calloc(1, sizeof *tcp->spare);
+    bool is_last = tcp->spare == NULL; /* without memory for another, this one is turned away */
     c->tcp = tcp;
     CHECK(uv_tcp_init(tcp->loop, &c->handle) == 0);
     if (uv_accept(listener, (uv_stream_t *)&c->handle) != 0) {
@@ -134,7 +137,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     c->source.peer = peer_of(&c->handle);
-    if (is_spare || c->source.peer.address.family == 0 ||
+    if (is_last || c->source.peer.address.family == 0 ||
         (tcp->connections.count == tcp->connections_max && !evict_one(tcp))) {
         turn_away(c);
         return;
