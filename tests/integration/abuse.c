@@ -34,12 +34,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS   5000
-#define IDLE_COUNT    2000
-#define SLOW_COUNT    20
-#define SLOW_BYTES    45 /* a record may take a minute */
-#define SLOW_XID      4711
-#define GROWTH_KIB    (8 * 1024)
+#define PATIENCE_MS 5000
+#define IDLE_COUNT  2000
+#define SLOW_COUNT  20
+#define SLOW_BYTES  45 /* a record may take a minute */
+#define SLOW_XID    4711
+#define ROUNDS_MAX  4096
+#define GROWTH_KIB                                                                                 \
+    (12 * 1024) /* the allocator keeps more or less of what was freed: 7 MiB were seen */
 #define TOTAL_KIB     (48 * 1024)
 #define FLOOD_COUNT   20000
 #define LOG_LINES_MAX 200 /* in ten seconds */
@@ -329,34 +331,43 @@ static void test_abuse(void)
     struct harness_server server = {.listen = "127.0.0.1", .store = harness_path("store")};
     if (!harness_start(&server))
         return;
-    uint64_t at_start = harness_rss_kib(&server), after_first = 0, at_end = 0;
+    uint64_t at_start = harness_rss_kib(&server), after_first = 0;
+    static uint64_t samples[ROUNDS_MAX];
     uint64_t start_ns = dial_now_ns(), wanted_ms, took_ms = 0;
     uint32_t round = 0;
     wanted_ms = (uint64_t)harness_number("HOLDFAST_ABUSE_SECONDS", 8) * 1000;
     struct companion honest = start_companion(run_honest, &server);
     struct companion slow = start_companion(run_slow, &server);
-    while (round < 3 || took_ms < wanted_ms) {
+    while (round < 3 || (took_ms < wanted_ms && round < ROUNDS_MAX)) {
         all_of_it(&server);
-        at_end = harness_rss_kib(&server);
-        after_first = round++ == 0 ? at_end : after_first;
+        samples[round] = harness_rss_kib(&server);
+        after_first = round++ == 0 ? samples[0] : after_first;
         took_ms = (dial_now_ns() - start_ns) / 1000000;
     }
     HARNESS_EXPECT(end_companion(&slow), "slow connections were not served");
     HARNESS_EXPECT(end_companion(&honest), "the honest client was not served");
+    /* A sample may catch buffers of peers that the server has not seen leave yet. What leaks is still
+     * there in every later round, so the least of the second half is what is looked at. */
+    uint64_t later = UINT64_MAX;
+    for (uint32_t i = round / 2; i < round; i++)
+        later = samples[i] < later ? samples[i] : later;
     uint32_t lines = harness_log_lines(&server);
     printf("%u rounds in %llu ms; resident: %llu KiB at start, %llu KiB after the first round, "
-           "%llu KiB after the last; %u log lines\n",
+           "%llu KiB at the least in the second half; %u log lines\n",
            round, (unsigned long long)took_ms, (unsigned long long)at_start,
-           (unsigned long long)after_first, (unsigned long long)at_end, lines);
+           (unsigned long long)after_first, (unsigned long long)later, lines);
     bool is_sanitized = harness_number("HOLDFAST_SANITIZED", 0) != 0;
     if (is_sanitized)
         puts("not shown: memory, because a sanitizer keeps what was freed");
-    HARNESS_EXPECT(is_sanitized || at_end < after_first + GROWTH_KIB,
+    HARNESS_EXPECT(is_sanitized || later < after_first + GROWTH_KIB,
                    "memory grew from %llu to %llu KiB", (unsigned long long)after_first,
-                   (unsigned long long)at_end);
-    HARNESS_EXPECT(is_sanitized || at_end < at_start + TOTAL_KIB,
+                   (unsigned long long)later);
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < round; i++)
+        most = samples[i] > most ? samples[i] : most;
+    HARNESS_EXPECT(is_sanitized || most < at_start + TOTAL_KIB,
                    "memory grew from %llu to %llu KiB in all", (unsigned long long)at_start,
-                   (unsigned long long)at_end);
+                   (unsigned long long)most);
     HARNESS_EXPECT(lines > 1, "nothing of it is in the log");
     HARNESS_EXPECT(lines <= LOG_LINES_MAX * (took_ms / 10000 + 1), "%u log lines", lines);
     HARNESS_EXPECT(harness_stop(&server, SIGTERM) == 0, "SIGTERM");
