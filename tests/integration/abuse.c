@@ -346,8 +346,8 @@ static void test_abuse(void)
     }
     HARNESS_EXPECT(end_companion(&slow), "slow connections were not served");
     HARNESS_EXPECT(end_companion(&honest), "the honest client was not served");
-    /* A sample may catch buffers of peers that the server has not seen leave yet. What leaks is still
-     * there in every later round, so the least of the second half is what is looked at. */
+    /* A sample may catch buffers of peers that the server has not seen leave yet. What leaks is
+     * still there in every later round, so the least of the second half is looked at. */
     uint64_t later = UINT64_MAX;
     for (uint32_t i = round / 2; i < round; i++)
         later = samples[i] < later ? samples[i] : later;
