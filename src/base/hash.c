@@ -73,7 +73,9 @@ uint64_t hash_bytes(uint64_t seed, struct bytes data)
     uint32_t at = 0;
     for (; data.len - at >= 8; at += 8)
         sip_word(&s, word_of(data.at + at, 8));
-    return sip_end(&s, word_of(data.at + at, data.len - at) | (uint64_t)data.len << 56);
+    uint64_t rest =
+        data.len > at ? word_of(data.at + at, data.len - at) : 0; /* no bytes: no pointer */
+    return sip_end(&s, rest | (uint64_t)data.len << 56);
 }
 
 uint64_t hash_mix(uint64_t seed, uint64_t value)
