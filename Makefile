@@ -24,11 +24,12 @@ OPTS_asan    := $(SANITIZED) -Db_sanitize=address,undefined
 OPTS_tsan    := $(SANITIZED) -Db_sanitize=thread
 OPTS_fuzz    := $(SANITIZED) -Db_sanitize=address,undefined -Dfuzz=true
 
+BENCH := $(addprefix tests/bench/,bench echo enroll hosts traffic)
 TEST := tools/run-tests $(BUDGET)
 ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 suites = $(foreach suite,$(1),--suite $(suite))
 
-.PHONY: build peer check clang asan tsan lint format sim sim-mutants fuzz install clean help
+.PHONY: build peer check clang asan tsan lint format sim sim-mutants fuzz bench install clean help
 .SECONDARY:
 
 build: $(B)/release/build.ninja
@@ -72,6 +73,12 @@ fuzz: $(B)/fuzz/build.ninja
 	@$(call ninja,$(B)/fuzz)
 	@tools/run-fuzz $(B)/fuzz $(SECONDS)
 
+bench: $(B)/release/build.ninja
+	@[ "$$(id -u)" -ne 0 ] || tools/install-packages bench || echo "bench: goes on with what is there"
+	@$(call ninja,$(B)/release src/daemon/holdfastd $(BENCH))
+	@tests/bench/run $(B)/release/src/daemon/holdfastd $(B)/release/tests/bench $(B)/bench \
+		$(if $(COMPARE),--compare $(abspath $(COMPARE))) $(if $(ROWS),--only $(ROWS))
+
 install: $(B)/release/build.ninja
 	@meson setup --reconfigure $(B)/release -Dprefix=$(PREFIX) >$(B)/release/setup.log
 	@$(call ninja,$(B)/release)
@@ -93,6 +100,8 @@ help:
 	@echo "make sim SEED=7              shows one of them, step by step"
 	@echo "make sim-mutants             shows that the simulation finds every planted bug"
 	@echo "make fuzz SECONDS=60         fuzzes each parser for so long"
+	@echo "make bench                   ratios to rpc.statd, sm-notify and a raw echo; writes $(B)/bench/TIME.json"
+	@echo "make bench COMPARE=FILE      the same, compared with a saved run; ROWS=calls: only some rows"
 	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set"
 	@echo "make clean                   removes $(B)/"
 	@echo "check, clang, asan, tsan, sim-mutants take BUDGET=short|long: the counts of tests/budget"

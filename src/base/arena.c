@@ -39,6 +39,7 @@ struct arena {
     uint32_t block_max;
     uint32_t blocks_touched; /* blocks above this number were never used */
     uint32_t free_blocks;    /* chain */
+    uint32_t free_count;     /* its length */
     uint32_t open_blocks[SIZE_COUNT];
     uint64_t bytes_used;
 };
@@ -124,6 +125,7 @@ static uint32_t open_block(struct arena *arena, uint32_t size_index)
     if (arena->free_blocks != NO_BLOCK) {
         block = arena->free_blocks;
         chain_remove(arena, &arena->free_blocks, block);
+        arena->free_count--;
     } else if (arena->blocks_touched < arena->block_max) {
         block = arena->blocks_touched++;
     } else {
@@ -186,6 +188,7 @@ void arena_remove(struct arena *arena, uint32_t cell, uint32_t len)
     if (block->cells_used == 0) {
         chain_remove(arena, open, number);
         chain_push(arena, &arena->free_blocks, number);
+        arena->free_count++;
     }
 }
 
@@ -193,6 +196,12 @@ struct bytes arena_at(const struct arena *arena, uint32_t cell, uint32_t len)
 {
     CHECK(cell / (BLOCK_LEN / UNIT) < arena->blocks_touched);
     return (struct bytes){cell_memory(arena, cell), len};
+}
+
+bool arena_has_room(const struct arena *arena, uint32_t count)
+{
+    /* Each needs one block at most. */
+    return arena->block_max - arena->blocks_touched + arena->free_count >= count;
 }
 
 uint64_t arena_used(const struct arena *arena)

@@ -26,6 +26,9 @@ void arena_remove(struct arena *arena, uint32_t cell, uint32_t len);
 /* The bytes of a cell; `len` is what was given to arena_add. Valid until arena_remove. */
 struct bytes arena_at(const struct arena *arena, uint32_t cell, uint32_t len);
 
+/* True when `count` more things of any length fit, however the budget is cut up now. */
+bool arena_has_room(const struct arena *arena, uint32_t count);
+
 /* Bytes in cells that are in use, counted by cell size. */
 uint64_t arena_used(const struct arena *arena);
 

@@ -18,6 +18,8 @@
  */
 #include "codec/nsm_xdr.h"
 
+#include "base/check.h"
+
 static struct nsm_my_id get_my_id(struct xdr_in *in)
 {
     struct nsm_my_id my_id = {0};
@@ -94,4 +96,13 @@ void nsm_xdr_put_stat_res(struct xdr_out *out, enum nsm_result result, uint32_t 
 void nsm_xdr_put_stat(struct xdr_out *out, uint32_t state)
 {
     xdr_put_u32(out, state);
+}
+
+void nsm_xdr_put_status(struct xdr_out *out, struct bytes mon_name, uint32_t state,
+                        struct bytes priv)
+{
+    CHECK(priv.len == NSM_PRIV_LEN);
+    xdr_put_opaque(out, mon_name);
+    xdr_put_u32(out, state);
+    xdr_put_fixed(out, priv);
 }

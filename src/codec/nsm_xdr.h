@@ -15,7 +15,8 @@ enum {
     NSM_VERSION = 1,
     NSM_NAME_MAX = 1024,
     NSM_PRIV_LEN = 16,
-    NSM_RESULT_MAX = 8, /* the longest result: sm_stat_res */
+    NSM_STATUS_MAX = 4 + NSM_NAME_MAX + 4 + NSM_PRIV_LEN, /* longest arguments of a status call */
+    NSM_RESULT_MAX = 8,                                   /* the longest result: sm_stat_res */
 };
 
 enum nsm_procedure {
@@ -60,5 +61,9 @@ bool nsm_xdr_get_stat_chge(struct xdr_in *in, struct nsm_stat_chge *ret);
 /* Results: sm_stat_res (STAT, MON) and sm_stat (UNMON, UNMON_ALL), one word without a status. */
 void nsm_xdr_put_stat_res(struct xdr_out *out, enum nsm_result result, uint32_t state);
 void nsm_xdr_put_stat(struct xdr_out *out, uint32_t state);
+
+/* Arguments of the call to a registrant: status{mon_name, state, priv}. */
+void nsm_xdr_put_status(struct xdr_out *out, struct bytes mon_name, uint32_t state,
+                        struct bytes priv);
 
 #endif

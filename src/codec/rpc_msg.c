@@ -132,3 +132,46 @@ void rpc_msg_put_auth_error(struct xdr_out *out, uint32_t xid, enum rpc_auth_sta
     put_denied(out, xid, DENIED_AUTH_ERROR);
     xdr_put_u32(out, (uint32_t)why);
 }
+
+void rpc_msg_put_call(struct xdr_out *out, uint32_t xid, uint32_t prog, uint32_t vers,
+                      uint32_t proc)
+{
+    xdr_put_u32(out, xid);
+    xdr_put_u32(out, MSG_CALL);
+    xdr_put_u32(out, RPC_VERSION);
+    xdr_put_u32(out, prog);
+    xdr_put_u32(out, vers);
+    xdr_put_u32(out, proc);
+    for (int i = 0; i < 2; i++) { /* credential and verifier: AUTH_NONE, empty */
+        xdr_put_u32(out, RPC_AUTH_NONE);
+        xdr_put_u32(out, 0);
+    }
+}
+
+bool rpc_msg_get_answer(struct bytes message, struct rpc_answer *ret)
+{
+    struct xdr_in in = xdr_in_of(message);
+    struct rpc_answer answer = {.stat = RPC_ANSWER_ERROR};
+    answer.xid = xdr_get_u32(&in);
+    if (xdr_get_u32(&in) != MSG_REPLY)
+        return false;
+    uint32_t reply_stat = xdr_get_u32(&in);
+    if (reply_stat > REPLY_DENIED)
+        return false;
+    if (reply_stat == REPLY_DENIED) {
+        (void)xdr_get_u32(&in); /* why: RPC version or authentication, both final */
+    } else {
+        (void)xdr_get_u32(&in); /* verifier: there is nothing to verify */
+        (void)xdr_get_opaque(&in, RPC_AUTH_BODY_MAX);
+        uint32_t stat = xdr_get_u32(&in);
+        if (stat == RPC_SUCCESS)
+            answer.stat = RPC_ANSWER_SUCCESS;
+        else if (stat == RPC_PROG_MISMATCH)
+            answer.stat = RPC_ANSWER_PROG_MISMATCH;
+    }
+    if (!xdr_in_ok(&in))
+        return false;
+    answer.results = xdr_in_rest(&in);
+    *ret = answer;
+    return true;
+}

@@ -67,4 +67,24 @@ void rpc_msg_put_prog_mismatch(struct xdr_out *out, uint32_t xid, uint32_t low, 
 void rpc_msg_put_rpc_mismatch(struct xdr_out *out, uint32_t xid);
 void rpc_msg_put_auth_error(struct xdr_out *out, uint32_t xid, enum rpc_auth_stat why);
 
+/* The header of a call that we make, with AUTH_NONE; the arguments follow. */
+void rpc_msg_put_call(struct xdr_out *out, uint32_t xid, uint32_t prog, uint32_t vers,
+                      uint32_t proc);
+
+/* What a reply to such a call says. */
+enum rpc_answer_stat {
+    RPC_ANSWER_SUCCESS,
+    RPC_ANSWER_PROG_MISMATCH, /* the program is there in other versions */
+    RPC_ANSWER_ERROR,         /* any other refusal, accepted or denied */
+};
+
+struct rpc_answer {
+    uint32_t xid;
+    enum rpc_answer_stat stat;
+    struct bytes results; /* SUCCESS: the rest of the message, not yet decoded */
+};
+
+/* False: not a reply, or cut short. Views point into the message. */
+bool rpc_msg_get_answer(struct bytes message, struct rpc_answer *ret);
+
 #endif

@@ -71,6 +71,7 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
         intern_init(&core->folds, core->arena, folds_max, seed) != 0 ||
         registrant_init(core, slots_max[RECORD_REGISTRANT]) != 0 ||
         notice_init(core, slots_max[RECORD_NOTICE]) != 0 ||
+        notify_init(core, slots_max[RECORD_REGISTRANT]) != 0 ||
         dirty_init(&core->dirty, slots_max) != 0 || reserve_batch(core, slots_max) != 0) {
         core_free(core);
         return NULL;
@@ -104,6 +105,7 @@ void core_free(struct core *core)
         return;
     registrant_done(core);
     notice_done(core);
+    notify_done(core);
     intern_done(&core->names);
     intern_done(&core->folds);
     dirty_done(&core->dirty);
@@ -115,6 +117,11 @@ void core_free(struct core *core)
 static bool has_changes(const struct core *core)
 {
     return core->server_changed || !dirty_is_empty(&core->dirty);
+}
+
+uint64_t core_gate_txn(const struct core *core)
+{
+    return core->server.txn + (has_changes(core) ? 1 : 0);
 }
 
 bool core_is_full(const struct core *core)
@@ -196,6 +203,7 @@ static void simulate_crash(struct core *core, const struct peer *from)
     core->server.state = core_next_state(core->server.state);
     core->server_changed = true;
     core->sync_wanted = true;
+    notify_restarted(core);
     report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
 }
 
@@ -261,6 +269,7 @@ static void stored(struct core *core, uint64_t txn, bool has_room)
     core->has_room = has_room;
     if (txn == core->server.txn)
         core->batch_out = false;
+    notify_stored(core);
 }
 
 void core_step(struct core *core, const struct core_input *input, struct core_answer *ret)
@@ -272,13 +281,32 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     case CORE_REQUEST:
         CHECK(!core_is_full(core));
         answer(core, input->from, input->request, input->wall_ns, &ret->response);
-        ret->after_txn = core->server.txn + (has_changes(core) ? 1 : 0);
+        ret->after_txn = core_gate_txn(core);
         return;
     case CORE_STORED:
         stored(core, input->txn, input->has_room);
         return;
+    case CORE_READY:
+        notify_ready(core);
+        return;
+    case CORE_CALL_DONE:
+        CHECK(!core_is_full(core));
+        notify_call_done(core, input->call, input->is_answered, input->answered_count);
+        return;
     }
     UNREACHABLE();
+}
+
+bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
+{
+    CHECK(now_ns >= core->now_ns);
+    core->now_ns = now_ns;
+    return notify_next_call(core, ret);
+}
+
+uint64_t core_deadline_ns(const struct core *core)
+{
+    return notify_deadline_ns(core);
 }
 
 /* Moves the slot at `i` down until no child of it in the heap is larger. */
@@ -366,6 +394,7 @@ void core_status(const struct core *core, struct core_status *ret)
         .durable_txn = core->durable_txn,
         .incomplete = core->server.flags & RECORD_SERVER_INCOMPLETE,
         .has_room = core->has_room,
+        .notify = core->notify.counters,
     };
 }
 
@@ -384,6 +413,7 @@ void core_check(const struct core *core)
     table_check(&core->folds.table);
     registrant_check(core);
     notice_check(core);
+    notify_check(core);
 }
 
 uint64_t core_digest(const struct core *core)

@@ -23,15 +23,18 @@ enum event_kind {
     EVENT_CRASH_SIMULATED, /* SM_SIMU_CRASH accepted */
     EVENT_NOTICE,          /* SM_NOTIFY accepted: name, value = state */
     EVENT_NOTICE_IGNORED,  /* SM_NOTIFY that nobody here has a reason to believe */
-    EVENT_CORRUPT_RECORD,  /* at load: name = kind, value = slot */
-    EVENT_RPC_VERSION,     /* another RPC version than 2 */
-    EVENT_TOO_LONG,        /* a record or datagram over the limit */
-    EVENT_SLOW_PEER,     /* a connection closed inside a record, or with answers it does not read */
-    EVENT_EVICTED,       /* an idle connection closed for a new one: --max-connections */
-    EVENT_TURNED_AWAY,   /* a new connection closed: --max-connections, or no memory */
-    EVENT_MALFORMED,     /* no RPC call could be read */
-    EVENT_BAD_ARGUMENTS, /* GARBAGE_ARGS */
-    EVENT_UNKNOWN_CALL,  /* unknown program, version or procedure: name says which, in words */
+    EVENT_TOLD,           /* a registrant answered: name = my_name, value = the state it was told */
+    EVENT_NOT_REACHED,    /* a first attempt failed: name = my_name; it is tried again */
+    EVENT_GIVEN_UP,       /* --give-up: name = my_name; the next start tries again */
+    EVENT_CORRUPT_RECORD, /* at load: name = kind, value = slot */
+    EVENT_RPC_VERSION,    /* another RPC version than 2 */
+    EVENT_TOO_LONG,       /* a record or datagram over the limit */
+    EVENT_SLOW_PEER,      /* a connection closed inside a record, or with answers unread */
+    EVENT_EVICTED,        /* an idle connection closed for a new one: --max-connections */
+    EVENT_TURNED_AWAY,    /* a new connection closed: --max-connections, or no memory */
+    EVENT_MALFORMED,      /* no RPC call could be read */
+    EVENT_BAD_ARGUMENTS,  /* GARBAGE_ARGS */
+    EVENT_UNKNOWN_CALL,   /* unknown program, version or procedure: name says which, in words */
     EVENT_BAD_CREDENTIAL, /* AUTH_ERROR */
     EVENT_UNPRIVILEGED,   /* --require-privileged-port refused a call */
     EVENT_KIND_END,

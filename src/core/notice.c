@@ -108,6 +108,7 @@ enum notice_result notice_hear(struct core *core, const struct address *from, st
         }
     }
     dirty_put(&core->dirty, RECORD_NOTICE, slot);
+    notify_relay(core, fold);
     return NOTICE_NEW;
 }
 

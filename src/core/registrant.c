@@ -179,6 +179,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     uint32_t slot = find(core, &key, hash);
     if (slot != SLOT_NONE) {
         update(core, slot, from, request->priv);
+        notify_heard(core, slot);
         return REGISTRANT_UPDATED;
     }
     enum registrant_result verdict = admission(core);
@@ -219,6 +220,7 @@ static void drop(struct core *core, uint32_t slot)
     chains_remove(&all->by_watch, chains_of_hash(&all->by_watch, r.watch_hash), slot);
     chains_remove(&all->by_address, r.address, slot);
     chains_remove(&all->by_name, r.mon_fold, slot);
+    notify_forget(core, slot);
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_REGISTRANT, slot);
 

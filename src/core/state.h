@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "core/dirty.h"
 #include "core/notice.h"
+#include "core/notify.h"
 #include "core/registrant.h"
 
 struct core {
@@ -33,6 +34,7 @@ struct core {
     struct intern folds; /* monitored names without case: what notices and registrants share */
     struct registrants registrants;
     struct notices notices;
+    struct notify notify;
     struct dirty dirty;
     uint8_t *batch_memory;
     uint64_t batch_memory_len;
@@ -42,6 +44,10 @@ struct core {
 /* The next state number: odd, larger (R-PER-4). After 2^31 - 1, the largest the protocol's signed
  * number can say, it starts again at 1. */
 uint32_t core_next_state(uint32_t state);
+
+/* The batch that must be durable before anything that depends on the state as it is now may leave:
+ * the open one if it holds anything, else the last one taken (P1). */
+uint64_t core_gate_txn(const struct core *core);
 
 /* A monitored name without case in the pool `folds`: a new reference, or the slot of one that is
  * there. SLOT_NONE: no room, or not there. */

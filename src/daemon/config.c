@@ -32,7 +32,7 @@
 
 static const char *const sync_words[] = {"full", "process", NULL};
 static const char *const mon_from_words[] = {"any", "loopback", NULL};
-static const char *const rpcbind_words[] = {"off", NULL};
+static const char *const rpcbind_words[] = {"auto", "system", "embedded", "off", NULL};
 static const char *const store_words[] = {"lmdb:", "memory:", NULL};
 static const char *const level_words[] = {"error", "warning", "info", "debug", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
@@ -78,16 +78,20 @@ const struct config_option config_options[] = {
      .help = "Port of the Network Status Monitor, if it shall have its own."},
     {.name = "rpcbind",
      .type = CONFIG_CHOICE,
-     .default_text = "off",
+     .default_text = "auto",
      .choices = rpcbind_words,
-     .cause = "this version does not register with rpcbind",
      FIELD(rpcbind),
-     .help = "How to register with rpcbind. This version does not: clients must be told the port."},
+     .help = "How clients find the port. system: through the rpcbind of this machine; embedded: we "
+             "serve port 111 ourselves; auto: the one or the other; off: clients are told."},
     {.name = "no-rpcbind",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NO_KEY,
      FIELD(no_rpcbind),
      .help = "The same as --rpcbind off."},
+    {.name = "force",
+     .type = CONFIG_FLAG,
+     FIELD(force),
+     .help = "Take over the registration of another server instead of ending with code 71."},
     {.name = "http",
      .type = CONFIG_ENDPOINT,
      .argument = "ADDR:PORT|off",
@@ -143,6 +147,37 @@ const struct config_option config_options[] = {
      FIELD(grace_s),
      .help = "Seconds in which locks can be reclaimed; begins only when locks are stored. 0: none. "
              "This version serves no locks, so no grace begins."},
+
+    {.name = "notify-timeout",
+     .type = CONFIG_SECONDS,
+     .argument = "S",
+     .default_text = "5",
+     .low = 2,
+     .high = 60,
+     FIELD(notify_timeout_s),
+     .help = "Seconds that one attempt to tell a client of a restart may take, all in all; a "
+             "portmapper alone may need one to be found silent."},
+    {.name = "give-up",
+     .type = CONFIG_SECONDS,
+     .argument = "S",
+     .default_text = "900",
+     .high = SECONDS_MAX,
+     FIELD(give_up_s),
+     .help =
+         "Seconds after the recovery window until the next start takes over who was not reached."},
+    {.name = "name",
+     .type = CONFIG_NAMES,
+     .argument = "NAME",
+     .flags = CONFIG_REPEATABLE,
+     .default_shown = "the host name",
+     FIELD(names),
+     .help = "A name that clients know this server by; the first one is told to registrants."},
+    {.name = "source-ports",
+     .type = CONFIG_PORTS,
+     .argument = "LO-HI",
+     .default_shown = "any",
+     FIELD(source_ports),
+     .help = "Local ports of connections to clients, for firewalls."},
 
     {.group = "Limits",
      .name = "max-clients",

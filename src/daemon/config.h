@@ -18,6 +18,7 @@
 #include "daemon/log.h"
 
 #define CONFIG_LISTEN_MAX 64 /* --listen on one command line or in one file */
+#define CONFIG_NAME_MAX   16 /* --name */
 #define CONFIG_OPTION_MAX 64 /* rows of the table at most */
 #define CONFIG_EXIT       2  /* exit code for usage and configuration errors */
 
@@ -31,6 +32,8 @@ enum config_type {
     CONFIG_TEXT,      /* char *, owned; NULL: not given */
     CONFIG_STORE,     /* the same; begins with one of the row's choices */
     CONFIG_ADDRESSES, /* struct config_addresses */
+    CONFIG_NAMES,     /* struct config_names, owned */
+    CONFIG_PORTS,     /* struct config_ports */
     CONFIG_ENDPOINT,  /* struct config_endpoint */
 };
 
@@ -59,6 +62,15 @@ struct config_addresses {
     struct address at[CONFIG_LISTEN_MAX];
 };
 
+struct config_names {
+    uint32_t count;
+    char *at[CONFIG_NAME_MAX];
+};
+
+struct config_ports {
+    uint16_t low, high; /* 0: any */
+};
+
 struct config_endpoint {
     bool is_on;
     struct address address;
@@ -67,7 +79,12 @@ struct config_endpoint {
 
 enum config_sync { CONFIG_SYNC_FULL, CONFIG_SYNC_PROCESS };
 enum config_mon_from { CONFIG_MON_FROM_ANY, CONFIG_MON_FROM_LOOPBACK };
-enum config_rpcbind { CONFIG_RPCBIND_OFF };
+enum config_rpcbind {
+    CONFIG_RPCBIND_AUTO,
+    CONFIG_RPCBIND_SYSTEM,
+    CONFIG_RPCBIND_EMBEDDED,
+    CONFIG_RPCBIND_OFF,
+};
 
 enum config_origin { CONFIG_FROM_DEFAULT, CONFIG_FROM_FILE, CONFIG_FROM_COMMAND_LINE };
 
@@ -81,6 +98,7 @@ struct config {
     uint16_t nsm_port; /* the same as port unless told otherwise */
     enum config_rpcbind rpcbind;
     bool no_rpcbind; /* folded into rpcbind */
+    bool force;      /* take over a foreign registration */
     struct config_endpoint http;
 
     char *store;
@@ -90,6 +108,10 @@ struct config {
 
     uint32_t recovery_window_s;
     uint32_t grace_s;
+    uint32_t notify_timeout_s;
+    uint32_t give_up_s;
+    struct config_names names; /* none given: the host name */
+    struct config_ports source_ports;
 
     uint32_t clients_max;
     uint32_t connections_max;

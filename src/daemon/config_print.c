@@ -91,7 +91,8 @@ void config_print_help(FILE *out)
         print_option(out, &config_options[i]);
     }
     (void)fputs("\nExit codes: 0 ok, 2 usage or configuration, 69 address or port in use,\n"
-                "70 internal check failed, 74 store, 78 store format newer than this program.\n",
+                "70 internal check failed, 71 another server is registered with rpcbind,\n"
+                "74 store, 78 store format newer than this program.\n",
                 out);
 }
 

@@ -213,6 +213,51 @@ static int parse_addresses(struct config_addresses *field, const char *value, st
     return 0;
 }
 
+/* The rule for names in SM_MON (R-NSM-1): what we send, others must accept. */
+static bool is_host_name(const char *value)
+{
+    size_t len = strlen(value);
+    if (len == 0 || len > 255 || value[0] == '.')
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (value[i] <= ' ' || value[i] > '~' || value[i] == '/')
+            return false;
+    return true;
+}
+
+static int parse_name(struct config_names *field, const char *value, struct text *ret_why)
+{
+    if (!is_host_name(value)) {
+        text_add(ret_why, "not a host name; allowed: printable text without blanks and slashes");
+        return -EINVAL;
+    }
+    if (field->count == CONFIG_NAME_MAX) {
+        text_add(ret_why, "too many names; allowed: ");
+        text_add_u64(ret_why, CONFIG_NAME_MAX);
+        return -EINVAL;
+    }
+    char *copy = NULL;
+    int err = parse_text(&copy, value, ret_why);
+    if (err == 0)
+        field->at[field->count++] = copy;
+    return err;
+}
+
+/* LOW-HIGH. */
+static int parse_ports(struct config_ports *field, const char *value, struct text *ret_why)
+{
+    const char *dash = strchr(value, '-');
+    uint64_t low, high;
+    if (dash == NULL || !parse_digits(value, dash, &low) ||
+        !parse_digits(dash + 1, dash + strlen(dash), &high) || low < 1 || low > high ||
+        high > UINT16_MAX) {
+        text_add(ret_why, "not a range of ports; allowed: like 600-1023, from 1 to 65535");
+        return -EINVAL;
+    }
+    *field = (struct config_ports){(uint16_t)low, (uint16_t)high};
+    return 0;
+}
+
 /* ADDR:PORT for IPv4, [ADDR]:PORT for IPv6. */
 static bool split_endpoint(const char *value, struct config_endpoint *ret)
 {
@@ -268,6 +313,10 @@ int config_value_parse(struct config *config, const struct config_option *option
         return parse_store(field, option, value, ret_why);
     case CONFIG_ADDRESSES:
         return parse_addresses(field, value, ret_why);
+    case CONFIG_NAMES:
+        return parse_name(field, value, ret_why);
+    case CONFIG_PORTS:
+        return parse_ports(field, value, ret_why);
     case CONFIG_ENDPOINT:
         return parse_endpoint(field, value, ret_why);
     }
@@ -279,6 +328,10 @@ uint32_t config_value_count(const struct config *config, const struct config_opt
     const void *field = const_field_of(config, option);
     if (option->type == CONFIG_ADDRESSES)
         return ((const struct config_addresses *)field)->count;
+    if (option->type == CONFIG_NAMES)
+        return ((const struct config_names *)field)->count;
+    if (option->type == CONFIG_PORTS)
+        return ((const struct config_ports *)field)->low != 0;
     if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE)
         return *(char *const *)field != NULL;
     return 1;
@@ -328,6 +381,14 @@ void config_value_add(struct text *text, const struct config *config,
     case CONFIG_ADDRESSES:
         text_add_address(text, &((const struct config_addresses *)field)->at[index]);
         return;
+    case CONFIG_NAMES:
+        text_add(text, ((const struct config_names *)field)->at[index]);
+        return;
+    case CONFIG_PORTS:
+        text_add_u64(text, ((const struct config_ports *)field)->low);
+        text_add_char(text, '-');
+        text_add_u64(text, ((const struct config_ports *)field)->high);
+        return;
     case CONFIG_ENDPOINT:
         add_endpoint(text, field);
         return;
@@ -340,6 +401,10 @@ void config_value_clear(struct config *config, const struct config_option *optio
     void *field = field_of(config, option);
     if (option->type == CONFIG_ADDRESSES) {
         ((struct config_addresses *)field)->count = 0;
+    } else if (option->type == CONFIG_NAMES) {
+        struct config_names *names = field;
+        while (names->count > 0)
+            free(names->at[--names->count]);
     } else if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE) {
         free(*(char **)field);
         *(char **)field = NULL;

@@ -6,7 +6,8 @@
  *   check: on_turn
  *     1. an idle store gets the open batch             core_take_batch, worker_commit
  *     2. answers whose batch is durable leave          wire_flush
- *     3. events become log lines                       log_drain
+ *     3. calls of our own are made and have ended      outcall_turn, caller_turn
+ *     4. events become log lines                       log_drain
  *
  * Step 1 comes before 2 so that the disk works while we write to sockets, and is repeated after it
  * because 2 lets calls in that had been refused as busy.
@@ -22,11 +23,13 @@
 
 #include "base/check.h"
 #include "daemon/notify_ready.h"
+#include "rpc/outcall.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#define MS_NS        UINT64_C(1000000)
 #define SECOND_NS    UINT64_C(1000000000)
 #define PATIENCE_NS  (SECOND_NS / 4) /* for the store thread to end after that */
 #define NOT_READY_NS (5 * SECOND_NS) /* a commit this old makes us not ready */
@@ -45,6 +48,7 @@ struct driver {
     uv_async_t news;
     uv_signal_t term, interrupt;
     uv_timer_t tick, drain_end;
+    uv_timer_t next_call; /* when the core has a call to make */
     uint64_t durable_txn;
     uint64_t commit_since_ns; /* while a batch is out */
     bool is_draining, is_ended;
@@ -72,12 +76,15 @@ static void end(struct driver *driver, int exit_code)
     driver->is_ended = true;
     driver->exit_code = exit_code;
     wire_close(driver->parts.wire);
+    caller_close(driver->parts.caller);
+    registrar_close(driver->parts.registrar);
     close_handle((uv_handle_t *)&driver->sleep);
     close_handle((uv_handle_t *)&driver->turn);
     close_handle((uv_handle_t *)&driver->news);
     close_handle((uv_handle_t *)&driver->term);
     close_handle((uv_handle_t *)&driver->interrupt);
     close_handle((uv_handle_t *)&driver->tick);
+    close_handle((uv_handle_t *)&driver->next_call);
     close_handle((uv_handle_t *)&driver->drain_end);
     uv_stop(driver->parts.loop);
 }
@@ -111,6 +118,32 @@ static void hand_batch(struct driver *driver)
     worker_commit(driver->worker, &batch);
 }
 
+/* Calls that we make: started, carried, and told to the core when they have ended. */
+static void call_out(struct driver *driver);
+
+static void on_next_call(uv_timer_t *timer)
+{
+    struct driver *driver = timer->data;
+    if (!driver->is_draining && !driver->is_ended)
+        call_out(driver);
+}
+
+static void call_out(struct driver *driver)
+{
+    struct driver_parts *parts = &driver->parts;
+    uint64_t now_ns = clock_now_ns(parts->clock);
+    outcall_turn(parts->core, parts->client, now_ns, clock_wall_ns(parts->clock));
+    caller_turn(parts->caller);
+    hand_batch(driver);
+    uint64_t next_ns = outcall_deadline_ns(parts->core, parts->client);
+    if (next_ns == UINT64_MAX) {
+        (void)uv_timer_stop(&driver->next_call);
+        return;
+    }
+    uint64_t wait_ms = next_ns > now_ns ? (next_ns - now_ns) / MS_NS + 1 : 1;
+    CHECK(uv_timer_start(&driver->next_call, on_next_call, wait_ms, 0) == 0);
+}
+
 static void on_turn(uv_check_t *check)
 {
     struct driver *driver = check->data;
@@ -119,10 +152,14 @@ static void on_turn(uv_check_t *check)
         return;
     hand_batch(driver);
     wire_flush(parts->wire);
+    registrar_turn(parts->registrar);
+    if (!driver->is_draining)
+        call_out(driver);
     hand_batch(driver);
     log_drain(parts->log, core_events(parts->core), clock_now_ns(parts->clock),
               clock_wall_ns(parts->clock));
-    bool is_idle = !worker_is_busy(driver->worker) && rpc_server_waiting(parts->server) == 0;
+    bool is_idle = !worker_is_busy(driver->worker) && rpc_server_waiting(parts->server) == 0 &&
+                   registrar_is_stopped(parts->registrar);
     if (driver->is_draining && is_idle)
         end(driver, 0);
 }
@@ -164,6 +201,7 @@ static void on_signal(uv_signal_t *handle, int number)
     log_say(driver->parts.log, LOG_LEVEL_INFO, clock_wall_ns(driver->parts.clock),
             LOG_MESSAGE("stopping: every record is kept, the next start recovers"));
     (void)notify_ready_stopping("stopping");
+    registrar_stop(driver->parts.registrar); /* nobody is sent to a port that closes (10.1) */
     wire_quiesce(driver->parts.wire);
 }
 
@@ -200,9 +238,10 @@ struct driver *driver_new(const struct driver_parts *parts)
     CHECK(uv_signal_init(parts->loop, &driver->term) == 0);
     CHECK(uv_signal_init(parts->loop, &driver->interrupt) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->tick) == 0);
+    CHECK(uv_timer_init(parts->loop, &driver->next_call) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->drain_end) == 0);
     driver->sleep.data = driver->turn.data = driver->news.data = driver;
-    driver->term.data = driver->interrupt.data = driver;
+    driver->term.data = driver->interrupt.data = driver->next_call.data = driver;
     driver->tick.data = driver->drain_end.data = driver;
     return driver;
 }
@@ -235,7 +274,7 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason)
         text_add(ret_reason, " s; answers wait for it");
         return false;
     }
-    return true;
+    return registrar_is_ready(driver->parts.registrar, ret_reason);
 }
 
 static void stop_worker(struct driver *driver)
@@ -243,6 +282,21 @@ static void stop_worker(struct driver *driver)
     if (!worker_free(driver->worker, PATIENCE_NS))
         _exit(driver->exit_code);
     driver->worker = NULL;
+}
+
+void driver_ready(struct driver *driver)
+{
+    struct driver_parts *parts = &driver->parts;
+    struct core_input input = {.kind = CORE_READY,
+                               .now_ns = clock_now_ns(parts->clock),
+                               .wall_ns = clock_wall_ns(parts->clock)};
+    core_step(parts->core, &input, NULL);
+    call_out(driver);
+}
+
+void driver_stop(struct driver *driver, int exit_code)
+{
+    end(driver, exit_code);
 }
 
 int driver_run(struct driver *driver)

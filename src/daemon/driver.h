@@ -8,8 +8,11 @@
 #include "base/text.h"
 #include "core/core.h"
 #include "daemon/log.h"
+#include "daemon/registrar.h"
+#include "rpc/client.h"
 #include "rpc/server.h"
 #include "store/worker.h"
+#include "wire/caller.h"
 #include "wire/wire.h"
 
 #include <uv.h>
@@ -23,7 +26,10 @@ struct driver_parts {
     struct log *log;
     struct core *core;
     struct rpc_server *server;
+    struct rpc_client *client;
     struct wire *wire;
+    struct caller *caller;
+    struct registrar *registrar;
     struct store *store;
     uint64_t store_timeout_ns; /* --store-timeout */
 };
@@ -36,6 +42,12 @@ __attribute__((warn_unused_result)) bool driver_start(struct driver *driver);
 
 /* For /readyz: false with the reason in words while clients are not served. */
 bool driver_is_ready(struct driver *driver, struct text *ret_reason);
+
+/* We serve, and can be found: from here on clients are told of the restart (R-NOTIFY-7). */
+void driver_ready(struct driver *driver);
+
+/* Ends driver_run with this exit code, also before it was called. */
+void driver_stop(struct driver *driver, int exit_code);
 
 /* Runs the loop until SIGTERM or SIGINT, or until the store fails. Returns the exit code. */
 int driver_run(struct driver *driver);

@@ -68,6 +68,12 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
     ROW(EVENT_NOTICE_IGNORED, INFO,                                                                \
         "ignored a restart notice: nobody here watches that client from that address", "name",     \
         "state")                                                                                   \
+    ROW(EVENT_TOLD, DEBUG, "told a client", "name", "state")                                       \
+    ROW(EVENT_NOT_REACHED, WARNING, "could not tell a client yet; it is tried again", "name",      \
+        "state")                                                                                   \
+    ROW(EVENT_GIVEN_UP, WARNING,                                                                   \
+        "a client could not be told within --give-up; the next start tries again", "name",         \
+        "state")                                                                                   \
     ROW(EVENT_CORRUPT_RECORD, ERROR,                                                               \
         "a stored record is damaged and was left out; the store counts as incomplete", "kind",     \
         "slot")                                                                                    \

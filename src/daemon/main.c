@@ -3,15 +3,16 @@
  *
  * The order of the start (docs/ARCHITECTURE.md, "life of a crash"):
  *
- *   options -> ports bound, not yet listening -> privileges dropped -> store locked and loaded
- *           -> next state durable -> listening -> ready
+ *   options -> ports bound, not yet listening; is another server registered? -> privileges dropped
+ *           -> store locked and loaded -> next state durable -> listening -> registered -> ready
  *
  * Ports come before the store so that a port in use costs no state number, and so that --user can
  * be obeyed before anything is written. Nobody is answered before the new state is durable
  * (R-PER-4).
  *
  * Each failure has a sentence and an exit code: 2 usage or configuration, 69 address or port in
- * use, 70 internal check failed, 74 store, 78 store written by a newer format.
+ * use, 70 internal check failed, 71 another server is registered with rpcbind, 74 store, 78 store
+ * written by a newer format.
  */
 #include "admin/http.h"
 #include "base/check.h"
@@ -21,6 +22,7 @@
 #include "daemon/driver.h"
 #include "daemon/notify_ready.h"
 #include "daemon/privilege.h"
+#include "daemon/registrar.h"
 #include "proto/nsm.h"
 
 #include <errno.h>
@@ -40,8 +42,12 @@ enum {
     CACHE_PER_CLIENT = 32, /* R-DRC-1 */
     CACHE_MIN = 65536,
     CACHE_LIMIT = 1048576,
+    CALLS_MAX = 16384,       /* calls of our own at once */
+    CALL_BYTES = 4096,       /* for the messages of one */
     SPARE_DESCRIPTORS = 256, /* beside the connections: sockets, store, HTTP */
 };
+
+#define SECOND_NS UINT64_C(1000000000)
 
 static const struct program *const programs[] = {&nsm_program};
 
@@ -55,8 +61,13 @@ struct daemon {
     struct store *store;
     struct store_summary summary;
     struct core *core;
+    uint32_t call_connections; /* open files left for calls of our own */
     struct rpc_server *server;
+    struct rpc_client *client;
     struct wire *wire;
+    struct caller *caller;
+    char host_name[256];
+    struct registrar *registrar;
     struct driver *driver;
     struct http *http;
 };
@@ -118,7 +129,11 @@ static int bind_ports(struct daemon *daemon)
 {
     const struct config *config = &daemon->config;
     uint64_t needed = (uint64_t)config->connections_max + SPARE_DESCRIPTORS;
-    uint64_t limit = descriptors_reserve(needed);
+    uint64_t limit = descriptors_reserve(needed + CALLS_MAX);
+    uint64_t left = limit > needed ? limit - needed : 0;
+    daemon->call_connections = (uint32_t)(left < CALLS_MAX ? left : CALLS_MAX);
+    if (daemon->call_connections == 0)
+        daemon->call_connections = SPARE_DESCRIPTORS / 4;
     if (limit < needed)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("fewer open files are allowed than --max-connections needs; raise the "
@@ -166,6 +181,17 @@ static int load_record(void *context, enum record_kind kind, uint32_t slot, stru
     UNREACHABLE();
 }
 
+/* What registrants are told our name is (D3): the first --name, or what this host calls itself. */
+static struct bytes server_name(struct daemon *daemon)
+{
+    if (daemon->config.names.count > 0)
+        return bytes_of_text(daemon->config.names.at[0]);
+    if (gethostname(daemon->host_name, sizeof daemon->host_name - 1) != 0 ||
+        daemon->host_name[0] == '\0')
+        return bytes_of_text("localhost");
+    return bytes_of_text(daemon->host_name);
+}
+
 /* Opens the store and reads it into a new core. */
 static int load(struct daemon *daemon)
 {
@@ -183,7 +209,11 @@ static int load(struct daemon *daemon)
     struct core_limits limits = {.clients_max = config->clients_max,
                                  .bytes_max = config->bytes_max,
                                  .batch_puts_max = STORE_BATCH_PUTS_MAX,
-                                 .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK};
+                                 .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK,
+                                 .server_name = server_name(daemon),
+                                 .notify_timeout_ns = config->notify_timeout_s * SECOND_NS,
+                                 .window_ns = config->recovery_window_s * SECOND_NS,
+                                 .give_up_ns = config->give_up_s * SECOND_NS};
     memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
     daemon->core = core_new(&limits, random_seed());
     if (daemon->core == NULL)
@@ -229,21 +259,47 @@ static int boot(struct daemon *daemon)
     return 0;
 }
 
+/* The engine of the calls that we make, and its sockets. */
+static int start_caller(struct daemon *daemon)
+{
+    struct rpc_client_limits limits = {
+        .attempts_max = CALLS_MAX,
+        .connections_max = daemon->call_connections,
+        .bytes_max = (uint64_t)CALLS_MAX * CALL_BYTES,
+    };
+    struct core_status status;
+    core_status(daemon->core, &status);
+    /* Calls of this start must not be taken for those of the last one (D6). */
+    uint32_t first_xid = (uint32_t)(status.epoch << 20) ^ (uint32_t)random_seed();
+    daemon->client = rpc_client_new(&limits, first_xid, random_seed());
+    if (daemon->client == NULL)
+        return -1;
+    struct caller_options options = {.source_port_low = daemon->config.source_ports.low,
+                                     .source_port_high = daemon->config.source_ports.high};
+    daemon->caller = caller_new(&daemon->loop, daemon->client, &daemon->clock, &options);
+    return daemon->caller == NULL ? -1 : 0;
+}
+
 static int serve(struct daemon *daemon)
 {
     daemon->wire =
         wire_new(&daemon->loop, daemon->server, &daemon->clock, daemon->config.connections_max);
     if (daemon->wire == NULL)
         return fail(daemon, EXIT_USAGE, "cannot reserve memory; lower --max-connections");
+    if (start_caller(daemon) != 0)
+        return fail(daemon, EXIT_USAGE, "cannot reserve memory for calls to clients");
     struct driver_parts parts = {
         .loop = &daemon->loop,
         .clock = &daemon->clock,
         .log = &daemon->log,
         .core = daemon->core,
         .server = daemon->server,
+        .client = daemon->client,
         .wire = daemon->wire,
+        .caller = daemon->caller,
+        .registrar = daemon->registrar,
         .store = daemon->store,
-        .store_timeout_ns = (uint64_t)daemon->config.store_timeout_s * 1000000000,
+        .store_timeout_ns = daemon->config.store_timeout_s * SECOND_NS,
     };
     daemon->driver = driver_new(&parts);
     if (daemon->driver == NULL)
@@ -296,9 +352,40 @@ static void announce(struct daemon *daemon)
                 LOG_TEXT("cause", strerror(-err)));
 }
 
+/* Clients can find us, as far as that is possible (10.1): or the start has failed after all. */
+static void on_settled(void *context, int exit_code)
+{
+    struct daemon *daemon = context;
+    if (exit_code != 0) {
+        driver_stop(daemon->driver, exit_code);
+        return;
+    }
+    announce(daemon);
+    driver_ready(daemon->driver);
+}
+
+/* Chooses how clients find us; while that may still need root and costs no state number. */
+static int prepare_registrar(struct daemon *daemon)
+{
+    struct registrar_parts parts = {.loop = &daemon->loop,
+                                    .clock = &daemon->clock,
+                                    .log = &daemon->log,
+                                    .config = &daemon->config,
+                                    .context = daemon,
+                                    .on_settled = on_settled};
+    daemon->registrar = registrar_new(&parts);
+    if (daemon->registrar == NULL)
+        return fail(daemon, EXIT_USAGE, "cannot reserve memory for the registration");
+    for (uint32_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+        registrar_add(daemon->registrar, programs[i], &daemon->sockets);
+    return registrar_prepare(daemon->registrar);
+}
+
 static int run(struct daemon *daemon, const struct privilege *privilege)
 {
     int exit_code = bind_ports(daemon);
+    if (exit_code == 0)
+        exit_code = prepare_registrar(daemon);
     if (exit_code == 0)
         exit_code = drop_privileges(daemon, privilege);
     if (exit_code == 0)
@@ -307,8 +394,9 @@ static int run(struct daemon *daemon, const struct privilege *privilege)
         exit_code = boot(daemon);
     if (exit_code == 0)
         exit_code = serve(daemon);
+    if (exit_code == 0)
+        exit_code = registrar_start(daemon->registrar, daemon->core);
     if (exit_code == 0) {
-        announce(daemon);
         clock_turn_over(&daemon->clock);
         exit_code = driver_run(daemon->driver);
     } else if (daemon->driver != NULL) {
@@ -320,11 +408,15 @@ static int run(struct daemon *daemon, const struct privilege *privilege)
 static void clean_up(struct daemon *daemon)
 {
     http_free(daemon->http);
+    registrar_close(daemon->registrar);
     if (daemon->driver == NULL && daemon->wire != NULL)
         wire_close(daemon->wire);
     (void)uv_run(&daemon->loop, UV_RUN_DEFAULT); /* until libuv has closed every handle */
     driver_free(daemon->driver);
+    registrar_free(daemon->registrar);
+    caller_free(daemon->caller);
     wire_free(daemon->wire);
+    rpc_client_free(daemon->client);
     listen_close(&daemon->sockets);
     rpc_server_free(daemon->server);
     core_free(daemon->core);

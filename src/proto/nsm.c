@@ -131,14 +131,18 @@ static const struct procedure nsm_procedures[] = {
     [NSM_NOTIFY] = {.name = "NOTIFY", .decode = in_notify, .flags = PROCEDURE_CACHED},
 };
 
+static const struct program_version nsm_versions[] = {
+    {.number = NSM_VERSION,
+     .procedures = nsm_procedures,
+     .procedure_count = sizeof nsm_procedures / sizeof nsm_procedures[0]},
+};
+
 /* The largest legal call has about 3 KiB; 16 KiB is what every program here takes (Appendix A). */
 const struct program nsm_program = {
     .number = NSM_PROGRAM,
     .name = "NSM",
-    .version_low = NSM_VERSION,
-    .version_high = NSM_VERSION,
-    .procedures = nsm_procedures,
-    .procedure_count = sizeof nsm_procedures / sizeof nsm_procedures[0],
+    .versions = nsm_versions,
+    .version_count = sizeof nsm_versions / sizeof nsm_versions[0],
     .record_max = 16 * 1024,
     .reply_max = RPC_REPLY_HEADER_MAX + NSM_RESULT_MAX,
 };

@@ -1,13 +1,17 @@
 /*
- * program.h -- an RPC program as data: one row per procedure.
+ * program.h -- an RPC program as data: versions, and one row per procedure.
  *
  * rpc/server.c knows no program by name. A row says how the arguments become a request and how the
  * response becomes bytes; flags say what is special. A row without a name is a gap in the numbers.
+ *
+ * A procedure of the lock service has decode and encode, and the core between them. One that needs
+ * no core has respond instead: it observes nothing that a crash could take back, so its answer
+ * leaves at once.
  */
 #ifndef PROTO_PROGRAM_H
 #define PROTO_PROGRAM_H
 
-#include "codec/xdr.h"
+#include "codec/rpc_msg.h"
 #include "core/message.h"
 
 enum procedure_flag {
@@ -21,17 +25,29 @@ struct procedure {
     bool (*decode)(struct xdr_in *in, struct request *ret);
     /* The result body behind the reply header; NULL: void. */
     void (*encode)(struct xdr_out *out, const struct response *response);
+    /*
+     * Instead of both: reads the arguments and writes the result. `context` is the program's. What
+     * was written counts only with RPC_SUCCESS; a result that does not fit becomes SYSTEM_ERR.
+     */
+    enum rpc_accept_stat (*respond)(void *context, const struct peer *from, struct xdr_in *in,
+                                    struct xdr_out *out);
     uint32_t flags;
+};
+
+struct program_version {
+    uint32_t number;
+    const struct procedure *procedures; /* by procedure number */
+    uint32_t procedure_count;
 };
 
 struct program {
     uint32_t number;
     const char *name;
-    uint32_t version_low, version_high; /* for PROG_MISMATCH */
-    const struct procedure *procedures;
-    uint32_t procedure_count;
+    const struct program_version *versions; /* ascending; PROG_MISMATCH names the ends */
+    uint32_t version_count;
     uint32_t record_max; /* longest call accepted */
     uint32_t reply_max;  /* longest reply written, header included */
+    void *context;       /* for respond; borrowed */
 };
 
 #endif

@@ -53,6 +53,7 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   .core = core,
                                   .reply_max = RPC_REPLY_HEADER_MAX};
     for (uint32_t i = 0; i < program_count; i++) {
+        CHECK(programs[i]->version_count > 0);
         if (programs[i]->record_max > server->record_max)
             server->record_max = programs[i]->record_max;
         if (programs[i]->reply_max > server->reply_max)
@@ -132,6 +133,14 @@ static const struct program *find_program(const struct rpc_server *server, uint3
     return NULL;
 }
 
+static const struct program_version *find_version(const struct program *program, uint32_t number)
+{
+    for (uint32_t i = 0; i < program->version_count; i++)
+        if (program->versions[i].number == number)
+            return &program->versions[i];
+    return NULL;
+}
+
 /* What was asked for, in words, because three numbers in a log line say nothing. */
 static void report_unknown(struct rpc_server *server, const struct rpc_call *call,
                            const struct rpc_source *from)
@@ -152,21 +161,47 @@ static void report_unknown(struct rpc_server *server, const struct rpc_call *cal
 /* The row of a call, or NULL with the refusal already in *reply. */
 static const struct procedure *find_procedure(struct rpc_server *server,
                                               const struct rpc_call *call,
-                                              const struct rpc_source *from, struct xdr_out *reply)
+                                              const struct rpc_source *from,
+                                              const struct program **ret_program,
+                                              struct xdr_out *reply)
 {
     const struct program *program = find_program(server, call->prog);
+    const struct program_version *version =
+        program != NULL ? find_version(program, call->vers) : NULL;
     if (program == NULL) {
         rpc_msg_put_accepted(reply, call->xid, RPC_PROG_UNAVAIL);
-    } else if (call->vers < program->version_low || call->vers > program->version_high) {
-        rpc_msg_put_prog_mismatch(reply, call->xid, program->version_low, program->version_high);
-    } else if (call->proc >= program->procedure_count ||
-               program->procedures[call->proc].name == NULL) {
+    } else if (version == NULL) {
+        rpc_msg_put_prog_mismatch(reply, call->xid, program->versions[0].number,
+                                  program->versions[program->version_count - 1].number);
+    } else if (call->proc >= version->procedure_count ||
+               version->procedures[call->proc].name == NULL) {
         rpc_msg_put_accepted(reply, call->xid, RPC_PROC_UNAVAIL);
     } else {
-        return &program->procedures[call->proc];
+        *ret_program = program;
+        return &version->procedures[call->proc];
     }
     report_unknown(server, call, from);
     return NULL;
+}
+
+/* A procedure that needs no core. */
+static enum rpc_verdict respond(struct rpc_server *server, const struct rpc_source *from,
+                                const struct rpc_call *call, const struct program *program,
+                                const struct procedure *procedure, struct xdr_out *reply)
+{
+    struct xdr_out before = *reply;
+    struct xdr_in args = xdr_in_of(call->args);
+    rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
+    enum rpc_accept_stat stat = procedure->respond(program->context, &from->peer, &args, reply);
+    if (stat == RPC_GARBAGE_ARGS)
+        report(server, EVENT_BAD_ARGUMENTS, from, call->proc);
+    if (reply->overflowed)
+        stat = RPC_SYSTEM_ERR;
+    if (stat != RPC_SUCCESS) {
+        *reply = before;
+        rpc_msg_put_accepted(reply, call->xid, stat);
+    }
+    return RPC_ANSWERED;
 }
 
 static struct drc_key cache_key(const struct rpc_server *server, const struct rpc_source *from,
@@ -292,9 +327,12 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
     enum rpc_call_result result = rpc_msg_get_call(message, &call);
     if (result != RPC_CALL_OK)
         return refuse_header(server, result, from, call.xid, reply);
-    const struct procedure *procedure = find_procedure(server, &call, from, reply);
+    const struct program *program = NULL;
+    const struct procedure *procedure = find_procedure(server, &call, from, &program, reply);
     if (procedure == NULL)
         return RPC_ANSWERED;
+    if (procedure->respond != NULL)
+        return respond(server, from, &call, program, procedure, reply);
     return dispatch(server, from, &call, procedure, now_ns, wall_ns, reply);
 }
 

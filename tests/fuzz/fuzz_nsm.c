@@ -69,7 +69,7 @@ static void check_same(const struct request *a, const struct request *b)
 static void check_accepted(uint32_t procedure, const uint8_t *args, size_t len,
                            const struct request *request)
 {
-    const struct procedure *row = &nsm_program.procedures[procedure];
+    const struct procedure *row = &nsm_program.versions[0].procedures[procedure];
     CHECK(fuzz_is_inside(request->mon_name, args, len));
     CHECK(fuzz_is_inside(request->my_name, args, len));
     CHECK(fuzz_is_inside(request->priv, args, len));
@@ -96,11 +96,11 @@ static void check_accepted(uint32_t procedure, const uint8_t *args, size_t len,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz fuzz = {data, size};
-    uint32_t procedure = fuzz_u8(&fuzz) % nsm_program.procedure_count;
+    uint32_t procedure = fuzz_u8(&fuzz) % nsm_program.versions[0].procedure_count;
     struct bytes args = fuzz_slice(&fuzz, UINT16_MAX);
     uint8_t *copy = fuzz_copy(args);
     struct request request;
-    if (decode(&nsm_program.procedures[procedure], copy, args.len, &request))
+    if (decode(&nsm_program.versions[0].procedures[procedure], copy, args.len, &request))
         check_accepted(procedure, copy, args.len, &request);
     free(copy);
     return 0;

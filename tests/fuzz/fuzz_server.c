@@ -9,16 +9,16 @@
  *   TAKE     the store takes the open batch, if it has none
  *   STORE    the store reports it durable; detail says whether there is room for more
  *   DRAIN    answers that may leave, leave
- *   WAIT     time passes: seconds (1 byte)
- *   CRASH    the process ends and starts again with what was durable; detail says whether the batch
- *            that was out had landed
- *   DAMAGE   one bit of a stored record flips (kind, slot, 2 bytes bit), the process starts again
- *            and writes its first batch
+ *   WAIT     time passes: seconds (1 byte); one of the calls that the core made ends, answered or
+ * not as detail says CRASH    the process ends and starts again with what was durable; detail says
+ * whether the batch that was out had landed DAMAGE   one bit of a stored record flips (kind, slot,
+ * 2 bytes bit), the process starts again and writes its first batch
  *
  * Beside the invariants of server, cache and core, this is promised: a reply is a reply, carries
  * the xid of its call and fits; no answer leaves before its batch is durable; the state is
  * odd and larger than the durable one after every restart of an undamaged store; a restart finds
- * the records that were durable.
+ * the records that were durable; calls to registrants go to addresses that called us, and say no
+ * state that is not durable.
  */
 #include "codec/nsm_xdr.h"
 #include "codec/rpc_msg.h"
@@ -46,6 +46,7 @@ enum {
     SLOTS_MAX = 64,
     REPLY_ROOM = 256,
     CALL_MAX = 4096,
+    CALLS_OUT_MAX = 8, /* calls to registrants at once */
     TXN_AT = 8,
     EPOCH_AT = 16,
     STATE_AT = 32,
@@ -70,6 +71,12 @@ struct world {
         uint64_t needed_txn;
         uint32_t xid;
     } waiting[OUTBOX_MAX]; /* the answers in the outbox, oldest first */
+    bool is_ready;
+    struct {
+        uint64_t id;
+        uint32_t status_count;
+    } calls[CALLS_OUT_MAX]; /* to registrants, under way */
+    uint32_t call_count;
     uint64_t now_ns;
     uint8_t reply[REPLY_ROOM];
 };
@@ -141,8 +148,13 @@ static void load_all(void)
 
 static void start(void)
 {
-    struct core_limits limits = {
-        .clients_max = CLIENTS_MAX, .bytes_max = 1 << 16, .batch_puts_max = 4};
+    struct core_limits limits = {.clients_max = CLIENTS_MAX,
+                                 .bytes_max = 1 << 16,
+                                 .batch_puts_max = 4,
+                                 .server_name = bytes_of_text("holdfast.example"),
+                                 .notify_timeout_ns = 5 * SECOND_NS,
+                                 .window_ns = 90 * SECOND_NS,
+                                 .give_up_ns = 900 * SECOND_NS};
     for (uint32_t kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++)
         for (uint32_t slot = 0; slot < SLOTS_MAX; slot++)
             if (world.disk[kind][slot].len > 0)
@@ -176,7 +188,8 @@ static void stop(void)
 {
     rpc_server_free(world.server);
     core_free(world.core);
-    world.is_out = false;
+    world.is_out = world.is_ready = false;
+    world.call_count = 0;
 }
 
 static void check_reply(struct bytes message)
@@ -240,7 +253,8 @@ static void call(struct fuzz *fuzz, uint32_t peer)
 {
     static uint8_t memory[CALL_MAX];
     struct xdr_out out = xdr_out_of(memory, sizeof memory);
-    uint32_t procedure = fuzz_u8(fuzz) % nsm_program.procedure_count, xid = fuzz_u8(fuzz) % 8;
+    uint32_t procedure = fuzz_u8(fuzz) % nsm_program.versions[0].procedure_count,
+             xid = fuzz_u8(fuzz) % 8;
     uint8_t mon = fuzz_u8(fuzz), my = fuzz_u8(fuzz), detail = fuzz_u8(fuzz);
     const uint32_t words[] = {xid, 0, RPC_VERSION, NSM_PROGRAM, NSM_VERSION, procedure, 0, 0, 0, 0};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -287,6 +301,54 @@ static void store(bool has_room)
     apply(&world.out);
     world.is_out = false;
     rpc_server_stored(world.server, world.out.txn, has_room, world.now_ns, world.now_ns);
+    if (!world.is_ready) {
+        struct core_input input = {.kind = CORE_READY, .now_ns = world.now_ns};
+        core_step(world.core, &input, NULL);
+        world.is_ready = true;
+    }
+}
+
+static void check_call_out(const struct core_call *call_out)
+{
+    bool is_known = false;
+    for (uint32_t peer = 0; peer < PEER_COUNT; peer++) {
+        struct rpc_source source = source_of(peer);
+        is_known |= address_equal(&source.peer.address, &call_out->to); /* R-SEC-2 */
+    }
+    CHECK(is_known);
+    CHECK(call_out->status_count > 0);
+    CHECK(call_out->status_count <= CORE_CALL_STATUS_MAX);
+    CHECK(call_out->port_hint != 0);
+    CHECK(call_out->priv.len == RECORD_PRIV_LEN);
+    if (bytes_equal(call_out->status[0].mon_name, bytes_of_text("holdfast.example")))
+        CHECK(call_out->status[0].state == durable_word(STATE_AT)); /* P1 */
+}
+
+/* Calls whose time has come leave, as many as there is room for. */
+static void call_registrants(void)
+{
+    struct core_call call_out;
+    while (world.call_count < CALLS_OUT_MAX &&
+           core_next_call(world.core, world.now_ns, &call_out)) {
+        check_call_out(&call_out);
+        world.calls[world.call_count].id = call_out.id;
+        world.calls[world.call_count++].status_count = call_out.status_count;
+    }
+}
+
+/* The oldest call ends. */
+static void end_call(bool is_answered)
+{
+    if (world.call_count == 0 || core_is_full(world.core))
+        return;
+    struct core_input input = {.kind = CORE_CALL_DONE,
+                               .now_ns = world.now_ns,
+                               .call = world.calls[0].id,
+                               .is_answered = is_answered,
+                               .answered_count = is_answered ? world.calls[0].status_count : 0};
+    core_step(world.core, &input, NULL);
+    world.call_count--;
+    memmove(world.calls, world.calls + 1, world.call_count * sizeof world.calls[0]);
 }
 
 static void drain(void)
@@ -358,6 +420,7 @@ static void step(struct fuzz *fuzz)
         break;
     case STEP_WAIT:
         world.now_ns += fuzz_u8(fuzz) * SECOND_NS;
+        end_call(detail);
         break;
     case STEP_CRASH:
         crash(detail);
@@ -366,6 +429,7 @@ static void step(struct fuzz *fuzz)
         damage(fuzz);
         break;
     }
+    call_registrants();
     rpc_server_check(world.server);
 }
 
@@ -376,7 +440,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (uint32_t slot = 0; slot < SLOTS_MAX; slot++)
             world.disk[kind][slot].len = 0;
     world.now_ns = SECOND_NS;
-    world.damaged = world.is_out = false;
+    world.damaged = world.is_out = world.is_ready = false;
+    world.call_count = 0;
     start();
     for (uint32_t i = 0; i < STEPS_MAX && fuzz.left > 0; i++)
         step(&fuzz);

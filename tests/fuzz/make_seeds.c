@@ -70,8 +70,8 @@ static void write_seed(const char *target, const char *part, const char *name)
 /* The number of the procedure that a file is named after, or -1. */
 static int procedure_of(const char *file)
 {
-    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
-        const char *name = nsm_program.procedures[i].name, *at = file + strlen("nsm_");
+    for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
+        const char *name = nsm_program.versions[0].procedures[i].name, *at = file + strlen("nsm_");
         size_t len = strlen(name), same = 0;
         while (same < len && toupper((unsigned char)at[same]) == name[same])
             same++;
@@ -85,14 +85,14 @@ static void nsm_seed(int procedure, struct bytes args, const char *name)
 {
     add_u8((uint32_t)procedure);
     add(args);
-    write_seed("nsm", nsm_program.procedures[procedure].name, name);
+    write_seed("nsm", nsm_program.versions[0].procedures[procedure].name, name);
     /* The same as reads: two names, three words, priv. */
     static const uint8_t reads[] = {31 << 3 | 3, 31 << 3 | 3, 0, 0, 0, 16 << 3 | 4};
     if (args.len > 0 && args.len < 200) {
         add_u8(sizeof reads);
         add((struct bytes){reads, sizeof reads});
         add(args);
-        write_seed("xdr", nsm_program.procedures[procedure].name, name);
+        write_seed("xdr", nsm_program.versions[0].procedures[procedure].name, name);
     }
 }
 

@@ -118,10 +118,42 @@ static const char *note_post(struct history *history, const struct tape_event *e
     return NULL;
 }
 
+static uint32_t word_at(const uint8_t *bytes, uint32_t word)
+{
+    const uint8_t *at = bytes + 4 * (size_t)word;
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static void note_state(struct history *history, uint32_t state)
+{
+    if (state <= history->state_max)
+        return;
+    history->state_max = state;
+    history->states++;
+}
+
+/*
+ * A call that the server makes: it asks a portmapper, or tells a registrant status{name, state,
+ * priv} behind a header of ten words. The state it tells counts as sent.
+ */
+static const char *note_call(struct history *history, const uint8_t *bytes, uint32_t len)
+{
+    enum { HEADER = 10, PORTMAPPER = 100000 };
+    if (len < 4 * (HEADER + 1) || word_at(bytes, 3) == PORTMAPPER)
+        return NULL;
+    uint32_t name_words = (word_at(bytes, HEADER) + 3) / 4;
+    if (name_words > 256 || len < 4 * (HEADER + 1 + name_words + 1))
+        return "called with arguments that make no sense";
+    note_state(history, word_at(bytes, HEADER + 1 + name_words));
+    return NULL;
+}
+
 static const char *note_reply(struct history *history, const uint8_t *bytes, uint32_t len)
 {
     struct packet_reply reply;
     uint32_t res = PEER_NSM_STAT_SUCC, state = 0;
+    if (len >= 8 && word_at(bytes, 1) == 0)
+        return note_call(history, bytes, len);
     if (!packet_get_reply(bytes, len, &reply))
         return "sent something that is no RPC reply";
     const uint32_t index = reply.xid - HISTORY_XID;
@@ -140,10 +172,7 @@ static const char *note_reply(struct history *history, const uint8_t *bytes, uin
         history_apply(&owner->known, &history->posts[owner->posted[owner->acknowledged]]);
         history->acknowledged++;
     }
-    if (state > history->state_max) {
-        history->state_max = state;
-        history->states++;
-    }
+    note_state(history, state);
     return NULL;
 }
 

@@ -131,6 +131,29 @@ static bool make_ack_before_sync(const struct tape *tape, struct tape *ret)
     return is_changed;
 }
 
+/* An answer, as against a call that the server makes itself: the word behind the xid is 1. */
+static bool is_answer(const struct tape_event *event)
+{
+    const uint32_t at = (event->head.flags & TAPE_IS_STREAM ? 4 : 0) + 4;
+    return event->head.type == TAPE_SEND && event->head.data_len >= at + 4 &&
+           event->data[at + 3] == 1;
+}
+
+/* The end of a sync whose begin is between these two events. */
+static bool ends_sync_of(const struct tape *tape, size_t index, size_t begin, size_t end)
+{
+    const struct tape_head *head = &tape->events[index].head;
+    if (head->type != TAPE_SYNC_END)
+        return false;
+    for (size_t i = begin; i <= end && i < tape->count; i++) {
+        const struct tape_head *other = &tape->events[i].head;
+        if (other->type == TAPE_SYNC_BEGIN && is_file_sync(&tape->events[i]) &&
+            other->pid == head->pid && other->file == head->file && other->offset == head->offset)
+            return true;
+    }
+    return false;
+}
+
 /* The last start does not sync the page that makes its first commit, with the new state, the
  * current one, before it answers. */
 static bool make_state_unsynced(const struct tape *tape, struct tape *ret)
@@ -141,11 +164,13 @@ static bool make_state_unsynced(const struct tape *tape, struct tape *ret)
     while (begin < tape->count && tape->events[begin].head.type != TAPE_WRITE_SYNCED)
         begin++;
     for (end = begin; end < tape->count; end++)
-        if (tape->events[end].head.type == TAPE_SEND)
+        if (is_answer(&tape->events[end]))
             break;
-    for (size_t i = 0; i < tape->count; i++)
-        if (i < begin || i > end || !is_file_sync(&tape->events[i]))
+    for (size_t i = 0; i < tape->count; i++) {
+        bool is_inside = i >= begin && i <= end;
+        if (is_inside ? !is_file_sync(&tape->events[i]) : !ends_sync_of(tape, i, begin, end))
             add(ret, &tape->events[i]);
+    }
     return ret->count < tape->count;
 }
 

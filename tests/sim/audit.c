@@ -8,6 +8,7 @@
 #include "audit.h"
 
 #include "oracle.h"
+#include "told.h"
 
 static bool is_allowed(const struct effect *effect, const struct call *value)
 {
@@ -72,7 +73,7 @@ static void check_fields(struct world *world, const struct record_registrant *re
         world_fail(world, "O3", "a record is from a later epoch or state than the server");
 }
 
-static void visit_registrants(struct world *world,
+static void visit_registrants(struct world *world, bool is_loss,
                               void (*visit)(struct world *, struct key *, struct call *))
 {
     struct record_server server;
@@ -98,7 +99,12 @@ static void visit_registrants(struct world *world,
         struct call *value = value_of(world, &record);
         check_fields(world, &record, value, &server);
         visit(world, key, value);
+        told_audit(world, key, value, &record, is_loss);
     }
+    for (uint32_t i = 0; i < world->plan.owners; i++)
+        for (uint32_t k = 0; k < world->owners[i].key_count; k++)
+            if (world->owners[i].keys[k].seen != world->ledger.audit)
+                told_audit_absent(world, &world->owners[i].keys[k]);
 }
 
 static void check_present(struct world *world, struct key *key, struct call *value)
@@ -159,6 +165,24 @@ static void check_notice(struct world *world, uint32_t slot, const struct record
                    world->names[promised->name].text, record->state, promised->state);
 }
 
+/* What the disk says of each name. */
+static void note_notices(struct world *world)
+{
+    uint32_t states[NAMES_MAX] = {0};
+    uint32_t used = disk_slots_used(&world->disk, RECORD_NOTICE);
+    for (uint32_t slot = 0; slot < used; slot++) {
+        struct record_notice record;
+        struct bytes bytes = disk_at(&world->disk, RECORD_NOTICE, slot);
+        if (bytes.len == 0 || record_get_notice(bytes, slot, &record) != RECORD_GOOD)
+            continue;
+        for (uint32_t i = 0; i < world->plan.names; i++)
+            if (bytes_equal_fold(bytes_of_text(world->names[i].text), record.mon_name))
+                states[i] = record.state;
+    }
+    for (uint32_t i = 0; i < world->plan.names; i++)
+        told_audit_notice(world, &world->names[i], states[i]);
+}
+
 static void audit_notices(struct world *world)
 {
     uint32_t used = disk_slots_used(&world->disk, RECORD_NOTICE);
@@ -175,6 +199,7 @@ static void audit_notices(struct world *world)
         if (world->names[i].notice != NULL && world->names[i].seen != world->ledger.audit)
             world_fail(world, "O8", "the notice of %.40s, state %u, was answered and is lost",
                        world->names[i].text, world->names[i].notice->state);
+    note_notices(world);
 }
 
 void audit_disk(struct world *world)
@@ -182,7 +207,7 @@ void audit_disk(struct world *world)
     if (world->disk.is_new || world->is_unjudged)
         return;
     world->ledger.audit++;
-    visit_registrants(world, check_present);
+    visit_registrants(world, false, check_present);
     for (uint32_t i = 0; i < world->plan.owners; i++)
         for (uint32_t k = 0; k < world->owners[i].key_count; k++) {
             struct key *key = &world->owners[i].keys[k];
@@ -213,7 +238,7 @@ void audit_accept_loss(struct world *world)
     if (world->disk.is_new || world->is_unjudged)
         return;
     world->ledger.audit++;
-    visit_registrants(world, accept_present);
+    visit_registrants(world, true, accept_present);
     for (uint32_t i = 0; i < world->plan.owners; i++)
         for (uint32_t k = 0; k < world->owners[i].key_count; k++) {
             struct key *key = &world->owners[i].keys[k];
@@ -228,6 +253,7 @@ void audit_accept_loss(struct world *world)
         world->names[i].notice = NULL;
         world->names[i].breaks++;
     }
+    note_notices(world);
 }
 
 void audit_boot(struct world *world, uint32_t stored_state)

@@ -5,10 +5,11 @@
  * loses patience; then it goes on to something else, or tries the same again under a new xid. A
  * TCP owner that hears nothing closes its connection and repeats the call on a new one, from the
  * same port (as Linux does) or another. When the world is calm, owners repeat until they are
- * answered and then unregister everything they may have registered.
+ * answered; at the farewell they unregister everything they may have registered.
  */
 #include "client.h"
 
+#include "callee.h"
 #include "net.h"
 #include "oracle.h"
 #include "peer/peer_nsm.h"
@@ -85,6 +86,9 @@ static struct call *new_call(struct world *world, struct owner *owner, uint32_t 
     struct call *call = calloc(1, sizeof *call);
     if (call == NULL)
         abort();
+    /* The same SM_NOTIFY under the xid of the one that announced the reboot would be a repeat. */
+    if (procedure == PEER_NSM_NOTIFY && owner->xid_count + 1 == owner->announced_count)
+        owner->xid_count++;
     *call = (struct call){.id = world->call_count,
                           .owner = owner,
                           .number = ++owner->calls_made,
@@ -285,7 +289,7 @@ void client_act(struct world *world, struct owner *owner)
     if (owner->call == NULL) {
         if (!world->is_calm)
             begin_something(world, owner);
-        else if (say_farewell(world, owner))
+        else if (!world->is_farewell || say_farewell(world, owner))
             return;
     }
     client_send(world, owner);
@@ -341,6 +345,7 @@ void client_reboot(struct world *world, struct host *host)
     struct owner *first = NULL;
     world_trace(world, "host %u reboots", host->index);
     host->nsm_state += 2;
+    callee_restart(world, host);
     for (uint32_t i = 0; i < world->plan.owners; i++) {
         struct owner *owner = &world->owners[i];
         if (owner->host != host)
@@ -362,10 +367,19 @@ void client_reboot(struct world *world, struct host *host)
     call->name = host->index;
     call->state = host->nsm_state;
     begin(world, first, call);
+    first->announced_count = call->life_count;
     for (uint32_t i = 0; i < world->plan.owners; i++)
         if (world->owners[i].host == host)
             world->owners[i].reboot = call;
     client_send(world, first);
+}
+
+bool client_all_answered(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan.owners; i++)
+        if (world->owners[i].call != NULL)
+            return false;
+    return true;
 }
 
 bool client_all_finished(const struct world *world)
@@ -437,25 +451,45 @@ static void init_keys(struct world *world, struct owner *owner)
                           .my_prog = program[0],
                           .my_vers = program[1],
                           .my_proc = program[2]};
+        if (owner->key_count == 0 && world->plan.reboot > 0 && world_chance(world, 60))
+            key.name = owner->host->index; /* it may say that it rebooted */
         if (!has_key(owner, &key))
             owner->keys[owner->key_count++] = key;
     }
 }
 
+/* No two owners of a host have the same. Some name a port (D3), some a host that nobody may call
+ * because of that, some only look like it. */
+static void init_my_name(struct world *world, struct owner *owner, uint32_t at_host)
+{
+    static const char *const names[] = {"lockd", "NFS NLM", "Lockd"};
+    static const char *const odd[] = {
+        "10.66.6.6", "10.0.0.2", "lockd:", "lockd:99999", "lockd:x1", ":4000"};
+    char *text = owner->my_name;
+    owner->hint_port = 12049;
+    uint64_t dice = world_random(world, 100);
+    if (dice < 25) {
+        owner->hint_port = (uint16_t)(4000 + 10 * at_host + world_random(world, 10));
+        snprintf(text, sizeof owner->my_name, "%s:%u", dice < 12 ? "192.168.77.7" : "lockd",
+                 owner->hint_port);
+    } else if (dice < 45) {
+        snprintf(text, sizeof owner->my_name, "%s", odd[(owner->host->index + at_host) % 6]);
+    } else if (at_host < 3) {
+        snprintf(text, sizeof owner->my_name, "%s", names[at_host]);
+    } else {
+        snprintf(text, sizeof owner->my_name, "lockd-%u", at_host);
+    }
+}
+
 void client_init(struct world *world)
 {
-    static const char *const my_names[] = {"lockd", "NFS NLM", "Lockd"};
     init_hosts(world);
     init_names(world);
     for (uint32_t i = 0; i < world->plan.owners; i++) {
         struct owner *owner = &world->owners[i];
         owner->index = i;
         owner->host = &world->hosts[i % world->plan.hosts];
-        uint32_t at_host = i / world->plan.hosts;
-        if (at_host < 3)
-            snprintf(owner->my_name, sizeof owner->my_name, "%s", my_names[at_host]);
-        else
-            snprintf(owner->my_name, sizeof owner->my_name, "lockd-%u", at_host);
+        init_my_name(world, owner, i / world->plan.hosts);
         owner->is_tcp = world_chance(world, 40);
         owner->keeps_port = world_chance(world, 50);
         owner->is_privileged = i == 0 || world_chance(world, 30);
@@ -464,6 +498,13 @@ void client_init(struct world *world)
         if (!world->is_manual)
             set_timer(world, owner, 1 + world_random(world, SECOND));
     }
+    callee_init(world);
+}
+
+static void free_key(struct key *key)
+{
+    free(key->later);
+    free(key->told);
 }
 
 void client_done(struct world *world)
@@ -475,5 +516,5 @@ void client_done(struct world *world)
     free(world->calls);
     for (uint32_t i = 0; i < world->plan.owners; i++)
         for (uint32_t k = 0; k < world->owners[i].key_count; k++)
-            free(world->owners[i].keys[k].later);
+            free_key(&world->owners[i].keys[k]);
 }

@@ -23,6 +23,8 @@ struct call *client_call(struct world *world, struct owner *owner, uint32_t proc
 /* Sends the owner's outstanding call now. */
 void client_send(struct world *world, struct owner *owner);
 
+/* No call of an owner is outstanding. */
+bool client_all_answered(const struct world *world);
 /* Every owner has unregistered everything. */
 bool client_all_finished(const struct world *world);
 

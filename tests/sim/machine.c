@@ -1,7 +1,8 @@
 /*
  * machine.c -- the driver of the daemon, in virtual time; see machine.h.
  *
- * One turn: feed the server what arrived, hand the open batch to an idle disk, send what may leave.
+ * One turn: feed the server what arrived, hand the open batch to an idle disk, send what may leave,
+ * make the calls whose time has come and take what they led to, hand over the batch again.
  * The process can die between any two of these steps; what the disk had taken by then lands or
  * does not, as the seed decides. Nothing is carried over to the next run but the disk.
  */
@@ -9,10 +10,13 @@
 
 #include "audit.h"
 #include "base/hash.h"
+#include "line.h"
 #include "net.h"
 #include "oracle.h"
 #include "peer/peer_nsm.h"
 #include "proto/nsm.h"
+#include "rpc/outcall.h"
+#include "told.h"
 
 #include <stdlib.h>
 
@@ -25,6 +29,10 @@ static struct core *load_core(struct world *world, uint64_t seed)
         .clients_max = machine->clients_max,
         .bytes_max = world->plan.bytes_max,
         .batch_puts_max = world->plan.batch_puts_max,
+        .server_name = bytes_of_text(TOLD_SERVER_NAME),
+        .notify_timeout_ns = TOLD_TIMEOUT_NS,
+        .window_ns = world->plan.window_ns,
+        .give_up_ns = world->plan.give_up_ns,
     };
     for (uint32_t kind = 1; kind < RECORD_KIND_END; kind++)
         limits.slots_used[kind] = disk_slots_used(&world->disk, kind);
@@ -50,6 +58,31 @@ static void check_invariants(struct world *world)
     core_status(world->machine.core, &status);
     if (status.registrants <= 20 || world->machine.steps++ % 3 == 0)
         rpc_server_check(world->machine.server);
+}
+
+/* The same for the steps of calls, which are many. */
+static void check_calls(struct world *world)
+{
+    rpc_client_check(world->machine.client);
+    if (world->machine.steps++ % 8 == 0)
+        core_check(world->machine.core);
+}
+
+static void new_client(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    struct rpc_client_limits limits = {.attempts_max = world->plan.calls_max,
+                                       .connections_max = world->plan.lines_max,
+                                       .bytes_max = 2 << 20};
+    struct core_status status;
+    core_status(machine->core, &status);
+    machine->client = rpc_client_new(&limits, (uint32_t)(status.epoch << 20), world->options.seed);
+    if (machine->client == NULL)
+        abort();
+    machine->is_ready = false;
+    machine->tick_ns = UINT64_MAX;
+    uint64_t ready_ns = world->now_ns + world_random(world, world->plan.ready_max_ns + 1);
+    queue_add(&world->queue, ready_ns, QUEUE_READY, NULL, machine->run);
 }
 
 void machine_boot(struct world *world)
@@ -78,6 +111,7 @@ void machine_boot(struct world *world)
     machine->server = rpc_server_new(&limits, programs, 1, machine->core, world->options.seed);
     if (machine->server == NULL)
         abort();
+    new_client(world);
     machine->reply = realloc(machine->reply, rpc_server_reply_max(machine->server));
     if (machine->reply == NULL)
         abort();
@@ -92,9 +126,11 @@ void machine_boot(struct world *world)
 void machine_stop(struct world *world)
 {
     struct machine *machine = &world->machine;
+    rpc_client_free(machine->client);
     rpc_server_free(machine->server);
     core_free(machine->core);
     machine->server = NULL;
+    machine->client = NULL;
     machine->core = NULL;
     machine->is_up = false;
 }
@@ -135,8 +171,10 @@ void machine_crash(struct world *world, const char *why, bool power)
     world->history = hash_mix(world->history, core_digest(machine->core));
     machine_stop(world);
     net_break_connections(world);
-    uint64_t down_ns = world_chance(world, 10) ? world_random(world, 150 * SECOND)
-                                               : world_random(world, 2 * SECOND);
+    line_cut_all(world);
+    uint64_t down_ns = !world->is_calm && world_chance(world, 10)
+                           ? world_random(world, 150 * SECOND)
+                           : world_random(world, 2 * SECOND);
     queue_add(&world->queue, world->now_ns + down_ns, QUEUE_BOOT, NULL, 0);
 }
 
@@ -197,6 +235,36 @@ static void release(struct world *world, const struct rpc_reply *reply)
     send_reply(world, call, connection, reply->message);
 }
 
+/* Nobody is given up before his time (R-NOTIFY-4). */
+static void check_given_up(struct world *world)
+{
+    const struct plan *plan = &world->plan;
+    struct core_status status;
+    core_status(world->machine.core, &status);
+    uint64_t earliest_ns = world->machine.first_ready_ns + plan->window_ns + plan->give_up_ns;
+    if (status.notify.given_up > 0 && world->now_ns < earliest_ns)
+        world_fail(world, "O11", "somebody was given up %llu s too early",
+                   (unsigned long long)((earliest_ns - world->now_ns) / SECOND));
+}
+
+/* Calls of our own: those that are due begin, those that have ended are told to the core. */
+static void call_out(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    outcall_turn(machine->core, machine->client, world->now_ns, world_wall_ns(world));
+    check_calls(world);
+    check_given_up(world);
+    line_turn(world);
+    rpc_client_check(machine->client);
+    uint64_t next_ns = rpc_client_deadline_ns(machine->client);
+    uint64_t due_ns = outcall_deadline_ns(machine->core, machine->client);
+    next_ns = due_ns < next_ns ? due_ns : next_ns;
+    if (next_ns == UINT64_MAX || next_ns >= machine->tick_ns)
+        return;
+    machine->tick_ns = next_ns > world->now_ns ? next_ns : world->now_ns + 1;
+    queue_add(&world->queue, machine->tick_ns, QUEUE_TICK, NULL, machine->tick_ns);
+}
+
 void machine_turn(struct world *world)
 {
     struct machine *machine = &world->machine;
@@ -213,6 +281,41 @@ void machine_turn(struct world *world)
         if (dies_here(world, "between two answers"))
             return;
     }
+    call_out(world);
+    if (dies_here(world, "after calls were made"))
+        return;
+    hand_over(world);
+}
+
+void machine_ready(struct world *world, uint64_t run)
+{
+    struct machine *machine = &world->machine;
+    if (!machine->is_up || machine->run != run)
+        return;
+    world_trace(world, "READY: notification begins");
+    struct core_input input = {
+        .kind = CORE_READY, .now_ns = world->now_ns, .wall_ns = world_wall_ns(world)};
+    core_step(machine->core, &input, NULL);
+    machine->is_ready = true;
+    machine->ready_ns = machine->first_ready_ns = world->now_ns;
+    check_invariants(world);
+    machine_turn(world);
+}
+
+void machine_called(struct world *world)
+{
+    rpc_client_check(world->machine.client);
+    machine_turn(world);
+}
+
+void machine_tick(struct world *world, uint64_t ticket)
+{
+    struct machine *machine = &world->machine;
+    if (!machine->is_up || machine->tick_ns != ticket)
+        return;
+    machine->tick_ns = UINT64_MAX;
+    rpc_client_tick(machine->client, world->now_ns);
+    machine_called(world);
 }
 
 enum rpc_verdict machine_receive_raw(struct world *world, const struct rpc_source *from,

@@ -19,7 +19,14 @@ bool machine_receive(struct world *world, const struct parcel *parcel);
 /* The disk finished the batch with this ticket. */
 void machine_commit(struct world *world, uint64_t ticket);
 
-/* The rest of a turn of the loop: hand over a batch, send what may leave. */
+/* It serves and is registered: whoever must be told something is called from now on. */
+void machine_ready(struct world *world, uint64_t run);
+/* The tick that was asked for last has come. */
+void machine_tick(struct world *world, uint64_t ticket);
+/* Something happened to a call that the server makes. */
+void machine_called(struct world *world);
+
+/* The rest of a turn of the loop: hand over a batch, send what may leave, make calls. */
 void machine_turn(struct world *world);
 
 /* Raw bytes from an address that no owner has. The answer that leaves at once is in *ret, if any.

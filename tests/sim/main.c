@@ -33,7 +33,7 @@ struct arguments {
 };
 
 struct totals {
-    uint64_t seeds, crashes, answers, excluded;
+    uint64_t seeds, crashes, answers, excluded, calls_out;
 };
 
 static char running[128]; /* what to say when a CHECK fails */
@@ -57,6 +57,7 @@ static uint64_t run_once(uint64_t seed, bool verbose, struct totals *totals)
     totals->crashes += world->crashes;
     totals->answers += world->answers;
     totals->excluded += world->excluded;
+    totals->calls_out += world->calls_out;
     world_free(world);
     return history;
 }
@@ -192,10 +193,11 @@ int main(int count, char **values)
         for (uint64_t seed = 1; seed <= last && !is_time_over(&arguments, start); seed++)
             run_seed(seed, arguments.verbose, &totals);
     }
-    printf("sim: %llu seeds, %llu crashes, %llu answers, %llu datagrams excluded: all promises "
-           "kept\n",
+    printf("sim: %llu seeds, %llu crashes, %llu answers, %llu calls back, %llu datagrams excluded: "
+           "all promises kept\n",
            (unsigned long long)totals.seeds, (unsigned long long)totals.crashes,
-           (unsigned long long)totals.answers, (unsigned long long)totals.excluded);
+           (unsigned long long)totals.answers, (unsigned long long)totals.calls_out,
+           (unsigned long long)totals.excluded);
     uint32_t missed = arguments.marks ? list_missed_marks() : 0;
     bool is_proof = !arguments.has_seeds && totals.seeds >= MARKS_SEEDS_MIN;
     return missed > 0 && is_proof ? 1 : 0;

@@ -162,14 +162,22 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     call->is_refused = false;
     call->state_floor = world->ledger.state_floor;
     call->state_before = world->ledger.state_max;
-    if (is_crash_order(call))
+    if (is_crash_order(call)) {
         world->machine.bumps++;
+        world->machine.ready_ns = world->now_ns; /* notification begins anew */
+    }
+    if (call->key != NULL)
+        call->key->news_ns = world->now_ns;
     if (call->procedure == PEER_NSM_MON && call->key != NULL) {
         call->was_absent = call->executions == 1 && is_absent_without(call);
         call->was_full = world->machine.store_is_full;
         call->may_be_refused = world->plan.few_bytes || world->machine.store_is_full ||
                                oracle_possible_count(world) > world->machine.clients_max;
     }
+    if (call->procedure == PEER_NSM_NOTIFY && !call->must_fail)
+        for (uint32_t i = 0; i < world->plan.names; i++)
+            if (same_name(world, i, call->name))
+                world->names[i].news_ns = world->now_ns;
     if (call->procedure == PEER_NSM_NOTIFY && !call->must_fail) {
         call->breaks = world->names[call->name].breaks;
         call->may_speak = !world->plan.few_bytes &&

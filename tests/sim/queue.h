@@ -17,8 +17,13 @@ enum event_name {
     QUEUE_CRASH,  /* the server dies */
     QUEUE_BOOT,   /* it starts again */
     QUEUE_VANDAL, /* somebody sends rubbish */
-    QUEUE_REBOOT, /* subject: a host that boots again */
+    QUEUE_REBOOT, /* subject: a host that boots again; ticket: how often that was put off */
     QUEUE_CALM,   /* faults end */
+    QUEUE_READY,  /* the server may call back; ticket: the run */
+    QUEUE_TICK,   /* the deadline of a call that it makes; ticket: the time */
+    QUEUE_LETTER, /* subject: a letter that arrives */
+    QUEUE_MOOD,   /* subject: a host whose mood changes */
+    QUEUE_MARKS,  /* have all marks ended? */
 };
 
 struct queue_event {

@@ -3,7 +3,7 @@
  *
  * A story runs in a world without faults in which owners do only what they are told. Four owners
  * speak UDP: 0 on a privileged port of the loopback address, 1, 2 and 3 at other hosts. Each has
- * two keys. The oracle watches as always.
+ * two keys, and is registered with the portmapper of its host. The oracle watches as always.
  */
 #include "scenario.h"
 
@@ -14,6 +14,7 @@
 #include "oracle.h"
 #include "peer/peer_nsm.h"
 #include "rpc/drc.h"
+#include "told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static void play_crash_before_answer(struct world *world)
         wait_ms(world, 100);
         EXPECT(call->executions == 1 && !call->has_reply);
         world->machine.holds_commits = false;
-        world->owners[1].timeout_ns = 300000 * MILLISECOND;
+        world->owners[1].timer++; /* it does not repeat the call by itself */
         restart(world, lands == 1, false);
         EXPECT(!call->is_answered);
         EXPECT(registrants_on_disk(world) == (lands == 1 ? 1 : 0));
@@ -237,6 +238,161 @@ static void play_cache_quota(struct world *world)
     EXPECT(call->executions == 1);
 }
 
+/* ---- calls back ---- */
+
+/* The server dies and is back, ready, and has called for this long. */
+static void restart_for_ms(struct world *world, uint64_t ms)
+{
+    machine_crash(world, "killed by the story", false);
+    while (!world->machine.is_up || !world->machine.is_ready)
+        wait_ms(world, 1);
+    wait_ms(world, ms);
+}
+
+/* The last thing that the owner of this key was told. */
+static bool was_told(const struct world *world, uint32_t owner, uint32_t key, bool is_restart,
+                     uint32_t state)
+{
+    const struct key *of = &world->owners[owner].keys[key];
+    return of->told_count > 0 && of->told[of->told_count - 1].is_restart == is_restart &&
+           of->told[of->told_count - 1].state == state;
+}
+
+static bool knows_restart(const struct world *world, uint32_t owner)
+{
+    struct core_status status;
+    core_status(world->machine.core, &status);
+    return was_told(world, owner, 0, true, status.state);
+}
+
+static struct notify_counters notified(const struct world *world)
+{
+    struct core_status status;
+    core_status(world->machine.core, &status);
+    return status.notify;
+}
+
+static void set_mood(struct world *world, uint32_t owner, enum callee_mood mood)
+{
+    world->owners[owner].host->mood = mood;
+}
+
+static void play_told_of_restart(struct world *world)
+{
+    world->owners[2].host->kind = CALLEE_UDP;
+    world->owners[3].host->kind = CALLEE_HINT;
+    world->owners[0].host->kind = CALLEE_BARE;
+    for (uint32_t i = 0; i < 4; i++)
+        (void)ask_and_wait(world, i, PEER_NSM_MON, 0);
+    restart_for_ms(world, 4900);
+    for (uint32_t i = 0; i < 4; i++)
+        EXPECT(knows_restart(world, i));
+    EXPECT(told_all_ended(world));
+    EXPECT(notified(world).succeeded == 4 && notified(world).started == 4);
+    (void)ask_and_wait(world, 0, PEER_NSM_SIMU_CRASH, 0);
+    wait_ms(world, 4000);
+    for (uint32_t i = 0; i < 4; i++)
+        EXPECT(knows_restart(world, i));
+    EXPECT(told_all_ended(world));
+}
+
+/* One that comes up 3 s after our start is reached by the first attempt, one that comes up after a
+ * minute by the ladder. */
+static void play_up_later(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
+    world->plan.window_ns = 10 * SECOND;
+    set_mood(world, 1, CALLEE_SILENT);
+    set_mood(world, 2, CALLEE_NOT_YET);
+    restart_for_ms(world, 3200);
+    EXPECT(!knows_restart(world, 1) && !knows_restart(world, 2));
+    set_mood(world, 1, CALLEE_WELL);
+    wait_ms(world, 1790);
+    EXPECT(knows_restart(world, 1));
+    EXPECT(notified(world).succeeded == 1);
+    wait_ms(world, 55000);
+    EXPECT(!knows_restart(world, 2));
+    set_mood(world, 2, CALLEE_WELL);
+    wait_ms(world, 70000);
+    EXPECT(knows_restart(world, 2));
+    EXPECT(notified(world).retries_succeeded == 1);
+    EXPECT(told_all_ended(world));
+}
+
+static void play_second_crash(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
+    set_mood(world, 2, CALLEE_SILENT);
+    restart_for_ms(world, 1000);
+    EXPECT(knows_restart(world, 1) && !knows_restart(world, 2));
+    for (int round = 0; round < 3; round++)
+        restart_for_ms(world, 20);
+    set_mood(world, 2, CALLEE_WELL);
+    restart_for_ms(world, 3000);
+    EXPECT(knows_restart(world, 1) && knows_restart(world, 2));
+    EXPECT(told_all_ended(world));
+}
+
+static void play_given_up(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    world->plan.window_ns = 5 * SECOND;
+    world->plan.give_up_ns = 20 * SECOND;
+    set_mood(world, 1, CALLEE_REFUSING);
+    restart_for_ms(world, 40000);
+    EXPECT(notified(world).given_up == 1);
+    set_mood(world, 1, CALLEE_WELL);
+    wait_ms(world, 1000000);
+    EXPECT(!knows_restart(world, 1) && !told_all_ended(world));
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0); /* it is heard of again */
+    EXPECT(knows_restart(world, 1) && told_all_ended(world));
+    set_mood(world, 1, CALLEE_REFUSING);
+    restart_for_ms(world, 40000);
+    EXPECT(notified(world).given_up == 1);
+    set_mood(world, 1, CALLEE_WELL);
+    restart_for_ms(world, 1000); /* the next start begins anew */
+    EXPECT(knows_restart(world, 1) && told_all_ended(world));
+}
+
+/* Owner 1 watches the address of owner 0, which says that it rebooted. */
+static void play_relay(struct world *world)
+{
+    world->owners[1].keys[1].name = 0;
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 1);
+    (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
+    struct call *notice = ask_and_wait(world, 0, PEER_NSM_NOTIFY, 0);
+    EXPECT(was_told(world, 1, 1, false, notice->state));
+    EXPECT(world->owners[2].keys[0].told_count == 0);
+    uint32_t told = world->owners[1].keys[1].told_count;
+    (void)ask_and_wait(world, 0, PEER_NSM_NOTIFY, 0); /* the same again */
+    wait_ms(world, 10000);
+    EXPECT(world->owners[1].keys[1].told_count == told);
+    set_mood(world, 1, CALLEE_SILENT);
+    world->owners[0].host->nsm_state += 2;
+    notice = ask_and_wait(world, 0, PEER_NSM_NOTIFY, 0);
+    restart_for_ms(world, 1000); /* what is owed survives */
+    set_mood(world, 1, CALLEE_WELL);
+    wait_ms(world, 10000);
+    EXPECT(was_told(world, 1, 1, false, notice->state));
+    EXPECT(told_all_ended(world));
+}
+
+/* Executed, but the answer was lost: it is told again, because nobody can know. */
+static void play_answer_lost(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    set_mood(world, 1, CALLEE_VANISHING);
+    restart_for_ms(world, 30000);
+    EXPECT(knows_restart(world, 1) && !told_all_ended(world));
+    uint32_t told = world->owners[1].keys[0].told_count;
+    set_mood(world, 1, CALLEE_TWICE);
+    wait_ms(world, 10000);
+    EXPECT(world->owners[1].keys[0].told_count == told + 1);
+    EXPECT(told_all_ended(world));
+}
+
 const struct scenario scenario_all[] = {
     {"crash-before-answer", "the server dies between SM_MON and its answer, both ways",
      play_crash_before_answer, false},
@@ -258,6 +414,16 @@ const struct scenario scenario_all[] = {
      false},
     {"cache-quota", "one busy host does not flush the others from the duplicate cache",
      play_cache_quota, false},
+    {"told-of-restart", "every registrant hears of a restart, however it can be reached",
+     play_told_of_restart, false},
+    {"up-later", "the first attempt reaches who is up after 3 s, the ladder who is up later",
+     play_up_later, false},
+    {"second-crash", "crashes in the middle of notification lose no mark", play_second_crash,
+     false},
+    {"given-up", "after --give-up nobody is called until it calls, or the next start",
+     play_given_up, false},
+    {"relay", "an SM_NOTIFY reaches those who watch the name, once", play_relay, false},
+    {"answer-lost", "told, but the answer never came: told again", play_answer_lost, false},
 };
 const uint32_t scenario_count = sizeof scenario_all / sizeof scenario_all[0];
 
@@ -275,6 +441,10 @@ void scenario_run(const struct scenario *scenario, bool verbose)
                                 .cache_max = 4096,
                                 .batch_puts_max = 64,
                                 .bytes_max = 1024 * 1024,
+                                .calls_max = 64,
+                                .lines_max = 64,
+                                .window_ns = 90 * SECOND,
+                                .give_up_ns = 900 * SECOND,
                                 .sync_process = scenario->play == play_power_loss,
                                 .commit_max_ns = 5 * MILLISECOND};
     world->disk.is_lazy = world->plan.sync_process;
@@ -284,6 +454,11 @@ void scenario_run(const struct scenario *scenario, bool verbose)
         owner->is_tcp = false;
         owner->is_privileged = i == 0;
         owner->port = (uint16_t)(i == 0 ? 700 : 5000 + i);
+        owner->hint_port = 12049;
+        (void)snprintf(owner->my_name, sizeof owner->my_name, "lockd");
+        owner->host->kind = CALLEE_BOTH;
+        owner->host->versions = 1U << 2 | 1U << 3 | 1U << 4;
+        owner->host->portmapper_tcp_only = false;
         owner->key_count = 2;
         for (uint32_t k = 0; k < 2; k++)
             owner->keys[k] = (struct key){

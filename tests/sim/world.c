@@ -1,16 +1,19 @@
 /*
  * world.c -- the seed's plan, the loop over events, and the end; see world.h.
  *
- * A life has two parts. In the chaos everything fails as often as the plan says. Then it is calm:
- * nothing is lost, delayed or killed any more, every owner gets its answers (O6), unregisters
- * everything, and the tables must be empty (O4).
+ * A life has three parts. In the chaos everything fails as often as the plan says. Then it is calm:
+ * nothing is lost, delayed or killed any more, every owner gets its answers (O6), and everybody is
+ * told what he must be told (O11). At last the owners unregister everything, and the tables must be
+ * empty (O4).
  */
 #include "world.h"
 
 #include "audit.h"
+#include "callee.h"
 #include "client.h"
 #include "machine.h"
 #include "net.h"
+#include "told.h"
 #include "vandal.h"
 
 #include <stdarg.h>
@@ -18,7 +21,8 @@
 #include <stdlib.h>
 
 #define WALL_START_NS (UINT64_C(1700000000) * SECOND)
-#define CALM_MAX_NS   (600 * SECOND)
+#define CALM_MAX_NS   (900 * SECOND)
+#define MARKS_MAX_NS  (300 * SECOND) /* the ladder's longest step, a call, and some */
 
 uint64_t world_random(struct world *world, uint64_t below)
 {
@@ -101,6 +105,9 @@ static void plan_sizes(struct world *world, struct plan *plan)
     plan->few_bytes = world_chance(world, 12);
     plan->bytes_max = (plan->few_bytes ? between(world, 1, 12) : 1024) * UINT64_C(1024);
     plan->sync_process = world_chance(world, 15);
+    plan->few_calls = world_chance(world, 15);
+    plan->calls_max = plan->few_calls ? between(world, 1, 4) : 256;
+    plan->lines_max = world_chance(world, 20) ? between(world, 1, 3) : 64;
 }
 
 static void plan_faults(struct world *world, struct plan *plan)
@@ -111,7 +118,7 @@ static void plan_faults(struct world *world, struct plan *plan)
     plan->late = between(world, 0, 15);
     plan->stall = world_chance(world, 30) ? between(world, 1, 5) : 0;
     plan->full = world_chance(world, 20) ? between(world, 5, 50) : 0;
-    plan->reboot = world_chance(world, 40) ? between(world, 1, 10) : 0;
+    plan->reboot = world_chance(world, 45) ? between(world, 3, 20) : 0;
     plan->commit_failure_permille = between(world, 0, 10);
     plan->step_crash_permyriad = world_chance(world, 60) ? between(world, 1, 60) : 0;
     plan->delay_max_ns = between(world, 1, 400) * MILLISECOND;
@@ -120,6 +127,13 @@ static void plan_faults(struct world *world, struct plan *plan)
     plan->crash_mean_ns = (plan->long_runs ? 300 : between(world, 2, 30)) * SECOND;
     plan->chaos_ns = (plan->long_runs ? 230 : between(world, 15, 55)) * SECOND;
     plan->think_max_ns = between(world, 20, plan->long_runs ? 8000 : 3000) * MILLISECOND;
+    plan->moody = is_quiet ? 0 : between(world, 0, 90);
+    plan->gone = is_quiet ? 0 : between(world, 0, 30);
+    plan->forged = between(world, 0, 30);
+    bool is_impatient = world_chance(world, 50);
+    plan->window_ns = (is_impatient ? between(world, 0, 20) : 90) * SECOND;
+    plan->give_up_ns = (is_impatient ? between(world, 1, 30) : 900) * SECOND;
+    plan->ready_max_ns = world_chance(world, 30) ? 5 * SECOND : 200 * MILLISECOND;
 }
 
 static uint64_t until_next_crash_ns(struct world *world)
@@ -145,7 +159,7 @@ void world_free(struct world *world)
 {
     struct queue_event event;
     while (queue_take(&world->queue, &event))
-        if (event.name == QUEUE_PARCEL)
+        if (event.name == QUEUE_PARCEL || event.name == QUEUE_LETTER)
             free(event.subject);
     queue_done(&world->queue);
     machine_stop(world);
@@ -155,13 +169,12 @@ void world_free(struct world *world)
     for (uint32_t i = 0; i < world->connection_count; i++)
         free(world->connections[i]);
     free(world->connections);
+    line_done(world);
     free(world);
 }
 
-static void begin_calm(struct world *world)
+static void wake_owners(struct world *world)
 {
-    world_trace(world, "CALM: faults end");
-    world->is_calm = true;
     for (uint32_t i = 0; i < world->plan.owners; i++) {
         struct owner *owner = &world->owners[i];
         owner->timeout_ns = 2 * SECOND;
@@ -170,12 +183,82 @@ static void begin_calm(struct world *world)
     }
 }
 
+static void begin_calm(struct world *world)
+{
+    world_trace(world, "CALM: faults end");
+    world->is_calm = true;
+    callee_be_well(world);
+    wake_owners(world);
+    if (world_chance(world, 50))
+        machine_crash(world, "the last time", false);
+    queue_add(&world->queue, world->now_ns + SECOND, QUEUE_MARKS, NULL, 0);
+}
+
+static bool has_given_up(const struct world *world)
+{
+    struct core_status status = {0};
+    if (world->machine.is_up)
+        core_status(world->machine.core, &status);
+    return status.notify.given_up > 0;
+}
+
+/* O11, and then the owners go. */
+static void await_marks(struct world *world)
+{
+    if (client_all_answered(world) && told_all_ended(world)) {
+        world_trace(world, "FAREWELL: everybody knows everything");
+        world->is_farewell = true;
+        wake_owners(world);
+        return;
+    }
+    if (has_given_up(world)) /* who was given up is tried again after the next start */
+        machine_crash(world, "to be started anew", false);
+    if (world->now_ns > world->plan.chaos_ns + MARKS_MAX_NS)
+        world_fail(world, "O11", "faults ended %llu s ago, and somebody is still not told",
+                   (unsigned long long)(MARKS_MAX_NS / SECOND));
+    queue_add(&world->queue, world->now_ns + SECOND, QUEUE_MARKS, NULL, 0);
+}
+
+/* A call of its was executed, and the answer waits for the disk. */
+static bool has_pending(const struct world *world, const struct host *host)
+{
+    for (uint32_t i = 0; i < world->plan.owners; i++) {
+        const struct call *call = world->owners[i].call;
+        if (world->owners[i].host == host && call != NULL && !call->has_reply &&
+            call->taken_run == world->machine.run)
+            return true;
+    }
+    return false;
+}
+
+/* Mostly one that is waiting for an answer: that is when a reboot is interesting. */
+static struct host *host_to_reboot(struct world *world)
+{
+    uint32_t first = (uint32_t)world_random(world, world->plan.hosts);
+    for (uint32_t i = 0; i < world->plan.hosts && world_chance(world, 90); i++) {
+        struct host *host = &world->hosts[(first + i) % world->plan.hosts];
+        if (has_pending(world, host))
+            return host;
+    }
+    return &world->hosts[first];
+}
+
+/* A boot loop: it waits some time for a moment in which an answer is pending. */
+static void reboot_again(struct world *world, struct host *host, uint64_t waited)
+{
+    if (has_pending(world, host) || waited >= 40)
+        client_reboot(world, host);
+    else
+        queue_add(&world->queue, world->now_ns + 1 + world_random(world, 100 * MILLISECOND),
+                  QUEUE_REBOOT, host, waited + 1);
+}
+
 static void disturb(struct world *world)
 {
     if (world->is_calm)
         return;
     if (world_chance(world, world->plan.reboot))
-        client_reboot(world, &world->hosts[world_random(world, world->plan.hosts)]);
+        client_reboot(world, host_to_reboot(world));
     else
         vandal_strike(world);
     queue_add(&world->queue, world->now_ns + 1 + world_random(world, 4 * SECOND), QUEUE_VANDAL,
@@ -210,10 +293,25 @@ static void handle(struct world *world, const struct queue_event *event)
         break;
     case QUEUE_REBOOT:
         if (!world->is_calm)
-            client_reboot(world, event->subject);
+            reboot_again(world, event->subject, event->ticket);
         break;
     case QUEUE_CALM:
         begin_calm(world);
+        break;
+    case QUEUE_READY:
+        machine_ready(world, event->ticket);
+        break;
+    case QUEUE_TICK:
+        machine_tick(world, event->ticket);
+        break;
+    case QUEUE_LETTER:
+        line_arrive(world, event->subject);
+        break;
+    case QUEUE_MOOD:
+        callee_change_mood(world, event->subject);
+        break;
+    case QUEUE_MARKS:
+        await_marks(world);
         break;
     }
 }
@@ -245,7 +343,8 @@ void world_run(struct world *world)
         world_fail(world, "O6", "faults ended %llu s ago, and a call is still not answered",
                    (unsigned long long)(CALM_MAX_NS / SECOND));
     if (world->disk.is_busy || !world->machine.is_up ||
-        rpc_server_waiting(world->machine.server) != 0)
+        rpc_server_waiting(world->machine.server) != 0 ||
+        rpc_client_count(world->machine.client) != 0)
         world_fail(world, "O6", "everybody is done, but the server is not");
     audit_disk(world);
     audit_empty(world);

@@ -8,7 +8,9 @@
  *   client.c ---calls---> net.c ---packets---> machine.c (rpc_server, core) ---batches---> disk.c
  *       ^                   |                      |                                         |
  *       +-----replies-------+<------replies--------+                                         |
- *   oracle.c notes what was asked and what was answered, and holds it against the disk <-----+
+ *   callee.c <----------> line.c <---calls back----+ (core, outcall, rpc_client)      |
+ *   oracle.c notes what was asked and answered, told.c what was told; both hold it against <--+
+ *   the disk
  *
  * A run is a number given to a life of the server between two crashes, 1, 2, 3, ...
  */
@@ -18,6 +20,7 @@
 #include "base/prng.h"
 #include "disk.h"
 #include "queue.h"
+#include "rpc/client.h"
 #include "rpc/server.h"
 
 #define MILLISECOND UINT64_C(1000000)
@@ -31,6 +34,7 @@ enum {
     NAME_TEXT_MAX = 1028,
     REPLY_KEPT_MAX = 64,
     LIFE_MAX = 64,
+    PAST_MAX = 16,
 };
 
 struct world_options {
@@ -43,6 +47,7 @@ struct world_options {
 struct plan {
     uint32_t hosts, owners, names;
     uint32_t clients_max, outbox_max, cache_max, batch_puts_max;
+    uint32_t calls_max, lines_max; /* calls of the server at once, and their connections */
     uint64_t bytes_max;
     bool few_bytes;   /* the byte budget may be reached */
     bool small_cache; /* the duplicate cache may forget early: the network then repeats less */
@@ -50,20 +55,50 @@ struct plan {
     bool sync_process;
     bool long_runs; /* few crashes: the cache expires, limits are reached */
     uint32_t loss, duplication, late, stall, reboot, full;
+    uint32_t moody, gone, forged; /* hosts called back: unwell, never there, others answer */
+    bool few_calls;               /* the server waits for room to call */
     uint32_t commit_failure_permille, step_crash_permyriad;
     uint64_t delay_max_ns, commit_max_ns, crash_mean_ns, chaos_ns, think_max_ns;
+    uint64_t window_ns, give_up_ns, ready_max_ns;
 };
 
 struct world;
 struct owner;
 
-/* A host: an address, and the names it goes by. */
+/* What a host offers to those who call it back, when it is well. */
+enum callee_kind {
+    CALLEE_BOTH, /* registered on TCP and UDP */
+    CALLEE_UDP,  /* on UDP only */
+    CALLEE_HINT, /* not registered: at the port in my_name, or 12049 */
+    CALLEE_BARE, /* the same without a portmapper */
+    CALLEE_KIND_END,
+};
+
+enum callee_mood {
+    CALLEE_WELL,
+    CALLEE_SLOW,
+    CALLEE_SILENT,
+    CALLEE_REFUSING,
+    CALLEE_NOT_YET,   /* the portmapper is up, the service is not */
+    CALLEE_FAILING,   /* RPC errors */
+    CALLEE_VANISHING, /* gone when it has the call, which it executed or not */
+    CALLEE_TWICE,     /* answers twice */
+    CALLEE_MOOD_END,
+};
+
+/* A host: an address, the names it goes by, and what it is to those who call it. */
 struct host {
     uint32_t index;
     struct address address;
     struct address local; /* our address that it talks to */
     uint32_t nsm_state;   /* what its SM_NOTIFY carries */
     uint32_t forgets;     /* how often the duplicate cache may have dropped what it holds of it */
+    enum callee_kind kind;
+    enum callee_mood mood;
+    bool is_gone;      /* not there until it is calm */
+    uint32_t versions; /* of its portmapper: bits 2, 3, 4 */
+    bool portmapper_tcp_only;
+    uint16_t port_base; /* its services are at this port and the next ones */
 };
 
 /* A name that is monitored, and the promise that an answered SM_NOTIFY made for it. */
@@ -73,6 +108,13 @@ struct name {
     uint32_t seen;         /* mark of the last audit that found its notice */
     struct call *notice;   /* the answered one that was executed last, or NULL */
     uint64_t notice_order; /* of that execution: it may be executed again */
+    uint32_t disk_notice;  /* state of its notice on the disk; 0: none */
+    struct {
+        uint32_t state;
+        uint64_t until_ns;
+    } past[PAST_MAX]; /* what it was before */
+    uint32_t past_count;
+    uint64_t news_ns; /* when somebody last spoke for it */
 };
 
 /* What a key's record may be: absent, or present with the priv of one call. */
@@ -91,6 +133,18 @@ struct key {
     uint32_t later_count, later_max;
     struct call *newest; /* MON sent last */
     uint32_t seen;       /* mark of the last audit that found its record */
+
+    /* What the disk says of it, and since when; see told.h. */
+    uint64_t record_id; /* 0: no record */
+    uint64_t record_since_ns;
+    struct call *disk_value;
+    uint32_t disk_told, disk_relayed;
+    uint64_t news_ns; /* when it was last heard of */
+    struct told {
+        uint32_t state;
+        bool is_restart;
+    } * told; /* what its host executed */
+    uint32_t told_count, told_max;
 };
 
 struct call {
@@ -126,6 +180,7 @@ struct call {
     uint32_t ended_run;             /* the run in which it left the outbox last; 0: it did not */
     uint64_t ended_ns;
     uint32_t taken_forgets; /* of its host, when it was executed */
+    uint64_t undone_ns;     /* MON: when its priv left the disk; 0: it did not */
     bool has_reply;         /* an answer of the last execution left */
     uint32_t reply_len;
     uint8_t reply[REPLY_KEPT_MAX];
@@ -145,6 +200,7 @@ struct owner {
     uint32_t index;
     struct host *host;
     char my_name[32];
+    uint16_t hint_port; /* where it is called when nobody knows better */
     uint16_t port;
     bool is_tcp, keeps_port, is_privileged;
     struct key keys[KEY_MAX];
@@ -158,6 +214,7 @@ struct owner {
     uint32_t farewell; /* when calm: keys already unregistered */
     bool is_finished;
     uint32_t xid_count;          /* since its host booted */
+    uint32_t announced_count;    /* of the SM_NOTIFY that announced its last reboot */
     uint32_t void_before;        /* calls before this number died with their host */
     struct call *reboot;         /* the SM_NOTIFY after which its host counts xids anew */
     struct call *again;          /* given up, to be repeated under a new xid */
@@ -181,6 +238,11 @@ struct machine {
     uint32_t run;
     struct core *core;
     struct rpc_server *server;
+    struct rpc_client *client;
+    bool is_ready;           /* it serves, and may call back */
+    uint64_t tick_ns;        /* the next tick in the queue */
+    uint64_t ready_ns;       /* when notification began, or began anew */
+    uint64_t first_ready_ns; /* when it began */
     uint8_t *reply;
     uint32_t clients_max;
     uint32_t boot_state; /* of this run */
@@ -220,11 +282,14 @@ struct world {
     struct call *notify_last; /* the newest NOTIFY; the others hang on it */
     struct connection **connections;
     uint32_t connection_count, connection_max;
+    struct line **lines;
+    uint32_t line_count, line_max;
     bool is_calm;
+    bool is_farewell; /* every mark has ended: owners unregister */
     bool is_manual;   /* a scenario decides what owners do */
     bool is_unjudged; /* the promises do not hold in this story */
     uint64_t history; /* hash of everything that left the server */
-    uint32_t crashes, answers, excluded;
+    uint32_t crashes, answers, excluded, calls_out;
 };
 
 struct world *world_new(const struct world_options *options);

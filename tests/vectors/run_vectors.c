@@ -25,10 +25,10 @@ static bool has_args[PROCEDURES_MAX], has_result[PROCEDURES_MAX];
 /* The procedure with this name in upper case, or NULL. */
 static const struct procedure *procedure_named(const char *name, size_t len)
 {
-    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
-        const char *row = nsm_program.procedures[i].name;
+    for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
+        const char *row = nsm_program.versions[0].procedures[i].name;
         if (row != NULL && strlen(row) == len && strncmp(row, name, len) == 0)
-            return &nsm_program.procedures[i];
+            return &nsm_program.versions[0].procedures[i];
     }
     return NULL;
 }
@@ -146,11 +146,11 @@ static bool decode_call(const struct procedure *unused, struct bytes data, struc
     } else {
         text_add(text, " cred=none");
     }
-    if (call.prog != nsm_program.number || call.vers != nsm_program.version_low ||
-        call.proc >= nsm_program.procedure_count)
+    if (call.prog != nsm_program.number || call.vers != nsm_program.versions[0].number ||
+        call.proc >= nsm_program.versions[0].procedure_count)
         return false;
     text_add_char(text, ' ');
-    return decode_args(&nsm_program.procedures[call.proc], call.args, text);
+    return decode_args(&nsm_program.versions[0].procedures[call.proc], call.args, text);
 }
 
 typedef bool (*decode_fn)(const struct procedure *row, struct bytes data, struct text *text);
@@ -306,7 +306,7 @@ static bool is_right(const char *file, const struct vector *vector)
         vector_say("no procedure for this file: name it nsm_<procedure>.txt");
         return false;
     }
-    size_t index = row != NULL ? (size_t)(row - nsm_program.procedures) : 0;
+    size_t index = row != NULL ? (size_t)(row - nsm_program.versions[0].procedures) : 0;
     switch (vector->kind) {
     case VECTOR_ARGS:
         has_args[index] = true;
@@ -335,10 +335,10 @@ static enum vector_verdict check(const char *file, const struct vector *vector)
 static bool every_row_has_vectors(void)
 {
     bool good = true;
-    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
-        if (nsm_program.procedures[i].name == NULL || (has_args[i] && has_result[i]))
+    for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
+        if (nsm_program.versions[0].procedures[i].name == NULL || (has_args[i] && has_result[i]))
             continue;
-        vector_say("%s has no vector for its %s", nsm_program.procedures[i].name,
+        vector_say("%s has no vector for its %s", nsm_program.versions[0].procedures[i].name,
                    has_args[i] ? "result" : "arguments");
         good = false;
     }

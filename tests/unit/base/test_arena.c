@@ -152,9 +152,30 @@ static void test_arena__random_history_matches_a_model(void **state)
     arena_free(arena);
 }
 
+/* Room is counted in blocks: one thing in a block takes it from all other sizes. */
+static void test_arena__room_for_things_of_any_length(void **state)
+{
+    (void)state;
+    struct arena *arena = arena_new(4 * 65536);
+    assert_non_null(arena);
+    assert_true(arena_has_room(arena, 4));
+    assert_false(arena_has_room(arena, 5));
+    const struct bytes small = {(const uint8_t *)"x", 1};
+    uint32_t first = arena_add(arena, small), second = arena_add(arena, small);
+    assert_true(arena_has_room(arena, 3));
+    assert_false(arena_has_room(arena, 4));
+    arena_remove(arena, first, 1);
+    assert_false(arena_has_room(arena, 4));
+    arena_remove(arena, second, 1);
+    assert_true(arena_has_room(arena, 4));
+    assert_false(arena_has_room(arena, 5));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arena__room_for_things_of_any_length),
         cmocka_unit_test(test_arena__keeps_every_length),
         cmocka_unit_test(test_arena__budget_is_a_limit),
         cmocka_unit_test(test_arena__a_free_block_serves_any_size),

@@ -1,5 +1,6 @@
 /*
- * test_rpc_msg.c -- what rpc_msg makes of every kind of call, and the bytes of every reply header.
+ * test_rpc_msg.c -- what rpc_msg makes of every kind of call, the bytes of every reply header, the
+ * calls that we make, and what it makes of every kind of answer to them.
  *
  * Calls are built word by word here, so that one word at a time can be wrong; the vectors check the
  * same functions against bytes that another implementation made.
@@ -293,6 +294,98 @@ static void test_rpc_msg__reply_headers(void **state)
     assert_reply(&out, (const uint32_t[]){7, 1, 1, 1, 2}, 5);
 }
 
+static void test_rpc_msg__calls_that_we_make(void **state)
+{
+    (void)state;
+    uint8_t buffer[64];
+    struct xdr_out out = xdr_out_of(buffer, sizeof buffer);
+    rpc_msg_put_call(&out, 0xa1b2c3d4, 100021, 4, 10);
+    assert_reply(&out, (const uint32_t[]){0xa1b2c3d4, 0, 2, 100021, 4, 10, 0, 0, 0, 0}, 10);
+    /* And our own reader takes it. */
+    struct rpc_call call;
+    assert_int_equal(get((struct bytes){buffer, xdr_out_len(&out)}, &call), RPC_CALL_OK);
+    assert_int_equal(call.proc, 10);
+    assert_int_equal(call.args.len, 0);
+}
+
+/* The result for an exact copy; views are turned into views of the original. */
+static bool get_answer(struct bytes message, struct rpc_answer *ret)
+{
+    uint8_t *copy = malloc(message.len + (message.len == 0));
+    assert_non_null(copy);
+    if (message.len > 0)
+        memcpy(copy, message.at, message.len);
+    bool is_good = rpc_msg_get_answer((struct bytes){copy, message.len}, ret);
+    if (is_good && ret->results.len > 0)
+        ret->results.at = message.at + (ret->results.at - copy);
+    free(copy);
+    return is_good;
+}
+
+static void test_rpc_msg__answers(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t words[8], count;
+        uint32_t whole; /* words without which it is no answer */
+        enum rpc_answer_stat stat;
+        uint32_t results_len;
+    } rows[] = {
+        {{7, 1, 0, 0, 0, 0}, 6, 6, RPC_ANSWER_SUCCESS, 0},
+        {{7, 1, 0, 0, 0, 0, 42, 43}, 8, 6, RPC_ANSWER_SUCCESS, 8},
+        {{7, 1, 0, 2, 4, 0xffffffff, 0, 42}, 8, 7, RPC_ANSWER_SUCCESS, 4}, /* with a verifier */
+        {{7, 1, 0, 0, 0, 2, 1, 4}, 8, 6, RPC_ANSWER_PROG_MISMATCH, 0},
+        {{7, 1, 0, 0, 0, 1}, 6, 6, RPC_ANSWER_ERROR, 0}, /* PROG_UNAVAIL */
+        {{7, 1, 0, 0, 0, 3}, 6, 6, RPC_ANSWER_ERROR, 0}, /* PROC_UNAVAIL */
+        {{7, 1, 0, 0, 0, 4}, 6, 6, RPC_ANSWER_ERROR, 0}, /* GARBAGE_ARGS */
+        {{7, 1, 0, 0, 0, 5}, 6, 6, RPC_ANSWER_ERROR, 0}, /* SYSTEM_ERR */
+        {{7, 1, 1, 0, 2, 2}, 6, 4, RPC_ANSWER_ERROR, 0}, /* RPC_MISMATCH */
+        {{7, 1, 1, 1, 1}, 5, 4, RPC_ANSWER_ERROR, 0},    /* AUTH_ERROR */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct draft draft = {0};
+        for (uint32_t j = 0; j < rows[i].count; j++)
+            word(&draft, rows[i].words[j]);
+        struct rpc_answer answer = {0};
+        assert_true(get_answer(whole(&draft), &answer));
+        assert_int_equal(answer.xid, 7);
+        assert_int_equal(answer.stat, rows[i].stat);
+        if (answer.stat == RPC_ANSWER_SUCCESS) {
+            assert_int_equal(answer.results.len, rows[i].results_len);
+            if (answer.results.len > 0)
+                assert_int_equal(load_be32(answer.results.at), 42);
+        }
+        for (uint32_t len = 0; len < 4 * rows[i].whole; len++)
+            assert_false(get_answer((struct bytes){draft.bytes, len}, &answer));
+        assert_true(get_answer((struct bytes){draft.bytes, 4 * rows[i].whole}, &answer));
+    }
+}
+
+static void test_rpc_msg__what_is_no_answer(void **state)
+{
+    (void)state;
+    struct draft draft;
+    struct rpc_answer answer = {.xid = 99};
+    call_words(&draft, 0, 2); /* a call */
+    auth(&draft, 0, 0);
+    auth(&draft, 0, 0);
+    assert_false(get_answer(whole(&draft), &answer));
+    const uint32_t bad[][6] = {
+        {7, 2, 0, 0, 0, 0},                                /* neither call nor reply */
+        {7, 1, 2, 0, 0, 0},                                /* neither accepted nor denied */
+        {7, 1, 0xffffffff, 0, 0, 0}, {7, 1, 0, 0, 401, 0}, /* a verifier that is too long */
+        {7, 1, 0, 0, 0xffffffff, 0},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        draft = (struct draft){0};
+        for (uint32_t j = 0; j < 6; j++)
+            word(&draft, bad[i][j]);
+        draft.len += 500; /* as many zeros as it could want */
+        assert_false(get_answer(whole(&draft), &answer));
+    }
+    assert_int_equal(answer.xid, 99); /* untouched */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +398,9 @@ int main(void)
         cmocka_unit_test(test_rpc_msg__auth_sys),
         cmocka_unit_test(test_rpc_msg__auth_sys_body_is_cut_anywhere),
         cmocka_unit_test(test_rpc_msg__reply_headers),
+        cmocka_unit_test(test_rpc_msg__calls_that_we_make),
+        cmocka_unit_test(test_rpc_msg__answers),
+        cmocka_unit_test(test_rpc_msg__what_is_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

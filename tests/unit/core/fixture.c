@@ -6,7 +6,16 @@
 #include "base/check.h"
 
 const struct core_limits fixture_limits = {
-    .clients_max = 100, .bytes_max = 1024 * 1024, .batch_puts_max = 64};
+    .clients_max = 100,
+    .bytes_max = 1024 * 1024,
+    .batch_puts_max = 64,
+    .server_name = {(const uint8_t *)"holdfast.example", 16},
+    .notify_timeout_ns = 5 * FIXTURE_SECOND,
+    .window_ns = 90 * FIXTURE_SECOND,
+    .give_up_ns = 900 * FIXTURE_SECOND,
+};
+
+static uint64_t now_ns; /* of the core made last */
 
 struct address fixture_address(const char *text)
 {
@@ -27,6 +36,7 @@ struct core *fixture_new(const struct core_limits *limits)
 {
     struct core *core = core_new(limits, 42);
     CHECK(core != NULL);
+    now_ns = 0;
     core_start(core, &(struct core_boot){.wall_ns = UINT64_C(1700000000000000000)});
     return core;
 }
@@ -35,7 +45,8 @@ struct core_answer fixture_step(struct core *core, const struct peer *from,
                                 const struct request *request)
 {
     struct core_answer answer;
-    struct core_input input = {.kind = CORE_REQUEST, .from = from, .request = request};
+    struct core_input input = {
+        .kind = CORE_REQUEST, .now_ns = now_ns, .from = from, .request = request};
     core_step(core, &input, &answer);
     core_check(core);
     return answer;
@@ -109,7 +120,8 @@ struct core_status fixture_status(const struct core *core)
 
 void fixture_stored(struct core *core, uint64_t txn, bool has_room)
 {
-    struct core_input input = {.kind = CORE_STORED, .txn = txn, .has_room = has_room};
+    struct core_input input = {
+        .kind = CORE_STORED, .now_ns = now_ns, .txn = txn, .has_room = has_room};
     core_step(core, &input, NULL);
     core_check(core);
 }
@@ -121,4 +133,39 @@ uint32_t fixture_store(struct core *core)
         return 0;
     fixture_stored(core, batch.txn, true);
     return batch.count;
+}
+
+uint64_t fixture_now_ns(void)
+{
+    return now_ns;
+}
+
+void fixture_wait(uint64_t ns)
+{
+    now_ns += ns;
+}
+
+void fixture_ready(struct core *core)
+{
+    struct core_input input = {.kind = CORE_READY, .now_ns = now_ns};
+    core_step(core, &input, NULL);
+    core_check(core);
+}
+
+bool fixture_next_call(struct core *core, struct core_call *ret)
+{
+    bool has_call = core_next_call(core, now_ns, ret);
+    core_check(core);
+    return has_call;
+}
+
+void fixture_call_done(struct core *core, uint64_t id, bool is_answered, uint32_t answered_count)
+{
+    struct core_input input = {.kind = CORE_CALL_DONE,
+                               .now_ns = now_ns,
+                               .call = id,
+                               .is_answered = is_answered,
+                               .answered_count = answered_count};
+    core_step(core, &input, NULL);
+    core_check(core);
 }

@@ -6,6 +6,8 @@
 
 #include "core/core.h"
 
+#define FIXTURE_SECOND UINT64_C(1000000000)
+
 extern const struct core_limits fixture_limits;
 
 struct address fixture_address(const char *text);
@@ -32,5 +34,13 @@ struct core_status fixture_status(const struct core *core);
 /* Takes the open batch, if any, and reports it stored. Returns how many changes it had. */
 uint32_t fixture_store(struct core *core);
 void fixture_stored(struct core *core, uint64_t txn, bool has_room);
+
+/* Time stands still unless a test lets it pass; fixture_new sets it to 0. */
+uint64_t fixture_now_ns(void);
+void fixture_wait(uint64_t ns);
+
+void fixture_ready(struct core *core);
+bool fixture_next_call(struct core *core, struct core_call *ret);
+void fixture_call_done(struct core *core, uint64_t id, bool is_answered, uint32_t answered_count);
 
 #endif

@@ -86,7 +86,8 @@ static void test_config__defaults_are_those_of_the_manual(void **state)
     assert_int_equal(config->listen.count, 0);
     assert_int_equal(config->port, 12049);
     assert_int_equal(config->nsm_port, 12049);
-    assert_int_equal(config->rpcbind, CONFIG_RPCBIND_OFF);
+    assert_int_equal(config->rpcbind, CONFIG_RPCBIND_AUTO);
+    assert_false(config->force);
     assert_true(config->http.is_on);
     assert_int_equal(config->http.port, 12080);
     struct address loopback = address_of("127.0.0.1");
@@ -114,8 +115,8 @@ static void test_config__command_line_sets_every_option(void **state)
     (void)state;
     struct outcome outcome;
     READ(&outcome, "--listen", "127.0.0.1", "--listen=::1", "--listen", "127.0.0.1", "--port", "0",
-         "--nsm-port=40000", "--no-rpcbind", "--rpcbind", "off", "--http", "[::1]:0", "--store",
-         "memory:", "--sync", "process", "--store-timeout", "7", "--assume-lost",
+         "--nsm-port=40000", "--no-rpcbind", "--rpcbind", "system", "--force", "--http", "[::1]:0",
+         "--store", "memory:", "--sync", "process", "--store-timeout", "7", "--assume-lost",
          "--recovery-window", "45", "--grace", "0", "--max-clients", "10000000",
          "--max-connections", "12", "--max-bytes=3G", "--mon-from", "loopback",
          "--require-privileged-port", "--user", "nobody", "--log-level", "debug",
@@ -128,7 +129,8 @@ static void test_config__command_line_sets_every_option(void **state)
     assert_true(address_equal(&config->listen.at[1], &second));
     assert_int_equal(config->port, 0);
     assert_int_equal(config->nsm_port, 40000);
-    assert_int_equal(config->rpcbind, CONFIG_RPCBIND_OFF);
+    assert_int_equal(config->rpcbind, CONFIG_RPCBIND_OFF); /* --no-rpcbind wins */
+    assert_true(config->force);
     assert_true(config->http.is_on);
     assert_true(address_equal(&config->http.address, &second));
     assert_int_equal(config->http.port, 0);
@@ -219,7 +221,7 @@ static void test_config__errors_name_option_value_and_remedy(void **state)
         {{"--max-bytes", "1023K"}, {"out of range"}},
         {{"--sync", "none"}, {"--sync none: no such choice", "full, process"}},
         {{"--log-level", "INFO"}, {"error, warning, info, debug"}},
-        {{"--rpcbind", "auto"}, {"does not register with rpcbind", "allowed: off"}},
+        {{"--rpcbind", "on"}, {"no such choice", "auto, system, embedded, off"}},
         {{"--store", "postgres:dbname=x"}, {"no such store", "lmdb:, memory:"}},
         {{"--store", "lmdb:"}, {"the directory is missing"}},
         {{"--store", "holdfast-data"}, {"no such store"}},

@@ -16,17 +16,17 @@ static uint8_t buffer[512];
 
 static const struct procedure *row(enum nsm_procedure number)
 {
-    assert_true((uint32_t)number < nsm_program.procedure_count);
-    return &nsm_program.procedures[number];
+    assert_true((uint32_t)number < nsm_program.versions[0].procedure_count);
+    return &nsm_program.versions[0].procedures[number];
 }
 
 static void test_nsm__program(void **state)
 {
     (void)state;
     assert_int_equal(nsm_program.number, 100024);
-    assert_int_equal(nsm_program.version_low, 1);
-    assert_int_equal(nsm_program.version_high, 1);
-    assert_int_equal(nsm_program.procedure_count, 7);
+    assert_int_equal(nsm_program.versions[0].number, 1);
+    assert_int_equal(nsm_program.versions[nsm_program.version_count - 1].number, 1);
+    assert_int_equal(nsm_program.versions[0].procedure_count, 7);
     assert_int_equal(nsm_program.record_max, 16 * 1024);
     const struct {
         const char *name;
@@ -37,10 +37,10 @@ static void test_nsm__program(void **state)
         {"UNMON_ALL", PROCEDURE_CACHED}, {"SIMU_CRASH", PROCEDURE_CACHED},
         {"NOTIFY", PROCEDURE_CACHED},
     };
-    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
-        assert_string_equal(nsm_program.procedures[i].name, rows[i].name);
-        assert_int_equal(nsm_program.procedures[i].flags, rows[i].flags);
-        assert_non_null(nsm_program.procedures[i].decode);
+    for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
+        assert_string_equal(nsm_program.versions[0].procedures[i].name, rows[i].name);
+        assert_int_equal(nsm_program.versions[0].procedures[i].flags, rows[i].flags);
+        assert_non_null(nsm_program.versions[0].procedures[i].decode);
     }
 }
 
@@ -158,16 +158,17 @@ static void test_nsm__responses_become_results(void **state)
 static void test_nsm__every_reply_fits(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < nsm_program.procedure_count; i++) {
+    for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
         struct response response = {.state = 7};
         struct xdr_out out = xdr_out_of(buffer, nsm_program.reply_max);
         rpc_msg_put_accepted(&out, 1, RPC_SUCCESS);
-        if (nsm_program.procedures[i].encode != NULL)
-            nsm_program.procedures[i].encode(&out, &response);
+        if (nsm_program.versions[0].procedures[i].encode != NULL)
+            nsm_program.versions[0].procedures[i].encode(&out, &response);
         assert_false(out.overflowed);
     }
     struct xdr_out out = xdr_out_of(buffer, nsm_program.reply_max);
-    rpc_msg_put_prog_mismatch(&out, 1, nsm_program.version_low, nsm_program.version_high);
+    rpc_msg_put_prog_mismatch(&out, 1, nsm_program.versions[0].number,
+                              nsm_program.versions[nsm_program.version_count - 1].number);
     assert_false(out.overflowed);
 }
 

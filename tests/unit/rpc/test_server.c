@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#define SECOND_NS UINT64_C(1000000000)
+
 static const struct program *const programs[] = {&nsm_program};
 static const struct peer_nsm_id lockd = {"srv", "lockd", 100021, 4, 16};
 static const uint8_t priv[PEER_NSM_PRIV_LEN];
@@ -27,7 +29,13 @@ struct fixture {
 
 static void open_server(struct fixture *fixture, const struct rpc_server_limits *limits)
 {
-    struct core_limits core_limits = {.clients_max = 10, .bytes_max = 65536, .batch_puts_max = 4};
+    struct core_limits core_limits = {.clients_max = 10,
+                                      .bytes_max = 65536,
+                                      .batch_puts_max = 4,
+                                      .server_name = bytes_of_text("holdfast.example"),
+                                      .notify_timeout_ns = 5 * SECOND_NS,
+                                      .window_ns = 90 * SECOND_NS,
+                                      .give_up_ns = 900 * SECOND_NS};
     *fixture = (struct fixture){.core = core_new(&core_limits, 1)};
     core_start(fixture->core, &(struct core_boot){0});
     fixture->server = rpc_server_new(limits, programs, 1, fixture->core, 1);
@@ -279,6 +287,66 @@ static void test_server__privileged_port(void **state)
     close_server(&f);
 }
 
+static enum rpc_accept_stat echo(void *context, const struct peer *from, struct xdr_in *in,
+                                 struct xdr_out *out)
+{
+    uint32_t word = xdr_get_u32(in);
+    if (!xdr_in_done(in))
+        return RPC_GARBAGE_ARGS;
+    assert_int_equal(from->port, 900);
+    *(uint32_t *)context = word;
+    for (uint32_t i = 0; i < word; i++)
+        xdr_put_u32(out, i);
+    return word == 3 ? RPC_PROC_UNAVAIL : RPC_SUCCESS;
+}
+
+/* A program that needs no core, in versions that are not in a row, each with its own table. */
+static void test_server__respond_and_versions(void **state)
+{
+    (void)state;
+    static const struct procedure first[] = {{.name = "ECHO", .respond = echo}};
+    static const struct procedure third[] = {{0}, {.name = "ECHO", .respond = echo}};
+    static const struct program_version versions[] = {{1, first, 1}, {3, third, 2}};
+    uint32_t seen = 0;
+    const struct program program = {.number = 300000,
+                                    .versions = versions,
+                                    .version_count = 2,
+                                    .record_max = 1024,
+                                    .reply_max = RPC_REPLY_HEADER_MAX + 64,
+                                    .context = &seen};
+    const struct program *const both[] = {&nsm_program, &program};
+    struct fixture f;
+    open_server(&f, &ample);
+    rpc_server_free(f.server);
+    f.server = rpc_server_new(&ample, both, 2, f.core, 1);
+    static const struct {
+        uint32_t vers, proc, words, status;
+    } calls[] = {
+        {1, 0, 2, PACKET_SUCCESS},       {3, 1, 0, PACKET_SUCCESS},
+        {1, 0, 3, PACKET_PROC_UNAVAIL},  {1, 1, 1, PACKET_PROC_UNAVAIL},
+        {3, 0, 1, PACKET_PROC_UNAVAIL},  {2, 0, 1, PACKET_PROG_MISMATCH},
+        {4, 0, 1, PACKET_PROG_MISMATCH}, {1, 0, 19, PACKET_SYSTEM_ERR}, /* does not fit */
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        packet_clear(&call);
+        packet_put_call(
+            &call, &(struct packet_call){
+                       .xid = 9, .prog = 300000, .vers = calls[i].vers, .proc = calls[i].proc});
+        packet_put_u32(&call, calls[i].words);
+        assert_int_equal(receive(&f), RPC_ANSWERED); /* nothing is durable yet, nothing waits */
+        assert_int_equal(f.reply.status, calls[i].status);
+        if (calls[i].status == PACKET_SUCCESS)
+            assert_int_equal(f.reply.body_len, 4 * calls[i].words);
+        if (calls[i].status == PACKET_PROG_MISMATCH)
+            assert_true(f.reply.low == 1 && f.reply.high == 3);
+    }
+    assert_int_equal(seen, 19);
+    packet_put_u32(&call, 0);
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_int_equal(f.reply.status, PACKET_GARBAGE_ARGS);
+    close_server(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_server__busy_when_the_batch_is_full),
         cmocka_unit_test(test_server__repeats),
         cmocka_unit_test(test_server__privileged_port),
+        cmocka_unit_test(test_server__respond_and_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

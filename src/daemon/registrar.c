@@ -1,0 +1,513 @@
+/*
+ * registrar.c -- decides who tells clients our port, and keeps it told; see registrar.h.
+ *
+ *             rpcbind answers                    verified
+ *   PREPARED ------------------> CLAIMING -----------------------> HELD <--------+
+ *    | |  |                         |                               |            | registered
+ *    | |  | nobody does,            | auto, and it answers no more  v            | or restored
+ *    | |  | port 111 is ours        +----------------------------> LOST ---------+
+ *    | |  v                                                         ^ (also: taken by others)
+ *    | | EMBEDDED            auto, nobody does, nor is port 111 ours |
+ *    | +------------------------------------------------------------+
+ *    v
+ *   OFF                             SIGTERM in any state: STOPPING --> STOPPED
+ *
+ * While HELD a pass is made every VERIFY_MS; while LOST every RETRY_MS when rpcbind is gone, and
+ * every VERIFY_MS when it is there and somebody else is registered. Log lines tell changes only: a
+ * message that would say the same again is not repeated.
+ *
+ * The look for foreign registrations comes before the store is opened, so that a start that cannot
+ * succeed costs no state number. The connection for it is closed again: rpcbind notes as owner who
+ * we are when we connect, and --user changes that.
+ */
+#include "daemon/registrar.h"
+
+#include "base/check.h"
+#include "wire/rpcbind.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum {
+    START_AUTO_MS = 1500, /* an rpcbind that is slower does not hold the start up */
+    START_SYSTEM_MS = 5000,
+    PASS_MS = 5000,
+    DROP_MS = 400, /* within the driver's patience with a stop */
+    VERIFY_MS = 30000,
+    RETRY_MS = 1000,
+    CONNECTIONS_MAX = 256, /* to our own portmapper */
+    REFUSED_LOG_S = 10,    /* between two lines about refused SET and UNSET */
+    SENTENCE_MAX = 1024,
+};
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum state {
+    STATE_PREPARED,
+    STATE_OFF,
+    STATE_CLAIMING,
+    STATE_HELD,
+    STATE_LOST,
+    STATE_EMBEDDED,
+    STATE_STOPPING,
+    STATE_STOPPED,
+};
+
+struct registrar {
+    struct registrar_parts parts;
+    enum state state;
+    bool is_settled;
+    bool was_held;             /* at some time */
+    char reason[SENTENCE_MAX]; /* LOST: why; also the last thing that was logged about it */
+
+    struct registration registration;
+    struct rpcbind *rpcbind;
+    uv_timer_t again;
+    bool is_looking;            /* in registrar_prepare */
+    enum rpcbind_result looked; /* what came of it */
+
+    struct listen_set sockets; /* port 111 */
+    struct portmap *portmap;
+    const struct program *programs[1];
+    struct rpc_server *server;
+    struct wire *wire;
+    uint64_t refused_told, refused_told_ns;
+};
+
+static void on_end(void *context, enum registration_goal goal, enum rpcbind_result result);
+static void lose(struct registrar *registrar, enum rpcbind_result result);
+static void on_lost(void *context);
+
+struct registrar *registrar_new(const struct registrar_parts *parts)
+{
+    struct registrar *registrar = calloc(1, sizeof *registrar);
+    if (registrar == NULL)
+        return NULL;
+    registrar->parts = *parts;
+    uint32_t first_xid = 0;
+    CHECK(getrandom(&first_xid, sizeof first_xid, 0) == sizeof first_xid);
+    registration_init(&registrar->registration, parts->config->force, first_xid);
+    struct rpcbind_hooks hooks = {.context = registrar, .on_end = on_end, .on_lost = on_lost};
+    registrar->rpcbind = rpcbind_new(parts->loop, &registrar->registration, &hooks);
+    if (registrar->rpcbind == NULL) {
+        free(registrar);
+        return NULL;
+    }
+    CHECK(uv_timer_init(parts->loop, &registrar->again) == 0);
+    registrar->again.data = registrar;
+    return registrar;
+}
+
+/* The address to register for a family: the one we listen on, or all of them if there are more. */
+static bool address_for(const struct listen_set *sockets, uint32_t family, struct address *ret)
+{
+    uint32_t count = 0;
+    struct address address = {.family = family};
+    for (uint32_t i = 0; i < sockets->count; i++) {
+        if (sockets->at[i].address.family != family)
+            continue;
+        address = sockets->at[i].address;
+        count++;
+    }
+    address.scope = 0; /* the number of an interface means nothing to others */
+    *ret = count == 1 ? address : (struct address){.family = family};
+    return count > 0;
+}
+
+/* The services of one program: versions, families, protocols; room for `max`. */
+static uint32_t services_of(const struct program *program, const struct listen_set *sockets,
+                            struct portmap_service *ret, uint32_t max)
+{
+    static const uint32_t families[] = {4, 6}, protocols[] = {PORTMAP_TCP, PORTMAP_UDP};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->version_count; i++)
+        for (uint32_t j = 0; j < 4; j++) {
+            struct portmap_service service = {.prog = program->number,
+                                              .vers = program->versions[i].number,
+                                              .prot = protocols[j % 2],
+                                              .port = sockets->port};
+            if (!address_for(sockets, families[j / 2], &service.address))
+                continue;
+            CHECK(count < max);
+            ret[count++] = service;
+        }
+    return count;
+}
+
+void registrar_add(struct registrar *registrar, const struct program *program,
+                   const struct listen_set *sockets)
+{
+    struct portmap_service services[REGISTRATION_MAX];
+    uint32_t count = services_of(program, sockets, services, REGISTRATION_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        registration_add(&registrar->registration, &services[i]);
+}
+
+static void say(struct registrar *registrar, enum log_level level, const char *sentence)
+{
+    log_say(registrar->parts.log, level, clock_wall_ns(registrar->parts.clock),
+            LOG_MESSAGE(sentence));
+}
+
+static bool is_auto(const struct registrar *registrar)
+{
+    return registrar->parts.config->rpcbind == CONFIG_RPCBIND_AUTO;
+}
+
+/* What a pass that did not reach its goal says to an operator. */
+static void explain(const struct registrar *registrar, enum rpcbind_result result,
+                    struct text *text)
+{
+    switch (result) {
+    case RPCBIND_DONE:
+        return;
+    case RPCBIND_FOREIGN:
+    case RPCBIND_REFUSED:
+        registration_explain(&registrar->registration, text);
+        return;
+    case RPCBIND_GARBLED:
+        text_add(text, "what answers at ");
+        text_add(text, rpcbind_place(registrar->rpcbind));
+        text_add(text, " does not speak rpcbind's protocol");
+        return;
+    case RPCBIND_ABSENT:
+        text_add(text, "no rpcbind is running (/run/rpcbind.sock, 127.0.0.1 port 111)");
+        return;
+    case RPCBIND_SILENT:
+        text_add(text, "rpcbind does not answer");
+        return;
+    }
+}
+
+/* The last words of a start that fails. */
+static int refuse(struct registrar *registrar, enum rpcbind_result result)
+{
+    char sentence[SENTENCE_MAX];
+    struct text text;
+    text_init(&text, sentence, sizeof sentence);
+    if (result != RPCBIND_FOREIGN) {
+        text_add(&text, "cannot register: ");
+        explain(registrar, result, &text);
+        text_add(&text, "; start rpcbind, or use --rpcbind embedded, or --no-rpcbind");
+        say(registrar, LOG_LEVEL_ERROR, sentence);
+        return REGISTRAR_EXIT_UNAVAILABLE;
+    }
+    text_add(&text, "another server is registered: ");
+    explain(registrar, result, &text);
+    text_add(&text, registrar->parts.config->force
+                        ? "; it is not removed for us: run as that owner or as root"
+                        : "; stop that server, or take its place with --force, which is right "
+                          "also when it is gone and left this behind");
+    say(registrar, LOG_LEVEL_ERROR, sentence);
+    return REGISTRAR_EXIT_FOREIGN;
+}
+
+static int bind_portmapper(struct registrar *registrar, struct listen_failure *failure)
+{
+    const struct config_addresses *listen = &registrar->parts.config->listen;
+    return listen_open(listen->at, listen->count, PORTMAP_PORT, &registrar->sockets, failure);
+}
+
+static int prepare_embedded(struct registrar *registrar)
+{
+    struct listen_failure failure;
+    if (bind_portmapper(registrar, &failure) == 0) {
+        registrar->state = STATE_EMBEDDED;
+        return 0;
+    }
+    char sentence[SENTENCE_MAX];
+    struct text text;
+    text_init(&text, sentence, sizeof sentence);
+    text_add(&text, "cannot serve port 111: ");
+    text_add(&text, strerror(failure.error));
+    text_add(&text, failure.error == EADDRINUSE
+                        ? "; stop the rpcbind that has it, or use it with --rpcbind system"
+                        : "; ports below 1024 need root, or use --no-rpcbind");
+    say(registrar, LOG_LEVEL_ERROR, sentence);
+    return REGISTRAR_EXIT_UNAVAILABLE;
+}
+
+static enum rpcbind_result look(struct registrar *registrar)
+{
+    registrar->is_looking = true;
+    rpcbind_begin(registrar->rpcbind, REGISTRATION_LOOK,
+                  is_auto(registrar) ? START_AUTO_MS : START_SYSTEM_MS);
+    while (registrar->is_looking)
+        (void)uv_run(registrar->parts.loop, UV_RUN_ONCE);
+    rpcbind_disconnect(registrar->rpcbind);
+    clock_turn_over(registrar->parts.clock);
+    return registrar->looked;
+}
+
+int registrar_prepare(struct registrar *registrar)
+{
+    enum config_rpcbind mode = registrar->parts.config->rpcbind;
+    if (mode == CONFIG_RPCBIND_OFF) {
+        registrar->state = STATE_OFF;
+        return 0;
+    }
+    if (mode == CONFIG_RPCBIND_EMBEDDED)
+        return prepare_embedded(registrar);
+    enum rpcbind_result result = look(registrar);
+    if (result == RPCBIND_DONE)
+        return 0;
+    if (result == RPCBIND_FOREIGN || mode == CONFIG_RPCBIND_SYSTEM)
+        return refuse(registrar, result);
+    struct listen_failure failure;
+    if (bind_portmapper(registrar, &failure) == 0)
+        registrar->state = STATE_EMBEDDED;
+    else
+        log_say(registrar->parts.log, LOG_LEVEL_INFO, clock_wall_ns(registrar->parts.clock),
+                LOG_MESSAGE("no rpcbind answers, and port 111 cannot be served instead"),
+                LOG_TEXT("cause", strerror(failure.error)));
+    return 0;
+}
+
+static int serve_portmapper(struct registrar *registrar, struct core *core)
+{
+    registrar->portmap = portmap_new();
+    if (registrar->portmap == NULL)
+        return REGISTRAR_EXIT_UNAVAILABLE;
+    registrar->programs[0] = portmap_program(registrar->portmap);
+    struct portmap_service own[REGISTRATION_MAX];
+    uint32_t count =
+        services_of(registrar->programs[0], &registrar->sockets, own, REGISTRATION_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        CHECK(portmap_add(registrar->portmap, &own[i]));
+    for (uint32_t i = 0; i < registrar->registration.count; i++)
+        CHECK(portmap_add(registrar->portmap, &registrar->registration.entries[i].service));
+
+    struct rpc_server_limits limits = {.outbox_max = 1, .cache_max = 2}; /* nothing ever waits */
+    registrar->server = rpc_server_new(&limits, registrar->programs, 1, core, 0);
+    if (registrar->server != NULL)
+        registrar->wire = wire_new(registrar->parts.loop, registrar->server, registrar->parts.clock,
+                                   CONNECTIONS_MAX);
+    if (registrar->wire == NULL) {
+        say(registrar, LOG_LEVEL_ERROR, "cannot reserve memory for the portmapper");
+        return REGISTRAR_EXIT_UNAVAILABLE;
+    }
+    int err = wire_listen(registrar->wire, &registrar->sockets);
+    if (err != 0) {
+        say(registrar, LOG_LEVEL_ERROR, uv_strerror(err));
+        return REGISTRAR_EXIT_UNAVAILABLE;
+    }
+    say(registrar, LOG_LEVEL_INFO, "no rpcbind is used: we answer on port 111 ourselves");
+    return 0;
+}
+
+static void settle(struct registrar *registrar, int exit_code)
+{
+    if (registrar->is_settled)
+        return;
+    registrar->is_settled = true;
+    registrar->parts.on_settled(registrar->parts.context, exit_code);
+}
+
+int registrar_start(struct registrar *registrar, struct core *core)
+{
+    if (registrar->state == STATE_EMBEDDED) {
+        int exit_code = serve_portmapper(registrar, core);
+        if (exit_code != 0)
+            return exit_code;
+        settle(registrar, 0);
+    } else if (registrar->state == STATE_OFF) {
+        settle(registrar, 0);
+    } else if (registrar->looked != RPCBIND_DONE) {
+        lose(registrar, registrar->looked); /* auto; the start has waited for it once */
+        settle(registrar, 0);
+    } else {
+        registrar->state = STATE_CLAIMING;
+        rpcbind_begin(registrar->rpcbind, REGISTRATION_CLAIM,
+                      is_auto(registrar) ? START_AUTO_MS : START_SYSTEM_MS);
+    }
+    return 0;
+}
+
+static void on_again(uv_timer_t *timer)
+{
+    struct registrar *registrar = timer->data;
+    rpcbind_begin(registrar->rpcbind, registrar->was_held ? REGISTRATION_KEEP : REGISTRATION_CLAIM,
+                  PASS_MS);
+}
+
+static void again_after(struct registrar *registrar, uint64_t wait_ms)
+{
+    CHECK(uv_timer_start(&registrar->again, on_again, wait_ms, 0) == 0);
+}
+
+/* The connection between two passes is gone: rpcbind restarted, ended, or found us idle. */
+static void on_lost(void *context)
+{
+    struct registrar *registrar = context;
+    if (registrar->state == STATE_HELD || registrar->state == STATE_LOST)
+        again_after(registrar, 0);
+}
+
+static void hold(struct registrar *registrar)
+{
+    char sentence[SENTENCE_MAX];
+    struct text text;
+    text_init(&text, sentence, sizeof sentence);
+    if (!registrar->was_held) {
+        text_add(&text, "registered with rpcbind at ");
+        text_add(&text, rpcbind_place(registrar->rpcbind));
+        say(registrar, LOG_LEVEL_INFO, sentence);
+    } else if (registrar->state == STATE_LOST ||
+               registration_restored(&registrar->registration) > 0) {
+        text_add(&text, registrar->state == STATE_LOST ? "registered with rpcbind again: "
+                                                       : "registration lost, restored: ");
+        text_add_u64(&text, registration_restored(&registrar->registration));
+        text_add(&text, " entries");
+        say(registrar, LOG_LEVEL_WARNING, sentence);
+    }
+    registrar->state = STATE_HELD;
+    registrar->was_held = true;
+    registrar->reason[0] = '\0';
+    again_after(registrar, VERIFY_MS);
+}
+
+/* Clients cannot find us, or find somebody else. Says so once per reason. */
+static void lose(struct registrar *registrar, enum rpcbind_result result)
+{
+    char sentence[SENTENCE_MAX];
+    struct text text;
+    text_init(&text, sentence, sizeof sentence);
+    if (result == RPCBIND_FOREIGN && registrar->was_held)
+        text_add(&text, "registration taken over by another server: ");
+    else
+        text_add(&text, registrar->was_held ? "registration lost: " : "not registered: ");
+    explain(registrar, result, &text);
+    if (!registrar->was_held && result != RPCBIND_FOREIGN)
+        text_add(&text, "; clients cannot find this server until one is; --no-rpcbind if they "
+                        "know its port");
+    if (strcmp(sentence, registrar->reason) != 0) {
+        say(registrar, LOG_LEVEL_WARNING, sentence);
+        memcpy(registrar->reason, sentence, sizeof sentence);
+    }
+    registrar->state = STATE_LOST;
+    bool is_there = result == RPCBIND_FOREIGN || result == RPCBIND_REFUSED;
+    again_after(registrar, is_there ? VERIFY_MS : RETRY_MS);
+}
+
+static void on_end(void *context, enum registration_goal goal, enum rpcbind_result result)
+{
+    struct registrar *registrar = context;
+    switch (goal) {
+    case REGISTRATION_LOOK:
+        registrar->is_looking = false;
+        registrar->looked = result;
+        return;
+    case REGISTRATION_DROP:
+        if (result == RPCBIND_REFUSED)
+            say(registrar, LOG_LEVEL_WARNING,
+                "rpcbind keeps our registration: another user made it; the next start uses it");
+        if (result == RPCBIND_SILENT || result == RPCBIND_GARBLED)
+            say(registrar, LOG_LEVEL_WARNING,
+                "rpcbind does not answer: our registration stays behind; the next start uses it");
+        registrar->state = STATE_STOPPED;
+        return;
+    case REGISTRATION_CLAIM:
+        if (!registrar->is_settled && result != RPCBIND_DONE &&
+            (result == RPCBIND_FOREIGN || !is_auto(registrar))) {
+            settle(registrar, refuse(registrar, result));
+            return;
+        }
+        break;
+    case REGISTRATION_KEEP:
+        break;
+    }
+    if (result == RPCBIND_DONE)
+        hold(registrar);
+    else
+        lose(registrar, result);
+    settle(registrar, 0);
+}
+
+static void tell_refused(struct registrar *registrar)
+{
+    struct address last = {0};
+    uint64_t refused = portmap_refused(registrar->portmap, &last);
+    uint64_t now_ns = clock_now_ns(registrar->parts.clock);
+    bool is_soon = registrar->refused_told > 0 &&
+                   now_ns - registrar->refused_told_ns < REFUSED_LOG_S * SECOND_NS;
+    if (refused == registrar->refused_told || is_soon)
+        return;
+    log_say(registrar->parts.log, LOG_LEVEL_WARNING, clock_wall_ns(registrar->parts.clock),
+            LOG_MESSAGE("refused to register a service for another host"),
+            LOG_ADDRESS("from", &last), LOG_NUMBER("count", refused - registrar->refused_told));
+    registrar->refused_told = refused;
+    registrar->refused_told_ns = now_ns;
+}
+
+void registrar_turn(struct registrar *registrar)
+{
+    if (registrar->wire == NULL)
+        return;
+    wire_flush(registrar->wire);
+    tell_refused(registrar);
+}
+
+bool registrar_is_ready(const struct registrar *registrar, struct text *ret_reason)
+{
+    switch (registrar->state) {
+    case STATE_OFF:
+    case STATE_HELD:
+    case STATE_EMBEDDED:
+        return true;
+    case STATE_PREPARED:
+    case STATE_CLAIMING:
+        text_add(ret_reason, "registering with rpcbind");
+        return false;
+    case STATE_LOST:
+        text_add(ret_reason, registrar->reason);
+        return false;
+    case STATE_STOPPING:
+    case STATE_STOPPED:
+        text_add(ret_reason, "stopping");
+        return false;
+    }
+    UNREACHABLE();
+}
+
+void registrar_stop(struct registrar *registrar)
+{
+    (void)uv_timer_stop(&registrar->again);
+    if (registrar->wire != NULL)
+        wire_quiesce(registrar->wire);
+    if (registrar->state == STATE_HELD || registrar->state == STATE_LOST ||
+        registrar->state == STATE_CLAIMING) {
+        registrar->state = STATE_STOPPING;
+        rpcbind_begin(registrar->rpcbind, REGISTRATION_DROP, DROP_MS);
+    } else {
+        registrar->state = STATE_STOPPED;
+    }
+}
+
+bool registrar_is_stopped(const struct registrar *registrar)
+{
+    return registrar->state == STATE_STOPPED;
+}
+
+void registrar_close(struct registrar *registrar)
+{
+    if (registrar == NULL || uv_is_closing((uv_handle_t *)&registrar->again))
+        return;
+    rpcbind_close(registrar->rpcbind);
+    uv_close((uv_handle_t *)&registrar->again, NULL);
+    if (registrar->wire != NULL)
+        wire_close(registrar->wire);
+}
+
+void registrar_free(struct registrar *registrar)
+{
+    if (registrar == NULL)
+        return;
+    rpcbind_free(registrar->rpcbind);
+    wire_free(registrar->wire);
+    listen_close(&registrar->sockets);
+    rpc_server_free(registrar->server);
+    portmap_free(registrar->portmap);
+    free(registrar);
+}

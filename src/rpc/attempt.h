@@ -1,0 +1,112 @@
+/*
+ * attempt.h -- one attempt and the moves between its phases. For client.c, which is the surface;
+ * nobody else looks in here.
+ *
+ * client.h has the drawing of the phases, attempt.c the rules.
+ */
+#ifndef RPC_ATTEMPT_H
+#define RPC_ATTEMPT_H
+
+#include "base/arena.h"
+#include "base/chains.h"
+#include "base/list.h"
+#include "base/table.h"
+#include "base/timers.h"
+#include "rpc/client.h"
+#include "rpc/lookup.h"
+#include "rpc/port_cache.h"
+
+enum attempt_phase {
+    ATTEMPT_LOOKING_UP,
+    ATTEMPT_CONNECTING,
+    ATTEMPT_ASKING,
+    ATTEMPT_RESTING,
+    ATTEMPT_ENDED
+};
+
+/* What the wire has to do for an attempt, in this order. */
+enum attempt_todo {
+    ATTEMPT_DISCONNECT = 1,
+    ATTEMPT_CONNECT = 2,
+    ATTEMPT_LOOKUP_UDP = 4,
+    ATTEMPT_LOOKUP_TCP = 8, /* write the question to the open connection */
+    ATTEMPT_ASK = 16,       /* send the current message, over whichever transport */
+};
+
+struct attempt {
+    struct client_attempt call; /* of its messages only the lengths: the bytes are in the arena */
+    uint32_t cells[CLIENT_MESSAGES_MAX];
+    uint32_t slot;
+    enum attempt_phase phase;
+    uint32_t todo;  /* enum attempt_todo, ored */
+    bool is_urgent; /* which queue it is in */
+    uint32_t xid;   /* of the question or message that is asked */
+    uint64_t phase_since_ns;
+
+    uint64_t connection;   /* 0: none; otherwise serial and slot */
+    bool wants_connection; /* a new one, when its old one is closed and it has its turn */
+    bool is_connected;
+    bool is_portmapper;    /* the connection goes to the portmapper */
+    uint16_t awaited_port; /* datagrams went to it, and what the network says of it is of interest;
+                              0: none */
+
+    struct lookup lookup;
+    bool is_question_open;   /* the portmapper has not answered it yet */
+    bool was_silent;         /* the portmapper, the last time */
+    bool is_udp_unreachable; /* the portmapper's UDP port, in this phase */
+    bool has_tried_tcp;      /* to reach the portmapper */
+
+    uint32_t prot; /* of the service: PORTMAP_TCP or PORTMAP_UDP */
+    uint16_t port;
+    bool is_guess; /* the port is the hint's or the cache's: its portmapper did not name it now */
+    bool is_maybe_delivered; /* a message was handed to the network */
+    bool was_refused;        /* the last message sent was answered with an RPC error */
+    uint32_t message_index;
+
+    enum client_outcome outcome;
+    bool has_result;
+    struct list by_todo, by_result, by_turn;
+};
+
+struct rpc_client {
+    struct rpc_client_limits limits;
+    struct table attempts;
+    struct timers timers;
+    struct chains by_xid, by_id;
+    struct chains by_awaited; /* attempts with an awaited_port, by host and that port */
+    struct arena *arena;
+    struct port_cache *ports;
+    struct list urgent, todo; /* who has something to do: what was begun, and what is new */
+    struct list results;
+    struct list waiting_turn; /* who wants a connection and has none to close first */
+    uint64_t seed;
+    uint32_t serial; /* of connections */
+    uint32_t next_xid;
+    uint32_t open_count;
+    uint8_t message[CLIENT_ARGS_MAX + 128]; /* the one that an action points to */
+};
+
+struct attempt *attempt_at(const struct rpc_client *client, uint32_t slot);
+uint32_t attempt_xid_chain(const struct rpc_client *client, uint32_t xid);
+uint32_t attempt_awaited_chain(const struct rpc_client *client, const struct address *host,
+                               uint16_t port);
+
+/* The first phase, of a new attempt or again after a rest. */
+void attempt_look_up(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
+/* It has a result from here on; its connection, if any, must still be closed. */
+void attempt_end(struct rpc_client *client, struct attempt *a, enum client_outcome outcome);
+
+/* Takes the first thing to do off an attempt that has one. */
+void attempt_act(struct rpc_client *client, struct attempt *a, struct client_action *ret);
+
+/* What happened to it. */
+void attempt_answered(struct rpc_client *client, struct attempt *a, const struct rpc_answer *answer,
+                      uint64_t now_ns);
+void attempt_unreachable(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
+void attempt_connected(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
+void attempt_lost(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
+void attempt_time_out(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
+
+void attempt_check(const struct rpc_client *client, const struct attempt *a);
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * client.c -- all attempts together: starting, finding the one that an event is about, ending.
+ *
+ * What happens to a single attempt is in attempt.c. Events find their attempt by xid and host
+ * (datagrams), by connection (which carries the slot), or by host and port (ICMP).
+ *
+ * What an ICMP message costs is bounded by what it changes: it names a host and a port, not a call,
+ * so everybody who awaits something there is told, and nobody awaits it any longer (P7). Without
+ * that, n registrants at one host without a portmapper would cost n squared.
+ */
+#include "rpc/client.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "rpc/attempt.h"
+
+#include <stdlib.h>
+
+/* ---- birth and death ---- */
+
+struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32_t first_xid,
+                                  uint64_t seed)
+{
+    struct rpc_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return NULL;
+    client->limits = *limits;
+    client->next_xid = first_xid;
+    client->seed = seed;
+    list_init(&client->urgent);
+    list_init(&client->todo);
+    list_init(&client->results);
+    list_init(&client->waiting_turn);
+    client->arena = arena_new(limits->bytes_max);
+    client->ports = port_cache_new(limits->attempts_max, seed);
+    if (client->arena == NULL || client->ports == NULL ||
+        table_init(&client->attempts, limits->attempts_max, sizeof(struct attempt)) != 0 ||
+        timers_init(&client->timers, limits->attempts_max) != 0 ||
+        chains_init_hash(&client->by_xid, limits->attempts_max) != 0 ||
+        chains_init_hash(&client->by_id, limits->attempts_max) != 0 ||
+        chains_init_hash(&client->by_awaited, limits->attempts_max) != 0) {
+        rpc_client_free(client);
+        return NULL;
+    }
+    return client;
+}
+
+void rpc_client_free(struct rpc_client *client)
+{
+    if (client == NULL)
+        return;
+    arena_free(client->arena);
+    port_cache_free(client->ports);
+    table_done(&client->attempts);
+    timers_done(&client->timers);
+    chains_done(&client->by_xid);
+    chains_done(&client->by_id);
+    chains_done(&client->by_awaited);
+    free(client);
+}
+
+static uint32_t id_chain(const struct rpc_client *client, uint64_t id)
+{
+    return chains_of_hash(&client->by_id, hash_mix(client->seed, id));
+}
+
+bool rpc_client_has_room(const struct rpc_client *client)
+{
+    return client->attempts.count < client->limits.attempts_max &&
+           arena_has_room(client->arena, CLIENT_MESSAGES_MAX);
+}
+
+static void remove_messages(struct rpc_client *client, struct attempt *a, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        arena_remove(client->arena, a->cells[i], a->call.messages[i].len);
+}
+
+bool rpc_client_start(struct rpc_client *client, const struct client_attempt *call, uint64_t now_ns)
+{
+    CHECK(call->message_count > 0 && call->message_count <= CLIENT_MESSAGES_MAX);
+    uint32_t slot = table_add(&client->attempts);
+    if (slot == SLOT_NONE)
+        return false;
+    struct attempt *a = attempt_at(client, slot);
+    *a = (struct attempt){.call = *call, .slot = slot, .xid = client->next_xid};
+    for (uint32_t i = 0; i < call->message_count; i++) {
+        CHECK(call->messages[i].len <= CLIENT_ARGS_MAX);
+        a->cells[i] = arena_add(client->arena, call->messages[i]);
+        if (a->cells[i] == ARENA_NONE) {
+            remove_messages(client, a, i);
+            table_remove(&client->attempts, slot);
+            return false;
+        }
+        a->call.messages[i].at = NULL; /* the caller's; ours are in the arena */
+    }
+    list_init(&a->by_todo);
+    list_init(&a->by_result);
+    list_init(&a->by_turn);
+    chains_add(&client->by_xid, attempt_xid_chain(client, a->xid), slot);
+    chains_add(&client->by_id, id_chain(client, call->id), slot);
+    attempt_look_up(client, a, now_ns);
+    return true;
+}
+
+/* Gone for good, if there is nothing left to do and nothing to tell. */
+static void forget(struct rpc_client *client, struct attempt *a)
+{
+    if (a->phase != ATTEMPT_ENDED || a->has_result || a->todo != 0)
+        return;
+    CHECK(a->connection == 0);
+    chains_remove(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
+    chains_remove(&client->by_id, id_chain(client, a->call.id), a->slot);
+    remove_messages(client, a, a->call.message_count);
+    table_remove(&client->attempts, a->slot);
+}
+
+static void take_result(struct rpc_client *client, struct attempt *a)
+{
+    list_remove(&a->by_result);
+    a->has_result = false;
+    forget(client, a);
+}
+
+void rpc_client_cancel(struct rpc_client *client, uint64_t id)
+{
+    uint32_t slot = chains_first(&client->by_id, id_chain(client, id));
+    for (; slot != SLOT_NONE; slot = chains_next(&client->by_id, slot)) {
+        struct attempt *a = attempt_at(client, slot);
+        if (a->call.id != id || (a->phase == ATTEMPT_ENDED && !a->has_result))
+            continue;
+        if (a->phase != ATTEMPT_ENDED)
+            attempt_end(client, a, CLIENT_UNKNOWN);
+        take_result(client, a);
+        return;
+    }
+}
+
+bool rpc_client_next_result(struct rpc_client *client, struct client_result *ret)
+{
+    if (list_is_empty(&client->results))
+        return false;
+    struct attempt *a = LIST_ELEMENT(client->results.next, struct attempt, by_result);
+    *ret = (struct client_result){
+        .id = a->call.id, .outcome = a->outcome, .answered_count = a->message_index};
+    take_result(client, a);
+    return true;
+}
+
+bool rpc_client_next_action(struct rpc_client *client, struct client_action *ret)
+{
+    struct list *queue = list_is_empty(&client->urgent) ? &client->todo : &client->urgent;
+    if (list_is_empty(queue))
+        return false;
+    struct attempt *a = LIST_ELEMENT(queue->next, struct attempt, by_todo);
+    attempt_act(client, a, ret);
+    forget(client, a);
+    return true;
+}
+
+void rpc_client_host_restarted(struct rpc_client *client, const struct address *host)
+{
+    port_cache_drop_host(client->ports, host);
+}
+
+/* ---- what happened ---- */
+
+/* The attempt whose connection this still is, as far as the wire was told; or NULL. */
+static struct attempt *attempt_of(const struct rpc_client *client, uint64_t connection)
+{
+    uint32_t slot = (uint32_t)connection;
+    if (connection == 0 || !table_is_live(&client->attempts, slot))
+        return NULL;
+    struct attempt *a = attempt_at(client, slot);
+    bool is_wires = !(a->todo & (uint32_t)(ATTEMPT_CONNECT | ATTEMPT_DISCONNECT));
+    return a->connection == connection && is_wires ? a : NULL;
+}
+
+/* An answer from elsewhere than the port that was asked is somebody else's. */
+static bool is_asked(const struct attempt *a, uint16_t port)
+{
+    if (a->phase == ATTEMPT_LOOKING_UP)
+        return port == PORTMAP_PORT;
+    return a->phase == ATTEMPT_ASKING && a->prot == PORTMAP_UDP && port == a->port;
+}
+
+void rpc_client_datagram(struct rpc_client *client, const struct address *from, uint16_t port,
+                         struct bytes message, uint64_t now_ns)
+{
+    struct rpc_answer answer;
+    if (!rpc_msg_get_answer(message, &answer))
+        return;
+    uint32_t slot = chains_first(&client->by_xid, attempt_xid_chain(client, answer.xid));
+    for (; slot != SLOT_NONE; slot = chains_next(&client->by_xid, slot)) {
+        struct attempt *a = attempt_at(client, slot);
+        if (a->xid != answer.xid || !address_equal(&a->call.to, from) || !is_asked(a, port))
+            continue;
+        attempt_answered(client, a, &answer, now_ns);
+        return;
+    }
+}
+
+void rpc_client_unreachable(struct rpc_client *client, const struct address *to, uint16_t port,
+                            uint64_t now_ns)
+{
+    uint32_t slot = chains_first(&client->by_awaited, attempt_awaited_chain(client, to, port));
+    while (slot != SLOT_NONE) {
+        struct attempt *a = attempt_at(client, slot);
+        slot = chains_next(&client->by_awaited, slot);
+        if (a->awaited_port == port && address_equal(&a->call.to, to))
+            attempt_unreachable(client, a, now_ns);
+    }
+}
+
+void rpc_client_connected(struct rpc_client *client, uint64_t connection, bool is_open,
+                          uint64_t now_ns)
+{
+    struct attempt *a = attempt_of(client, connection);
+    if (a == NULL || a->is_connected)
+        return;
+    if (is_open)
+        attempt_connected(client, a, now_ns);
+    else
+        attempt_lost(client, a, now_ns);
+}
+
+void rpc_client_record(struct rpc_client *client, uint64_t connection, struct bytes record,
+                       uint64_t now_ns)
+{
+    struct rpc_answer answer;
+    struct attempt *a = attempt_of(client, connection);
+    if (a != NULL && a->is_connected && rpc_msg_get_answer(record, &answer) && answer.xid == a->xid)
+        attempt_answered(client, a, &answer, now_ns);
+}
+
+void rpc_client_lost(struct rpc_client *client, uint64_t connection, uint64_t now_ns)
+{
+    struct attempt *a = attempt_of(client, connection);
+    if (a != NULL)
+        attempt_lost(client, a, now_ns);
+}
+
+/* ---- time ---- */
+
+uint64_t rpc_client_deadline_ns(const struct rpc_client *client)
+{
+    return timers_next_ns(&client->timers);
+}
+
+void rpc_client_tick(struct rpc_client *client, uint64_t now_ns)
+{
+    uint32_t slot;
+    while ((slot = timers_take(&client->timers, now_ns)) != SLOT_NONE)
+        attempt_time_out(client, attempt_at(client, slot), now_ns);
+}
+
+uint32_t rpc_client_count(const struct rpc_client *client)
+{
+    return client->attempts.count;
+}
+
+uint32_t rpc_client_connections_max(const struct rpc_client *client)
+{
+    return client->limits.connections_max;
+}
+
+void rpc_client_check(const struct rpc_client *client)
+{
+    table_check(&client->attempts);
+    timers_check(&client->timers);
+    uint32_t open = 0;
+    uint32_t slot = table_next(&client->attempts, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&client->attempts, slot)) {
+        const struct attempt *a = attempt_at(client, slot);
+        CHECK(a->slot == slot);
+        attempt_check(client, a);
+        open += a->connection != 0;
+    }
+    CHECK(open == client->open_count);
+    CHECK(open <= client->limits.connections_max);
+    CHECK(list_is_empty(&client->waiting_turn) || open == client->limits.connections_max);
+    CHECK(client->attempts.count > 0 || arena_used(client->arena) == 0);
+}

@@ -1,0 +1,127 @@
+/*
+ * client.h -- calls that we make, without sockets: thousands at once, one attempt each.
+ *
+ * An attempt finds the port of a program at a host through the host's own portmapper, connects,
+ * sends its messages one after another, waits for each answer, and says what is known of the
+ * outcome when its time is over. Who is called again and when is the core's business
+ * (core/notify.c).
+ *
+ *            silent over UDP for 1 s, or nobody there: over TCP as well
+ *            +------+
+ *            |      v    port known, or the hint
+ *   ---> LOOKING UP ---------------------> CONNECTING ----> ASKING ----> (ended: answered, refused)
+ *         ^     |                               |             |
+ *         |     | knows nothing, no hint        | refused     | connection lost
+ *         |     v                               |             |
+ *         +-- RESTING <-------------------------+-------------+
+ *     0.5 s later
+ *                                     deadline in any phase: (ended: undelivered, unknown)
+ *
+ * UDP: where the program is registered on UDP only there is no CONNECTING; the call is repeated
+ * with the same xid until it is answered.
+ *
+ * "Undelivered" is proof: no byte of a call was handed to the network. Everything else that was not
+ * answered is "unknown" (D13 needs the difference).
+ *
+ * The client is pure. The wire asks it what to do (rpc_client_next_action) and tells it what
+ * happened.
+ */
+#ifndef RPC_CLIENT_H
+#define RPC_CLIENT_H
+
+#include "base/address.h"
+#include "base/bytes.h"
+
+#define CLIENT_MESSAGES_MAX 8
+#define CLIENT_ARGS_MAX     2048 /* of one message */
+
+struct rpc_client;
+
+struct rpc_client_limits {
+    uint32_t attempts_max;    /* at once */
+    uint32_t connections_max; /* of them, with a TCP connection; the others wait for one */
+    uint64_t bytes_max;       /* of their messages; at least 1 MiB */
+};
+
+struct client_attempt {
+    uint64_t id;              /* the caller's own */
+    struct address to, local; /* local: our address that the host knows; family 0: any */
+    uint32_t prog, vers, proc;
+    uint16_t port_hint; /* to try when its portmapper is silent or knows nothing; 0: none */
+    uint32_t message_count;
+    struct bytes messages[CLIENT_MESSAGES_MAX]; /* arguments; copied */
+    uint64_t deadline_ns;
+};
+
+enum client_outcome {
+    CLIENT_ANSWERED,    /* every message was executed */
+    CLIENT_REFUSED,     /* it answered with an RPC error; no later message left */
+    CLIENT_UNDELIVERED, /* provably, no message reached it */
+    CLIENT_UNKNOWN,     /* a message may have reached it; no answer came in time */
+};
+
+struct client_result {
+    uint64_t id;
+    enum client_outcome outcome;
+    uint32_t answered_count; /* messages that were answered */
+};
+
+enum client_action_kind {
+    CLIENT_DATAGRAM, /* send the bytes to (to, port) over UDP */
+    CLIENT_CONNECT,  /* open a TCP connection to (to, port); tell the outcome under `connection` */
+    CLIENT_WRITE,    /* write the bytes, a whole record, to `connection` */
+    CLIENT_DISCONNECT, /* close `connection`; nothing more is heard of it */
+};
+
+struct client_action {
+    enum client_action_kind kind;
+    uint64_t connection;
+    struct address to, local;
+    uint16_t port;
+    struct bytes bytes; /* valid until the next call into the client */
+};
+
+/* NULL when memory cannot be reserved. `first_xid` differs from start to start (D6). */
+struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32_t first_xid,
+                                  uint64_t seed);
+void rpc_client_free(struct rpc_client *client);
+
+/* True when one more attempt, with messages of any length, can be started. */
+bool rpc_client_has_room(const struct rpc_client *client);
+
+/* False: as many attempts as there can be are under way, or their bytes are. */
+bool rpc_client_start(struct rpc_client *client, const struct client_attempt *attempt,
+                      uint64_t now_ns);
+/* Nothing more is heard of the attempt with this id, if there is one (the last one started). */
+void rpc_client_cancel(struct rpc_client *client, uint64_t id);
+
+/* The next thing to do; false: nothing. */
+bool rpc_client_next_action(struct rpc_client *client, struct client_action *ret);
+/* The next attempt that ended; false: none. */
+bool rpc_client_next_result(struct rpc_client *client, struct client_result *ret);
+
+/* The host rebooted: where its programs were is no longer true. */
+void rpc_client_host_restarted(struct rpc_client *client, const struct address *host);
+
+/* What happened. Connections that are no longer known are ignored. */
+void rpc_client_datagram(struct rpc_client *client, const struct address *from, uint16_t port,
+                         struct bytes message, uint64_t now_ns);
+/* The network says that nobody listens there (ICMP); for datagrams sent earlier. */
+void rpc_client_unreachable(struct rpc_client *client, const struct address *to, uint16_t port,
+                            uint64_t now_ns);
+void rpc_client_connected(struct rpc_client *client, uint64_t connection, bool is_open,
+                          uint64_t now_ns);
+void rpc_client_record(struct rpc_client *client, uint64_t connection, struct bytes record,
+                       uint64_t now_ns);
+void rpc_client_lost(struct rpc_client *client, uint64_t connection, uint64_t now_ns);
+
+/* Time: call rpc_client_tick when the deadline has come. */
+uint64_t rpc_client_deadline_ns(const struct rpc_client *client);
+void rpc_client_tick(struct rpc_client *client, uint64_t now_ns);
+
+/* Attempts whose result was not taken, or whose connection is not yet told to close. */
+uint32_t rpc_client_count(const struct rpc_client *client);
+uint32_t rpc_client_connections_max(const struct rpc_client *client);
+void rpc_client_check(const struct rpc_client *client);
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * port_cache.c -- see port_cache.h.
+ *
+ * Invariant: entries are on the queue in the order in which they were put, so the head expires
+ * first.
+ */
+#include "rpc/port_cache.h"
+
+#include "base/chains.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/table.h"
+
+#include <stdlib.h>
+
+struct cached {
+    struct address host;
+    uint32_t prog, vers;
+    uint64_t hash, put_ns;
+    struct port_cache_entry entry;
+    struct list by_age;
+    uint32_t slot;
+};
+
+struct port_cache {
+    struct table table;
+    struct chains by_key, by_host;
+    struct list by_age; /* oldest first */
+    uint64_t seed;
+};
+
+struct port_cache *port_cache_new(uint32_t entries_max, uint64_t seed)
+{
+    struct port_cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+    cache->seed = seed;
+    list_init(&cache->by_age);
+    if (table_init(&cache->table, entries_max, sizeof(struct cached)) != 0 ||
+        chains_init_hash(&cache->by_key, entries_max) != 0 ||
+        chains_init_hash(&cache->by_host, entries_max) != 0) {
+        port_cache_free(cache);
+        return NULL;
+    }
+    return cache;
+}
+
+void port_cache_free(struct port_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    table_done(&cache->table);
+    chains_done(&cache->by_key);
+    chains_done(&cache->by_host);
+    free(cache);
+}
+
+static uint64_t host_hash(const struct port_cache *cache, const struct address *host)
+{
+    return hash_bytes(cache->seed, (struct bytes){(const uint8_t *)host, sizeof *host});
+}
+
+static uint64_t key_hash(const struct port_cache *cache, const struct address *host, uint32_t prog,
+                         uint32_t vers)
+{
+    return hash_mix(host_hash(cache, host), (uint64_t)prog << 32 | vers);
+}
+
+static uint32_t host_chain(const struct port_cache *cache, const struct address *host)
+{
+    return chains_of_hash(&cache->by_host, host_hash(cache, host));
+}
+
+static struct cached *find(const struct port_cache *cache, const struct address *host,
+                           uint32_t prog, uint32_t vers, uint64_t hash)
+{
+    uint32_t slot = chains_first(&cache->by_key, chains_of_hash(&cache->by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&cache->by_key, slot)) {
+        struct cached *c = table_at(&cache->table, slot);
+        if (c->hash == hash && c->prog == prog && c->vers == vers && address_equal(&c->host, host))
+            return c;
+    }
+    return NULL;
+}
+
+static void drop(struct port_cache *cache, struct cached *c)
+{
+    list_remove(&c->by_age);
+    chains_remove(&cache->by_key, chains_of_hash(&cache->by_key, c->hash), c->slot);
+    chains_remove(&cache->by_host, host_chain(cache, &c->host), c->slot);
+    table_remove(&cache->table, c->slot);
+}
+
+bool port_cache_get(struct port_cache *cache, const struct address *host, uint32_t prog,
+                    uint32_t vers, uint64_t now_ns, struct port_cache_entry *ret)
+{
+    struct cached *c = find(cache, host, prog, vers, key_hash(cache, host, prog, vers));
+    if (c == NULL)
+        return false;
+    if (now_ns - c->put_ns >= PORT_CACHE_LIFE_NS) {
+        drop(cache, c);
+        return false;
+    }
+    *ret = c->entry;
+    return true;
+}
+
+void port_cache_put(struct port_cache *cache, const struct address *host, uint32_t prog,
+                    uint32_t vers, uint64_t now_ns, struct port_cache_entry entry)
+{
+    uint64_t hash = key_hash(cache, host, prog, vers);
+    struct cached *old = find(cache, host, prog, vers, hash);
+    if (old != NULL)
+        drop(cache, old);
+    else if (cache->table.count == cache->table.max)
+        drop(cache, LIST_ELEMENT(cache->by_age.next, struct cached, by_age));
+    uint32_t slot = table_add(&cache->table);
+    CHECK(slot != SLOT_NONE);
+    struct cached *c = table_at(&cache->table, slot);
+    *c = (struct cached){.host = *host,
+                         .prog = prog,
+                         .vers = vers,
+                         .hash = hash,
+                         .put_ns = now_ns,
+                         .entry = entry,
+                         .slot = slot};
+    list_append(&cache->by_age, &c->by_age);
+    chains_add(&cache->by_key, chains_of_hash(&cache->by_key, hash), slot);
+    chains_add(&cache->by_host, host_chain(cache, host), slot);
+}
+
+void port_cache_drop(struct port_cache *cache, const struct address *host, uint32_t prog,
+                     uint32_t vers)
+{
+    struct cached *c = find(cache, host, prog, vers, key_hash(cache, host, prog, vers));
+    if (c != NULL)
+        drop(cache, c);
+}
+
+void port_cache_drop_host(struct port_cache *cache, const struct address *host)
+{
+    uint32_t slot = chains_first(&cache->by_host, host_chain(cache, host));
+    while (slot != SLOT_NONE) {
+        struct cached *c = table_at(&cache->table, slot);
+        slot = chains_next(&cache->by_host, slot);
+        if (address_equal(&c->host, host))
+            drop(cache, c);
+    }
+}
+
+uint32_t port_cache_count(const struct port_cache *cache)
+{
+    return cache->table.count;
+}

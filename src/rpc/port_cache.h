@@ -1,0 +1,35 @@
+/*
+ * port_cache.h -- where programs of other hosts were found, for 120 s.
+ *
+ * Ports change when a host reboots, so an entry dies with the first failure of a call that used it,
+ * and when the host says that it rebooted. The cache is bounded: the oldest entry makes room.
+ */
+#ifndef RPC_PORT_CACHE_H
+#define RPC_PORT_CACHE_H
+
+#include "base/address.h"
+
+#define PORT_CACHE_LIFE_NS (UINT64_C(120) * 1000000000)
+
+struct port_cache;
+
+struct port_cache_entry {
+    uint32_t prot; /* 6 or 17 */
+    uint16_t port;
+};
+
+struct port_cache *port_cache_new(uint32_t entries_max, uint64_t seed);
+void port_cache_free(struct port_cache *cache);
+
+bool port_cache_get(struct port_cache *cache, const struct address *host, uint32_t prog,
+                    uint32_t vers, uint64_t now_ns, struct port_cache_entry *ret);
+void port_cache_put(struct port_cache *cache, const struct address *host, uint32_t prog,
+                    uint32_t vers, uint64_t now_ns, struct port_cache_entry entry);
+void port_cache_drop(struct port_cache *cache, const struct address *host, uint32_t prog,
+                     uint32_t vers);
+/* Everything known of a host. */
+void port_cache_drop_host(struct port_cache *cache, const struct address *host);
+
+uint32_t port_cache_count(const struct port_cache *cache);
+
+#endif

@@ -1,0 +1,374 @@
+/*
+ * caller_tcp.c -- non-blocking sockets behind uv_poll; see caller_tcp.h.
+ *
+ *   connect ---> CONNECTING ---> OPEN ---> (closed: told to, lost, or at the peer's end)
+ *                    |
+ *                    v refused: (closed)
+ *
+ * Sockets of our own rather than uv_tcp: a local port may have to be tried in several places before
+ * the kernel takes a connection from it, and a socket that failed costs no handle.
+ *
+ * Local ports: bound to an address alone, a socket gets its port from the kernel when it connects
+ * (IP_BIND_ADDRESS_NO_PORT), and then needs to differ only from connections to the same host. With
+ * --source-ports the ports of the range are taken in turn; SO_REUSEADDR lets many connections to
+ * different hosts share one.
+ *
+ * We close first, and orderly: the answer is here, and waiting for the peer to close would hold a
+ * descriptor for as long as it likes. So the kernel keeps our end in TIME_WAIT for a minute: a few
+ * hundred bytes and one pair of ports with one host. A reset would avoid that, but would read as a
+ * failure at the other end.
+ */
+#include "wire/caller_tcp.h"
+
+#include "base/check.h"
+#include "base/list.h"
+#include "codec/record_mark.h"
+#include "wire/sockaddr.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    RECORD_MAX = 4096, /* answers are short */
+    READ_MAX = 8192,
+    PORT_TRIES = 256, /* per connection; the next one goes on from there */
+};
+
+struct link {
+    uv_poll_t poll;
+    struct caller_tcp *tcp;
+    struct list by_id; /* tcp->links */
+    uint64_t id;
+    int fd;
+    bool is_open;
+    bool is_closed; /* only libuv still knows it */
+    struct record_reader reader;
+    uint8_t *unsent; /* what the kernel did not take yet */
+    size_t unsent_len;
+};
+
+struct caller_tcp {
+    uv_loop_t *loop;
+    struct rpc_client *client;
+    struct clock *clock;
+    struct caller_options options;
+    uint32_t next_port; /* from the start of the range */
+    struct list *links; /* chains by id */
+    uint32_t links_mask;
+    uint8_t read_buffer[READ_MAX]; /* shared: what was read is handled before the next read */
+};
+
+struct caller_tcp *caller_tcp_new(uv_loop_t *loop, struct rpc_client *client, struct clock *clock,
+                                  const struct caller_options *options)
+{
+    struct caller_tcp *tcp = calloc(1, sizeof *tcp);
+    if (tcp == NULL)
+        return NULL;
+    tcp->loop = loop;
+    tcp->client = client;
+    tcp->clock = clock;
+    tcp->options = *options;
+    uint32_t chain_count = 16;
+    while (chain_count < rpc_client_connections_max(client) && chain_count < UINT32_C(1) << 20)
+        chain_count *= 2;
+    tcp->links_mask = chain_count - 1;
+    tcp->links = calloc(chain_count, sizeof *tcp->links);
+    if (tcp->links == NULL) {
+        caller_tcp_free(tcp);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < chain_count; i++)
+        list_init(&tcp->links[i]);
+    return tcp;
+}
+
+void caller_tcp_free(struct caller_tcp *tcp)
+{
+    if (tcp == NULL)
+        return;
+    free(tcp->links);
+    free(tcp);
+}
+
+static struct link *find(const struct caller_tcp *tcp, uint64_t id)
+{
+    struct list *chain = &tcp->links[(uint32_t)id & tcp->links_mask];
+    for (struct list *at = chain->next; at != chain; at = at->next) {
+        struct link *link = LIST_ELEMENT(at, struct link, by_id);
+        if (link->id == id)
+            return link;
+    }
+    return NULL;
+}
+
+/* ---- closing ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void close_link(struct link *link)
+{
+    list_remove(&link->by_id);
+    link->is_closed = true;
+    uv_close((uv_handle_t *)&link->poll, on_closed);
+    (void)close(link->fd);
+    free(link->unsent);
+    free(link->reader.buffer);
+}
+
+static void lose(struct link *link)
+{
+    struct caller_tcp *tcp = link->tcp;
+    uint64_t id = link->id;
+    close_link(link);
+    rpc_client_lost(tcp->client, id, clock_now_ns(tcp->clock));
+}
+
+void caller_tcp_disconnect(struct caller_tcp *tcp, const struct client_action *action)
+{
+    struct link *link = find(tcp, action->connection);
+    if (link != NULL)
+        close_link(link);
+}
+
+void caller_tcp_close(struct caller_tcp *tcp)
+{
+    for (uint32_t i = 0; i <= tcp->links_mask; i++)
+        while (!list_is_empty(&tcp->links[i]))
+            close_link(LIST_ELEMENT(tcp->links[i].next, struct link, by_id));
+}
+
+/* ---- reading and writing ---- */
+
+static void on_event(uv_poll_t *poll, int status, int events);
+
+static void watch(struct link *link)
+{
+    int events = link->is_open ? UV_READABLE : UV_WRITABLE;
+    if (link->unsent_len > 0)
+        events |= UV_WRITABLE;
+    (void)uv_poll_start(&link->poll, events, on_event);
+}
+
+static void take(struct link *link, struct bytes input)
+{
+    struct caller_tcp *tcp = link->tcp;
+    struct bytes record;
+    for (;;) {
+        switch (record_reader_next(&link->reader, &input, &record)) {
+        case RECORD_READ_WHOLE:
+            rpc_client_record(tcp->client, link->id, record, clock_now_ns(tcp->clock));
+            break;
+        case RECORD_READ_NEED_BUFFER:
+            link->reader.buffer = malloc(RECORD_MAX);
+            if (link->reader.buffer == NULL) {
+                lose(link);
+                return;
+            }
+            break;
+        case RECORD_READ_TOO_LONG:
+            lose(link);
+            return;
+        case RECORD_READ_MORE:
+            return;
+        }
+    }
+}
+
+static void read_all(struct link *link)
+{
+    uint8_t *buffer = link->tcp->read_buffer;
+    while (!link->is_closed) {
+        ssize_t n = recv(link->fd, buffer, READ_MAX, MSG_DONTWAIT);
+        if (n > 0)
+            take(link, (struct bytes){buffer, (uint32_t)n});
+        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            lose(link);
+        if (n < READ_MAX && !(n < 0 && errno == EINTR))
+            return;
+    }
+}
+
+/* False: the connection failed. */
+static bool write_bytes(struct link *link, const uint8_t *at, size_t len, size_t *ret_left)
+{
+    while (len > 0) {
+        ssize_t n = send(link->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN)
+            return false;
+        if (n < 0)
+            break;
+        at += n;
+        len -= (size_t)n;
+    }
+    *ret_left = len;
+    return true;
+}
+
+static void write_unsent(struct link *link)
+{
+    size_t left;
+    if (!write_bytes(link, link->unsent, link->unsent_len, &left)) {
+        lose(link);
+        return;
+    }
+    memmove(link->unsent, link->unsent + link->unsent_len - left, left);
+    link->unsent_len = left;
+    if (left == 0)
+        watch(link);
+}
+
+void caller_tcp_write(struct caller_tcp *tcp, const struct client_action *action)
+{
+    struct link *link = find(tcp, action->connection);
+    if (link == NULL)
+        return;
+    size_t left = action->bytes.len;
+    if (link->unsent_len == 0 && !write_bytes(link, action->bytes.at, left, &left)) {
+        lose(link);
+        return;
+    }
+    if (left == 0)
+        return;
+    uint8_t *unsent = realloc(link->unsent, link->unsent_len + left);
+    if (unsent == NULL) {
+        lose(link);
+        return;
+    }
+    memcpy(unsent + link->unsent_len, action->bytes.at + action->bytes.len - left, left);
+    link->unsent = unsent;
+    link->unsent_len += left;
+    watch(link);
+}
+
+/* ---- connecting ---- */
+
+static bool set_option(int fd, int level, int name)
+{
+    int value = 1;
+    return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+/*
+ * True when a socket is connected to itself: the kernel gave it the very port that it connects to,
+ * on one of our own addresses, where nobody listens.
+ */
+static bool is_own_peer(int fd)
+{
+    struct sockaddr_storage self, peer;
+    socklen_t self_len = sizeof self, peer_len = sizeof peer;
+    return getsockname(fd, (struct sockaddr *)&self, &self_len) == 0 &&
+           getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0 && self_len == peer_len &&
+           memcmp(&self, &peer, self_len) == 0;
+}
+
+static void end_connecting(struct link *link, int status)
+{
+    struct caller_tcp *tcp = link->tcp;
+    uint64_t id = link->id;
+    int error = 0;
+    socklen_t error_len = sizeof error;
+    link->is_open = getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &error_len) == 0 &&
+                    error == 0 && status == 0 && !is_own_peer(link->fd);
+    bool is_open = link->is_open;
+    if (is_open)
+        watch(link);
+    else
+        close_link(link);
+    rpc_client_connected(tcp->client, id, is_open, clock_now_ns(tcp->clock));
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct link *link = poll->data;
+    if (!link->is_open) {
+        end_connecting(link, status);
+        return;
+    }
+    if (link->unsent_len > 0 && (events & UV_WRITABLE))
+        write_unsent(link);
+    if (status < 0 || (events & UV_READABLE))
+        read_all(link);
+    if (status < 0 && !link->is_closed)
+        lose(link); /* libuv stopped watching it, and what it had was read */
+}
+
+/* Gives the socket its local address and port. 0 or a negative errno. */
+static int bind_local(int fd, const struct address *local, uint32_t family, uint16_t port)
+{
+    struct address any = {.family = family};
+    struct sockaddr_storage at;
+    socklen_t at_len = sockaddr_of(local->family != 0 ? local : &any, port, &at);
+    if (port != 0) {
+        if (!set_option(fd, SOL_SOCKET, SO_REUSEADDR))
+            return -errno;
+    } else if (local->family == 0) {
+        return 0;
+    } else {
+        (void)set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* without, ports are scarcer */
+    }
+    return bind(fd, (const struct sockaddr *)&at, at_len) == 0 ? 0 : -errno;
+}
+
+/* A socket that connects from this local port, or a negative errno. */
+static int connect_from(const struct client_action *action, uint16_t local_port)
+{
+    struct sockaddr_storage to;
+    socklen_t to_len = sockaddr_of(&action->to, action->port, &to);
+    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY); /* a call is one write; it must not wait */
+    int err = bind_local(fd, &action->local, action->to.family, local_port);
+    if (err == 0 && connect(fd, (const struct sockaddr *)&to, to_len) != 0 && errno != EINPROGRESS)
+        err = errno == EADDRNOTAVAIL ? -EADDRINUSE : -errno; /* that pair of ports is in use */
+    if (err == 0)
+        return fd;
+    (void)close(fd);
+    return err;
+}
+
+static int open_socket(struct caller_tcp *tcp, const struct client_action *action)
+{
+    if (action->local.family != 0 && action->local.family != action->to.family)
+        return -EAFNOSUPPORT;
+    if (tcp->options.source_port_low == 0)
+        return connect_from(action, 0);
+    uint32_t count = 1U + tcp->options.source_port_high - tcp->options.source_port_low;
+    int result = -EADDRINUSE;
+    for (uint32_t i = 0; i < count && i < PORT_TRIES && result == -EADDRINUSE; i++) {
+        uint32_t port = tcp->options.source_port_low + tcp->next_port++ % count;
+        result = connect_from(action, (uint16_t)port);
+    }
+    return result;
+}
+
+void caller_tcp_connect(struct caller_tcp *tcp, const struct client_action *action)
+{
+    uint64_t id = action->connection;
+    struct link *link = NULL;
+    int fd = open_socket(tcp, action);
+    if (fd >= 0)
+        link = calloc(1, sizeof *link);
+    if (link == NULL || uv_poll_init(tcp->loop, &link->poll, fd) != 0) {
+        free(link);
+        if (fd >= 0)
+            (void)close(fd);
+        rpc_client_connected(tcp->client, id, false, clock_now_ns(tcp->clock));
+        return;
+    }
+    link->poll.data = link;
+    link->tcp = tcp;
+    link->id = id;
+    link->fd = fd;
+    record_reader_init(&link->reader, RECORD_MAX);
+    list_append(&tcp->links[(uint32_t)id & tcp->links_mask], &link->by_id);
+    watch(link);
+}

@@ -1,0 +1,338 @@
+/*
+ * caller_udp.c -- sendmmsg, recvmmsg and the error queue behind uv_poll; see caller_udp.h.
+ *
+ * Ten thousand look-ups are answered in one burst, so the receive buffer is large and every wake-up
+ * reads all there is, up to READ_ROUNDS batches; what is left makes the socket readable again.
+ *
+ * Nobody listens there: with IP_RECVERR the kernel queues ICMP errors with the address and port
+ * that the datagram went to. It also reports the newest of them as the error of the next system
+ * call on the socket, whichever datagram that is about. So a failed call says nothing of its own
+ * datagram: it is made once more, and only a second failure in a row drops the datagram, which the
+ * client will send again. libuv stops watching a socket that has an error; it is started again
+ * after the queue was read.
+ */
+#include "wire/caller_udp.h"
+
+#include "base/check.h"
+#include "wire/sockaddr.h"
+
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    BATCH = 64,
+    READ_ROUNDS = 16,
+    ANSWER_MAX = 4096, /* the longest that is of interest */
+    CALL_MAX = CLIENT_ARGS_MAX + 128,
+    RECEIVE_BUFFER = 16 * 1024 * 1024,
+    SEND_BUFFER = 1024 * 1024,
+};
+
+/* Room for one control message: our own address on the way out, an ICMP error on the way in. */
+#define CONTROL_LEN                                                                                \
+    CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6) +                    \
+               sizeof(struct in6_pktinfo))
+
+struct datagram {
+    struct sockaddr_storage peer;
+    struct iovec content;
+    _Alignas(struct cmsghdr) uint8_t control[CONTROL_LEN];
+};
+
+struct udp_end {
+    uv_poll_t poll;
+    struct caller_udp *udp;
+    int fd; /* -1: not open */
+};
+
+struct caller_udp {
+    uv_loop_t *loop;
+    struct rpc_client *client;
+    struct clock *clock;
+    struct caller_options options;
+    struct udp_end v4, v6;
+
+    struct mmsghdr in[BATCH], out[BATCH];
+    struct datagram in_data[BATCH], out_data[BATCH];
+    uint8_t *in_bytes, *out_bytes;
+    struct udp_end *out_end; /* that the gathered datagrams leave through */
+    uint32_t out_count, out_sent;
+    bool is_blocked;
+};
+
+struct caller_udp *caller_udp_new(uv_loop_t *loop, struct rpc_client *client, struct clock *clock,
+                                  const struct caller_options *options)
+{
+    struct caller_udp *udp = calloc(1, sizeof *udp);
+    if (udp == NULL)
+        return NULL;
+    udp->loop = loop;
+    udp->client = client;
+    udp->clock = clock;
+    udp->options = *options;
+    udp->v4 = udp->v6 = (struct udp_end){.udp = udp, .fd = -1};
+    udp->in_bytes = calloc(BATCH, ANSWER_MAX);
+    udp->out_bytes = calloc(BATCH, CALL_MAX);
+    if (udp->in_bytes == NULL || udp->out_bytes == NULL) {
+        caller_udp_free(udp);
+        return NULL;
+    }
+    return udp;
+}
+
+void caller_udp_free(struct caller_udp *udp)
+{
+    if (udp == NULL)
+        return;
+    free(udp->in_bytes);
+    free(udp->out_bytes);
+    free(udp);
+}
+
+static void init_message(struct mmsghdr *message, struct datagram *data, uint8_t *bytes, size_t len)
+{
+    data->content = (struct iovec){bytes, len};
+    message->msg_hdr = (struct msghdr){
+        .msg_name = &data->peer,
+        .msg_namelen = sizeof data->peer,
+        .msg_iov = &data->content,
+        .msg_iovlen = 1,
+        .msg_control = data->control,
+        .msg_controllen = sizeof data->control,
+    };
+}
+
+/* ---- in ---- */
+
+/* Up to BATCH messages into udp->in, or a negative errno. */
+static int receive(struct udp_end *end, int flags)
+{
+    struct caller_udp *udp = end->udp;
+    for (uint32_t i = 0; i < BATCH; i++)
+        init_message(&udp->in[i], &udp->in_data[i], udp->in_bytes + (size_t)i * ANSWER_MAX,
+                     ANSWER_MAX);
+    int n = recvmmsg(end->fd, udp->in, BATCH, MSG_DONTWAIT | flags, NULL);
+    return n < 0 ? -errno : n;
+}
+
+/* True for news about the datagram's destination; not for one that was merely too long. */
+static bool is_about_destination(struct msghdr *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+        if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+            !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+            continue;
+        struct sock_extended_err error;
+        memcpy(&error, CMSG_DATA(c), sizeof error);
+        return error.ee_errno != EMSGSIZE;
+    }
+    return false;
+}
+
+static void read_errors(struct udp_end *end)
+{
+    struct caller_udp *udp = end->udp;
+    for (uint32_t round = 0; round < READ_ROUNDS; round++) {
+        int n = receive(end, MSG_ERRQUEUE);
+        for (int i = 0; i < n; i++) {
+            uint16_t port;
+            struct address to =
+                sockaddr_address((const struct sockaddr *)&udp->in_data[i].peer, &port);
+            if (to.family != 0 && is_about_destination(&udp->in[i].msg_hdr))
+                rpc_client_unreachable(udp->client, &to, port, clock_now_ns(udp->clock));
+        }
+        if (n < BATCH)
+            return;
+    }
+}
+
+static void read_answers(struct udp_end *end)
+{
+    struct caller_udp *udp = end->udp;
+    for (uint32_t round = 0; round < READ_ROUNDS; round++) {
+        int n = receive(end, 0);
+        for (int i = 0; i < n; i++) {
+            const struct datagram *data = &udp->in_data[i];
+            uint16_t port;
+            struct address from = sockaddr_address((const struct sockaddr *)&data->peer, &port);
+            struct bytes answer = {data->content.iov_base, udp->in[i].msg_len};
+            if (from.family != 0 && !(udp->in[i].msg_hdr.msg_flags & MSG_TRUNC))
+                rpc_client_datagram(udp->client, &from, port, answer, clock_now_ns(udp->clock));
+        }
+        if (n == -EAGAIN || (n >= 0 && n < BATCH))
+            return;
+    }
+}
+
+static void watch(struct udp_end *end);
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct udp_end *end = poll->data;
+    struct caller_udp *udp = end->udp;
+    if (status < 0)
+        read_errors(end);
+    read_answers(end);
+    if (udp->is_blocked && udp->out_end == end && (status < 0 || (events & UV_WRITABLE)))
+        caller_udp_flush(udp);
+    if (status < 0)
+        watch(end);
+}
+
+static void watch(struct udp_end *end)
+{
+    bool is_blocked = end->udp->is_blocked && end->udp->out_end == end;
+    (void)uv_poll_start(&end->poll, is_blocked ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_event);
+}
+
+/* ---- opening ---- */
+
+static void set_option(int fd, int level, int name, int value)
+{
+    (void)setsockopt(fd, level, name, &value, sizeof value); /* what is refused is done without */
+}
+
+/* Bound to no address, and to a port of the range if there is one. */
+static int bind_end(const struct caller_udp *udp, int fd, uint32_t family)
+{
+    struct address any = {.family = family};
+    uint32_t low = udp->options.source_port_low, high = udp->options.source_port_high;
+    for (uint32_t port = low; port <= high; port++) {
+        struct sockaddr_storage at;
+        socklen_t at_len = sockaddr_of(&any, (uint16_t)port, &at);
+        if (bind(fd, (const struct sockaddr *)&at, at_len) == 0)
+            return 0;
+        if (errno != EADDRINUSE)
+            break;
+    }
+    return -1;
+}
+
+static int open_socket(const struct caller_udp *udp, uint32_t family)
+{
+    bool v6 = family == 6;
+    int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (v6)
+        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    set_option(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1);
+    set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
+    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER); /* with privilege: all of it */
+    set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BUFFER);
+    set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER);
+    if (bind_end(udp, fd, family) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* The socket of an address family, opened when it is first needed; NULL: there is none now. */
+static struct udp_end *end_of(struct caller_udp *udp, uint32_t family)
+{
+    struct udp_end *end = family == 6 ? &udp->v6 : &udp->v4;
+    if (end->fd >= 0)
+        return end;
+    int fd = open_socket(udp, family);
+    if (fd < 0)
+        return NULL;
+    if (uv_poll_init(udp->loop, &end->poll, fd) != 0) {
+        (void)close(fd);
+        return NULL;
+    }
+    end->poll.data = end;
+    end->fd = fd;
+    watch(end);
+    return end;
+}
+
+/* ---- out ---- */
+
+/* Says which of our addresses a datagram leaves from. */
+static void put_source(struct msghdr *message, const struct address *local)
+{
+    struct cmsghdr *c = message->msg_control;
+    memset(c, 0, CONTROL_LEN);
+    if (local->family == 0) {
+        message->msg_control = NULL;
+        message->msg_controllen = 0;
+    } else if (local->family == 4) {
+        struct in_pktinfo info = {0};
+        memcpy(&info.ipi_spec_dst, local->bytes, 4);
+        *c = (struct cmsghdr){CMSG_LEN(sizeof info), IPPROTO_IP, IP_PKTINFO};
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+        message->msg_controllen = CMSG_SPACE(sizeof info);
+    } else {
+        struct in6_pktinfo info = {.ipi6_ifindex = local->scope};
+        memcpy(&info.ipi6_addr, local->bytes, 16);
+        *c = (struct cmsghdr){CMSG_LEN(sizeof info), IPPROTO_IPV6, IPV6_PKTINFO};
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+        message->msg_controllen = CMSG_SPACE(sizeof info);
+    }
+}
+
+void caller_udp_flush(struct caller_udp *udp)
+{
+    bool was_blocked = udp->is_blocked, has_failed = false;
+    udp->is_blocked = false;
+    while (udp->out_sent < udp->out_count && !udp->is_blocked) {
+        int n = sendmmsg(udp->out_end->fd, udp->out + udp->out_sent, udp->out_count - udp->out_sent,
+                         MSG_DONTWAIT);
+        if (n > 0) {
+            udp->out_sent += (uint32_t)n;
+            has_failed = false;
+        } else if (errno == EAGAIN) {
+            udp->is_blocked = true;
+        } else if (errno != EINTR) {
+            udp->out_sent += has_failed;
+            has_failed = !has_failed;
+        }
+    }
+    if (!udp->is_blocked)
+        udp->out_count = udp->out_sent = 0;
+    if (udp->is_blocked != was_blocked)
+        watch(udp->out_end);
+}
+
+bool caller_udp_is_blocked(const struct caller_udp *udp)
+{
+    return udp->is_blocked;
+}
+
+void caller_udp_send(struct caller_udp *udp, const struct client_action *action)
+{
+    CHECK(!udp->is_blocked);
+    CHECK(action->bytes.len <= CALL_MAX);
+    struct udp_end *end = end_of(udp, action->to.family);
+    if (end == NULL || (action->local.family != 0 && action->local.family != action->to.family))
+        return;
+    if (udp->out_count == BATCH || (udp->out_count > 0 && udp->out_end != end))
+        caller_udp_flush(udp);
+    if (udp->is_blocked)
+        return; /* lost, like any datagram; the client sends it again */
+    udp->out_end = end;
+    struct mmsghdr *message = &udp->out[udp->out_count];
+    struct datagram *data = &udp->out_data[udp->out_count];
+    uint8_t *bytes = udp->out_bytes + (size_t)udp->out_count * CALL_MAX;
+    memcpy(bytes, action->bytes.at, action->bytes.len);
+    init_message(message, data, bytes, action->bytes.len);
+    message->msg_hdr.msg_namelen = sockaddr_of(&action->to, action->port, &data->peer);
+    put_source(&message->msg_hdr, &action->local);
+    udp->out_count++;
+}
+
+void caller_udp_close(struct caller_udp *udp)
+{
+    struct udp_end *ends[] = {&udp->v4, &udp->v6};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (ends[i]->fd < 0)
+            continue;
+        uv_close((uv_handle_t *)&ends[i]->poll, NULL);
+        (void)close(ends[i]->fd);
+        ends[i]->fd = -1;
+    }
+}

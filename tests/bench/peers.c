@@ -1,0 +1,320 @@
+/*
+ * peers.c -- the programs that are measured; see peers.h.
+ */
+#include "bench/peers.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STATD_PORT     13024
+#define STATD_OUT_PORT "13025"
+#define PORTMAP_PORT   111
+#define START_MS       20000
+#define CONNECT_MS     10000
+#define PATHS          8
+#define HOSTS_SECONDS  "240"
+
+static struct {
+    struct peers_paths paths;
+    struct process rpcbind;
+    char why[REPORT_TEXT_MAX];
+} peers;
+
+void peers_init(const struct peers_paths *paths)
+{
+    peers.paths = *paths;
+    process_set_directory(paths->work);
+}
+
+__attribute__((format(printf, 1, 2))) static bool fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(peers.why, sizeof(peers.why), format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+const char *peers_why(void)
+{
+    return peers.why;
+}
+
+const char *peers_path(const char *name)
+{
+    static char texts[PATHS][512];
+    static uint32_t turn;
+    char *text = texts[turn++ % PATHS];
+    snprintf(text, sizeof(texts[0]), "%s/%s", peers.paths.work, name);
+    return text;
+}
+
+static const char *tool(const char *name)
+{
+    static char text[512];
+    snprintf(text, sizeof(text), "%s/%s", peers.paths.tools, name);
+    return text;
+}
+
+static int remove_one(const char *path, const struct stat *status, int flag, struct FTW *walk)
+{
+    (void)status;
+    (void)flag;
+    (void)walk;
+    return remove(path);
+}
+
+void peers_remove(const char *name)
+{
+    nftw(peers_path(name), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
+                           const char *http)
+{
+    char url[600], max[16], line[256];
+    snprintf(url, sizeof(url), "lmdb:%s", peers_path(store));
+    snprintf(max, sizeof(max), "%u", clients_max);
+    const char *arguments[] = {peers.paths.holdfastd, "--port",  "0", "--http", http,
+                               "--no-rpcbind",        "--store", url, "--sync", "full",
+                               "--max-clients",       max,       NULL};
+    unsigned port, state, thousands, clients;
+    *server = (struct peers_server){.kind = PEERS_HOLDFASTD};
+    if (!process_start(&server->process, arguments) ||
+        !process_wait_line(&server->process, "holdfast: ready on port ", START_MS, line,
+                           sizeof(line))) {
+        fail("holdfastd did not become ready: %s", process_last_words(&server->process));
+        peers_stop(server, SIGKILL);
+        return false;
+    }
+    server->ready_ns = process_now_ns();
+    /* "10,000 clients" has separators, "7 clients" has none. */
+    if (sscanf(line, "holdfast: ready on port %u (state %u, %u,%u clients", &port, &state,
+               &thousands, &clients) == 4)
+        clients += thousands * 1000;
+    else if (sscanf(line, "holdfast: ready on port %u (state %u, %u clients", &port, &state,
+                    &clients) != 3)
+        return fail("holdfastd has another readiness line than the bench knows");
+    server->port = (uint16_t)port;
+    server->state = state;
+    server->clients = clients;
+    return true;
+}
+
+bool peers_start_echo(struct peers_server *server)
+{
+    const char *arguments[] = {tool("echo"), NULL};
+    char line[128];
+    unsigned port;
+    *server = (struct peers_server){.kind = PEERS_ECHO};
+    if (!process_start(&server->process, arguments) ||
+        !process_wait_line(&server->process, "echo: ready", START_MS, line, sizeof(line)) ||
+        sscanf(line, "echo: ready on port %u", &port) != 1)
+        return fail("the raw echo did not start: %s", process_last_words(&server->process));
+    server->port = (uint16_t)port;
+    return true;
+}
+
+static bool start_rpcbind(void)
+{
+    const char *arguments[] = {"rpcbind", "-f", NULL};
+    if (process_is_alive(&peers.rpcbind))
+        return true;
+    if (!process_is_installed("rpcbind"))
+        return fail("rpcbind is not installed (Debian: rpcbind)");
+    if (!process_start(&peers.rpcbind, arguments) ||
+        !process_wait_port(&peers.rpcbind, PORTMAP_PORT, CONNECT_MS))
+        return fail("rpcbind did not start: %s", process_last_words(&peers.rpcbind));
+    return true;
+}
+
+void peers_stop_rpcbind(void)
+{
+    (void)process_stop(&peers.rpcbind, SIGTERM);
+}
+
+/* One file: the address of who registered, program, version, procedure, priv, and the names. */
+static bool write_statd_file(const char *directory, uint32_t address)
+{
+    char name[INET_ADDRSTRLEN], path[600];
+    struct in_addr in = {htonl(address)};
+    inet_ntop(AF_INET, &in, name, sizeof(name));
+    snprintf(path, sizeof(path), "%s/sm/%s", directory, name);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return false;
+    fprintf(file, "0100007f 000186b5 00000004 00000010 01020304000000000000000000000000 %s bench\n",
+            name);
+    return fclose(file) == 0;
+}
+
+bool peers_write_statd_directory(const char *name, uint32_t first, uint32_t count)
+{
+    static const uint8_t state[4] = {3};
+    const char *directory = peers_path(name);
+    char path[600];
+    FILE *file;
+    bool is_made = mkdir(directory, 0700) == 0;
+    snprintf(path, sizeof(path), "%s/sm", directory);
+    is_made = is_made && mkdir(path, 0700) == 0;
+    snprintf(path, sizeof(path), "%s/sm.bak", directory);
+    is_made = is_made && mkdir(path, 0700) == 0;
+    snprintf(path, sizeof(path), "%s/state", directory);
+    file = is_made ? fopen(path, "we") : NULL;
+    is_made = file && fwrite(state, sizeof(state), 1, file) == 1;
+    is_made = file && fclose(file) == 0 && is_made;
+    for (uint32_t i = 0; is_made && i < count; i++)
+        is_made = write_statd_file(directory, first + i);
+    return is_made || fail("cannot write %s: %s", directory, strerror(errno));
+}
+
+bool peers_start_statd(struct peers_server *server, const char *name, uint32_t registered)
+{
+    const char *directory = peers_path(name);
+    char port[16];
+    snprintf(port, sizeof(port), "%u", STATD_PORT);
+    const char *arguments[] = {"rpc.statd", "-F",           "-L", "-p",      port,
+                               "-o",        STATD_OUT_PORT, "-P", directory, NULL};
+    *server = (struct peers_server){.kind = PEERS_STATD, .port = STATD_PORT};
+    if (!process_is_installed("rpc.statd"))
+        return fail("rpc.statd is not installed (Debian: nfs-common)");
+    /* The keys of the load generator are addresses in 10/8. */
+    if (access(directory, F_OK) < 0 &&
+        !peers_write_statd_directory(name, UINT32_C(10) << 24, registered))
+        return false;
+    if (!start_rpcbind())
+        return false;
+    if (!process_start(&server->process, arguments) ||
+        !process_wait_port(&server->process, STATD_PORT, START_MS)) {
+        fail("rpc.statd did not start: %s", process_last_words(&server->process));
+        peers_stop(server, SIGKILL);
+        return false;
+    }
+    return true;
+}
+
+void peers_stop(struct peers_server *server, int signal)
+{
+    (void)process_stop(&server->process, signal);
+}
+
+bool peers_begin_traffic(const struct peers_server *server, const struct peers_traffic *traffic,
+                         struct process *ret)
+{
+    char port[16], text[6][32], keys[600];
+    snprintf(port, sizeof(port), "%u", server->port);
+    snprintf(text[0], sizeof(text[0]), "connections=%u", traffic->connections);
+    snprintf(text[1], sizeof(text[1]), "in_flight=%u", traffic->in_flight);
+    snprintf(text[2], sizeof(text[2]), "milliseconds=%u", traffic->milliseconds);
+    snprintf(text[3], sizeof(text[3]), "drain=%u", traffic->drain_ms);
+    snprintf(text[4], sizeof(text[4]), "registered=%u", traffic->registered);
+    snprintf(text[5], sizeof(text[5]), "state=%u", server->state);
+    const char *arguments[PROCESS_ARGUMENTS_MAX] = {
+        tool("traffic"), traffic->kind, port, text[0], text[1], text[2], text[3], text[4], text[5]};
+    int count = 9;
+    if (server->kind == PEERS_ECHO)
+        arguments[count++] = "void=1";
+    if (traffic->keys) {
+        snprintf(keys, sizeof(keys), "keys=%s", peers_path(traffic->keys));
+        arguments[count++] = keys;
+    }
+    arguments[count] = NULL;
+    return process_start(ret, arguments) || fail("cannot start the load generator");
+}
+
+bool peers_end_traffic(struct process *process, const struct peers_traffic *traffic,
+                       struct report_sample *ret, uint64_t *ret_answered)
+{
+    uint64_t answered, wrong, missing, counted, window_ns, p50_ns, p99_ns, max_ns;
+    char line[512];
+    int code = process_wait_end(process, traffic->milliseconds + traffic->drain_ms + CONNECT_MS);
+    if (!process_last_line(process, "traffic answered=", line, sizeof(line)) ||
+        sscanf(line,
+               "traffic answered=%" SCNu64 " wrong=%" SCNu64 " missing=%" SCNu64 " counted=%" SCNu64
+               " window_ns=%" SCNu64 " p50_ns=%" SCNu64 " p99_ns=%" SCNu64 " max_ns=%" SCNu64,
+               &answered, &wrong, &missing, &counted, &window_ns, &p50_ns, &p99_ns, &max_ns) != 8)
+        return fail("the load generator ended without a result: %s", process_last_words(process));
+    if (code != 0) {
+        char words[200] = "";
+        (void)process_last_line(process, "traffic:", words, sizeof(words));
+        return fail("%" PRIu64 " wrong answers, %" PRIu64 " missing. %s", wrong, missing, words);
+    }
+    *ret = (struct report_sample){.rate =
+                                      window_ns > 0 ? (double)counted * 1e9 / (double)window_ns : 0,
+                                  .p50_us = (double)p50_ns / 1e3,
+                                  .p99_us = (double)p99_ns / 1e3,
+                                  .max_us = (double)max_ns / 1e3};
+    *ret_answered = answered;
+    return true;
+}
+
+bool peers_measure(const struct peers_server *server, const struct peers_traffic *traffic,
+                   struct report_sample *ret)
+{
+    struct process generator = {0};
+    struct report_sample sample;
+    uint64_t answered, before_ns = process_cpu_ns(&server->process);
+    process_place(&server->process, traffic->is_apart ? PROCESS_LAST : PROCESS_ANYWHERE);
+    process_place(NULL, traffic->is_apart ? PROCESS_NOT_LAST : PROCESS_ANYWHERE);
+    bool has_begun = peers_begin_traffic(server, traffic, &generator);
+    process_place(NULL, PROCESS_ANYWHERE);
+    if (!has_begun || !peers_end_traffic(&generator, traffic, &sample, &answered))
+        return false;
+    uint64_t cpu_ns = process_cpu_ns(&server->process) - before_ns;
+    sample.cpu_us = answered > 0 ? (double)cpu_ns / 1e3 / (double)answered : 0;
+    *ret = sample;
+    return true;
+}
+
+bool peers_start_hosts(struct process *process, const char *first, uint32_t count)
+{
+    char number[16], line[128];
+    snprintf(number, sizeof(number), "%u", count);
+    const char *arguments[] = {tool("hosts"), first, number, HOSTS_SECONDS, NULL};
+    return (process_start(process, arguments) &&
+            process_wait_line(process, "hosts called=", START_MS, line, sizeof(line))) ||
+           fail("the fake hosts did not start: %s", process_last_words(process));
+}
+
+bool peers_read_hosts(const struct process *process, struct peers_hosts *ret)
+{
+    struct peers_hosts hosts;
+    char line[512];
+    if (!process_last_line(process, "hosts called=", line, sizeof(line)) ||
+        sscanf(line,
+               "hosts called=%u asked=%u calls=%u foreign=%u unreadable=%u first_ns=%" SCNu64
+               " last_ns=%" SCNu64 " state_low=%u state_high=%u",
+               &hosts.called, &hosts.asked, &hosts.calls, &hosts.foreign, &hosts.unreadable,
+               &hosts.first_ns, &hosts.last_ns, &hosts.state_low, &hosts.state_high) != 9)
+        return fail("the fake hosts say nothing: %s", process_last_words(process));
+    *ret = hosts;
+    return true;
+}
+
+bool peers_enroll(const struct peers_server *server, const char *first, uint32_t count)
+{
+    char port[16], number[16];
+    struct process process = {0};
+    snprintf(port, sizeof(port), "%u", server->port);
+    snprintf(number, sizeof(number), "%u", count);
+    const char *arguments[] = {tool("enroll"), port, first, number, NULL};
+    if (!process_start(&process, arguments) || process_wait_end(&process, 60000) != 0)
+        return fail("registration failed: %s", process_last_words(&process));
+    return true;
+}
+
+bool peers_run(const char *const arguments[], struct process *ret)
+{
+    if (!process_is_installed(arguments[0]))
+        return fail("%s is not installed", arguments[0]);
+    if (!process_start(ret, arguments) || process_wait_end(ret, 10000) != 0)
+        return fail("%s failed: %s", arguments[0], process_last_words(ret));
+    return true;
+}

@@ -1,0 +1,79 @@
+/*
+ * peers.h -- the programs that are measured, and one measurement of one of them.
+ *
+ * Ports are fixed: the bench has a network namespace of its own. Each start that fails says why in
+ * words, for the line of the report that is skipped.
+ */
+#ifndef BENCH_PEERS_H
+#define BENCH_PEERS_H
+
+#include "bench/process.h"
+#include "bench/report.h"
+
+struct peers_paths {
+    const char *holdfastd;
+    const char *tools; /* where echo, traffic, hosts and enroll are */
+    const char *work;  /* everything that is written */
+};
+
+enum peers_kind { PEERS_HOLDFASTD, PEERS_ECHO, PEERS_STATD };
+
+struct peers_server {
+    enum peers_kind kind;
+    struct process process;
+    uint16_t port;
+    uint32_t state, clients; /* holdfastd: from its readiness line */
+    uint64_t ready_ns;       /* when that line was seen */
+};
+
+struct peers_traffic {
+    const char *kind; /* of tests/bench/traffic.c */
+    uint32_t connections, in_flight, milliseconds;
+    uint32_t drain_ms; /* 0: answers that are late are nobody's fault */
+    bool is_apart;     /* server on the last processor, generator on the others */
+    uint32_t registered;
+    const char *keys; /* file below work, or NULL */
+};
+
+void peers_init(const struct peers_paths *paths);
+/* Why the last function that failed did so. */
+const char *peers_why(void);
+/* A path below work; valid until the eighth call after it. */
+const char *peers_path(const char *name);
+/* Removes a directory below work. */
+void peers_remove(const char *name);
+
+/* On the store `store` below work, which is kept; durable (--sync full). */
+bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
+                           const char *http);
+bool peers_start_echo(struct peers_server *server);
+/* With this many hosts in its directory `name` below work, which is made if it is not there. It
+ * needs rpcbind, which is started once and stays until peers_stop_rpcbind. */
+bool peers_start_statd(struct peers_server *server, const char *name, uint32_t registered);
+void peers_stop(struct peers_server *server, int signal);
+void peers_stop_rpcbind(void);
+/* Files as rpc.statd writes them, one for each address from `first` on. */
+bool peers_write_statd_directory(const char *name, uint32_t first, uint32_t count);
+
+/* Starts the generator; peers_end_traffic waits for its line. */
+bool peers_begin_traffic(const struct peers_server *server, const struct peers_traffic *traffic,
+                         struct process *ret);
+/* False: answers were wrong or missing. */
+bool peers_end_traffic(struct process *process, const struct peers_traffic *traffic,
+                       struct report_sample *ret, uint64_t *ret_answered);
+/* Both, with the server's CPU time. */
+bool peers_measure(const struct peers_server *server, const struct peers_traffic *traffic,
+                   struct report_sample *ret);
+
+/* What tests/bench/hosts.c saw. */
+struct peers_hosts {
+    uint32_t called, asked, calls, foreign, unreadable, state_low, state_high;
+    uint64_t first_ns, last_ns;
+};
+bool peers_start_hosts(struct process *process, const char *first, uint32_t count);
+bool peers_read_hosts(const struct process *process, struct peers_hosts *ret);
+bool peers_enroll(const struct peers_server *server, const char *first, uint32_t count);
+/* Runs a tool of the system to its end, at most 10 s. False: not installed, or it failed. */
+bool peers_run(const char *const arguments[], struct process *ret);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * rows.h -- what the bench measures.
+ *
+ * Each function starts what it needs, measures in rounds, adds its lines to the report and stops
+ * what it started. What cannot be installed or started becomes a skipped line with the reason. A
+ * wrong answer is not a slow one: it sets has_failed and is printed at once.
+ */
+#ifndef BENCH_ROWS_H
+#define BENCH_ROWS_H
+
+#include "bench/report.h"
+
+struct rows {
+    struct report *report;
+    uint32_t rounds;
+    bool is_quick;   /* small counts and short times: shows that the bench works, and no more */
+    bool has_failed; /* an answer was wrong */
+};
+
+/* NULL and SM_STAT against the raw echo and rpc.statd. */
+void rows_calls(struct rows *rows);
+/* Durable SM_MON and SM_UNMON with nobody, 10,000 and 100,000 registered, against rpc.statd. */
+void rows_registrations(struct rows *rows);
+/* 10,000 hosts that answer are told of a restart, against sm-notify. */
+void rows_reachable(struct rows *rows);
+/* 10,000 hosts that are silent, and what other clients feel of it. */
+void rows_silent(struct rows *rows);
+
+/* Says what is being done, for the patient. */
+__attribute__((format(printf, 1, 2))) void rows_say(const char *format, ...);
+/* An answer was wrong, or what was acknowledged is not there. */
+__attribute__((format(printf, 2, 3))) void rows_fail(struct rows *rows, const char *format, ...);
+
+#endif

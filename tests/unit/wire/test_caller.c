@@ -1,0 +1,449 @@
+/*
+ * test_caller.c -- the sockets of outgoing calls against hosts on 127.x.y.z (fake_hosts.h): over
+ * TCP and UDP, refused, silent, lost, dribbled, flooded; from the right address and port; thousands
+ * at once; and nothing left open afterwards.
+ *
+ * The test turns the loop as the daemon's driver does. It needs a network of its own, for port 111;
+ * where that is not allowed it is skipped.
+ */
+#include "fake_hosts.h"
+#include "wire/caller.h"
+#include "wire/sockaddr.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { ATTEMPTS_MAX = 4096, CONNECTIONS_MAX = 500, PATIENCE_S = 60 };
+
+#define MS_NS UINT64_C(1000000)
+
+static struct {
+    uv_loop_t loop;
+    uv_check_t turn;
+    struct clock clock;
+    struct rpc_client *client;
+    struct caller *caller;
+    struct fake_hosts *hosts;
+    uint32_t result_count;
+    struct client_result results[ATTEMPTS_MAX]; /* by id */
+    bool has_result[ATTEMPTS_MAX];
+} t;
+
+static void on_turn(uv_check_t *check)
+{
+    (void)check;
+    struct client_result result;
+    while (rpc_client_next_result(t.client, &result)) {
+        assert_in_range(result.id, 0, ATTEMPTS_MAX - 1);
+        assert_false(t.has_result[result.id]);
+        t.has_result[result.id] = true;
+        t.results[result.id] = result;
+        t.result_count++;
+    }
+    caller_turn(t.caller);
+    clock_turn_over(&t.clock);
+}
+
+static void begin(uint16_t source_port_low, uint16_t source_port_high)
+{
+    struct rpc_client_limits limits = {.attempts_max = ATTEMPTS_MAX,
+                                       .connections_max = CONNECTIONS_MAX,
+                                       .bytes_max = UINT64_C(16) << 20};
+    struct caller_options options = {source_port_low, source_port_high};
+    t.clock = (struct clock){0};
+    t.result_count = 0;
+    for (uint32_t i = 0; i < ATTEMPTS_MAX; i++)
+        t.has_result[i] = false;
+    assert_int_equal(uv_loop_init(&t.loop), 0);
+    t.client = rpc_client_new(&limits, 1, 2);
+    t.caller = caller_new(&t.loop, t.client, &t.clock, &options);
+    assert_non_null(t.caller);
+    t.hosts = fake_hosts_new(&t.loop);
+    assert_int_equal(uv_check_init(&t.loop, &t.turn), 0);
+    assert_int_equal(uv_check_start(&t.turn, on_turn), 0);
+}
+
+static void end(void)
+{
+    for (uint32_t id = 0; id < ATTEMPTS_MAX; id++)
+        rpc_client_cancel(t.client, id);
+    while (rpc_client_count(t.client) > 0)
+        caller_turn(t.caller);
+    caller_close(t.caller);
+    uv_close((uv_handle_t *)&t.turn, NULL);
+    fake_hosts_close(t.hosts);
+    /* The hosts' ends of our connections close when they see ours closed. */
+    assert_int_equal(uv_run(&t.loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(t.hosts->open_count, 0);
+    assert_int_equal(uv_loop_close(&t.loop), 0);
+    assert_int_equal(rpc_client_count(t.client), 0);
+    rpc_client_check(t.client);
+    caller_free(t.caller);
+    rpc_client_free(t.client);
+    fake_hosts_free(t.hosts);
+}
+
+static void start_from(uint64_t id, struct address to, struct address local, uint16_t port_hint,
+                       uint32_t budget_ms)
+{
+    uint8_t argument[8] = {0};
+    store_be32(argument, (uint32_t)id);
+    uint64_t now_ns = clock_now_ns(&t.clock);
+    struct client_attempt attempt = {
+        .id = id,
+        .to = to,
+        .local = local,
+        .prog = FAKE_PROG,
+        .vers = FAKE_VERS,
+        .proc = FAKE_PROC,
+        .port_hint = port_hint,
+        .message_count = 1,
+        .messages = {{argument, sizeof argument}},
+        .deadline_ns = now_ns + budget_ms * MS_NS,
+    };
+    assert_true(rpc_client_start(t.client, &attempt, now_ns));
+}
+
+static void start(uint64_t id, struct address to, uint32_t budget_ms)
+{
+    start_from(id, to, (struct address){0}, 0, budget_ms);
+}
+
+/* Turns the loop until this many attempts have ended. */
+static void wait_for_results(uint32_t count)
+{
+    time_t until = time(NULL) + PATIENCE_S;
+    caller_turn(t.caller);
+    while (t.result_count < count) {
+        assert_true(time(NULL) < until);
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    }
+    rpc_client_check(t.client);
+}
+
+static void expect(uint64_t id, enum client_outcome outcome)
+{
+    assert_true(t.has_result[id]);
+    assert_int_equal(t.results[id].outcome, outcome);
+    assert_int_equal(t.results[id].answered_count, outcome == CLIENT_ANSWERED);
+}
+
+/* The one call that this host got. */
+static const struct fake_call *only_call(struct address host)
+{
+    assert_int_equal(fake_hosts_calls(t.hosts, &host), 1);
+    for (uint32_t i = 0; i < t.hosts->call_count; i++)
+        if (address_equal(&t.hosts->calls[i].host, &host))
+            return &t.hosts->calls[i];
+    return NULL;
+}
+
+static void test_caller__over_tcp_and_udp(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_TCP, 1), 5000);
+    start(2, fake_host(FAKE_UDP, 1), 5000);
+    wait_for_results(2);
+    expect(1, CLIENT_ANSWERED);
+    expect(2, CLIENT_ANSWERED);
+    const struct fake_call *call = only_call(fake_host(FAKE_TCP, 1));
+    assert_false(call->is_udp);
+    assert_int_equal(call->argument, 1);
+    assert_int_equal(call->args_len, 8);
+    call = only_call(fake_host(FAKE_UDP, 1));
+    assert_true(call->is_udp);
+    assert_int_equal(call->argument, 2);
+    end();
+}
+
+/* R-NOTIFY-1: look-ups and calls leave from the address that the host knows. */
+static void test_caller__from_the_address_given(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    struct address local = fake_host(FAKE_KINDS, 77);
+    const enum fake_kind kinds[] = {FAKE_TCP, FAKE_UDP, FAKE_LOOKUP_TCP};
+    for (uint32_t i = 0; i < 3; i++) {
+        start_from(i, fake_host(kinds[i], 2), local, 0, 5000);
+        wait_for_results(i + 1);
+        expect(i, CLIENT_ANSWERED);
+        assert_true(address_equal(&t.hosts->last_asker, &local));
+        assert_true(address_equal(&only_call(fake_host(kinds[i], 2))->from, &local));
+    }
+    end();
+}
+
+/* Not from elsewhere when the address is not ours, over any transport. */
+static void test_caller__an_address_that_is_not_ours(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    struct address elsewhere = address_v4((const uint8_t[]){192, 0, 2, 1});
+    const uint8_t loopback6[16] = {[15] = 1};
+    start_from(1, fake_host(FAKE_TCP, 3), elsewhere, 0, 700);
+    start_from(2, fake_host(FAKE_TCP, 4), address_v6(loopback6, 0), FAKE_TCP_PORT, 700);
+    start_from(3, fake_host(FAKE_TCP, 5), elsewhere, FAKE_TCP_PORT, 2500);
+    start(4, fake_host(FAKE_TCP, 6), 5000); /* the others do not disturb it */
+    wait_for_results(4);
+    expect(1, CLIENT_UNDELIVERED);
+    expect(2, CLIENT_UNDELIVERED);
+    expect(3, CLIENT_UNDELIVERED);
+    expect(4, CLIENT_ANSWERED);
+    assert_int_equal(t.hosts->call_count, 1);
+    assert_int_equal(t.hosts->question_count, 1);
+    end();
+}
+
+static void test_caller__refused(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_REFUSES, 1), 1200);
+    start(2, fake_host(FAKE_NOT_REGISTERED, 1), 1200);
+    start_from(3, fake_host(FAKE_NOT_REGISTERED, 2), (struct address){0}, FAKE_TCP_PORT, 5000);
+    wait_for_results(3);
+    expect(1, CLIENT_UNDELIVERED);
+    expect(2, CLIENT_UNDELIVERED);
+    expect(3, CLIENT_ANSWERED);
+    /* Looked up again every 500 ms, twice each time where nothing is registered. */
+    assert_in_range(t.hosts->question_count, 3 + 6 + 2 - 3, 3 + 6 + 2);
+    end();
+}
+
+/* The datagram may have been delivered, even if the network says otherwise (D13). */
+static void test_caller__udp_port_where_nobody_listens(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_REFUSES_UDP, 1), 2000);
+    wait_for_results(1);
+    expect(1, CLIENT_UNKNOWN);
+    /* It was told at once, and looked up again: without that there would be two questions. */
+    assert_in_range(t.hosts->question_count, 4, 8);
+    end();
+}
+
+/* Without a portmapper the host says so, over IPv6 too: the hint is tried long before 2 s. */
+static void test_caller__no_portmapper(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    const uint8_t loopback6[16] = {[15] = 1};
+    struct address host = address_v6(loopback6, 0);
+    start_from(1, host, host, FAKE_HINT_V6, 1900);
+    wait_for_results(1);
+    expect(1, CLIENT_ANSWERED);
+    assert_true(address_equal(&only_call(host)->from, &host));
+    end();
+}
+
+static void test_caller__silent_portmappers(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_LOOKUP_TCP, 1), 5000);
+    start_from(2, fake_host(FAKE_SILENT, 1), (struct address){0}, FAKE_TCP_PORT, 5000);
+    start(3, fake_host(FAKE_SILENT, 2), 1500);
+    wait_for_results(3);
+    expect(1, CLIENT_ANSWERED);
+    expect(2, CLIENT_ANSWERED);
+    expect(3, CLIENT_UNDELIVERED);
+    end();
+}
+
+static void test_caller__lost_connections(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_HANGS_UP, 1), 5000); /* called again after the loss */
+    wait_for_results(1);
+    expect(1, CLIENT_ANSWERED);
+    struct address host = fake_host(FAKE_HANGS_UP, 1);
+    assert_int_equal(fake_hosts_calls(t.hosts, &host), 2);
+
+    start(2, fake_host(FAKE_HANGS_UP, 2), 1200); /* every time */
+    start(3, fake_host(FAKE_NEVER_ANSWERS, 1), 1200);
+    wait_for_results(3);
+    expect(2, CLIENT_UNKNOWN);
+    expect(3, CLIENT_UNKNOWN);
+    end();
+}
+
+static void test_caller__answers_in_pieces_and_floods(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_DRIBBLES, 1), 5000);
+    start(2, fake_host(FAKE_FLOODS, 1), 1200);
+    wait_for_results(2);
+    expect(1, CLIENT_ANSWERED);
+    expect(2, CLIENT_UNKNOWN);
+    struct address host = fake_host(FAKE_FLOODS, 1);
+    assert_in_range(fake_hosts_calls(t.hosts, &host), 2, 3); /* cut off, and tried again */
+    end();
+}
+
+static void test_caller__udp_calls_are_repeated(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_TOO_LATE, 1), 10000);
+    wait_for_results(1);
+    expect(1, CLIENT_ANSWERED);
+    assert_int_equal(t.hosts->call_count, 3);
+    assert_int_equal(t.hosts->calls[0].from_port, t.hosts->calls[2].from_port);
+    end();
+}
+
+static void test_caller__cancelled(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 60000);
+    start(2, fake_host(FAKE_TCP, 1), 60000);
+    wait_for_results(1);
+    while (t.hosts->call_count < 2)
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    rpc_client_cancel(t.client, 1);
+    caller_turn(t.caller);
+    while (t.hosts->open_count > 0)
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    assert_int_equal(t.result_count, 1);
+    expect(2, CLIENT_ANSWERED);
+    end();
+}
+
+/* --source-ports: every call from the range, though one of its ports is taken by somebody. */
+static void test_caller__from_a_range_of_ports(void **state)
+{
+    (void)state;
+    begin(20000, 20004);
+    struct address any = {.family = 4};
+    struct sockaddr_storage at;
+    int fds[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        fds[i] = socket(AF_INET, i == 0 ? SOCK_STREAM : SOCK_DGRAM, 0);
+        assert_true(fds[i] >= 0);
+        socklen_t at_len = sockaddr_of(&any, (uint16_t)(i == 0 ? 20002 : 20000), &at);
+        assert_int_equal(bind(fds[i], (const struct sockaddr *)&at, at_len), 0);
+    }
+    assert_int_equal(listen(fds[0], 1), 0);
+    for (uint32_t i = 0; i < 60; i++) /* more than there are ports */
+        start_from(i, fake_host(FAKE_TCP, i + 1), fake_host(FAKE_KINDS, 1), 0, 10000);
+    start_from(60, fake_host(FAKE_UDP, 1), fake_host(FAKE_KINDS, 1), 0, 10000);
+    wait_for_results(61);
+    bool seen[5] = {false};
+    for (uint32_t i = 0; i < 61; i++) {
+        expect(i, CLIENT_ANSWERED);
+        const struct fake_call *call = &t.hosts->calls[i];
+        assert_in_range(call->from_port, 20000, 20004);
+        if (call->is_udp)
+            assert_int_equal(call->from_port, 20001); /* 20000 was taken */
+        else
+            seen[call->from_port - 20000] = true;
+    }
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(seen[i], i != 2);
+    assert_int_equal(t.hosts->last_asker_port, 20001);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    end();
+}
+
+/* A range of one port, and many calls to one host: they come one after the other. */
+static void test_caller__too_few_ports(void **state)
+{
+    (void)state;
+    begin(20010, 20010);
+    for (uint32_t i = 0; i < 3; i++)
+        start_from(i, fake_host(FAKE_NEVER_ANSWERS, 1), fake_host(FAKE_KINDS, 1), 0, 1500);
+    wait_for_results(3);
+    uint32_t unknown = 0, undelivered = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        unknown += t.results[i].outcome == CLIENT_UNKNOWN;
+        undelivered += t.results[i].outcome == CLIENT_UNDELIVERED;
+    }
+    assert_int_equal(unknown, 1);
+    assert_int_equal(undelivered, 2);
+    end();
+}
+
+/* All at once, with fewer connections than calls; each host is called exactly once. */
+static void test_caller__two_thousand_at_once(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    uint32_t count = 2000;
+    for (uint32_t i = 0; i < count; i++)
+        start_from(i, fake_host(i % 4 == 3 ? FAKE_UDP : FAKE_TCP, i), fake_host(FAKE_KINDS, i % 7),
+                   0, 20000);
+    wait_for_results(count);
+    for (uint32_t i = 0; i < count; i++) {
+        expect(i, CLIENT_ANSWERED);
+        const struct fake_call *call = only_call(fake_host(i % 4 == 3 ? FAKE_UDP : FAKE_TCP, i));
+        struct address local = fake_host(FAKE_KINDS, i % 7);
+        assert_int_equal(call->argument, i);
+        assert_true(address_equal(&call->from, &local));
+    }
+    end();
+}
+
+/* Many that refuse and many that are silent do not keep the others from being called. */
+static void test_caller__among_dead_hosts(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    for (uint32_t i = 0; i < 600; i++)
+        start(i, fake_host(i % 2 == 0 ? FAKE_REFUSES : FAKE_REFUSES_UDP, i), 2000);
+    for (uint32_t i = 600; i < 1200; i++)
+        start(i, fake_host(FAKE_SILENT, i), 2000);
+    for (uint32_t i = 1200; i < 1300; i++)
+        start(i, fake_host(FAKE_TCP, i), 20000);
+    wait_for_results(1300);
+    for (uint32_t i = 0; i < 1300; i++)
+        expect(i, i >= 1200                ? CLIENT_ANSWERED
+                  : i >= 600 || i % 2 == 0 ? CLIENT_UNDELIVERED
+                                           : CLIENT_UNKNOWN);
+    end();
+}
+
+int main(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (!fake_hosts_enter_network()) {
+        puts("1..0 # SKIP needs a network namespace of its own, for port 111 (root, or user "
+             "namespaces)");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_caller__over_tcp_and_udp),
+        cmocka_unit_test(test_caller__from_the_address_given),
+        cmocka_unit_test(test_caller__an_address_that_is_not_ours),
+        cmocka_unit_test(test_caller__refused),
+        cmocka_unit_test(test_caller__udp_port_where_nobody_listens),
+        cmocka_unit_test(test_caller__no_portmapper),
+        cmocka_unit_test(test_caller__silent_portmappers),
+        cmocka_unit_test(test_caller__lost_connections),
+        cmocka_unit_test(test_caller__answers_in_pieces_and_floods),
+        cmocka_unit_test(test_caller__udp_calls_are_repeated),
+        cmocka_unit_test(test_caller__cancelled),
+        cmocka_unit_test(test_caller__from_a_range_of_ports),
+        cmocka_unit_test(test_caller__too_few_ports),
+        cmocka_unit_test(test_caller__two_thousand_at_once),
+        cmocka_unit_test(test_caller__among_dead_hosts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
