@@ -34,14 +34,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 5000
-#define IDLE_COUNT  2000
-#define SLOW_COUNT  20
-#define SLOW_BYTES  45 /* a record may take a minute */
-#define SLOW_XID    4711
-#define ROUNDS_MAX  4096
-#define GROWTH_KIB                                                                                 \
-    (12 * 1024) /* the allocator keeps more or less of what was freed: 7 MiB were seen */
+#define PATIENCE_MS   5000
+#define IDLE_COUNT    2000
+#define SLOW_COUNT    20
+#define SLOW_BYTES    45 /* a record may take a minute */
+#define SLOW_XID      4711
+#define ROUNDS_MAX    4096
+#define GROWTH_KIB    (8 * 1024)
 #define TOTAL_KIB     (48 * 1024)
 #define FLOOD_COUNT   20000
 #define LOG_LINES_MAX 200 /* in ten seconds */
