@@ -47,12 +47,6 @@ static const uint8_t *take(struct xdr_in *in, uint32_t len, uint32_t padding)
     return item;
 }
 
-uint32_t xdr_get_u32(struct xdr_in *in)
-{
-    const uint8_t *item = take(in, 4, 0);
-    return item != NULL ? load_be32(item) : 0;
-}
-
 uint64_t xdr_get_u64(struct xdr_in *in)
 {
     const uint8_t *item = take(in, 8, 0);
@@ -111,13 +105,6 @@ static uint8_t *room(struct xdr_out *out, uint64_t len)
     uint8_t *item = out->at;
     out->at += len;
     return item;
-}
-
-void xdr_put_u32(struct xdr_out *out, uint32_t value)
-{
-    uint8_t *item = room(out, 4);
-    if (item != NULL)
-        store_be32(item, value);
 }
 
 void xdr_put_u64(struct xdr_out *out, uint64_t value)

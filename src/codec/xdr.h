@@ -4,13 +4,16 @@
  * A reader is a cursor over bytes it does not own. It remembers the first failure and reads zeros
  * and empty views after it, so a decoder is straight-line code with one test at its end. Every
  * variable-length item has a named maximum.
+ *
+ * Words are read and written inline: a message is mostly words, and a function call for each is a
+ * fifth of the server's work for a NULL.
  */
 #ifndef CODEC_XDR_H
 #define CODEC_XDR_H
 
 #include "base/bytes.h"
 
-/* Only xdr.c touches the fields. */
+/* Only xdr.h and xdr.c touch the fields. xdr.c has the invariants. */
 struct xdr_in {
     const uint8_t *at, *end;
     bool failed;
@@ -18,7 +21,16 @@ struct xdr_in {
 
 struct xdr_in xdr_in_of(struct bytes data);
 
-uint32_t xdr_get_u32(struct xdr_in *in);
+static inline uint32_t xdr_get_u32(struct xdr_in *in)
+{
+    if (in->end - in->at < 4) { /* also after a failure */
+        in->failed = true;
+        in->at = in->end;
+        return 0;
+    }
+    in->at += 4;
+    return load_be32(in->at - 4);
+}
 uint64_t xdr_get_u64(struct xdr_in *in);
 /* Any value but 0 is true, as libtirpc and Linux read it. */
 bool xdr_get_bool(struct xdr_in *in);
@@ -45,7 +57,15 @@ struct xdr_out {
 
 struct xdr_out xdr_out_of(uint8_t *buffer, uint32_t size);
 
-void xdr_put_u32(struct xdr_out *out, uint32_t value);
+static inline void xdr_put_u32(struct xdr_out *out, uint32_t value)
+{
+    if (out->overflowed || out->end - out->at < 4) {
+        out->overflowed = true;
+        return;
+    }
+    store_be32(out->at, value);
+    out->at += 4;
+}
 void xdr_put_u64(struct xdr_out *out, uint64_t value);
 /* With its length word in front and zeros up to a multiple of four behind. */
 void xdr_put_opaque(struct xdr_out *out, struct bytes data);

@@ -19,6 +19,16 @@ void event_add(struct event_ring *ring, enum event_kind kind, const struct addre
         memcpy(event->name, name.at, name.len < EVENT_NAME_MAX ? name.len : EVENT_NAME_MAX);
 }
 
+void event_add_summary(struct event_ring *ring, enum event_kind kind, struct bytes name,
+                       uint64_t value)
+{
+    if (ring->count == EVENT_RING_MAX) {
+        ring->count--;
+        ring->lost++;
+    }
+    event_add(ring, kind, NULL, name, value);
+}
+
 bool event_take(struct event_ring *ring, struct event *ret)
 {
     if (ring->count == 0)

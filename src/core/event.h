@@ -26,6 +26,7 @@ enum event_kind {
     EVENT_TOLD,           /* a registrant answered: name = my_name, value = the state it was told */
     EVENT_NOT_REACHED,    /* a first attempt failed: name = my_name; it is tried again */
     EVENT_GIVEN_UP,       /* --give-up: name = my_name; the next start tries again */
+    EVENT_ROUND_OVER,     /* all were tried once: name = how many, in words; value = milliseconds */
     EVENT_CORRUPT_RECORD, /* at load: name = kind, value = slot */
     EVENT_RPC_VERSION,    /* another RPC version than 2 */
     EVENT_TOO_LONG,       /* a record or datagram over the limit */
@@ -58,6 +59,9 @@ struct event_ring {
 
 void event_add(struct event_ring *ring, enum event_kind kind, const struct address *from,
                struct bytes name, uint64_t value);
+/* The same for what sums up others: in a full ring it takes the place of the newest. */
+void event_add_summary(struct event_ring *ring, enum event_kind kind, struct bytes name,
+                       uint64_t value);
 /* The oldest event, removed. False: none. */
 bool event_take(struct event_ring *ring, struct event *ret);
 

@@ -6,6 +6,7 @@
  *      nothing is IDLE, or CALLING with a call that is out of date. Nobody is forgotten (P3).
  *  (2) A WAITING job has a timer or waits at the gate; no other job has either.
  *  (3) A call says only what is durable: its after_txn was reached before it left (P1).
+ *  (4) The members of a round are WAITING or CALLING and owed our state: a round always ends.
  *
  * A mark is cleared by an answer and by nothing else. What the answer proves is what the call said:
  * a state number that changed while the call was under way leaves the registrant owed the new one.
@@ -13,11 +14,13 @@
 #include "core/notify.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "core/state.h"
 
 #include <stdlib.h>
 
 #define SECOND_NS       UINT64_C(1000000000)
+#define MS_NS           UINT64_C(1000000)
 #define WINDOW_RETRY_NS (5 * SECOND_NS) /* D5 (4): at least this often while the window stands */
 #define JITTER_NS       (SECOND_NS / 2)
 #define LADDER_FIRST_NS (2 * SECOND_NS) /* R-NOTIFY-4 */
@@ -111,6 +114,57 @@ static void schedule(struct core *core, uint32_t slot, uint64_t time_ns)
     timers_set(&core->notify.timers, slot, time_ns);
 }
 
+/* Everybody was tried once: what an operator waits for after a restart. */
+static void report_round(struct core *core)
+{
+    const struct notify_round *round = &core->notify.round;
+    char buffer[EVENT_NAME_MAX];
+    struct text text;
+    MARK("notify_round_over");
+    text_init(&text, buffer, sizeof buffer);
+    text_add_count(&text, round->reached);
+    text_add(&text, " of ");
+    text_add_count(&text, round->count);
+    text_add(&text, " reached, ");
+    text_add_count(&text, round->failed);
+    text_add(&text, " failed");
+    event_add_summary(&core->events, EVENT_ROUND_OVER, bytes_of_text(buffer),
+                      (core->now_ns - round->start_ns) / MS_NS);
+}
+
+static void leave_round(struct core *core, uint32_t slot)
+{
+    job_of(core, slot)->is_in_round = false;
+    if (--core->notify.round.left == 0)
+        report_round(core);
+}
+
+/* An attempt has ended. One that began before our state changed said nothing of it. */
+static void end_first_attempt(struct core *core, uint32_t slot, bool is_reached)
+{
+    const struct notify_job *job = job_of(core, slot);
+    if (!job->is_in_round || job->sent_state != core->server.state)
+        return;
+    *(is_reached ? &core->notify.round.reached : &core->notify.round.failed) += 1;
+    leave_round(core, slot);
+}
+
+static void begin_round(struct core *core)
+{
+    struct notify_round *round = &core->notify.round;
+    const struct table *table = &core->registrants.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    if (round->left > 0)
+        MARK("notify_round_begins_anew");
+    *round = (struct notify_round){.start_ns = core->now_ns};
+    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
+        bool is_member = owes_restart(core, registrant_of(core, slot));
+        job_of(core, slot)->is_in_round = is_member;
+        round->count += is_member;
+    }
+    round->left = round->count;
+}
+
 static void schedule_all_owed(struct core *core)
 {
     const struct table *table = &core->registrants.table;
@@ -125,6 +179,7 @@ void notify_ready(struct core *core)
     CHECK(!core->notify.is_ready);
     core->notify.is_ready = true;
     core->notify.window_end_ns = core->now_ns + core->limits.window_ns;
+    begin_round(core);
     schedule_all_owed(core);
 }
 
@@ -133,6 +188,7 @@ void notify_restarted(struct core *core)
     if (!core->notify.is_ready)
         return;
     core->notify.window_end_ns = core->now_ns + core->limits.window_ns;
+    begin_round(core);
     schedule_all_owed(core);
 }
 
@@ -167,6 +223,8 @@ void notify_forget(struct core *core, uint32_t slot)
         list_remove(&job->by_gate);
     if (job->phase == NOTIFY_CALLING && job->attempt_count == 0)
         core->notify.counters.failed++; /* not reached, as far as we will ever know */
+    if (job->is_in_round)
+        leave_round(core, slot);
     set_phase(core, slot, NOTIFY_IDLE);
     *job = (struct notify_job){0};
 }
@@ -309,6 +367,10 @@ static void retry(struct core *core, uint32_t slot)
         MARK("notify_given_up");
         notify->counters.given_up++;
         report(core, EVENT_GIVEN_UP, slot, core->server.state);
+        if (job->is_in_round) { /* our state changed during its last attempt */
+            notify->round.failed++;
+            leave_round(core, slot);
+        }
         set_phase(core, slot, NOTIFY_GIVEN_UP);
         return;
     }
@@ -352,6 +414,7 @@ void notify_call_done(struct core *core, uint64_t id, bool is_answered, uint32_t
         report(core, EVENT_TOLD, slot, said);
     else if (is_first)
         report(core, EVENT_NOT_REACHED, slot, said);
+    end_first_attempt(core, slot, is_answered || answered_count > 0);
     clear_marks(core, slot, answered_count);
     job->sent_state = job->sent_notice = 0;
     if (!is_owed(core, slot)) {
@@ -377,14 +440,19 @@ void notify_check(const struct core *core)
     if (!notify->is_ready)
         return;
     const struct table *table = &core->registrants.table;
-    uint32_t slot = table_next(table, SLOT_NONE), owed = 0;
+    uint32_t slot = table_next(table, SLOT_NONE), owed = 0, members = 0;
     for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
         const struct notify_job *job = job_of(core, slot);
         bool is_timed = timers_is_set(&notify->timers, slot);
         bool is_gated = job->phase == NOTIFY_WAITING && !list_is_empty(&job->by_gate);
         CHECK(job->phase != NOTIFY_IDLE || !is_owed(core, slot));
         CHECK((job->phase == NOTIFY_WAITING) == (is_timed != is_gated));
+        CHECK(!job->is_in_round ||
+              (owes_restart(core, registrant_of(core, slot)) &&
+               (job->phase == NOTIFY_WAITING || job->phase == NOTIFY_CALLING)));
         owed += job->phase != NOTIFY_IDLE;
+        members += job->is_in_round;
     }
     CHECK(owed == notify->counters.owed);
+    CHECK(members == notify->round.left);
 }

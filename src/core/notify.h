@@ -42,7 +42,19 @@ struct notify_job {
     uint32_t sent_state;    /* of ours, in the call under way; 0: not part of it */
     uint32_t sent_notice;   /* the same for the host it watches */
     bool has_turn;          /* a relay whose time to leave was given out (D7) */
+    bool is_in_round;       /* not tried yet since our last restart */
     struct list by_gate;    /* due, but not durable yet */
+};
+
+/*
+ * The first attempts after a restart, real or simulated: who was owed the news when we became ready
+ * leaves the round when an attempt with that news has ended, or when it unregisters. The operator
+ * is told when the last one left. A restart in the middle begins a new round with everybody in it.
+ */
+struct notify_round {
+    uint64_t start_ns;
+    uint32_t count, left; /* members at its beginning, and now */
+    uint32_t reached, failed;
 };
 
 struct notify_counters {
@@ -60,6 +72,7 @@ struct notify {
     uint64_t window_end_ns;
     uint64_t relay_next_ns; /* the next relay may leave then: at most 100 per second (D7) */
     bool is_ready;
+    struct notify_round round;
     struct notify_counters counters;
 };
 

@@ -177,7 +177,7 @@ const struct config_option config_options[] = {
      .argument = "LO-HI",
      .default_shown = "any",
      FIELD(source_ports),
-     .help = "Local ports of connections to clients, for firewalls."},
+     .help = "Local ports of all calls to clients, for firewalls."},
 
     {.group = "Limits",
      .name = "max-clients",

@@ -74,6 +74,8 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
     ROW(EVENT_GIVEN_UP, WARNING,                                                                   \
         "a client could not be told within --give-up; the next start tries again", "name",         \
         "state")                                                                                   \
+    ROW(EVENT_ROUND_OVER, INFO, "the first round of notification is over", "clients",              \
+        "milliseconds")                                                                            \
     ROW(EVENT_CORRUPT_RECORD, ERROR,                                                               \
         "a stored record is damaged and was left out; the store counts as incomplete", "kind",     \
         "slot")                                                                                    \

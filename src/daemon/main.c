@@ -274,6 +274,7 @@ static int start_caller(struct daemon *daemon)
     daemon->client = rpc_client_new(&limits, first_xid, random_seed());
     if (daemon->client == NULL)
         return -1;
+    rpc_server_set_client(daemon->server, daemon->client);
     struct caller_options options = {.source_port_low = daemon->config.source_ports.low,
                                      .source_port_high = daemon->config.source_ports.high};
     daemon->caller = caller_new(&daemon->loop, daemon->client, &daemon->clock, &options);

@@ -5,6 +5,12 @@
  * hard link to somebody else's file would make root give that file away too. So files are given
  * away only in a directory that nobody but root could write to until now, and the directory itself
  * goes last: when anything fails, the next start finds it still root's and begins again.
+ *
+ * The one capability that stays is CAP_NET_BIND_SERVICE: calls to clients may need a privileged
+ * port of their own each (R-NOTIFY-3), long after the drop. A change of user ids clears all
+ * capabilities unless the process asked to keep them; so all are kept over the change, and then all
+ * but this one are given up. Effective ones are cleared by the change in any case, so that in
+ * between nothing can be done with them.
  */
 #include "daemon/privilege.h"
 
@@ -16,8 +22,12 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/capability.h>
 
 static int fail(struct text *ret_why, const char *what, const char *whom, const char *next,
                 int error)
@@ -121,6 +131,19 @@ int privilege_hand_over(const struct privilege *privilege, const char *directory
     return result;
 }
 
+/* Gives up every capability but CAP_NET_BIND_SERVICE, if we have that. 0 or a negative errno. */
+static int keep_bind_only(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    if (syscall(SYS_capget, &header, data) != 0)
+        return -errno;
+    uint32_t kept = data[0].permitted & UINT32_C(1) << CAP_NET_BIND_SERVICE;
+    memset(data, 0, sizeof data);
+    data[0].permitted = data[0].effective = kept;
+    return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
+}
+
 int privilege_drop(const struct privilege *privilege, struct text *ret_why)
 {
     if (!privilege->is_needed)
@@ -130,8 +153,14 @@ int privilege_drop(const struct privilege *privilege, struct text *ret_why)
         return fail(ret_why, "cannot drop privileges in ", "setgroups", NULL, errno);
     if (setresgid(privilege->gid, privilege->gid, privilege->gid) != 0)
         return fail(ret_why, "cannot drop privileges in ", "setresgid", NULL, errno);
+    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
+        return fail(ret_why, "cannot drop privileges in ", "prctl", NULL, errno);
     if (setresuid(privilege->uid, privilege->uid, privilege->uid) != 0)
         return fail(ret_why, "cannot drop privileges in ", "setresuid", NULL, errno);
+    int result = privilege->uid == 0 ? 0 : keep_bind_only();
+    if (result != 0)
+        return fail(ret_why, "cannot drop privileges in ", "capset", NULL, -result);
+    (void)prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0); /* there is nothing left to keep */
     CHECK(geteuid() == privilege->uid);
     CHECK(getegid() == privilege->gid);
     CHECK(privilege->uid == 0 || setuid(0) != 0);

@@ -33,7 +33,10 @@ __attribute__((warn_unused_result)) int privilege_resolve(const char *user, stru
 __attribute__((warn_unused_result)) int
 privilege_hand_over(const struct privilege *privilege, const char *directory, struct text *ret_why);
 
-/* Becomes the user, for good and in every thread. 0, or a negative errno with a sentence. */
+/*
+ * Becomes the user, for good and in every thread; called while there is one only. What stays is the
+ * right to bind ports below 1024, for calls to clients. 0, or a negative errno with a sentence.
+ */
 __attribute__((warn_unused_result)) int privilege_drop(const struct privilege *privilege,
                                                        struct text *ret_why);
 

@@ -313,6 +313,7 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
     case ATTEMPT_CONNECT:
         ret->kind = CLIENT_CONNECT;
         ret->port = a->is_portmapper ? PORTMAP_PORT : a->port;
+        ret->is_privileged = a->call.is_privileged && !a->is_portmapper;
         return;
     case ATTEMPT_LOOKUP_UDP:
         ret->kind = CLIENT_DATAGRAM;
@@ -326,6 +327,7 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
     case ATTEMPT_ASK:
         ret->kind = a->prot == PORTMAP_UDP ? CLIENT_DATAGRAM : CLIENT_WRITE;
         ret->port = a->port;
+        ret->is_privileged = a->call.is_privileged;
         ret->bytes = put_call(client, a, false, a->prot == PORTMAP_TCP);
         a->is_maybe_delivered = true;
         a->was_refused = false;

@@ -48,6 +48,7 @@ struct client_attempt {
     struct address to, local; /* local: our address that the host knows; family 0: any */
     uint32_t prog, vers, proc;
     uint16_t port_hint; /* to try when its portmapper is silent or knows nothing; 0: none */
+    bool is_privileged; /* called from a port below 1024 if we can get one (R-NOTIFY-3) */
     uint32_t message_count;
     struct bytes messages[CLIENT_MESSAGES_MAX]; /* arguments; copied */
     uint64_t deadline_ns;
@@ -78,6 +79,7 @@ struct client_action {
     uint64_t connection;
     struct address to, local;
     uint16_t port;
+    bool is_privileged; /* DATAGRAM, CONNECT: from a port below 1024 if one can be had */
     struct bytes bytes; /* valid until the next call into the client */
 };
 

@@ -32,6 +32,7 @@ struct rpc_server {
     const struct program *const *programs;
     uint32_t program_count;
     struct core *core;
+    struct rpc_client *client; /* NULL: nobody makes calls */
     struct drc *cache;
     struct outbox *outbox;
     uint64_t durable_txn;
@@ -80,6 +81,11 @@ void rpc_server_free(struct rpc_server *server)
     drc_free(server->cache);
     outbox_free(server->outbox);
     free(server);
+}
+
+void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client)
+{
+    server->client = client;
 }
 
 uint32_t rpc_server_record_max(const struct rpc_server *server)
@@ -244,6 +250,14 @@ static enum rpc_verdict look_for_repeat(struct rpc_server *server, const struct 
     UNREACHABLE();
 }
 
+/* A host that started anew repeats none of its old calls, and its programs have other ports. */
+static void forget_host(struct rpc_server *server, const struct address *host)
+{
+    drc_forget(server->cache, host);
+    if (server->client != NULL)
+        rpc_client_host_restarted(server->client, host);
+}
+
 /* One step of the core; its answer goes into the outbox. */
 static void execute(struct rpc_server *server, const struct rpc_source *from,
                     const struct rpc_call *call, const struct procedure *procedure,
@@ -258,7 +272,7 @@ static void execute(struct rpc_server *server, const struct rpc_source *from,
     struct core_answer answer;
     core_step(server->core, &input, &answer);
     if (answer.response.caller_rebooted)
-        drc_forget(server->cache, &from->peer.address);
+        forget_host(server, &from->peer.address);
 
     struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
     rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);

@@ -18,6 +18,7 @@
 
 #include "core/core.h"
 #include "proto/program.h"
+#include "rpc/client.h"
 
 struct rpc_server;
 
@@ -52,6 +53,9 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   const struct program *const *programs, uint32_t program_count,
                                   struct core *core, uint64_t seed);
 void rpc_server_free(struct rpc_server *server);
+
+/* Who forgets the ports of a host that says, and is believed, that it rebooted (D7). Borrowed. */
+void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client);
 
 /* The largest call and the largest reply of any program: sizes for the wire's buffers. */
 uint32_t rpc_server_record_max(const struct rpc_server *server);

@@ -2,10 +2,14 @@
  * caller.h -- the sockets of the calls that we make: does what an rpc_client asks for and tells it
  * what happened.
  *
- * Two UDP sockets of our own serve all look-ups and calls over UDP; every TCP call has a connection
- * of its own. A call leaves from the address that the host knows us by (R-NOTIFY-1). When we do not
- * have that address now, the call fails like one that is refused, and is tried again later: who is
- * told from elsewhere would reclaim at an address where nobody answers (R-NOTIFY-7).
+ * A few UDP sockets of our own serve all look-ups and calls over UDP; every TCP call has a
+ * connection of its own. A call leaves from the address that the host knows us by (R-NOTIFY-1).
+ * When we do not have that address now, the call fails like one that is refused, and is tried again
+ * later: who is told from elsewhere would reclaim at an address where nobody answers (R-NOTIFY-7).
+ *
+ * A call that asks for it leaves from a privileged port if we may have one and one is free,
+ * otherwise from any (R-NOTIFY-3). With --source-ports all calls leave from its range, these too:
+ * it says what a firewall lets through.
  *
  * An error of a socket is news for the client and never more than that.
  */

@@ -10,8 +10,8 @@
  *
  * Local ports: bound to an address alone, a socket gets its port from the kernel when it connects
  * (IP_BIND_ADDRESS_NO_PORT), and then needs to differ only from connections to the same host. With
- * --source-ports the ports of the range are taken in turn; SO_REUSEADDR lets many connections to
- * different hosts share one.
+ * --source-ports the ports of the range are taken in turn, and so are the privileged ones for calls
+ * that ask for one; SO_REUSEADDR lets many connections to different hosts share a port.
  *
  * We close first, and orderly: the answer is here, and waiting for the peer to close would hold a
  * descriptor for as long as it likes. So the kernel keeps our end in TIME_WAIT for a minute: a few
@@ -24,6 +24,7 @@
 #include "base/list.h"
 #include "codec/record_mark.h"
 #include "wire/sockaddr.h"
+#include "wire/source_port.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -34,7 +35,7 @@
 enum {
     RECORD_MAX = 4096, /* answers are short */
     READ_MAX = 8192,
-    PORT_TRIES = 256, /* per connection; the next one goes on from there */
+    PORT_TRIES = 512, /* per connection; the next one goes on from there */
 };
 
 struct link {
@@ -54,8 +55,7 @@ struct caller_tcp {
     uv_loop_t *loop;
     struct rpc_client *client;
     struct clock *clock;
-    struct caller_options options;
-    uint32_t next_port; /* from the start of the range */
+    struct source_ports ports, privileged_ports;
     struct list *links; /* chains by id */
     uint32_t links_mask;
     uint8_t read_buffer[READ_MAX]; /* shared: what was read is handled before the next read */
@@ -70,7 +70,9 @@ struct caller_tcp *caller_tcp_new(uv_loop_t *loop, struct rpc_client *client, st
     tcp->loop = loop;
     tcp->client = client;
     tcp->clock = clock;
-    tcp->options = *options;
+    tcp->ports =
+        (struct source_ports){.low = options->source_port_low, .high = options->source_port_high};
+    tcp->privileged_ports = source_ports_privileged();
     uint32_t chain_count = 16;
     while (chain_count < rpc_client_connections_max(client) && chain_count < UINT32_C(1) << 20)
         chain_count *= 2;
@@ -335,19 +337,26 @@ static int connect_from(const struct client_action *action, uint16_t local_port)
     return err;
 }
 
+/* The same from the next ports of a range, until one of them can be used. */
+static int connect_from_one_of(const struct client_action *action, struct source_ports *ports)
+{
+    uint32_t count = source_ports_count(ports);
+    int result = -EADDRINUSE;
+    for (uint32_t i = 0; i < count && i < PORT_TRIES && result == -EADDRINUSE; i++)
+        result = connect_from(action, source_ports_next(ports));
+    return result;
+}
+
 static int open_socket(struct caller_tcp *tcp, const struct client_action *action)
 {
     if (action->local.family != 0 && action->local.family != action->to.family)
         return -EAFNOSUPPORT;
-    if (tcp->options.source_port_low == 0)
-        return connect_from(action, 0);
-    uint32_t count = 1U + tcp->options.source_port_high - tcp->options.source_port_low;
-    int result = -EADDRINUSE;
-    for (uint32_t i = 0; i < count && i < PORT_TRIES && result == -EADDRINUSE; i++) {
-        uint32_t port = tcp->options.source_port_low + tcp->next_port++ % count;
-        result = connect_from(action, (uint16_t)port);
+    if (action->is_privileged && tcp->ports.low == 0) {
+        int result = connect_from_one_of(action, &tcp->privileged_ports);
+        if (result != -EACCES && result != -EADDRINUSE)
+            return result;
     }
-    return result;
+    return connect_from_one_of(action, &tcp->ports);
 }
 
 void caller_tcp_connect(struct caller_tcp *tcp, const struct client_action *action)

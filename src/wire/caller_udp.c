@@ -14,11 +14,11 @@
 #include "wire/caller_udp.h"
 
 #include "base/check.h"
+#include "wire/datagram.h"
 #include "wire/sockaddr.h"
+#include "wire/source_port.h"
 
 #include <errno.h>
-#include <linux/errqueue.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,17 +29,8 @@ enum {
     CALL_MAX = CLIENT_ARGS_MAX + 128,
     RECEIVE_BUFFER = 16 * 1024 * 1024,
     SEND_BUFFER = 1024 * 1024,
-};
-
-/* Room for one control message: our own address on the way out, an ICMP error on the way in. */
-#define CONTROL_LEN                                                                                \
-    CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6) +                    \
-               sizeof(struct in6_pktinfo))
-
-struct datagram {
-    struct sockaddr_storage peer;
-    struct iovec content;
-    _Alignas(struct cmsghdr) uint8_t control[CONTROL_LEN];
+    /* Sockets: IPv4 and IPv6 from ordinary ports, then both from privileged ones. */
+    END_COUNT = 4,
 };
 
 struct udp_end {
@@ -52,8 +43,8 @@ struct caller_udp {
     uv_loop_t *loop;
     struct rpc_client *client;
     struct clock *clock;
-    struct caller_options options;
-    struct udp_end v4, v6;
+    struct udp_end ends[END_COUNT];
+    struct source_ports ports, privileged_ports;
 
     struct mmsghdr in[BATCH], out[BATCH];
     struct datagram in_data[BATCH], out_data[BATCH];
@@ -72,8 +63,11 @@ struct caller_udp *caller_udp_new(uv_loop_t *loop, struct rpc_client *client, st
     udp->loop = loop;
     udp->client = client;
     udp->clock = clock;
-    udp->options = *options;
-    udp->v4 = udp->v6 = (struct udp_end){.udp = udp, .fd = -1};
+    udp->ports =
+        (struct source_ports){.low = options->source_port_low, .high = options->source_port_high};
+    udp->privileged_ports = source_ports_privileged();
+    for (uint32_t i = 0; i < END_COUNT; i++)
+        udp->ends[i] = (struct udp_end){.udp = udp, .fd = -1};
     udp->in_bytes = calloc(BATCH, ANSWER_MAX);
     udp->out_bytes = calloc(BATCH, CALL_MAX);
     if (udp->in_bytes == NULL || udp->out_bytes == NULL) {
@@ -92,19 +86,6 @@ void caller_udp_free(struct caller_udp *udp)
     free(udp);
 }
 
-static void init_message(struct mmsghdr *message, struct datagram *data, uint8_t *bytes, size_t len)
-{
-    data->content = (struct iovec){bytes, len};
-    message->msg_hdr = (struct msghdr){
-        .msg_name = &data->peer,
-        .msg_namelen = sizeof data->peer,
-        .msg_iov = &data->content,
-        .msg_iovlen = 1,
-        .msg_control = data->control,
-        .msg_controllen = sizeof data->control,
-    };
-}
-
 /* ---- in ---- */
 
 /* Up to BATCH messages into udp->in, or a negative errno. */
@@ -112,8 +93,8 @@ static int receive(struct udp_end *end, int flags)
 {
     struct caller_udp *udp = end->udp;
     for (uint32_t i = 0; i < BATCH; i++)
-        init_message(&udp->in[i], &udp->in_data[i], udp->in_bytes + (size_t)i * ANSWER_MAX,
-                     ANSWER_MAX);
+        datagram_prepare(&udp->in[i], &udp->in_data[i], udp->in_bytes + (size_t)i * ANSWER_MAX,
+                         ANSWER_MAX);
     int n = recvmmsg(end->fd, udp->in, BATCH, MSG_DONTWAIT | flags, NULL);
     return n < 0 ? -errno : n;
 }
@@ -195,23 +176,7 @@ static void set_option(int fd, int level, int name, int value)
     (void)setsockopt(fd, level, name, &value, sizeof value); /* what is refused is done without */
 }
 
-/* Bound to no address, and to a port of the range if there is one. */
-static int bind_end(const struct caller_udp *udp, int fd, uint32_t family)
-{
-    struct address any = {.family = family};
-    uint32_t low = udp->options.source_port_low, high = udp->options.source_port_high;
-    for (uint32_t port = low; port <= high; port++) {
-        struct sockaddr_storage at;
-        socklen_t at_len = sockaddr_of(&any, (uint16_t)port, &at);
-        if (bind(fd, (const struct sockaddr *)&at, at_len) == 0)
-            return 0;
-        if (errno != EADDRINUSE)
-            break;
-    }
-    return -1;
-}
-
-static int open_socket(const struct caller_udp *udp, uint32_t family)
+static int open_socket(struct source_ports *ports, uint32_t family)
 {
     bool v6 = family == 6;
     int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -219,25 +184,26 @@ static int open_socket(const struct caller_udp *udp, uint32_t family)
         return -1;
     if (v6)
         set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    struct address any = {.family = family};
+    if (source_ports_bind(ports, fd, &any) != 0) {
+        (void)close(fd);
+        return -1;
+    }
     set_option(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1);
     set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
     set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER); /* with privilege: all of it */
     set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BUFFER);
     set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER);
-    if (bind_end(udp, fd, family) != 0) {
-        (void)close(fd);
-        return -1;
-    }
     return fd;
 }
 
-/* The socket of an address family, opened when it is first needed; NULL: there is none now. */
-static struct udp_end *end_of(struct caller_udp *udp, uint32_t family)
+/* One of the sockets, opened when it is first needed; NULL: there is none now. */
+static struct udp_end *open_end(struct caller_udp *udp, uint32_t family, bool is_privileged)
 {
-    struct udp_end *end = family == 6 ? &udp->v6 : &udp->v4;
+    struct udp_end *end = &udp->ends[(is_privileged ? 2 : 0) + (family == 6 ? 1 : 0)];
     if (end->fd >= 0)
         return end;
-    int fd = open_socket(udp, family);
+    int fd = open_socket(is_privileged ? &udp->privileged_ports : &udp->ports, family);
     if (fd < 0)
         return NULL;
     if (uv_poll_init(udp->loop, &end->poll, fd) != 0) {
@@ -250,30 +216,16 @@ static struct udp_end *end_of(struct caller_udp *udp, uint32_t family)
     return end;
 }
 
-/* ---- out ---- */
-
-/* Says which of our addresses a datagram leaves from. */
-static void put_source(struct msghdr *message, const struct address *local)
+/* The socket for a datagram; NULL: there is none now. --source-ports knows no exceptions. */
+static struct udp_end *end_of(struct caller_udp *udp, const struct client_action *action)
 {
-    struct cmsghdr *c = message->msg_control;
-    memset(c, 0, CONTROL_LEN);
-    if (local->family == 0) {
-        message->msg_control = NULL;
-        message->msg_controllen = 0;
-    } else if (local->family == 4) {
-        struct in_pktinfo info = {0};
-        memcpy(&info.ipi_spec_dst, local->bytes, 4);
-        *c = (struct cmsghdr){CMSG_LEN(sizeof info), IPPROTO_IP, IP_PKTINFO};
-        memcpy(CMSG_DATA(c), &info, sizeof info);
-        message->msg_controllen = CMSG_SPACE(sizeof info);
-    } else {
-        struct in6_pktinfo info = {.ipi6_ifindex = local->scope};
-        memcpy(&info.ipi6_addr, local->bytes, 16);
-        *c = (struct cmsghdr){CMSG_LEN(sizeof info), IPPROTO_IPV6, IPV6_PKTINFO};
-        memcpy(CMSG_DATA(c), &info, sizeof info);
-        message->msg_controllen = CMSG_SPACE(sizeof info);
-    }
+    struct udp_end *end = NULL;
+    if (action->is_privileged && udp->ports.low == 0)
+        end = open_end(udp, action->to.family, true);
+    return end != NULL ? end : open_end(udp, action->to.family, false);
 }
+
+/* ---- out ---- */
 
 void caller_udp_flush(struct caller_udp *udp)
 {
@@ -307,7 +259,7 @@ void caller_udp_send(struct caller_udp *udp, const struct client_action *action)
 {
     CHECK(!udp->is_blocked);
     CHECK(action->bytes.len <= CALL_MAX);
-    struct udp_end *end = end_of(udp, action->to.family);
+    struct udp_end *end = end_of(udp, action);
     if (end == NULL || (action->local.family != 0 && action->local.family != action->to.family))
         return;
     if (udp->out_count == BATCH || (udp->out_count > 0 && udp->out_end != end))
@@ -319,20 +271,19 @@ void caller_udp_send(struct caller_udp *udp, const struct client_action *action)
     struct datagram *data = &udp->out_data[udp->out_count];
     uint8_t *bytes = udp->out_bytes + (size_t)udp->out_count * CALL_MAX;
     memcpy(bytes, action->bytes.at, action->bytes.len);
-    init_message(message, data, bytes, action->bytes.len);
-    message->msg_hdr.msg_namelen = sockaddr_of(&action->to, action->port, &data->peer);
-    put_source(&message->msg_hdr, &action->local);
+    datagram_prepare_to(message, data, bytes, action->bytes.len, &action->to, action->port,
+                        &action->local);
     udp->out_count++;
 }
 
 void caller_udp_close(struct caller_udp *udp)
 {
-    struct udp_end *ends[] = {&udp->v4, &udp->v6};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        if (ends[i]->fd < 0)
+    for (uint32_t i = 0; i < END_COUNT; i++) {
+        struct udp_end *end = &udp->ends[i];
+        if (end->fd < 0)
             continue;
-        uv_close((uv_handle_t *)&ends[i]->poll, NULL);
-        (void)close(ends[i]->fd);
-        ends[i]->fd = -1;
+        uv_close((uv_handle_t *)&end->poll, NULL);
+        (void)close(end->fd);
+        end->fd = -1;
     }
 }

@@ -1,7 +1,8 @@
 /*
- * caller_udp.h -- look-ups and calls over UDP: one socket per address family for all of them.
+ * caller_udp.h -- look-ups and calls over UDP: one socket per address family for all of them, and
+ * one more for those from a privileged port.
  *
- * The socket is bound to no address; each datagram says which of ours it leaves from. Answers come
+ * A socket is bound to no address; each datagram says which of ours it leaves from. Answers come
  * back to that address and so to the same socket, however many addresses we have.
  */
 #ifndef WIRE_CALLER_UDP_H

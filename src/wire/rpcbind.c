@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "codec/record_mark.h"
 #include "wire/sockaddr.h"
+#include "wire/source_port.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -27,9 +28,6 @@
 enum {
     ANSWER_MAX = 256 * 1024, /* a listing of several thousand entries */
     READ_MAX = 16 * 1024,
-    /* Privileged ports that no service of /etc/services has, as source of calls over loopback. */
-    SOURCE_PORT_LOW = 954,
-    SOURCE_PORT_HIGH = 988,
 };
 
 static const char *const unix_places[] = {"/run/rpcbind.sock", "/var/run/rpcbind.sock"};
@@ -266,15 +264,9 @@ static const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
 static int loopback_socket(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    uint32_t count = SOURCE_PORT_HIGH - SOURCE_PORT_LOW + 1;
-    uint32_t first = (uint32_t)getpid() % count;
-    for (uint32_t i = 0; fd >= 0 && i < count; i++) {
-        struct sockaddr_storage at;
-        uint16_t port = (uint16_t)(SOURCE_PORT_LOW + (first + i) % count);
-        socklen_t at_len = sockaddr_of(&loopback, port, &at);
-        if (bind(fd, (const struct sockaddr *)&at, at_len) == 0)
-            break;
-    }
+    struct source_ports ports = source_ports_privileged();
+    if (fd >= 0)
+        (void)source_ports_bind(&ports, fd, &loopback); /* without, the kernel gives it one */
     return fd;
 }
 

@@ -9,10 +9,10 @@
 #include "wire/udp.h"
 
 #include "base/check.h"
+#include "wire/datagram.h"
 #include "wire/listen.h"
 #include "wire/sockaddr.h"
 
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,15 +20,6 @@ enum {
     BATCH = 64,
     READ_ROUNDS = 8,
     DATAGRAM_MAX = 9000, /* R-DRC-5; one byte more is read, to see what is longer */
-};
-
-/* Room for the one control message we ask for; the IPv6 one is the longer. */
-#define CONTROL_LEN CMSG_SPACE(sizeof(struct in6_pktinfo))
-
-struct datagram {
-    struct sockaddr_storage peer;
-    struct iovec content;
-    _Alignas(struct cmsghdr) uint8_t control[CONTROL_LEN];
 };
 
 struct udp_socket {
@@ -52,20 +43,6 @@ struct udp {
     uint32_t out_count;
     uint64_t out_route; /* the socket that the gathered answers leave from */
 };
-
-static void init_message(struct mmsghdr *message, struct datagram *data, uint8_t *bytes,
-                         uint32_t len)
-{
-    data->content = (struct iovec){bytes, len};
-    message->msg_hdr = (struct msghdr){
-        .msg_name = &data->peer,
-        .msg_namelen = sizeof data->peer,
-        .msg_iov = &data->content,
-        .msg_iovlen = 1,
-        .msg_control = data->control,
-        .msg_controllen = sizeof data->control,
-    };
-}
 
 struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock)
 {
@@ -94,50 +71,6 @@ void udp_free(struct udp *udp)
     free(udp);
 }
 
-/* The address that a datagram was sent to; the socket's own when the kernel does not say. */
-static struct address asked_address(const struct udp_socket *socket, struct msghdr *message)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
-        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-            struct in_pktinfo info;
-            uint8_t bytes[4];
-            memcpy(&info, CMSG_DATA(c), sizeof info);
-            memcpy(bytes, &info.ipi_spec_dst, sizeof bytes);
-            return address_v4(bytes);
-        }
-        if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-            struct in6_pktinfo info;
-            memcpy(&info, CMSG_DATA(c), sizeof info);
-            return address_v6(info.ipi6_addr.s6_addr, info.ipi6_ifindex);
-        }
-    }
-    return socket->address;
-}
-
-/* Says from which of our addresses the answer leaves. */
-static void put_source(struct msghdr *message, const struct address *local)
-{
-    memset(message->msg_control, 0, CONTROL_LEN);
-    struct cmsghdr *c = message->msg_control;
-    if (local->family == 4) {
-        struct in_pktinfo info = {0};
-        memcpy(&info.ipi_spec_dst, local->bytes, 4);
-        c->cmsg_level = IPPROTO_IP;
-        c->cmsg_type = IP_PKTINFO;
-        c->cmsg_len = CMSG_LEN(sizeof info);
-        memcpy(CMSG_DATA(c), &info, sizeof info);
-        message->msg_controllen = CMSG_SPACE(sizeof info);
-    } else {
-        struct in6_pktinfo info = {.ipi6_ifindex = local->scope};
-        memcpy(&info.ipi6_addr, local->bytes, 16);
-        c->cmsg_level = IPPROTO_IPV6;
-        c->cmsg_type = IPV6_PKTINFO;
-        c->cmsg_len = CMSG_LEN(sizeof info);
-        memcpy(CMSG_DATA(c), &info, sizeof info);
-        message->msg_controllen = CMSG_SPACE(sizeof info);
-    }
-}
-
 void udp_flush(struct udp *udp)
 {
     uint32_t sent = 0;
@@ -163,9 +96,8 @@ static void commit(struct udp *udp, const struct peer *to, uint32_t len)
 {
     struct mmsghdr *message = &udp->out[udp->out_count];
     struct datagram *data = &udp->out_data[udp->out_count];
-    init_message(message, data, udp->out_bytes + (size_t)udp->out_count * udp->reply_max, len);
-    message->msg_hdr.msg_namelen = sockaddr_of(&to->address, to->port, &data->peer);
-    put_source(&message->msg_hdr, &to->local);
+    datagram_prepare_to(message, data, udp->out_bytes + (size_t)udp->out_count * udp->reply_max,
+                        len, &to->address, to->port, &to->local);
     udp->out_count++;
 }
 
@@ -182,7 +114,9 @@ static void handle(struct udp_socket *socket, struct mmsghdr *message, struct da
     struct udp *udp = socket->udp;
     struct rpc_source from = {.route = (uint64_t)(socket - udp->sockets)};
     from.peer.address = sockaddr_address((const struct sockaddr *)&data->peer, &from.peer.port);
-    from.peer.local = asked_address(socket, &message->msg_hdr);
+    from.peer.local = datagram_asked(message);
+    if (from.peer.local.family == 0)
+        from.peer.local = socket->address; /* the kernel does not say */
     from.peer.transport = RECORD_UDP;
     if (from.peer.address.family == 0 || from.peer.port == 0)
         return;
@@ -211,8 +145,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     }
     for (uint32_t round = 0; round < READ_ROUNDS; round++) {
         for (uint32_t i = 0; i < BATCH; i++)
-            init_message(&udp->in[i], &udp->in_data[i],
-                         udp->in_bytes + (size_t)i * (DATAGRAM_MAX + 1), DATAGRAM_MAX + 1);
+            datagram_prepare(&udp->in[i], &udp->in_data[i],
+                             udp->in_bytes + (size_t)i * (DATAGRAM_MAX + 1), DATAGRAM_MAX + 1);
         int n = recvmmsg(socket->fd, udp->in, BATCH, MSG_DONTWAIT, NULL);
         for (int i = 0; i < n; i++)
             handle(socket, &udp->in[i], &udp->in_data[i]);

@@ -77,14 +77,26 @@ void peers_remove(const char *name)
 }
 
 bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
-                           const char *http)
+                           const char *notify_timeout)
 {
     char url[600], max[16], line[256];
     snprintf(url, sizeof(url), "lmdb:%s", peers_path(store));
     snprintf(max, sizeof(max), "%u", clients_max);
-    const char *arguments[] = {peers.paths.holdfastd, "--port",  "0", "--http", http,
-                               "--no-rpcbind",        "--store", url, "--sync", "full",
-                               "--max-clients",       max,       NULL};
+    const char *arguments[] = {peers.paths.holdfastd,
+                               "--port",
+                               "0",
+                               "--http",
+                               "off",
+                               "--no-rpcbind",
+                               "--store",
+                               url,
+                               "--sync",
+                               "full",
+                               "--max-clients",
+                               max,
+                               notify_timeout ? "--notify-timeout" : NULL,
+                               notify_timeout,
+                               NULL};
     unsigned port, state, thousands, clients;
     *server = (struct peers_server){.kind = PEERS_HOLDFASTD};
     if (!process_start(&server->process, arguments) ||
@@ -105,6 +117,26 @@ bool peers_start_holdfastd(struct peers_server *server, const char *store, uint3
     server->port = (uint16_t)port;
     server->state = state;
     server->clients = clients;
+    return true;
+}
+
+bool peers_read_round(const struct peers_server *server, struct peers_round *ret)
+{
+    static const char said[] = "the first round of notification is over clients=";
+    struct peers_round round;
+    char line[256];
+    size_t len = 0;
+    if (!process_find_line(&server->process, said, line, sizeof(line)))
+        return fail("holdfastd has said nothing of it");
+    const char *numbers = strstr(line, said) + strlen(said);
+    for (const char *from = numbers; *from != '\0'; from++) /* without separators, in place */
+        if (*from != ',')
+            line[len++] = *from;
+    line[len] = '\0';
+    if (sscanf(line, "\"%u of %u reached %u failed\" milliseconds=%u", &round.reached, &round.count,
+               &round.failed, &round.took_ms) != 4)
+        return fail("holdfastd sums up a round in other words than the bench knows");
+    *ret = round;
     return true;
 }
 

@@ -43,9 +43,10 @@ const char *peers_path(const char *name);
 /* Removes a directory below work. */
 void peers_remove(const char *name);
 
-/* On the store `store` below work, which is kept; durable (--sync full). */
+/* On the store `store` below work, which is kept; durable (--sync full). notify_timeout: seconds of
+ * the first attempt to tell a host, or NULL for the number of the server. */
 bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
-                           const char *http);
+                           const char *notify_timeout);
 bool peers_start_echo(struct peers_server *server);
 /* With this many hosts in its directory `name` below work, which is made if it is not there. It
  * needs rpcbind, which is started once and stays until peers_stop_rpcbind. */
@@ -72,6 +73,12 @@ struct peers_hosts {
 };
 bool peers_start_hosts(struct process *process, const char *first, uint32_t count);
 bool peers_read_hosts(const struct process *process, struct peers_hosts *ret);
+/* What holdfastd said when everybody had been tried once after its restart. */
+struct peers_round {
+    uint32_t reached, count, failed, took_ms;
+};
+/* False: it has not said that yet. */
+bool peers_read_round(const struct peers_server *server, struct peers_round *ret);
 bool peers_enroll(const struct peers_server *server, const char *first, uint32_t count);
 /* Runs a tool of the system to its end, at most 10 s. False: not installed, or it failed. */
 bool peers_run(const char *const arguments[], struct process *ret);

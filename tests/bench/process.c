@@ -120,7 +120,8 @@ int process_stop(struct process *process, int signal)
     return process_wait_end(process, STOP_MS);
 }
 
-bool process_last_line(const struct process *process, const char *begin, char *ret, size_t size)
+static bool find_line(const struct process *process, const char *text, bool is_at_begin, char *ret,
+                      size_t size)
 {
     FILE *file = fopen(process->log, "re");
     char *line = NULL;
@@ -130,7 +131,8 @@ bool process_last_line(const struct process *process, const char *begin, char *r
         return false;
     while (getline(&line, &line_size, file) > 0) {
         /* A line without its end is still being written. */
-        if (strncmp(line, begin, strlen(begin)) == 0 && strchr(line, '\n')) {
+        const char *at = strstr(line, text);
+        if (at && (at == line || !is_at_begin) && strchr(line, '\n')) {
             snprintf(ret, size, "%s", line);
             found = true;
         }
@@ -138,6 +140,16 @@ bool process_last_line(const struct process *process, const char *begin, char *r
     free(line);
     fclose(file);
     return found;
+}
+
+bool process_last_line(const struct process *process, const char *begin, char *ret, size_t size)
+{
+    return find_line(process, begin, true, ret, size);
+}
+
+bool process_find_line(const struct process *process, const char *part, char *ret, size_t size)
+{
+    return find_line(process, part, false, ret, size);
 }
 
 bool process_wait_line(const struct process *process, const char *begin, uint32_t timeout_ms,

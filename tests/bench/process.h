@@ -30,6 +30,8 @@ bool process_is_alive(const struct process *process);
 
 /* The last line of its log that begins with `begin`. False: there is none. */
 bool process_last_line(const struct process *process, const char *begin, char *ret, size_t size);
+/* The last one that contains `part`. */
+bool process_find_line(const struct process *process, const char *part, char *ret, size_t size);
 /* Waits for such a line. False: it ended without one, or the time was over. */
 bool process_wait_line(const struct process *process, const char *begin, uint32_t timeout_ms,
                        char *ret, size_t size);

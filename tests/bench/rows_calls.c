@@ -109,7 +109,7 @@ void rows_calls(struct rows *rows)
     struct calls calls;
     for (size_t i = 0; i < count; i++)
         add_call_lines(rows, &table[i]);
-    if (!peers_start_holdfastd(&calls.holdfastd, "calls", 1000, "off")) {
+    if (!peers_start_holdfastd(&calls.holdfastd, "calls", 1000, NULL)) {
         rows_fail(rows, "%s", peers_why());
         return;
     }
@@ -167,7 +167,7 @@ static bool fill_level(struct rows *rows, struct level *level)
                                  .registered = level->registered,
                                  .keys = level->keys};
     struct report_sample ignored;
-    if (!peers_start_holdfastd(&level->holdfastd, level->store, level->registered + 10000, "off") ||
+    if (!peers_start_holdfastd(&level->holdfastd, level->store, level->registered + 10000, NULL) ||
         !peers_measure(&level->holdfastd, &fill, &ignored)) {
         rows_fail(rows, "%u registrations: %s", level->registered, peers_why());
         return false;
@@ -222,7 +222,7 @@ static void measure_level(struct rows *rows, struct level *level, struct report_
 static void verify_level(struct rows *rows, struct level *level)
 {
     peers_stop(&level->holdfastd, SIGKILL);
-    if (!peers_start_holdfastd(&level->holdfastd, level->store, level->registered + 10000, "off"))
+    if (!peers_start_holdfastd(&level->holdfastd, level->store, level->registered + 10000, NULL))
         rows_fail(rows, "after kill -9: %s", peers_why());
     else if (level->holdfastd.clients != level->registered)
         rows_fail(rows, "%u registrations are acknowledged, %u are there after kill -9",

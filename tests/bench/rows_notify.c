@@ -5,7 +5,7 @@
  * and the time runs from its readiness line. Hosts that answer are played by tests/bench/hosts.c,
  * which says when the last of them was called and what it was told. For silent hosts a rule of
  * nftables drops what is sent to them, and remembers to whom something was sent; when the server
- * counts them as failed is read from its /metrics, if it has them. Where a server does not call
+ * has tried all of them once, and in vain, is read from its log. Where a server does not call
  * back at all, which is seen by waiting, the rows are skipped.
  */
 #include "bench/rows.h"
@@ -18,7 +18,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define REACHABLE_FIRST  "127.16.0.0"
@@ -27,13 +26,12 @@
 #define SILENT_PREFIX    "127.200."
 #define REACHABLE_ROUNDS 3
 #define REACHABLE_GOAL_S 2.0
-#define SILENT_GOAL_S    6.0
+#define SILENT_GOAL_MS   6000
 #define LATENCY_GOAL_US  20000.0
 #define PROBE_NS         UINT64_C(10000000000) /* who calls nobody for so long never does */
 #define TELL_NS          UINT64_C(30000000000)
 #define SILENT_MS        8000
-#define HTTP_PORT        12081
-#define HTTP_AT          "127.0.0.1:12081"
+#define ROUND_NS         UINT64_C(20000000000) /* then the round will never end */
 
 static double seconds_between(uint64_t from_ns, uint64_t to_ns)
 {
@@ -49,7 +47,7 @@ static bool prepare_crash(const char *first, uint32_t count, struct report_sampl
     struct peers_server server;
     const struct peers_traffic churn = {
         .kind = "churn", .connections = 1, .in_flight = 1, .milliseconds = 1000, .drain_ms = 5000};
-    bool is_prepared = peers_start_holdfastd(&server, "notify", count + 1000, "off") &&
+    bool is_prepared = peers_start_holdfastd(&server, "notify", count + 1000, NULL) &&
                        (!ret_calm || peers_measure(&server, &churn, ret_calm)) &&
                        peers_enroll(&server, first, count);
     peers_stop(&server, SIGKILL);
@@ -97,7 +95,7 @@ static bool tell_once(struct rows *rows, struct report_line *line, uint32_t coun
     peers_remove("notify");
     bool has_run = prepare_crash(REACHABLE_FIRST, count, NULL) &&
                    peers_start_hosts(&process, REACHABLE_FIRST, count) &&
-                   peers_start_holdfastd(&server, "notify", count + 1000, "off") &&
+                   peers_start_holdfastd(&server, "notify", count + 1000, NULL) &&
                    wait_told(&process, count, server.ready_ns, &hosts);
     if (!has_run) {
         report_skip(line, "%s", peers_why());
@@ -243,78 +241,56 @@ static uint32_t count_asked(void)
     return count;
 }
 
-/* A number of /metrics; -1 when the server has no such thing. */
-static long read_metric(const char *name)
-{
-    static char text[1 << 20];
-    static const char request[] = "GET /metrics HTTP/1.0\r\nHost: bench\r\n\r\n";
-    struct timeval limit = {.tv_sec = 2};
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons(HTTP_PORT),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    size_t len = 0;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 &&
-        send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) > 0)
-        for (ssize_t got = 1; got > 0 && len<sizeof(text) - 1; len += got> 0 ? (size_t)got : 0)
-            got = recv(fd, text + len, sizeof(text) - 1 - len, 0);
-    close(fd);
-    text[len] = '\0';
-    const char *found = strstr(text, name);
-    return found ? strtol(found + strlen(name), NULL, 10) : -1;
-}
-
 struct silence {
     struct report_sample calm; /* SM_MON of one client while nobody is silent */
     uint32_t asked;
     double asked_s; /* when that many were asked */
-    long failed;
-    double failed_s; /* when that many were marked as failed */
+    bool is_round_over;
+    struct peers_round round;
 };
 
 static void watch_silence(const struct peers_server *server, uint32_t count, uint32_t limit_ms,
                           struct silence *ret)
 {
     uint64_t end_ns = server->ready_ns + limit_ms * UINT64_C(1000000);
-    while (process_now_ns() < end_ns) {
+    while (process_now_ns() < end_ns ||
+           (!ret->is_round_over && process_now_ns() < end_ns + ROUND_NS)) {
         uint32_t asked = ret->asked < count ? count_asked() : ret->asked;
         if (asked > ret->asked) {
             ret->asked = asked;
             ret->asked_s = seconds_between(server->ready_ns, process_now_ns());
         }
-        long failed = read_metric("nsm_notifications_total{result=\"failed\"} ");
-        if (failed > ret->failed) {
-            ret->failed = failed;
-            ret->failed_s = seconds_between(server->ready_ns, process_now_ns());
-        }
+        ret->is_round_over = ret->is_round_over || peers_read_round(server, &ret->round);
         process_pause_ms(250);
     }
 }
 
-static void judge_silence(struct report_line *line, const struct silence *silence, uint32_t count,
+static void judge_silence(struct rows *rows, struct report_line *line,
+                          const struct silence *silence, uint32_t count,
                           const struct report_sample *null, const struct report_sample *mon)
 {
-    char failed[80] = "when they failed is not seen, there is no /metrics";
     /* A disk that is slow for everybody is not the fault of silent hosts. */
     bool is_quick_for_others =
         null->p99_us <= LATENCY_GOAL_US &&
         (mon->p99_us <= LATENCY_GOAL_US || mon->p99_us <= 2 * silence->calm.p99_us);
-    bool is_in_time = silence->failed < 0 ||
-                      (silence->failed == (long)count && silence->failed_s <= SILENT_GOAL_S);
-    if (silence->failed >= 0)
-        snprintf(failed, sizeof(failed), "%ld failed by %.1f s", silence->failed,
-                 silence->failed_s);
-    report_note(line,
-                "%u of %u asked by %.1f s, %s; meanwhile us: NULL p50 %.0f p99 %.0f max %.0f,"
-                " SM_MON p50 %.0f p99 %.0f max %.0f",
-                silence->asked, count, silence->asked_s, failed, null->p50_us, null->p99_us,
-                null->max_us, mon->p50_us, mon->p99_us, mon->max_us);
+    const struct peers_round *round = &silence->round;
+    bool is_in_time = round->failed == count && round->took_ms <= SILENT_GOAL_MS;
+    report_note(
+        line,
+        "%u of %u asked by %.1f s, %u failed by %.2f s; meanwhile us: NULL p50 %.0f p99 %.0f"
+        " max %.0f, SM_MON/UNMON p50 %.0f p99 %.0f max %.0f",
+        silence->asked, count, silence->asked_s, round->failed, round->took_ms / 1e3, null->p50_us,
+        null->p99_us, null->max_us, mon->p50_us, mon->p99_us, mon->max_us);
     if (silence->asked == 0)
         report_skip(line,
                     "nothing was sent to a silent host within %d s of readiness: this server"
                     " does not call back",
                     SILENT_MS / 1000);
+    else if (!silence->is_round_over)
+        rows_fail(rows, "the server did not say that the first round is over: %s", peers_why());
+    else if (round->count != count || round->reached > 0)
+        rows_fail(rows, "the server says that it reached %u of %u silent hosts; there are %u",
+                  round->reached, round->count, count);
     else
         line->verdict = silence->asked == count && is_quick_for_others && is_in_time ? REPORT_PASS
                                                                                      : REPORT_FAIL;
@@ -324,7 +300,7 @@ static void measure_silence(struct rows *rows, struct report_line *line,
                             const struct peers_server *server, uint32_t count,
                             struct silence *silence)
 {
-    uint32_t milliseconds = rows->is_quick ? 1500 : SILENT_MS;
+    uint32_t milliseconds = rows->is_quick ? 3000 : SILENT_MS;
     struct peers_traffic traffic[] = {
         {.kind = "null",
          .connections = 1,
@@ -350,14 +326,14 @@ static void measure_silence(struct rows *rows, struct report_line *line,
         return;
     }
     report_add_round(line, &samples[1], &silence->calm);
-    judge_silence(line, silence, count, &samples[0], &samples[1]);
+    judge_silence(rows, line, silence, count, &samples[0], &samples[1]);
 }
 
 void rows_silent(struct rows *rows)
 {
     uint32_t count = rows->is_quick ? 100 : 10000;
     struct peers_server server = {0};
-    struct silence silence = {.failed = -1};
+    struct silence silence = {0};
     char title[48];
     snprintf(title, sizeof(title), "SM_MON 1 x 1, %u silent hosts", count);
     struct report_line *line =
@@ -369,7 +345,7 @@ void rows_silent(struct rows *rows)
         rows_fail(rows, "%s", peers_why());
     else if (!make_silent_net())
         report_skip(line, "no way to make hosts silent (Debian: nftables): %s", peers_why());
-    else if (!peers_start_holdfastd(&server, "notify", count + 1000, HTTP_AT))
+    else if (!peers_start_holdfastd(&server, "notify", count + 1000, rows->is_quick ? "2" : NULL))
         rows_fail(rows, "%s", peers_why());
     else
         measure_silence(rows, line, &server, count, &silence);

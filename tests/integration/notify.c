@@ -15,6 +15,8 @@
  *  - kill -9 at a random moment of the notification loses nobody (R-NOTIFY-4);
  *  - SM_NOTIFY is relayed once per state to those who watch the name (D7);
  *  - SM_SIMU_CRASH tells everybody, from a privileged port only (D6).
+ *  - while 200 hosts are silent the others are told and callers are answered; the log then says how
+ *    many were reached and how many were not.
  *
  * HOLDFAST_NOTIFY_ROUNDS (3) rounds of kills.
  */
@@ -37,6 +39,8 @@
 #define PLAIN_FEW    200
 #define PLAIN_MANY   1000
 #define SPECIAL      UINT32_C(0x7f020001) /* 127.2.0.1 */
+#define SILENT       UINT32_C(0x7f030001) /* 127.3.0.1 */
+#define SILENT_HOSTS 200
 #define WATCHED      "127.9.0.1"
 #define WATCHED_HOST UINT32_C(0x7f090001)
 #define STRANGER     UINT32_C(0x7f090002)
@@ -54,6 +58,7 @@
 #define FIRST_BUDGET (5 * SECOND_NS)
 #define LATE_NS      (3 * SECOND_NS)
 #define VERY_LATE_NS (SECOND_NS * 5 / 2)
+#define CALLER_NS    (2 * SECOND_NS) /* far more than a call takes, far less than 200 hosts do */
 
 struct registrant {
     uint32_t address, server; /* it calls from here to there */
@@ -550,6 +555,72 @@ static bool run_simulated_crash(void)
     return true;
 }
 
+/* ---- 7: hosts that are silent ---- */
+
+static bool add_silent(void)
+{
+    bool is_listening = true;
+    for (uint32_t i = 0; i < SILENT_HOSTS; i++) {
+        struct hosts_host host = {.address = SILENT + i, .is_silent = true};
+        uint32_t index = add_host(&host, "silent", OTHER);
+        is_listening = hosts_listen(index, HOSTS_PORTMAP, true) && is_listening;
+    }
+    return HARNESS_EXPECT(is_listening, "a host has no sockets");
+}
+
+/* What other callers feel: NULL, and a new registration, each answered at once. */
+static bool call_meanwhile(uint32_t number)
+{
+    static struct packet call;
+    static const uint8_t priv[PEER_NSM_PRIV_LEN] = {7};
+    struct peer_nsm_id id = {"meanwhile", "caller", HOSTS_PROG, HOSTS_VERS, HOSTS_PROC};
+    struct packet_reply reply;
+    uint32_t res, state;
+    uint64_t begin_ns = dial_now_ns();
+    packet_clear(&call);
+    peer_nsm_put_null(&call, 2 * number);
+    if (!send_call(&call, UINT32_C(0x7f000001), 0, &reply) ||
+        !HARNESS_EXPECT(peer_nsm_is_void(&reply), "NULL: %s", packet_reply_text(&reply)))
+        return false;
+    packet_clear(&call);
+    peer_nsm_put_mon(&call, 2 * number + 1, &id, priv);
+    if (!send_call(&call, UINT32_C(0x7f000001), 0, &reply) ||
+        !HARNESS_EXPECT(peer_nsm_get_stat_res(&reply, &res, &state) && res == PEER_NSM_STAT_SUCC &&
+                            state == test.state,
+                        "SM_MON: %s", packet_reply_text(&reply)))
+        return false;
+    uint64_t took_ns = dial_now_ns() - begin_ns;
+    return HARNESS_EXPECT(took_ns < CALLER_NS, "NULL and SM_MON took %u ms",
+                          (uint32_t)(took_ns / 1000000));
+}
+
+static bool run_silent(void)
+{
+    static const char over[] = "the first round of notification is over";
+    uint32_t others = test.count, calls = 0;
+    char words[80];
+    if (!add_silent() || !register_all())
+        return false;
+    kill_now();
+    if (!start())
+        return false;
+    uint64_t deadline_ns = dial_now_ns() + PATIENCE_NS;
+    while (!harness_log_contains(&test.server, over) && dial_now_ns() < deadline_ns) {
+        if (!call_meanwhile(1000 + calls++))
+            return false;
+        wait_briefly();
+    }
+    snprintf(words, sizeof(words), "clients=\"%u,%03u of %u,%03u reached, %u failed\"",
+             others / 1000, others % 1000, test.count / 1000, test.count % 1000, SILENT_HOSTS);
+    HARNESS_EXPECT(harness_log_contains(&test.server, words), "the log has no '%s'", words);
+    judge_start();
+    HARNESS_EXPECT(test.reached == others && calls > 0, "%u of %u were told, %u calls meanwhile",
+                   test.reached, others, calls);
+    printf("silent: the round was over after %u ms; %u NULL and SM_MON meanwhile\n",
+           ms_since_ready(dial_now_ns()), calls);
+    return true;
+}
+
 int main(void)
 {
     static const char *const options[] = {"--recovery-window", "5",  "--notify-timeout", "5",
@@ -570,7 +641,7 @@ int main(void)
     }
     bool is_done = start() && run_told() && run_specials() && run_ladder() &&
                    run_kills(harness_number("HOLDFAST_NOTIFY_ROUNDS", 3)) && run_relay() &&
-                   run_simulated_crash();
+                   run_simulated_crash() && run_silent();
     HARNESS_EXPECT(is_done, "not all was tried");
     if (test.server.pid > 0) {
         int code = harness_stop(&test.server, SIGTERM);

@@ -79,6 +79,7 @@ static void new_client(struct world *world)
     machine->client = rpc_client_new(&limits, (uint32_t)(status.epoch << 20), world->options.seed);
     if (machine->client == NULL)
         abort();
+    rpc_server_set_client(machine->server, machine->client);
     machine->is_ready = false;
     machine->tick_ns = UINT64_MAX;
     uint64_t ready_ns = world->now_ns + world_random(world, world->plan.ready_max_ns + 1);

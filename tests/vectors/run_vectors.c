@@ -1,22 +1,19 @@
 /*
- * run_vectors.c -- src/codec and the procedure table of src/proto against the vector files.
+ * run_vectors.c -- src/codec and the procedure tables of our programs against the vector files.
  *
- * Arguments and calls are decoded, printed as canonical text and compared; every proper prefix and
- * every extension by one byte, whatever the byte, must be refused (P6). Results and replies are
- * encoded from their text and compared byte for byte; with less room than they need, the builder
- * must say so. Bytes are decoded in allocations of exactly their size, so that the sanitizer build
- * sees any read beyond them.
+ * Arguments and calls are decoded, printed as canonical text and compared; results and replies are
+ * encoded from their text and compared byte for byte. What that involves is in codec_check.h. Files
+ * named portmap_*.txt are portmap_vectors.c's, the others are NSM and RPC headers and checked here.
  *
  * usage: run_vectors DIRECTORY
  */
-#include "base/text.h"
 #include "codec/rpc_msg.h"
+#include "codec_check.h"
+#include "portmap_vectors.h"
 #include "proto/nsm.h"
-#include "vector.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { PROCEDURES_MAX = 32 };
 
@@ -45,27 +42,12 @@ static const struct procedure *procedure_of_file(const char *file)
     return procedure_named(name, len - 8);
 }
 
-static void add_string(struct text *text, const char *key, struct bytes value)
-{
-    text_add(text, key);
-    text_add(text, "=\"");
-    text_add_escaped(text, value, UINT32_MAX);
-    text_add_char(text, '"');
-}
-
-static void add_number(struct text *text, const char *key, uint64_t value)
-{
-    text_add(text, key);
-    text_add_char(text, '=');
-    text_add_u64(text, value);
-}
-
 static void add_my_id(struct text *text, const struct request *request)
 {
-    add_string(text, "my_name", request->my_name);
-    add_number(text, " my_prog", request->my_prog);
-    add_number(text, " my_vers", request->my_vers);
-    add_number(text, " my_proc", request->my_proc);
+    codec_check_add_string(text, "my_name", request->my_name);
+    codec_check_add_number(text, " my_prog", request->my_prog);
+    codec_check_add_number(text, " my_vers", request->my_vers);
+    codec_check_add_number(text, " my_proc", request->my_proc);
 }
 
 /* The canonical text of decoded arguments. NULL is the one procedure without a request. */
@@ -77,17 +59,17 @@ static void add_request(struct text *text, const struct procedure *row, const st
     }
     switch (r->kind) {
     case REQUEST_NSM_STAT:
-        add_string(text, "mon_name", r->mon_name);
+        codec_check_add_string(text, "mon_name", r->mon_name);
         break;
     case REQUEST_NSM_MON:
-        add_string(text, "mon_name", r->mon_name);
+        codec_check_add_string(text, "mon_name", r->mon_name);
         text_add_char(text, ' ');
         add_my_id(text, r);
         text_add(text, " priv=");
         text_add_hex(text, r->priv);
         break;
     case REQUEST_NSM_UNMON:
-        add_string(text, "mon_name", r->mon_name);
+        codec_check_add_string(text, "mon_name", r->mon_name);
         text_add_char(text, ' ');
         add_my_id(text, r);
         break;
@@ -98,15 +80,16 @@ static void add_request(struct text *text, const struct procedure *row, const st
         text_add(text, "void");
         break;
     case REQUEST_NSM_NOTIFY:
-        add_string(text, "mon_name", r->mon_name);
-        add_number(text, " state", r->state);
+        codec_check_add_string(text, "mon_name", r->mon_name);
+        codec_check_add_number(text, " state", r->state);
         break;
     }
 }
 
 /* Arguments of one procedure. False: refused. */
-static bool decode_args(const struct procedure *row, struct bytes data, struct text *text)
+static bool decode_args(const void *what, struct bytes data, struct text *text)
 {
+    const struct procedure *row = what;
     struct request request = {0};
     struct xdr_in in = xdr_in_of(data);
     if (!row->decode(&in, &request))
@@ -116,7 +99,7 @@ static bool decode_args(const struct procedure *row, struct bytes data, struct t
 }
 
 /* A whole message. True: a call to a procedure that exists, with arguments that decode. */
-static bool decode_call(const struct procedure *unused, struct bytes data, struct text *text)
+static bool decode_call(const void *unused, struct bytes data, struct text *text)
 {
     (void)unused;
     static const char *const words[] = {
@@ -131,18 +114,18 @@ static bool decode_call(const struct procedure *unused, struct bytes data, struc
     if (result != RPC_CALL_OK) {
         text_add(text, words[result]);
         if (result != RPC_CALL_DROP)
-            add_number(text, " xid", call.xid);
+            codec_check_add_number(text, " xid", call.xid);
         return false;
     }
-    add_number(text, "xid", call.xid);
-    add_number(text, " prog", call.prog);
-    add_number(text, " vers", call.vers);
-    add_number(text, " proc", call.proc);
+    codec_check_add_number(text, "xid", call.xid);
+    codec_check_add_number(text, " prog", call.prog);
+    codec_check_add_number(text, " vers", call.vers);
+    codec_check_add_number(text, " proc", call.proc);
     if (call.credential.flavor == RPC_AUTH_SYS) {
         text_add(text, " cred=sys ");
-        add_string(text, "machine", call.credential.machine);
-        add_number(text, " uid", call.credential.uid);
-        add_number(text, " gid", call.credential.gid);
+        codec_check_add_string(text, "machine", call.credential.machine);
+        codec_check_add_number(text, " uid", call.credential.uid);
+        codec_check_add_number(text, " gid", call.credential.gid);
     } else {
         text_add(text, " cred=none");
     }
@@ -153,71 +136,9 @@ static bool decode_call(const struct procedure *unused, struct bytes data, struc
     return decode_args(&nsm_program.versions[0].procedures[call.proc], call.args, text);
 }
 
-typedef bool (*decode_fn)(const struct procedure *row, struct bytes data, struct text *text);
-
-/* Decodes an exact copy; `text` receives what it means. */
-static bool decode_copy(decode_fn decode, const struct procedure *row, const uint8_t *bytes,
-                        size_t len, char text[static VECTOR_TEXT_MAX])
+static void encode_result(struct xdr_out *out, const void *what, const char *text)
 {
-    uint8_t *copy = malloc(len > 0 ? len : 1);
-    if (copy == NULL)
-        exit(99);
-    memcpy(copy, bytes, len);
-    struct text builder;
-    text_init(&builder, text, VECTOR_TEXT_MAX);
-    bool good = decode(row, (struct bytes){copy, (uint32_t)len}, &builder);
-    free(copy);
-    return good;
-}
-
-/* Everything but the bytes themselves is refused. */
-static bool neighbours_are_refused(decode_fn decode, const struct procedure *row,
-                                   const struct vector *vector)
-{
-    static char text[VECTOR_TEXT_MAX];
-    for (size_t len = 0; len < vector->len; len++) {
-        if (decode_copy(decode, row, vector->bytes, len, text)) {
-            vector_say("the first %zu of %zu bytes were accepted: %s", len, vector->len, text);
-            return false;
-        }
-    }
-    static uint8_t longer[VECTOR_BYTES_MAX + 1];
-    memcpy(longer, vector->bytes, vector->len);
-    for (unsigned last = 0; last < 256; last++) {
-        longer[vector->len] = (uint8_t)last;
-        if (decode_copy(decode, row, longer, vector->len + 1, text)) {
-            vector_say("one byte more (%02x) was accepted: %s", last, text);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool check_decode(decode_fn decode, const struct procedure *row, const struct vector *vector,
-                         bool expected)
-{
-    static char text[VECTOR_TEXT_MAX];
-    bool good = decode_copy(decode, row, vector->bytes, vector->len, text);
-    if (good != expected) {
-        vector_say("it was %s", good ? "accepted" : "refused");
-        return false;
-    }
-    bool compare = vector->kind != VECTOR_GARBAGE;
-    if (compare && strcmp(text, vector->text) != 0) {
-        vector_say("expected %s", vector->text);
-        vector_say("got      %s", text);
-        return false;
-    }
-    if (!compare && strcmp(vector->text, "refused") != 0) {
-        vector_say("the text of a garbage vector is 'refused'");
-        return false;
-    }
-    /* What is refused may have a neighbour that is not; a refused header may not. */
-    return vector->kind == VECTOR_GARBAGE || neighbours_are_refused(decode, row, vector);
-}
-
-static void encode_result(struct xdr_out *out, const struct procedure *row, const char *text)
-{
+    const struct procedure *row = what;
     if (row->encode == NULL)
         return;
     struct response response = {
@@ -227,7 +148,7 @@ static void encode_result(struct xdr_out *out, const struct procedure *row, cons
     row->encode(out, &response);
 }
 
-static void encode_reply(struct xdr_out *out, const struct procedure *unused, const char *text)
+static void encode_reply(struct xdr_out *out, const void *unused, const char *text)
 {
     (void)unused;
     static const struct {
@@ -266,75 +187,50 @@ static void encode_reply(struct xdr_out *out, const struct procedure *unused, co
     }
 }
 
-typedef void (*encode_fn)(struct xdr_out *out, const struct procedure *row, const char *text);
-
-static bool check_encode(encode_fn encode, const struct procedure *row, const struct vector *vector)
-{
-    static uint8_t bytes[VECTOR_BYTES_MAX];
-    for (uint32_t room = 0; room <= vector->len + 4; room++) {
-        memset(bytes, 0xee, sizeof bytes);
-        struct xdr_out out = xdr_out_of(bytes, room);
-        encode(&out, row, vector->text);
-        if (out.overflowed != (room < vector->len)) {
-            vector_say("in %u bytes of room: %s", room,
-                       out.overflowed ? "overflow" : "no overflow");
-            return false;
-        }
-        if (bytes[room] != 0xee) {
-            vector_say("in %u bytes of room: wrote beyond them", room);
-            return false;
-        }
-        if (room >= vector->len &&
-            (xdr_out_len(&out) != vector->len || memcmp(bytes, vector->bytes, vector->len) != 0)) {
-            static char hex[2 * VECTOR_BYTES_MAX + 1];
-            struct text text;
-            text_init(&text, hex, sizeof hex);
-            text_add_hex(&text, (struct bytes){bytes, xdr_out_len(&out)});
-            vector_say("encoded as %s", hex);
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool is_right(const char *file, const struct vector *vector)
 {
     const struct procedure *row = procedure_of_file(file);
     bool needs_row = vector->kind == VECTOR_ARGS || vector->kind == VECTOR_GARBAGE ||
                      vector->kind == VECTOR_RESULT;
     if (needs_row && row == NULL) {
-        vector_say("no procedure for this file: name it nsm_<procedure>.txt");
+        vector_say("no procedure for this file: name it nsm_<procedure>.txt or "
+                   "portmap_<version>_<procedure>.txt");
         return false;
     }
     size_t index = row != NULL ? (size_t)(row - nsm_program.versions[0].procedures) : 0;
     switch (vector->kind) {
     case VECTOR_ARGS:
         has_args[index] = true;
-        return check_decode(decode_args, row, vector, true);
+        return codec_check_decode(decode_args, row, vector, true);
     case VECTOR_GARBAGE:
-        return check_decode(decode_args, row, vector, false);
+        return codec_check_decode(decode_args, row, vector, false);
     case VECTOR_RESULT:
         has_result[index] = true;
-        return check_encode(encode_result, row, vector);
+        return codec_check_encode(encode_result, row, vector);
+    case VECTOR_BAD_RESULT:
+        vector_say("NSM results are only sent, never read");
+        return false;
     case VECTOR_CALL:
-        return check_decode(decode_call, NULL, vector, true);
+        return codec_check_decode(decode_call, NULL, vector, true);
     case VECTOR_REFUSED:
-        return check_decode(decode_call, NULL, vector, false);
+        return codec_check_decode(decode_call, NULL, vector, false);
     case VECTOR_REPLY:
-        return check_encode(encode_reply, NULL, vector);
+        return codec_check_encode(encode_reply, NULL, vector);
     }
     return false;
 }
 
 static enum vector_verdict check(const char *file, const struct vector *vector)
 {
-    return is_right(file, vector) ? VECTOR_GOOD : VECTOR_BAD;
+    bool good =
+        portmap_vectors_owns(file) ? portmap_vectors_check(file, vector) : is_right(file, vector);
+    return good ? VECTOR_GOOD : VECTOR_BAD;
 }
 
-/* A row of the procedure table without vectors would be wire format that nobody checked. */
+/* A row of a procedure table without vectors would be wire format that nobody checked. */
 static bool every_row_has_vectors(void)
 {
-    bool good = true;
+    bool good = portmap_vectors_are_complete();
     for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
         if (nsm_program.versions[0].procedures[i].name == NULL || (has_args[i] && has_result[i]))
             continue;

@@ -141,8 +141,10 @@ static void copy_text(struct reader *reader, char *target, size_t size, const ch
 static enum vector_kind kind_of(struct reader *reader, const char *word)
 {
     static const char *const kinds[] = {
-        [VECTOR_ARGS] = "args", [VECTOR_GARBAGE] = "garbage", [VECTOR_RESULT] = "result",
-        [VECTOR_CALL] = "call", [VECTOR_REFUSED] = "refused", [VECTOR_REPLY] = "reply",
+        [VECTOR_ARGS] = "args",     [VECTOR_GARBAGE] = "garbage",
+        [VECTOR_RESULT] = "result", [VECTOR_BAD_RESULT] = "bad_result",
+        [VECTOR_CALL] = "call",     [VECTOR_REFUSED] = "refused",
+        [VECTOR_REPLY] = "reply",
     };
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(word, kinds[i]) == 0)

@@ -13,12 +13,13 @@
  *        00000005
  *
  * Kinds:
- *   args      arguments of the procedure that the file is named after; text is what they decode to
- *   garbage   arguments that must be refused
- *   result    its result; text is what is encoded
- *   call      a whole call, header and arguments
- *   refused   a message that gets no further than its header; text says what is made of it
- *   reply     a whole reply, header and result
+ *   args        arguments of the procedure that the file is named after; text is what they mean
+ *   garbage     arguments that must be refused
+ *   result      its result; text is what is encoded
+ *   bad_result  a result that must be refused when somebody else sends it
+ *   call        a whole call, header and arguments
+ *   refused     a message that gets no further than its header; text says what is made of it
+ *   reply       a whole reply, header and result
  *
  * Text is fields `key=value` in a fixed order with one space between them. A value is a number, a
  * word, or a quoted string in which every byte but printable ASCII, quote and backslash is \xNN.
@@ -37,6 +38,7 @@ enum vector_kind {
     VECTOR_ARGS,
     VECTOR_GARBAGE,
     VECTOR_RESULT,
+    VECTOR_BAD_RESULT,
     VECTOR_CALL,
     VECTOR_REFUSED,
     VECTOR_REPLY,

@@ -1,6 +1,6 @@
 /*
  * test_event.c -- the ring of events: order, cut names, and a full ring that counts instead of
- * keeping.
+ * keeping, and summaries that are kept all the same.
  */
 #include "core/event.h"
 
@@ -59,12 +59,38 @@ static void test_event__full_ring_counts(void **state)
     assert_false(event_take(&ring, &event));
 }
 
+static void test_event__a_summary_finds_room(void **state)
+{
+    (void)state;
+    struct event_ring ring = {0};
+    struct event event;
+    event_add_summary(&ring, EVENT_ROUND_OVER, bytes_of_text("first"), 1);
+    while (ring.count < EVENT_RING_MAX)
+        event_add(&ring, EVENT_NOT_REACHED, NULL, (struct bytes){0}, ring.count);
+    event_add_summary(&ring, EVENT_ROUND_OVER, bytes_of_text("last"), 2);
+    assert_true(ring.lost == 1); /* whose place it took */
+    assert_true(event_take(&ring, &event));
+    assert_int_equal(event.kind, EVENT_ROUND_OVER);
+    assert_int_equal(event.from.family, 0);
+    assert_memory_equal(event.name, "first", 5);
+    for (uint64_t i = 1; i < EVENT_RING_MAX - 1; i++) {
+        assert_true(event_take(&ring, &event));
+        assert_int_equal(event.kind, EVENT_NOT_REACHED);
+        assert_true(event.value == i);
+    }
+    assert_true(event_take(&ring, &event));
+    assert_int_equal(event.kind, EVENT_ROUND_OVER);
+    assert_true(event.value == 2);
+    assert_false(event_take(&ring, &event));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_event__first_in_first_out),
         cmocka_unit_test(test_event__long_name_is_cut),
         cmocka_unit_test(test_event__full_ring_counts),
+        cmocka_unit_test(test_event__a_summary_finds_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

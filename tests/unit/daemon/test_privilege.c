@@ -18,8 +18,11 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/capability.h>
 
 #include <cmocka.h>
 
@@ -151,6 +154,37 @@ static int drop_and_look(void)
     return refused_without_root();
 }
 
+/* A number for what is wrong with the capabilities; 0: only binding low ports is left. */
+static int look_at_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    const uint32_t bind_only = UINT32_C(1) << CAP_NET_BIND_SERVICE;
+    struct privilege privilege;
+    if (syscall(SYS_capget, &header, data) != 0)
+        return 20;
+    uint32_t expected = data[0].permitted & bind_only; /* a container may not have it */
+    if (privilege_resolve(USER, &privilege, &why) != 0 || privilege_drop(&privilege, &why) != 0)
+        return 21;
+    if (syscall(SYS_capget, &header, data) != 0)
+        return 22;
+    if (data[0].permitted != expected || data[0].effective != expected)
+        return 23;
+    if (data[1].permitted != 0 || data[1].effective != 0)
+        return 24;
+    if (data[0].inheritable != 0 || data[1].inheritable != 0)
+        return 25;
+    return 0;
+}
+
+/* R-SEC-10: of root's rights only the one that calls to clients need is left (R-NOTIFY-3). */
+static void test_privilege__only_low_ports_are_kept(void **state)
+{
+    (void)state;
+    need_root();
+    assert_int_equal(run_child(look_at_capabilities), 0);
+}
+
 static void test_privilege__drop_is_for_good(void **state)
 {
     (void)state;
@@ -260,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup(test_privilege__ourselves_needs_nothing, set_up),
         cmocka_unit_test_setup(test_privilege__unknown_user_is_refused, set_up),
         cmocka_unit_test_setup(test_privilege__drop_is_for_good, set_up),
+        cmocka_unit_test_setup(test_privilege__only_low_ports_are_kept, set_up),
         cmocka_unit_test_setup(test_privilege__hand_over_makes_and_gives_a_directory, set_up),
         cmocka_unit_test_setup(test_privilege__hand_over_refuses_what_others_could_write, set_up),
         cmocka_unit_test_setup(test_privilege__descriptors_are_raised_as_far_as_allowed, set_up),

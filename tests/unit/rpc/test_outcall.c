@@ -85,6 +85,7 @@ static uint64_t reach_service(void)
                         fixture_now_ns());
     action = next_action(CLIENT_CONNECT);
     assert_int_equal(action.port, SERVICE);
+    assert_false(action.is_privileged); /* D3 (b): registrants are called from any port */
     rpc_client_connected(client, action.connection, true, fixture_now_ns());
     return action.connection;
 }

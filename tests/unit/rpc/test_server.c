@@ -347,6 +347,76 @@ static void test_server__respond_and_versions(void **state)
     close_server(&f);
 }
 
+static const struct address monitored = {.family = 4, .bytes = {10, 0, 0, 2}};
+
+/* Starts a call to the monitored host: the port it goes to first, with a connection or not. */
+static uint16_t first_port(struct rpc_client *client, uint64_t id, struct client_action *ret)
+{
+    static const uint8_t argument[4];
+    struct client_attempt attempt = {.id = id,
+                                     .to = monitored,
+                                     .prog = 100021,
+                                     .vers = 4,
+                                     .proc = 16,
+                                     .message_count = 1,
+                                     .messages = {{argument, sizeof argument}},
+                                     .deadline_ns = 5 * SECOND_NS};
+    assert_true(rpc_client_start(client, &attempt, 0));
+    assert_true(rpc_client_next_action(client, ret));
+    return ret->port;
+}
+
+static void notify(struct fixture *fixture, uint32_t xid, const char *mon_name, uint32_t state)
+{
+    peer_nsm_put_notify(&call, xid, mon_name, state);
+    assert_int_equal(receive(fixture), RPC_WAITING);
+    store(fixture);
+}
+
+/* D7: the ports of a host are looked up again once it rebooted, and only if that is believed. */
+static void test_server__a_reboot_ends_what_is_known_of_its_ports(void **state)
+{
+    (void)state;
+    enum { PORTMAPPER = 111, SERVICE = 4045 };
+    struct fixture f;
+    open_server(&f, &ample);
+    struct rpc_client_limits limits = {
+        .attempts_max = 8, .connections_max = 8, .bytes_max = 1 << 20};
+    struct rpc_client *client = rpc_client_new(&limits, 1, 1);
+    assert_non_null(client);
+    rpc_server_set_client(f.server, client);
+    peer_nsm_put_mon(&call, 1, &lockd, priv);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    store(&f);
+
+    struct client_action action;
+    assert_int_equal(first_port(client, 1, &action), PORTMAPPER);
+    assert_int_equal(action.kind, CLIENT_DATAGRAM);
+    packet_clear(&call);
+    const uint32_t words[] = {
+        packet_xid(action.bytes.at, action.bytes.len), 1, 0, 0, 0, 0, SERVICE};
+    for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        packet_put_u32(&call, words[i]);
+    rpc_client_datagram(client, &monitored, PORTMAPPER, (struct bytes){call.bytes, call.len}, 0);
+    assert_true(rpc_client_next_action(client, &action));
+    assert_int_equal(action.kind, CLIENT_CONNECT);
+    assert_int_equal(action.port, SERVICE);
+    assert_int_equal(first_port(client, 2, &action), SERVICE); /* known */
+
+    notify(&f, 2, "other", 5); /* nobody watches that name */
+    assert_int_equal(first_port(client, 3, &action), SERVICE);
+    f.from.peer.address.bytes[3] = 3; /* not who watches the name */
+    notify(&f, 3, "srv", 5);
+    assert_int_equal(first_port(client, 4, &action), SERVICE);
+    f.from.peer.address = monitored;
+    notify(&f, 4, "srv", 5);
+    assert_int_equal(first_port(client, 5, &action), PORTMAPPER);
+    assert_int_equal(action.kind, CLIENT_DATAGRAM);
+    rpc_client_check(client);
+    close_server(&f);
+    rpc_client_free(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_server__repeats),
         cmocka_unit_test(test_server__privileged_port),
         cmocka_unit_test(test_server__respond_and_versions),
+        cmocka_unit_test(test_server__a_reboot_ends_what_is_known_of_its_ports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/capability.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,8 +94,13 @@ static void end(void)
     fake_hosts_free(t.hosts);
 }
 
-static void start_from(uint64_t id, struct address to, struct address local, uint16_t port_hint,
-                       uint32_t budget_ms)
+struct how {
+    struct address local;
+    uint16_t port_hint;
+    bool is_privileged;
+};
+
+static void start_how(uint64_t id, struct address to, struct how how, uint32_t budget_ms)
 {
     uint8_t argument[8] = {0};
     store_be32(argument, (uint32_t)id);
@@ -100,16 +108,28 @@ static void start_from(uint64_t id, struct address to, struct address local, uin
     struct client_attempt attempt = {
         .id = id,
         .to = to,
-        .local = local,
+        .local = how.local,
         .prog = FAKE_PROG,
         .vers = FAKE_VERS,
         .proc = FAKE_PROC,
-        .port_hint = port_hint,
+        .port_hint = how.port_hint,
+        .is_privileged = how.is_privileged,
         .message_count = 1,
         .messages = {{argument, sizeof argument}},
         .deadline_ns = now_ns + budget_ms * MS_NS,
     };
     assert_true(rpc_client_start(t.client, &attempt, now_ns));
+}
+
+static void start_from(uint64_t id, struct address to, struct address local, uint16_t port_hint,
+                       uint32_t budget_ms)
+{
+    start_how(id, to, (struct how){.local = local, .port_hint = port_hint}, budget_ms);
+}
+
+static void start_privileged(uint64_t id, struct address to, uint32_t budget_ms)
+{
+    start_how(id, to, (struct how){.is_privileged = true}, budget_ms);
 }
 
 static void start(uint64_t id, struct address to, uint32_t budget_ms)
@@ -377,6 +397,143 @@ static void test_caller__too_few_ports(void **state)
     end();
 }
 
+enum { PRIVILEGED_LOW = 512, PRIVILEGED_END = 1024 };
+
+static bool is_privileged(const struct fake_call *call)
+{
+    return call->from_port >= PRIVILEGED_LOW && call->from_port < PRIVILEGED_END;
+}
+
+/*
+ * R-NOTIFY-3: the calls that ask for it come from a privileged port, over TCP and UDP, IPv4 and
+ * IPv6. Look-ups do not, and neither do calls to registrants (D3), not even from root.
+ */
+static void test_caller__from_a_privileged_port(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    const uint8_t loopback6[16] = {[15] = 1};
+    struct address host6 = address_v6(loopback6, 0);
+    struct how over6 = {.local = host6, .port_hint = FAKE_HINT_V6, .is_privileged = true};
+    const enum fake_kind kinds[] = {FAKE_TCP, FAKE_UDP, FAKE_LOOKUP_TCP};
+    start_how(0, host6, over6, 5000);
+    for (uint32_t i = 0; i < 3; i++) {
+        start_privileged(1 + i, fake_host(kinds[i], 1), 5000);
+        start(4 + i, fake_host(kinds[i], 2), 5000);
+    }
+    wait_for_results(7);
+    for (uint32_t i = 0; i < 7; i++)
+        expect(i, CLIENT_ANSWERED);
+    assert_true(is_privileged(only_call(host6)));
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(is_privileged(only_call(fake_host(kinds[i], 1))));
+        assert_in_range(only_call(fake_host(kinds[i], 2))->from_port, PRIVILEGED_END, UINT16_MAX);
+    }
+    assert_in_range(t.hosts->last_asker_port, PRIVILEGED_END, UINT16_MAX);
+    end();
+}
+
+/* More calls than there are such ports, at once: those to different hosts share them. */
+static void test_caller__privileged_ports_are_shared(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    uint32_t count = 700;
+    for (uint32_t i = 0; i < count; i++)
+        start_how(i, fake_host(FAKE_TCP, i),
+                  (struct how){.local = fake_host(FAKE_KINDS, i % 3), .is_privileged = true},
+                  20000);
+    wait_for_results(count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct address local = fake_host(FAKE_KINDS, i % 3);
+        const struct fake_call *call = only_call(fake_host(FAKE_TCP, i));
+        assert_true(is_privileged(call));
+        assert_true(address_equal(&call->from, &local));
+    }
+    end();
+}
+
+/* --source-ports wins. */
+static void test_caller__a_range_of_ports_goes_before_privileged_ones(void **state)
+{
+    (void)state;
+    begin(20020, 20024);
+    start_privileged(1, fake_host(FAKE_TCP, 1), 5000);
+    start_privileged(2, fake_host(FAKE_UDP, 1), 5000);
+    wait_for_results(2);
+    assert_in_range(only_call(fake_host(FAKE_TCP, 1))->from_port, 20020, 20024);
+    assert_in_range(only_call(fake_host(FAKE_UDP, 1))->from_port, 20020, 20024);
+    end();
+}
+
+static void expect_any_port(void)
+{
+    start_privileged(1, fake_host(FAKE_TCP, 1), 5000);
+    start_privileged(2, fake_host(FAKE_UDP, 1), 5000);
+    wait_for_results(2);
+    expect(1, CLIENT_ANSWERED);
+    expect(2, CLIENT_ANSWERED);
+    assert_in_range(only_call(fake_host(FAKE_TCP, 1))->from_port, PRIVILEGED_END, UINT16_MAX);
+    assert_in_range(only_call(fake_host(FAKE_UDP, 1))->from_port, PRIVILEGED_END, UINT16_MAX);
+}
+
+/* Takes a port on all addresses; what is left of old connections is no obstacle. */
+static int occupy(int type, uint16_t port)
+{
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), on = type == SOCK_STREAM;
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    struct sockaddr_storage at;
+    socklen_t at_len = sockaddr_of(&(struct address){.family = 4}, port, &at);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, at_len), 0);
+    if (type == SOCK_STREAM)
+        assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+/* All of them but one are taken: that one is found. Then that one too: any port. */
+static void test_caller__no_privileged_port_is_free(void **state)
+{
+    (void)state;
+    enum { FREE_ONE = 700 };
+    static int streams[PRIVILEGED_END], datagrams[PRIVILEGED_END];
+    begin(0, 0);
+    for (uint16_t port = PRIVILEGED_LOW; port < PRIVILEGED_END; port++) {
+        datagrams[port] = occupy(SOCK_DGRAM, port);
+        if (port != FREE_ONE)
+            streams[port] = occupy(SOCK_STREAM, port);
+    }
+    start_privileged(3, fake_host(FAKE_TCP, 3), 5000);
+    wait_for_results(1);
+    assert_int_equal(only_call(fake_host(FAKE_TCP, 3))->from_port, FREE_ONE);
+    streams[FREE_ONE] = occupy(SOCK_STREAM, FREE_ONE);
+    t.result_count = 0;
+    expect_any_port();
+    for (uint16_t port = PRIVILEGED_LOW; port < PRIVILEGED_END; port++) {
+        assert_int_equal(close(streams[port]), 0);
+        assert_int_equal(close(datagrams[port]), 0);
+    }
+    end();
+}
+
+/* Without the right to bind one the call is made all the same. */
+static void test_caller__no_privileged_port_is_allowed(void **state)
+{
+    (void)state;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    const uint32_t right = UINT32_C(1) << CAP_NET_BIND_SERVICE;
+    begin(0, 0); /* the portmapper's own port needs the right */
+    assert_int_equal(syscall(SYS_capget, &header, data), 0);
+    assert_true(data[0].effective & right);
+    data[0].effective &= ~right;
+    assert_int_equal(syscall(SYS_capset, &header, data), 0);
+    expect_any_port();
+    data[0].effective |= right;
+    assert_int_equal(syscall(SYS_capset, &header, data), 0);
+    end();
+}
+
 /* All at once, with fewer connections than calls; each host is called exactly once. */
 static void test_caller__two_thousand_at_once(void **state)
 {
@@ -442,6 +599,11 @@ int main(void)
         cmocka_unit_test(test_caller__cancelled),
         cmocka_unit_test(test_caller__from_a_range_of_ports),
         cmocka_unit_test(test_caller__too_few_ports),
+        cmocka_unit_test(test_caller__from_a_privileged_port),
+        cmocka_unit_test(test_caller__privileged_ports_are_shared),
+        cmocka_unit_test(test_caller__a_range_of_ports_goes_before_privileged_ones),
+        cmocka_unit_test(test_caller__no_privileged_port_is_free),
+        cmocka_unit_test(test_caller__no_privileged_port_is_allowed),
         cmocka_unit_test(test_caller__two_thousand_at_once),
         cmocka_unit_test(test_caller__among_dead_hosts),
     };

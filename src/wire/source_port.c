@@ -1,0 +1,42 @@
+/*
+ * source_port.c -- ranges of ports; see source_port.h.
+ *
+ * The privileged ones are begun where /etc/services has nobody's port: a socket that keeps its port
+ * then stands in no service's way, as long as those ports last. Where exactly is the process id's
+ * choice, so that two servers on one machine rarely try the same.
+ */
+#include "wire/source_port.h"
+
+#include "wire/sockaddr.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+    PRIVILEGED_LOW = 512, /* below it are the servers' own */
+    PRIVILEGED_HIGH = 1023,
+    NOBODYS_LOW = 954,
+    NOBODYS_COUNT = 35,
+};
+
+struct source_ports source_ports_privileged(void)
+{
+    uint32_t first = NOBODYS_LOW + (uint32_t)getpid() % NOBODYS_COUNT;
+    return (struct source_ports){PRIVILEGED_LOW, PRIVILEGED_HIGH, first - PRIVILEGED_LOW};
+}
+
+uint16_t source_ports_next(struct source_ports *ports)
+{
+    return (uint16_t)(ports->low + ports->next++ % source_ports_count(ports));
+}
+
+int source_ports_bind(struct source_ports *ports, int fd, const struct address *local)
+{
+    int result = -EADDRINUSE;
+    for (uint32_t i = source_ports_count(ports); i > 0 && result == -EADDRINUSE; i--) {
+        struct sockaddr_storage at;
+        socklen_t at_len = sockaddr_of(local, source_ports_next(ports), &at);
+        result = bind(fd, (const struct sockaddr *)&at, at_len) == 0 ? 0 : -errno;
+    }
+    return result;
+}
