@@ -54,6 +54,7 @@ bool keys_load(struct keys *keys, uint32_t connections, const char *path)
 {
     FILE *file = fopen(path, "re");
     uint32_t stored;
+    *keys = (struct keys){0}; /* what a refusal frees */
     if (!file)
         return false;
     bool is_whole = fread(&stored, sizeof(stored), 1, file) == 1 && stored == connections &&
