@@ -24,7 +24,7 @@ OPTS_asan    := $(SANITIZED) -Db_sanitize=address,undefined
 OPTS_tsan    := $(SANITIZED) -Db_sanitize=thread
 OPTS_fuzz    := $(SANITIZED) -Db_sanitize=address,undefined -Dfuzz=true
 
-BENCH := $(addprefix tests/bench/,bench echo enroll hosts traffic)
+BENCH := $(addprefix tests/bench/,bench echo enroll handles hosts lockers locks traffic)
 TEST := tools/run-tests $(BUDGET)
 ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 suites = $(foreach suite,$(1),--suite $(suite))
@@ -100,7 +100,7 @@ help:
 	@echo "make sim SEED=7              shows one of them, step by step"
 	@echo "make sim-mutants             shows that the simulation finds every planted bug"
 	@echo "make fuzz SECONDS=60         fuzzes each parser for so long"
-	@echo "make bench                   ratios to rpc.statd, sm-notify and a raw echo; writes $(B)/bench/TIME.json"
+	@echo "make bench                   ratios to rpc.statd, sm-notify, nfs-ganesha and a raw echo; writes $(B)/bench/TIME.json"
 	@echo "make bench COMPARE=FILE      the same, compared with a saved run; ROWS=calls: only some rows"
 	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set"
 	@echo "make clean                   removes $(B)/"

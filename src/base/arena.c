@@ -1,5 +1,5 @@
 /*
- * arena.c -- cells of eight sizes cut from 64 KiB blocks; see arena.h.
+ * arena.c -- cells of nine sizes cut from 64 KiB blocks; see arena.h.
  *
  *   budget:   [ block | block | block | ... ]       a block is free, or belongs to one size
  *   block:    [ cell | cell | cell | ... ]          cells of that size; free ones are chained
@@ -20,7 +20,7 @@
 enum {
     UNIT = 16,
     BLOCK_LEN = 64 * 1024,
-    SIZE_COUNT = 8, /* 16, 32, ... 2048 */
+    SIZE_COUNT = 9, /* 16, 32, ... 4096 */
 };
 
 #define NO_BLOCK UINT32_MAX

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 
-#define ARENA_CELL_MAX 2048 /* the largest thing that may be stored */
+#define ARENA_CELL_MAX 4096 /* the largest thing that may be stored */
 #define ARENA_NONE     UINT32_MAX
 
 struct arena;

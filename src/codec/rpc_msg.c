@@ -148,6 +148,13 @@ void rpc_msg_put_call(struct xdr_out *out, uint32_t xid, uint32_t prog, uint32_t
     }
 }
 
+bool rpc_msg_is_reply(struct bytes message)
+{
+    struct xdr_in in = xdr_in_of(message);
+    (void)xdr_get_u32(&in);
+    return xdr_get_u32(&in) == MSG_REPLY && xdr_in_ok(&in);
+}
+
 bool rpc_msg_get_answer(struct bytes message, struct rpc_answer *ret)
 {
     struct xdr_in in = xdr_in_of(message);

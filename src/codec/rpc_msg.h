@@ -16,6 +16,7 @@ enum {
     RPC_AUTH_MACHINE_MAX = 255, /* RFC 5531, AUTH_SYS machinename */
     RPC_AUTH_GROUPS_MAX = 16,   /* RFC 5531, AUTH_SYS gids */
     RPC_REPLY_HEADER_MAX = 32,  /* the longest reply header that we write */
+    RPC_CALL_HEADER_LEN = 40,   /* of a call that we make */
 };
 
 enum rpc_auth_flavor { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1 };
@@ -86,5 +87,8 @@ struct rpc_answer {
 
 /* False: not a reply, or cut short. Views point into the message. */
 bool rpc_msg_get_answer(struct bytes message, struct rpc_answer *ret);
+
+/* True for what may be a reply: it is not a call, and nobody answers it. */
+bool rpc_msg_is_reply(struct bytes message);
 
 #endif

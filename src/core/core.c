@@ -12,72 +12,7 @@
 #include "core/core.h"
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "core/state.h"
-
-#include <stdlib.h>
-
-/* An address costs one arena cell of 32 bytes; a name one of at most 1,024. */
-enum {
-    STORED_BYTES_MAX = 32 + 3 * RECORD_NAME_MAX,
-    NOTICE_BYTES_MAX = 2 * RECORD_NAME_MAX,
-    /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by
-     * its bytes must fit also then, or a restart could not load what was stored. */
-    SPARE_BYTES = 8 * 64 * 1024,
-};
-
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
-static int reserve_batch(struct core *core, const uint32_t slots_max[RECORD_KIND_END])
-{
-    uint64_t len =
-        ((uint64_t)core->limits.batch_puts_max + 1) * (RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD);
-    for (uint32_t kind = 0; kind < RECORD_KIND_END; kind++)
-        len += (uint64_t)slots_max[kind] * BATCH_CHANGE_OVERHEAD;
-    core->batch_memory = calloc(1, len);
-    core->batch_memory_len = len;
-    return core->batch_memory == NULL ? -1 : 0;
-}
-
-struct core *core_new(const struct core_limits *limits, uint64_t seed)
-{
-    struct core *core = calloc(1, sizeof *core);
-    if (core == NULL)
-        return NULL;
-    core->limits = *limits;
-    core->seed = seed;
-    core->has_room = true;
-    /* What is added up below then fits into 32 bits. */
-    CHECK(limits->clients_max <= RECORD_SLOT_MAX);
-    CHECK(limits->slots_used[RECORD_REGISTRANT] <= RECORD_SLOT_MAX);
-    CHECK(limits->slots_used[RECORD_NOTICE] <= RECORD_SLOT_MAX);
-
-    /* What is stored must fit, also when the limits are lower now than when it was stored. */
-    uint32_t slots_max[RECORD_KIND_END] = {0};
-    slots_max[RECORD_REGISTRANT] =
-        max_u32(limits->clients_max, limits->slots_used[RECORD_REGISTRANT]);
-    slots_max[RECORD_NOTICE] =
-        max_u32(slots_max[RECORD_REGISTRANT], limits->slots_used[RECORD_NOTICE]);
-    uint64_t stored_bytes = (uint64_t)limits->slots_used[RECORD_REGISTRANT] * STORED_BYTES_MAX +
-                            (uint64_t)limits->slots_used[RECORD_NOTICE] * NOTICE_BYTES_MAX;
-    uint32_t folds_max = slots_max[RECORD_REGISTRANT] + slots_max[RECORD_NOTICE];
-    uint32_t names_max = folds_max + slots_max[RECORD_REGISTRANT];
-
-    core->arena = arena_new(limits->bytes_max + stored_bytes + SPARE_BYTES);
-    if (core->arena == NULL || intern_init(&core->names, core->arena, names_max, seed) != 0 ||
-        intern_init(&core->folds, core->arena, folds_max, seed) != 0 ||
-        registrant_init(core, slots_max[RECORD_REGISTRANT]) != 0 ||
-        notice_init(core, slots_max[RECORD_NOTICE]) != 0 ||
-        notify_init(core, slots_max[RECORD_REGISTRANT]) != 0 ||
-        dirty_init(&core->dirty, slots_max) != 0 || reserve_batch(core, slots_max) != 0) {
-        core_free(core);
-        return NULL;
-    }
-    return core;
-}
 
 static struct bytes fold(struct bytes name, uint8_t buffer[static RECORD_NAME_MAX])
 {
@@ -96,32 +31,19 @@ uint32_t core_add_fold(struct core *core, struct bytes name)
 uint32_t core_find_fold(const struct core *core, struct bytes name)
 {
     uint8_t buffer[RECORD_NAME_MAX];
+    if (name.len > RECORD_NAME_MAX) /* FREE_ALL allows one byte more than any name we keep */
+        return SLOT_NONE;
     return intern_find(&core->folds, fold(name, buffer));
 }
 
-void core_free(struct core *core)
-{
-    if (core == NULL)
-        return;
-    registrant_done(core);
-    notice_done(core);
-    notify_done(core);
-    intern_done(&core->names);
-    intern_done(&core->folds);
-    dirty_done(&core->dirty);
-    arena_free(core->arena);
-    free(core->batch_memory);
-    free(core);
-}
-
-static bool has_changes(const struct core *core)
+bool core_has_changes(const struct core *core)
 {
     return core->server_changed || !dirty_is_empty(&core->dirty);
 }
 
 uint64_t core_gate_txn(const struct core *core)
 {
-    return core->server.txn + (has_changes(core) ? 1 : 0);
+    return core->server.txn + (core_has_changes(core) ? 1 : 0);
 }
 
 bool core_is_full(const struct core *core)
@@ -256,6 +178,17 @@ static void answer(struct core *core, const struct peer *from, const struct requ
     case REQUEST_NSM_NOTIFY:
         rebooted = hear_notice(core, from, request, wall_ns);
         break;
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+    case REQUEST_NLM_FREE_ALL:
+        locking_answer(core, from, request, ret);
+        return;
     }
     *ret = (struct response){
         .refused = refused, .state = core->server.state, .caller_rebooted = rebooted};
@@ -270,6 +203,37 @@ static void stored(struct core *core, uint64_t txn, bool has_room)
     if (txn == core->server.txn)
         core->batch_out = false;
     notify_stored(core);
+    grant_stored(core);
+}
+
+/* Which of the two made the call is in the eight bits of its id that no slot reaches. */
+enum { CALLER_SHIFT = 24 };
+_Static_assert(RECORD_SLOT_MAX < 1 << CALLER_SHIFT, "a slot leaves room for the caller");
+
+uint64_t core_call_id(enum core_caller caller, uint64_t handle)
+{
+    return handle | (uint64_t)caller << CALLER_SHIFT;
+}
+
+static void call_done(struct core *core, const struct core_input *input)
+{
+    uint64_t caller_bits = UINT64_C(0xff) << CALLER_SHIFT;
+    uint64_t handle = input->call & ~caller_bits;
+    switch ((enum core_caller)((input->call & caller_bits) >> CALLER_SHIFT)) {
+    case CALL_OF_NOTIFY:
+        notify_call_done(core, handle, input->outcome == CALL_ANSWERED, input->answered_count);
+        return;
+    case CALL_OF_GRANT: {
+        uint32_t slot = table_find(&core->waiters.table, handle);
+        if (slot != SLOT_NONE)
+            grant_call_done(core, slot, input);
+        return;
+    }
+    case CALL_OF_MOVE:
+        move_call_done(core, handle, input);
+        return;
+    }
+    UNREACHABLE();
 }
 
 void core_step(struct core *core, const struct core_input *input, struct core_answer *ret)
@@ -277,6 +241,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     CHECK(core->started);
     CHECK(input->now_ns >= core->now_ns);
     core->now_ns = input->now_ns;
+    core->wall_ns = input->wall_ns;
     switch (input->kind) {
     case CORE_REQUEST:
         CHECK(!core_is_full(core));
@@ -291,7 +256,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
         return;
     case CORE_CALL_DONE:
         CHECK(!core_is_full(core));
-        notify_call_done(core, input->call, input->is_answered, input->answered_count);
+        call_done(core, input);
         return;
     }
     UNREACHABLE();
@@ -301,85 +266,38 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
 {
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
-    return notify_next_call(core, ret);
+    return notify_next_call(core, ret) || grant_next_call(core, ret) || move_next_call(core, ret);
+}
+
+bool core_next_void_call(struct core *core, uint64_t *ret_id)
+{
+    return grant_next_void(core, ret_id);
+}
+
+void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
+{
+    CHECK(now_ns >= core->now_ns);
+    core->now_ns = now_ns;
+    core->wall_ns = wall_ns;
+    (void)recover_work(core); /* core_deadline_ns says whether there is more */
+    (void)client_drain(core);
+    (void)waiter_work(core);
+    client_expire(core);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 uint64_t core_deadline_ns(const struct core *core)
 {
-    return notify_deadline_ns(core);
-}
-
-/* Moves the slot at `i` down until no child of it in the heap is larger. */
-static void sift_down(uint32_t *slots, uint32_t count, uint32_t i)
-{
-    uint32_t slot = slots[i];
-    for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
-        if (child + 1 < count && slots[child + 1] > slots[child])
-            child++;
-        if (slots[child] <= slot)
-            break;
-        slots[i] = slots[child];
-    }
-    slots[i] = slot;
-}
-
-/* Heap sort: in place, and as quick when a hundred thousand slots come in descending order. */
-static void sort_slots(uint32_t *slots, uint32_t count)
-{
-    for (uint32_t i = count / 2; i > 0; i--)
-        sift_down(slots, count, i - 1);
-    for (uint32_t end = count; end > 1; end--) {
-        uint32_t largest = slots[0];
-        slots[0] = slots[end - 1];
-        slots[end - 1] = largest;
-        sift_down(slots, end - 1, 0);
-    }
-}
-
-/* In ascending order of slots, as the store keeps them: a commit then needs the fewest pages. */
-static void write_kind(struct core *core, struct batch_writer *writer, enum record_kind kind,
-                       const struct table *table,
-                       uint32_t (*encode)(const struct core *, uint32_t, uint8_t *))
-{
-    const struct dirty_slots *dirty = &core->dirty.of[kind];
-    uint8_t value[RECORD_VALUE_MAX];
-    sort_slots(dirty->slots, dirty->count);
-    for (uint32_t i = 0; i < dirty->count; i++) {
-        uint32_t slot = dirty->slots[i];
-        if (table_is_live(table, slot)) {
-            uint32_t len = encode(core, slot, value);
-            batch_put(writer, kind, slot, (struct bytes){value, len});
-        } else {
-            batch_delete(writer, kind, slot);
-        }
-    }
-}
-
-bool core_take_batch(struct core *core, struct store_batch *ret)
-{
-    CHECK(!core->batch_out);
-    if (!has_changes(core))
-        return false;
-    core->server.txn++;
-    struct batch_writer writer = {.start = core->batch_memory, .max = core->batch_memory_len};
-    uint8_t value[RECORD_VALUE_MAX];
-    uint32_t len = record_put_server(value, &core->server);
-    batch_put(&writer, RECORD_SERVER, 0, (struct bytes){value, len});
-    write_kind(core, &writer, RECORD_REGISTRANT, &core->registrants.table, registrant_encode);
-    write_kind(core, &writer, RECORD_NOTICE, &core->notices.table, notice_encode);
-
-    *ret = (struct store_batch){
-        .txn = core->server.txn,
-        .epoch = core->server.epoch,
-        .must_sync = core->sync_wanted,
-        .count = writer.count,
-        .changes = {writer.start, writer.len},
-    };
-    dirty_clear(&core->dirty);
-    core->server_changed = false;
-    core->sync_wanted = false;
-    core->batch_out = true;
-    return true;
+    bool is_recovering = core->accept_at != SLOT_NONE && !core_is_full(core);
+    if (is_recovering || !list_is_empty(&core->grants.ready) ||
+        !list_is_empty(&core->clients.draining))
+        return core->now_ns;
+    uint64_t calls_ns = min_u64(notify_deadline_ns(core), move_deadline_ns(core));
+    return min_u64(calls_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
 }
 
 void core_status(const struct core *core, struct core_status *ret)
@@ -388,6 +306,11 @@ void core_status(const struct core *core, struct core_status *ret)
         .epoch = core->server.epoch,
         .state = core->server.state,
         .registrants = core->registrants.table.count,
+        .clients = core->clients.table.count,
+        .locks = core->locks.table.count - core->locks.offer_count,
+        .offers = core->locks.offer_count,
+        .waiters = core->waiters.table.count,
+        .shares = core->shares.table.count,
         .notices = core->notices.table.count,
         .names = core->names.table.count + core->folds.table.count,
         .bytes_used = arena_used(core->arena),
@@ -395,7 +318,14 @@ void core_status(const struct core *core, struct core_status *ret)
         .incomplete = core->server.flags & RECORD_SERVER_INCOMPLETE,
         .has_room = core->has_room,
         .notify = core->notify.counters,
+        .grants = core->grants.counters,
     };
+}
+
+uint32_t core_share_locks(const struct core *core, uint32_t share)
+{
+    CHECK(share < core->limits.share_count);
+    return core->locks.share_counts[share];
 }
 
 struct event_ring *core_events(struct core *core)
@@ -414,24 +344,10 @@ void core_check(const struct core *core)
     registrant_check(core);
     notice_check(core);
     notify_check(core);
-}
-
-uint64_t core_digest(const struct core *core)
-{
-    uint8_t value[RECORD_VALUE_MAX];
-    uint32_t len = record_put_server(value, &core->server);
-    uint64_t digest = hash_bytes(0, (struct bytes){value, len});
-    const struct table *table = &core->registrants.table;
-    for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
-         slot = table_next(table, slot)) {
-        len = registrant_encode(core, slot, value);
-        digest = hash_mix(digest, hash_bytes(slot, (struct bytes){value, len}));
-    }
-    table = &core->notices.table;
-    for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
-         slot = table_next(table, slot)) {
-        len = notice_encode(core, slot, value);
-        digest = hash_mix(digest, hash_bytes(~(uint64_t)slot, (struct bytes){value, len}));
-    }
-    return digest;
+    client_check(core);
+    owner_check(core);
+    file_check(core);
+    lock_check(core);
+    share_check(core);
+    waiter_check(core);
 }

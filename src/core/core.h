@@ -24,26 +24,46 @@
 #define CORE_CORE_H
 
 #include "core/event.h"
+#include "core/file.h"
+#include "core/grant.h"
 #include "core/message.h"
 #include "core/notify.h"
 
 struct core;
 
 struct core_limits {
-    uint32_t clients_max; /* --max-clients; what is stored above it is kept, new ones are refused */
-    uint64_t bytes_max;   /* --max-bytes: names */
+    uint32_t clients_max; /* --max-clients, of registrants and of lock clients each; what is stored
+                           * above it is kept, new ones are refused */
+    uint32_t locks_max;   /* --max-locks, of locks and of share reservations each */
+    uint32_t locks_per_client_max;        /* --max-locks-per-client */
+    uint32_t waiters_max;                 /* --max-waiters */
+    uint64_t bytes_max;                   /* --max-bytes: names */
     uint32_t batch_puts_max;              /* records that one batch may add or change */
     uint32_t slots_used[RECORD_KIND_END]; /* what the store holds already; see store_summary */
     bool mon_from_loopback;               /* --mon-from loopback */
     struct bytes server_name;             /* our name in calls to registrants; borrowed */
+    const struct file_share *shares;      /* --share (D14); the first is "default"; borrowed */
+    uint32_t share_count;                 /* at least 1, at most FILE_SHARES_MAX */
     uint64_t notify_timeout_ns;           /* --notify-timeout: one attempt, all in all (D4) */
     uint64_t window_ns;                   /* --recovery-window */
     uint64_t give_up_ns;                  /* --give-up, after the window (R-NOTIFY-4) */
 };
 
+/* Records that one request may put into a batch beyond batch_puts_max, which is looked at before
+ * it. */
+#define CORE_PUTS_PER_REQUEST_MAX 128
+
 struct core_boot {
     uint64_t wall_ns;   /* wall clock, for the state number of an incomplete store (D16) */
     bool may_have_lost; /* D16: from store_summary, or --assume-lost */
+};
+
+/* What is known of a call that ended. */
+enum core_call_outcome {
+    CALL_ANSWERED,    /* executed; of a CALL_STATUS, every status */
+    CALL_REFUSED,     /* an RPC error came back */
+    CALL_UNDELIVERED, /* provably, nothing reached the host */
+    CALL_UNKNOWN,     /* something may have reached it; no answer came in time */
 };
 
 enum core_input_kind {
@@ -68,8 +88,11 @@ struct core_input {
         };
         struct {
             uint64_t call; /* its id */
-            bool is_answered;
+            enum core_call_outcome outcome;
             uint32_t answered_count; /* of its statuses, the first ones */
+            uint32_t status;         /* GRANTED: what it answered, an enum lock_status */
+            uint32_t state;          /* SM_STAT: the number it answered; 0: none */
+            bool is_repeated;        /* it may have reached the host more than once */
         };
     };
 };
@@ -78,6 +101,14 @@ struct core_input {
 struct core_answer {
     uint64_t after_txn;
     struct response response;
+};
+
+enum core_call_kind {
+    CALL_STATUS,      /* a registrant is told of a restart, ours or the one it watches (D3, D7) */
+    CALL_GRANTED,     /* a waiter's client is asked; its answer is the result */
+    CALL_GRANTED_MSG, /* the same; its answer comes later, as GRANTED_RES */
+    CALL_NULL,        /* is anybody there? */
+    CALL_STAT,        /* SM_STAT: which state is the host in? (8.3) */
 };
 
 /* One thing told to a registrant. */
@@ -91,13 +122,26 @@ struct core_call_status {
 /* A call to make: to this address only, found through its portmapper or at the hint (D3). */
 struct core_call {
     uint64_t id;
+    enum core_call_kind kind;
     struct address to, local;
     uint32_t prog, vers, proc;
     uint16_t port_hint;
+    uint32_t transport; /* enum record_transport: this one first; 0: TCP, else UDP (D4) */
     uint64_t deadline_ns;
-    struct bytes priv;
-    uint32_t status_count; /* one after another, over one connection */
-    struct core_call_status status[CORE_CALL_STATUS_MAX];
+    union {
+        struct { /* CALL_STATUS: one after another, over one connection */
+            struct bytes priv;
+            uint32_t status_count;
+            struct core_call_status status[CORE_CALL_STATUS_MAX];
+        };
+        struct bytes mon_name; /* CALL_STAT */
+        struct { /* CALL_GRANTED, CALL_GRANTED_MSG: the lock as it was asked for (R-BLK-1) */
+            struct bytes caller_name, fh, oh;
+            uint64_t offset, len, cookie; /* the cookie is sent as 8 bytes, big-endian */
+            uint32_t svid;
+            bool exclusive;
+        };
+    };
 };
 
 /* Birth: reserve everything, replay the store, boot. NULL when memory cannot be reserved. */
@@ -127,24 +171,37 @@ bool core_take_batch(struct core *core, struct store_batch *ret);
 /* True when the open batch holds all it can: take it before the next request or ended call. */
 bool core_is_full(const struct core *core);
 
+/*
+ * Work that is done in pieces between requests: waiters to be served, locks of a client that
+ * started anew to be freed, patience that ended. Called once per turn, and again soon while
+ * core_deadline_ns says so.
+ */
+void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns);
+
 /* The next call whose time has come and whose content is durable; false: none. Views die with the
  * next call into the core. CORE_CALL_DONE must follow, sooner or later. */
 bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret);
-/* When core_next_call may have one; UINT64_MAX: not as things are. */
+/* A call that is under way for nobody any more: it must not be sent again, and no CORE_CALL_DONE
+ * follows. To be asked before core_next_call; false: none. */
+bool core_next_void_call(struct core *core, uint64_t *ret_id);
+/* When core_next_call may have one or core_work something to do; UINT64_MAX: not as things are. */
 uint64_t core_deadline_ns(const struct core *core);
 
 /* What operators see. */
 struct core_status {
     uint64_t epoch;
     uint32_t state;
-    uint32_t registrants;
+    uint32_t registrants, clients, locks, offers, waiters, shares;
     uint32_t notices, names;
     uint64_t bytes_used;
     uint64_t durable_txn;
     bool incomplete, has_room;
+    struct grant_counters grants;
     struct notify_counters notify;
 };
 void core_status(const struct core *core, struct core_status *ret);
+/* Locks and offers in the files of one share, by its index in the limits (D14). */
+uint32_t core_share_locks(const struct core *core, uint32_t share);
 struct event_ring *core_events(struct core *core);
 
 /* For tests and the simulator: abort on a broken invariant; compare two histories. */

@@ -41,6 +41,7 @@ static void mark(struct dirty *dirty, enum record_kind kind, uint32_t slot)
 {
     struct dirty_slots *of = &dirty->of[kind];
     CHECK(slot < of->max);
+    of->change_count++;
     if (of->is_marked[slot])
         return;
     of->is_marked[slot] = 1;
@@ -73,6 +74,7 @@ void dirty_clear(struct dirty *dirty)
         for (uint32_t i = 0; i < of->count; i++)
             of->is_marked[of->slots[i]] = 0;
         of->count = 0;
+        of->change_count = 0;
     }
     dirty->put_count = 0;
 }

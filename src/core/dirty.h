@@ -13,6 +13,7 @@ struct dirty_slots {
     uint32_t *slots; /* in the order in which they were marked */
     uint8_t *is_marked;
     uint32_t count, max;
+    uint32_t change_count; /* how often one was marked: a slot used again counts each time */
 };
 
 struct dirty {

@@ -27,17 +27,26 @@ enum event_kind {
     EVENT_NOT_REACHED,    /* a first attempt failed: name = my_name; it is tried again */
     EVENT_GIVEN_UP,       /* --give-up: name = my_name; the next start tries again */
     EVENT_ROUND_OVER,     /* all were tried once: name = how many, in words; value = milliseconds */
-    EVENT_CORRUPT_RECORD, /* at load: name = kind, value = slot */
-    EVENT_RPC_VERSION,    /* another RPC version than 2 */
-    EVENT_TOO_LONG,       /* a record or datagram over the limit */
-    EVENT_SLOW_PEER,      /* a connection closed inside a record, or with answers unread */
-    EVENT_EVICTED,        /* an idle connection closed for a new one: --max-connections */
-    EVENT_TURNED_AWAY,    /* a new connection closed: --max-connections, or no memory */
-    EVENT_MALFORMED,      /* no RPC call could be read */
-    EVENT_BAD_ARGUMENTS,  /* GARBAGE_ARGS */
-    EVENT_UNKNOWN_CALL,   /* unknown program, version or procedure: name says which, in words */
-    EVENT_BAD_CREDENTIAL, /* AUTH_ERROR */
-    EVENT_UNPRIVILEGED,   /* --require-privileged-port refused a call */
+    EVENT_CLIENT_RENEWED, /* a lock client started anew: name = its caller_name, value = id */
+    EVENT_CLIENT_FREED,   /* all it held before is freed: value = how many locks and shares */
+    EVENT_CLIENT_MOVED,   /* D17: a request of its name from another address; value = its id */
+    EVENT_CLIENT_RELOCATED,  /* D17: and the old address is silent: its record moved; value = id */
+    EVENT_FREE_ALL_IGNORED,  /* FREE_ALL of a name that has nothing here from that address */
+    EVENT_LOCK_LIMIT,        /* a lock over --max-locks: name = caller_name, value = the limit */
+    EVENT_CLIENT_LOCK_LIMIT, /* the same over --max-locks-per-client */
+    EVENT_WAITER_LIMIT,      /* the same over --max-waiters */
+    EVENT_CORRUPT_RECORD,    /* at load: name = kind, value = slot */
+    EVENT_RPC_VERSION,       /* another RPC version than 2 */
+    EVENT_TOO_LONG,          /* a record or datagram over the limit */
+    EVENT_SLOW_PEER,         /* a connection closed inside a record, or with answers unread */
+    EVENT_EVICTED,           /* an idle connection closed for a new one: --max-connections */
+    EVENT_TURNED_AWAY,       /* a new connection closed: --max-connections, or no memory */
+    EVENT_MALFORMED,         /* no RPC call could be read */
+    EVENT_BAD_ARGUMENTS,     /* GARBAGE_ARGS */
+    EVENT_UNKNOWN_CALL,      /* unknown program, version or procedure: name says which, in words */
+    EVENT_BAD_CREDENTIAL,    /* AUTH_ERROR */
+    EVENT_UNPRIVILEGED,      /* --require-privileged-port refused a call */
+    EVENT_TOO_MANY_MESSAGES, /* dropped: one address sends more over UDP than R-SEC-6 allows */
     EVENT_KIND_END,
 };
 

@@ -268,7 +268,7 @@ static void begin_call(struct core *core, uint32_t slot, struct core_call *ret)
     const struct registrant *r = registrant_of(core, slot);
     struct bytes my_name = intern_bytes(&core->names, r->my_name);
     *ret = (struct core_call){
-        .id = table_handle(&core->registrants.table, slot),
+        .id = core_call_id(CALL_OF_NOTIFY, table_handle(&core->registrants.table, slot)),
         .local = r->local,
         .prog = r->my_prog,
         .vers = r->my_vers,

@@ -56,6 +56,49 @@ static enum record_result load_notice(struct core *core, uint32_t slot, struct b
     return notice_load(core, slot, &record) ? RECORD_GOOD : RECORD_CORRUPT;
 }
 
+static enum record_result load_client(struct core *core, uint32_t slot, struct bytes value)
+{
+    struct record_client record;
+    enum record_result result = record_get_client(value, slot, &record);
+    if (result != RECORD_GOOD)
+        return result;
+    if (!client_load(core, slot, &record))
+        return RECORD_CORRUPT;
+    if (record.id > core->id_seen_max)
+        core->id_seen_max = record.id;
+    if (record.server_epoch > core->epoch_seen_max)
+        core->epoch_seen_max = record.server_epoch;
+    return RECORD_GOOD;
+}
+
+static enum record_result load_lock(struct core *core, uint32_t slot, struct bytes value)
+{
+    struct record_lock record;
+    enum record_result result = record_get_lock(value, slot, &record);
+    if (result != RECORD_GOOD)
+        return result;
+    return lock_load(core, slot, &record) ? RECORD_GOOD : RECORD_CORRUPT;
+}
+
+/* Waiters do not outlive a run (R-BLK-14): their clients ask again. */
+static enum record_result load_waiter(struct core *core, uint32_t slot, struct bytes value)
+{
+    struct record_waiter record;
+    enum record_result result = record_get_waiter(value, slot, &record);
+    if (result == RECORD_GOOD)
+        dirty_delete(&core->dirty, RECORD_WAITER, slot);
+    return result;
+}
+
+static enum record_result load_share(struct core *core, uint32_t slot, struct bytes value)
+{
+    struct record_share record;
+    enum record_result result = record_get_share(value, slot, &record);
+    if (result != RECORD_GOOD)
+        return result;
+    return share_load(core, slot, &record) ? RECORD_GOOD : RECORD_CORRUPT;
+}
+
 enum record_result core_load(struct core *core, enum record_kind kind, uint32_t slot,
                              struct bytes value)
 {
@@ -70,6 +113,18 @@ enum record_result core_load(struct core *core, enum record_kind kind, uint32_t 
         break;
     case RECORD_NOTICE:
         result = load_notice(core, slot, value);
+        break;
+    case RECORD_CLIENT:
+        result = load_client(core, slot, value);
+        break;
+    case RECORD_LOCK:
+        result = load_lock(core, slot, value);
+        break;
+    case RECORD_WAITER:
+        result = load_waiter(core, slot, value);
+        break;
+    case RECORD_SHARE:
+        result = load_share(core, slot, value);
         break;
     case RECORD_KIND_END:
         break;
@@ -94,6 +149,26 @@ static void replace_lost_server(struct core *core, uint64_t wall_seconds)
     server->epoch = core->epoch_seen_max > wall_seconds ? core->epoch_seen_max : wall_seconds;
     server->next_id = core->id_seen_max > wall_seconds ? core->id_seen_max : wall_seconds;
     server->next_id++;
+}
+
+/*
+ * An offer outlives a run as a lock of its owner (R-BLK-19): its client may have taken it, and its
+ * waiter is gone. There may be more of them than one batch takes, so this is part of core_work. One
+ * that finds no slots for its pieces stands as it is, which excludes others just as well.
+ */
+bool recover_work(struct core *core)
+{
+    const struct table *table = &core->locks.table;
+    for (; core->accept_at != SLOT_NONE && !core_is_full(core);
+         core->accept_at = table_next(table, core->accept_at)) {
+        uint32_t slot = core->accept_at;
+        bool is_offer = table_is_live(table, slot) &&
+                        (lock_at(core, slot)->flags & RECORD_LOCK_OFFER) &&
+                        lock_at(core, slot)->waiter == SLOT_NONE;
+        if (is_offer && !lock_accept(core, slot))
+            MARK("start_offer_stays");
+    }
+    return core->accept_at != SLOT_NONE;
 }
 
 void core_start(struct core *core, const struct core_boot *boot)
@@ -122,4 +197,6 @@ void core_start(struct core *core, const struct core_boot *boot)
     core->sync_wanted = true;
     notice_sweep(core);
     core->started = true;
+    client_start(core);
+    core->accept_at = table_next(&core->locks.table, SLOT_NONE);
 }

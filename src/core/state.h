@@ -4,16 +4,25 @@
 #ifndef CORE_STATE_H
 #define CORE_STATE_H
 
+#include "core/client.h"
 #include "core/core.h"
 #include "core/dirty.h"
+#include "core/file.h"
+#include "core/grant.h"
+#include "core/lock.h"
+#include "core/locking.h"
+#include "core/move.h"
 #include "core/notice.h"
 #include "core/notify.h"
+#include "core/owner.h"
 #include "core/registrant.h"
+#include "core/share.h"
+#include "core/waiter.h"
 
 struct core {
     struct core_limits limits;
-    uint64_t seed;   /* of every hash */
-    uint64_t now_ns; /* of the current step */
+    uint64_t seed;            /* of every hash */
+    uint64_t now_ns, wall_ns; /* of the current step */
 
     /* Our own record, as it is now; `txn` is the number of the last batch taken. */
     struct record_server server;
@@ -28,6 +37,7 @@ struct core {
     bool corrupt_found;
     uint32_t records_loaded;
     uint64_t id_seen_max, epoch_seen_max;
+    uint32_t accept_at; /* recover_work has come so far in the table of locks */
 
     struct arena *arena;
     struct intern names; /* as they were spelled */
@@ -35,6 +45,14 @@ struct core {
     struct registrants registrants;
     struct notices notices;
     struct notify notify;
+    struct clients clients;
+    struct owners owners;
+    struct files files;
+    struct locks locks;
+    struct waiters waiters;
+    struct grants grants;
+    struct shares shares;
+    struct moves moves;
     struct dirty dirty;
     uint8_t *batch_memory;
     uint64_t batch_memory_len;
@@ -45,9 +63,17 @@ struct core {
  * number can say, it starts again at 1. */
 uint32_t core_next_state(uint32_t state);
 
+/* Whose call it was: kept in the id beside the handle of a slot. */
+enum core_caller { CALL_OF_NOTIFY, CALL_OF_GRANT, CALL_OF_MOVE };
+uint64_t core_call_id(enum core_caller caller, uint64_t handle);
+
+/* What a start leaves to do, in pieces. True: there is more. */
+bool recover_work(struct core *core);
+
 /* The batch that must be durable before anything that depends on the state as it is now may leave:
  * the open one if it holds anything, else the last one taken (P1). */
 uint64_t core_gate_txn(const struct core *core);
+bool core_has_changes(const struct core *core);
 
 /* A monitored name without case in the pool `folds`: a new reference, or the slot of one that is
  * there. SLOT_NONE: no room, or not there. */

@@ -2,13 +2,13 @@
  * config.c -- the option table, and reading it from defaults, file and command line; see config.h.
  *
  * Defaults are text in the table and go through the same parser as everything else, so what the
- * help shows is what is in force. Three depend on something else and are filled in last: the store
- * (on who we are), --nsm-port (on --port) and --grace (on --recovery-window).
+ * help shows is what is in force. Four depend on something else and are filled in last: the store
+ * (on who we are), --nlm-port and --nsm-port (on --port) and --grace (on --recovery-window).
  *
  * Always true:
  *  (1) An option that has no effect in this version has no row: it is refused like any unknown one,
- *      never accepted and ignored. Two are excepted: --recovery-window and --grace bound a time
- *      that never begins, because this version serves no locks. The help says so.
+ *      never accepted and ignored. Two are excepted: --grace bounds a time that never begins in
+ *      this version, and nothing is counted yet by the sets of --share. The help says so.
  *  (2) A value is set only by an origin that is at least as strong as the one that set it before;
  *      a stronger one replaces a list, the same one adds to it.
  */
@@ -26,7 +26,8 @@
 #define STORE_OF_ROOT   "lmdb:/var/lib/holdfast"
 #define STORE_OF_OTHERS "lmdb:holdfast-data"
 
-#define SECONDS_MAX 86400 /* a day: longer windows are typing errors */
+#define SECONDS_MAX 86400   /* a day: longer windows are typing errors */
+#define LOCKS_MAX   8000000 /* a quarter more slots must stay below RECORD_SLOT_MAX */
 #define MIB         (UINT64_C(1) << 20)
 #define GIB         (UINT64_C(1) << 30)
 
@@ -69,6 +70,13 @@ const struct config_option config_options[] = {
      .high = UINT16_MAX,
      FIELD(port),
      .help = "Port of every service, TCP and UDP; 0: any free one, printed at start."},
+    {.name = "nlm-port",
+     .type = CONFIG_PORT,
+     .argument = "N",
+     .default_shown = "the value of --port",
+     .high = UINT16_MAX,
+     FIELD(nlm_port),
+     .help = "Port of the Network Lock Manager, if it shall have its own."},
     {.name = "nsm-port",
      .type = CONFIG_PORT,
      .argument = "N",
@@ -137,8 +145,7 @@ const struct config_option config_options[] = {
      .default_text = "90",
      .high = SECONDS_MAX,
      FIELD(recovery_window_s),
-     .help = "Seconds that clients have to recover after a restart, for every protocol. This "
-             "version serves no locks, so nothing waits for them."},
+     .help = "Seconds that clients have to recover after a restart, for every protocol."},
     {.name = "grace",
      .type = CONFIG_SECONDS,
      .argument = "S",
@@ -146,7 +153,7 @@ const struct config_option config_options[] = {
      .high = SECONDS_MAX,
      FIELD(grace_s),
      .help = "Seconds in which locks can be reclaimed; begins only when locks are stored. 0: none. "
-             "This version serves no locks, so no grace begins."},
+             "This version begins no grace."},
 
     {.name = "notify-timeout",
      .type = CONFIG_SECONDS,
@@ -155,8 +162,8 @@ const struct config_option config_options[] = {
      .low = 2,
      .high = 60,
      FIELD(notify_timeout_s),
-     .help = "Seconds that one attempt to tell a client of a restart may take, all in all; a "
-             "portmapper alone may need one to be found silent."},
+     .help = "Seconds that one attempt to tell a client of a restart, or that its lock is granted, "
+             "may take, all in all; a portmapper alone may need one to be found silent."},
     {.name = "give-up",
      .type = CONFIG_SECONDS,
      .argument = "S",
@@ -179,6 +186,16 @@ const struct config_option config_options[] = {
      FIELD(source_ports),
      .help = "Local ports of all calls to clients, for firewalls."},
 
+    {.group = "Files",
+     .name = "share",
+     .type = CONFIG_SHARES,
+     .argument = "NAME=HEXPREFIX",
+     .flags = CONFIG_REPEATABLE,
+     .default_shown = "none: all files are in \"default\"",
+     FIELD(shares),
+     .help = "A named set of files: those whose handles begin with these bytes; the longest "
+             "beginning wins. This version only checks it: a set has no counters or limits yet."},
+
     {.group = "Limits",
      .name = "max-clients",
      .type = CONFIG_NUMBER,
@@ -187,7 +204,31 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 10000000,
      FIELD(clients_max),
-     .help = "Registered clients; a new one above the limit is refused."},
+     .help = "Registered clients, and as many that lock; a new one above the limit is refused."},
+    {.name = "max-locks",
+     .type = CONFIG_NUMBER,
+     .argument = "N",
+     .default_text = "1000000",
+     .low = 1,
+     .high = LOCKS_MAX,
+     FIELD(locks_max),
+     .help = "Locks of all clients together; one more is refused."},
+    {.name = "max-locks-per-client",
+     .type = CONFIG_NUMBER,
+     .argument = "N",
+     .default_text = "100000",
+     .low = 1,
+     .high = LOCKS_MAX,
+     FIELD(locks_per_client_max),
+     .help = "Locks of one client; one more is refused."},
+    {.name = "max-waiters",
+     .type = CONFIG_NUMBER,
+     .argument = "N",
+     .default_text = "100000",
+     .low = 1,
+     .high = 10000000,
+     FIELD(waiters_max),
+     .help = "Requests that wait for a lock; one more is refused."},
     {.name = "max-connections",
      .type = CONFIG_NUMBER,
      .argument = "N",
@@ -435,6 +476,8 @@ static int derive(struct config *config, struct text *ret_why)
 {
     if (config->no_rpcbind)
         config->rpcbind = CONFIG_RPCBIND_OFF;
+    if (origin_of(config, "nlm-port") == CONFIG_FROM_DEFAULT)
+        config->nlm_port = config->port;
     if (origin_of(config, "nsm-port") == CONFIG_FROM_DEFAULT)
         config->nsm_port = config->port;
     if (origin_of(config, "grace") == CONFIG_FROM_DEFAULT)

@@ -15,6 +15,7 @@
 
 #include "base/address.h"
 #include "base/text.h"
+#include "daemon/config_share.h"
 #include "daemon/log.h"
 
 #define CONFIG_LISTEN_MAX 64 /* --listen on one command line or in one file */
@@ -35,6 +36,7 @@ enum config_type {
     CONFIG_NAMES,     /* struct config_names, owned */
     CONFIG_PORTS,     /* struct config_ports */
     CONFIG_ENDPOINT,  /* struct config_endpoint */
+    CONFIG_SHARES,    /* struct config_shares */
 };
 
 enum config_flag {
@@ -95,7 +97,8 @@ struct config {
 
     struct config_addresses listen;
     uint16_t port;     /* 0: any free one */
-    uint16_t nsm_port; /* the same as port unless told otherwise */
+    uint16_t nlm_port; /* the same as port unless told otherwise */
+    uint16_t nsm_port; /* the same */
     enum config_rpcbind rpcbind;
     bool no_rpcbind; /* folded into rpcbind */
     bool force;      /* take over a foreign registration */
@@ -113,7 +116,12 @@ struct config {
     struct config_names names; /* none given: the host name */
     struct config_ports source_ports;
 
+    struct config_shares shares;
+
     uint32_t clients_max;
+    uint32_t locks_max;
+    uint32_t locks_per_client_max;
+    uint32_t waiters_max;
     uint32_t connections_max;
     uint64_t bytes_max;
 

@@ -81,7 +81,8 @@ void config_print_help(FILE *out)
     (void)fputs("Usage: holdfastd [options]          (the same: holdfast serve [options])\n"
                 "\n"
                 "Keeps NFSv3 locks safe when a client or the server crashes. Runs in the\n"
-                "foreground and serves the Network Status Monitor, RPC program 100024.\n"
+                "foreground and serves the Network Lock Manager and the Network Status\n"
+                "Monitor, RPC programs 100021 and 100024.\n"
                 "Defaults are in square brackets. Options can also stand in a file, without\n"
                 "the dashes, as key = value in the section [holdfast]; a switch is on or off.\n",
                 out);

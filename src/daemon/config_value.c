@@ -319,6 +319,8 @@ int config_value_parse(struct config *config, const struct config_option *option
         return parse_ports(field, value, ret_why);
     case CONFIG_ENDPOINT:
         return parse_endpoint(field, value, ret_why);
+    case CONFIG_SHARES:
+        return config_share_parse(field, value, ret_why);
     }
     UNREACHABLE();
 }
@@ -330,6 +332,8 @@ uint32_t config_value_count(const struct config *config, const struct config_opt
         return ((const struct config_addresses *)field)->count;
     if (option->type == CONFIG_NAMES)
         return ((const struct config_names *)field)->count;
+    if (option->type == CONFIG_SHARES)
+        return ((const struct config_shares *)field)->count;
     if (option->type == CONFIG_PORTS)
         return ((const struct config_ports *)field)->low != 0;
     if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE)
@@ -392,6 +396,9 @@ void config_value_add(struct text *text, const struct config *config,
     case CONFIG_ENDPOINT:
         add_endpoint(text, field);
         return;
+    case CONFIG_SHARES:
+        config_share_add_text(text, &((const struct config_shares *)field)->at[index]);
+        return;
     }
     UNREACHABLE();
 }
@@ -401,6 +408,8 @@ void config_value_clear(struct config *config, const struct config_option *optio
     void *field = field_of(config, option);
     if (option->type == CONFIG_ADDRESSES) {
         ((struct config_addresses *)field)->count = 0;
+    } else if (option->type == CONFIG_SHARES) {
+        ((struct config_shares *)field)->count = 0;
     } else if (option->type == CONFIG_NAMES) {
         struct config_names *names = field;
         while (names->count > 0)

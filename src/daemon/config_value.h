@@ -7,7 +7,7 @@
 #include "daemon/config.h"
 
 /*
- * Parses `value` into the field of this option; values of CONFIG_ADDRESSES are added. 0, or -EINVAL
+ * Parses `value` into the field of this option; values of lists are added. 0, or -EINVAL
  * (-ENOMEM) with the cause and what is allowed in *ret_why; the field is then as it was.
  */
 __attribute__((warn_unused_result)) int config_value_parse(struct config *config,

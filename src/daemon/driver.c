@@ -6,7 +6,8 @@
  *   check: on_turn
  *     1. an idle store gets the open batch             core_take_batch, worker_commit
  *     2. answers whose batch is durable leave          wire_flush
- *     3. calls of our own are made and have ended      outcall_turn, caller_turn
+ *     3. waiters are served, clients freed, in pieces  core_work
+ *        calls of our own are made and have ended      outcall_turn, caller_turn
  *     4. events become log lines                       log_drain
  *
  * Step 1 comes before 2 so that the disk works while we write to sockets, and is repeated after it
@@ -40,6 +41,11 @@ enum {
     EXIT_STORE = 74,
 };
 
+/* What a run left in the store, for the line at its end. */
+struct totals {
+    uint64_t batches, records, lock_changes;
+};
+
 struct driver {
     struct driver_parts parts;
     struct worker *worker;
@@ -48,9 +54,11 @@ struct driver {
     uv_async_t news;
     uv_signal_t term, interrupt;
     uv_timer_t tick, drain_end;
-    uv_timer_t next_call; /* when the core has a call to make */
+    uv_timer_t next_call; /* when the core has a call to make, or work to do */
     uint64_t durable_txn;
     uint64_t commit_since_ns; /* while a batch is out */
+    struct totals out;        /* of that batch */
+    struct totals stored;     /* of all batches that are durable */
     bool is_draining, is_ended;
     int exit_code;
 };
@@ -101,6 +109,9 @@ static void take_news(struct driver *driver)
         return;
     case WORKER_COMMITTED:
         driver->durable_txn = report.txn;
+        driver->stored.batches += driver->out.batches;
+        driver->stored.records += driver->out.records;
+        driver->stored.lock_changes += driver->out.lock_changes;
         break;
     case WORKER_NOTHING:
         break;
@@ -115,10 +126,12 @@ static void hand_batch(struct driver *driver)
     if (worker_is_busy(driver->worker) || !core_take_batch(driver->parts.core, &batch))
         return;
     driver->commit_since_ns = clock_now_ns(driver->parts.clock);
+    driver->out = (struct totals){1, batch.count, batch.lock_change_count};
     worker_commit(driver->worker, &batch);
 }
 
-/* Calls that we make: started, carried, and told to the core when they have ended. */
+/* What the core does of its own accord; calls that we make: started, carried, and told to the core
+ * when they have ended. */
 static void call_out(struct driver *driver);
 
 static void on_next_call(uv_timer_t *timer)
@@ -132,6 +145,7 @@ static void call_out(struct driver *driver)
 {
     struct driver_parts *parts = &driver->parts;
     uint64_t now_ns = clock_now_ns(parts->clock);
+    core_work(parts->core, now_ns, clock_wall_ns(parts->clock));
     outcall_turn(parts->core, parts->client, now_ns, clock_wall_ns(parts->clock));
     caller_turn(parts->caller);
     hand_batch(driver);
@@ -306,6 +320,10 @@ int driver_run(struct driver *driver)
     log_drain(parts->log, core_events(parts->core), clock_now_ns(parts->clock),
               clock_wall_ns(parts->clock));
     log_flush(parts->log, clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
+    log_say(parts->log, LOG_LEVEL_INFO, clock_wall_ns(parts->clock),
+            LOG_MESSAGE("this run made durable"), LOG_NUMBER("batches", driver->stored.batches),
+            LOG_NUMBER("records", driver->stored.records),
+            LOG_NUMBER("lock_changes", driver->stored.lock_changes));
     stop_worker(driver);
     return driver->exit_code;
 }

@@ -76,6 +76,25 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "state")                                                                                   \
     ROW(EVENT_ROUND_OVER, INFO, "the first round of notification is over", "clients",              \
         "milliseconds")                                                                            \
+    ROW(EVENT_CLIENT_RENEWED, INFO,                                                                \
+        "a client has started anew: what it held before is being freed", "name", "client")         \
+    ROW(EVENT_CLIENT_FREED, INFO, "freed what a client held before it started anew", "name",       \
+        "freed")                                                                                   \
+    ROW(EVENT_CLIENT_MOVED, WARNING,                                                               \
+        "refused: a client of the same name at another address holds it; if that one is gone or "  \
+        "has moved here, free it with: holdfast release c<client>",                                \
+        "name", "client")                                                                          \
+    ROW(EVENT_CLIENT_RELOCATED, WARNING,                                                           \
+        "a client is known by another address from now on: the old one is silent, the new one "    \
+        "has its state number",                                                                    \
+        "name", "client")                                                                          \
+    ROW(EVENT_FREE_ALL_IGNORED, INFO,                                                              \
+        "ignored FREE_ALL: no client of that name has locked from that address", "name", NULL)     \
+    ROW(EVENT_LOCK_LIMIT, WARNING, "refused a lock: --max-locks are held", "name", "limit")        \
+    ROW(EVENT_CLIENT_LOCK_LIMIT, WARNING,                                                          \
+        "refused a lock: this client holds --max-locks-per-client", "name", "limit")               \
+    ROW(EVENT_WAITER_LIMIT, WARNING, "refused to queue a lock: --max-waiters are waiting", "name", \
+        "limit")                                                                                   \
     ROW(EVENT_CORRUPT_RECORD, ERROR,                                                               \
         "a stored record is damaged and was left out; the store counts as incomplete", "kind",     \
         "slot")                                                                                    \
@@ -97,7 +116,10 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         NULL)                                                                                      \
     ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
         "refused a call from a port above 1023, as --require-privileged-port asks", NULL,          \
-        "source_port")
+        "source_port")                                                                             \
+    ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \
+        "dropped a message: its address sends more of them over UDP than are answered", NULL,      \
+        NULL)
 
 struct event_row {
     enum log_level level;

@@ -23,6 +23,7 @@
 #include "daemon/notify_ready.h"
 #include "daemon/privilege.h"
 #include "daemon/registrar.h"
+#include "proto/nlm.h"
 #include "proto/nsm.h"
 
 #include <errno.h>
@@ -42,6 +43,8 @@ enum {
     CACHE_PER_CLIENT = 32, /* R-DRC-1 */
     CACHE_MIN = 65536,
     CACHE_LIMIT = 1048576,
+    MESSAGES_BURST = 2000, /* over UDP, per address (R-SEC-6) */
+    MESSAGES_PER_SECOND = 1000,
     CALLS_MAX = 16384,       /* calls of our own at once */
     CALL_BYTES = 4096,       /* for the messages of one */
     SPARE_DESCRIPTORS = 256, /* beside the connections: sockets, store, HTTP */
@@ -49,7 +52,7 @@ enum {
 
 #define SECOND_NS UINT64_C(1000000000)
 
-static const struct program *const programs[] = {&nsm_program};
+static const struct program *const programs[] = {&nlm_program, &nsm_program};
 
 /* Everything that lives as long as the process serves. */
 struct daemon {
@@ -57,7 +60,9 @@ struct daemon {
     struct log log;
     struct clock clock;
     uv_loop_t loop;
-    struct listen_set sockets;
+    struct listen_set sockets;     /* of every program */
+    struct listen_set nsm_sockets; /* if the status monitor has a port of its own */
+    struct file_share shares[FILE_SHARES_MAX];
     struct store *store;
     struct store_summary summary;
     struct core *core;
@@ -139,9 +144,11 @@ static int bind_ports(struct daemon *daemon)
                 LOG_MESSAGE("fewer open files are allowed than --max-connections needs; raise the "
                             "limit (ulimit -n, LimitNOFILE=) or lower the option"),
                 LOG_NUMBER("allowed", limit), LOG_NUMBER("needed", needed));
+    const struct config_addresses *at = &config->listen;
     struct listen_failure failure;
-    if (listen_open(config->listen.at, config->listen.count, config->nsm_port, &daemon->sockets,
-                    &failure) != 0)
+    if (listen_open(at->at, at->count, config->nlm_port, &daemon->sockets, &failure) != 0 ||
+        (config->nsm_port != config->nlm_port &&
+         listen_open(at->at, at->count, config->nsm_port, &daemon->nsm_sockets, &failure) != 0))
         return fail(daemon, failure.error == EADDRINUSE ? EXIT_UNAVAILABLE : EXIT_USAGE,
                     failure.text);
     return bind_http(daemon);
@@ -207,10 +214,15 @@ static int load(struct daemon *daemon)
                 LOG_MESSAGE(daemon->summary.note));
 
     struct core_limits limits = {.clients_max = config->clients_max,
+                                 .locks_max = config->locks_max,
+                                 .locks_per_client_max = config->locks_per_client_max,
+                                 .waiters_max = config->waiters_max,
                                  .bytes_max = config->bytes_max,
-                                 .batch_puts_max = STORE_BATCH_PUTS_MAX,
+                                 .batch_puts_max = STORE_BATCH_PUTS_MAX - CORE_PUTS_PER_REQUEST_MAX,
                                  .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK,
                                  .server_name = server_name(daemon),
+                                 .shares = daemon->shares,
+                                 .share_count = config_share_list(&config->shares, daemon->shares),
                                  .notify_timeout_ns = config->notify_timeout_s * SECOND_NS,
                                  .window_ns = config->recovery_window_s * SECOND_NS,
                                  .give_up_ns = config->give_up_s * SECOND_NS};
@@ -218,7 +230,8 @@ static int load(struct daemon *daemon)
     daemon->core = core_new(&limits, random_seed());
     if (daemon->core == NULL)
         return fail(daemon, EXIT_USAGE,
-                    "cannot reserve memory for the tables; lower --max-clients or --max-bytes");
+                    "cannot reserve memory for the tables; lower --max-locks, --max-waiters, "
+                    "--max-clients or --max-bytes");
     int result = store_load(daemon->store, load_record, daemon, &failure);
     if (result == EXIT_NEWER)
         return fail(
@@ -243,7 +256,9 @@ static int boot(struct daemon *daemon)
     cache = cache < CACHE_MIN ? CACHE_MIN : cache > CACHE_LIMIT ? CACHE_LIMIT : cache;
     struct rpc_server_limits limits = {.outbox_max = OUTBOX_MAX,
                                        .cache_max = (uint32_t)cache,
-                                       .require_privileged_port = config->require_privileged_port};
+                                       .require_privileged_port = config->require_privileged_port,
+                                       .messages_burst = MESSAGES_BURST,
+                                       .messages_per_second = MESSAGES_PER_SECOND};
     daemon->server = rpc_server_new(&limits, programs, sizeof programs / sizeof programs[0],
                                     daemon->core, random_seed());
     if (daemon->server == NULL)
@@ -276,7 +291,8 @@ static int start_caller(struct daemon *daemon)
         return -1;
     rpc_server_set_client(daemon->server, daemon->client);
     struct caller_options options = {.source_port_low = daemon->config.source_ports.low,
-                                     .source_port_high = daemon->config.source_ports.high};
+                                     .source_port_high = daemon->config.source_ports.high,
+                                     .listener = daemon->wire};
     daemon->caller = caller_new(&daemon->loop, daemon->client, &daemon->clock, &options);
     return daemon->caller == NULL ? -1 : 0;
 }
@@ -311,6 +327,8 @@ static int serve(struct daemon *daemon)
             daemon, EXIT_STORE,
             "cannot start the store thread; raise the limit of threads (TasksMax=, ulimit -u)");
     int err = wire_listen(daemon->wire, &daemon->sockets);
+    if (err == 0)
+        err = wire_listen(daemon->wire, &daemon->nsm_sockets);
     if (err != 0) {
         log_say(&daemon->log, LOG_LEVEL_ERROR, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("cannot listen; another process may have taken the port meanwhile"),
@@ -333,12 +351,18 @@ static void announce(struct daemon *daemon)
     text_add(&line, " (state ");
     text_add_u64(&line, status.state);
     text_add(&line, ", ");
-    text_add_count(&line, status.registrants);
-    text_add(&line, " clients, 0 locks, grace 0 s)");
+    text_add_count(&line, (uint64_t)status.registrants + status.clients);
+    text_add(&line, " clients, ");
+    text_add_count(&line, status.locks);
+    text_add(&line, " locks, grace 0 s)");
     (void)printf("holdfast: %s\n", buffer);
     (void)fflush(stdout);
     log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
             LOG_TEXT("store", daemon->config.store), LOG_NUMBER("epoch", status.epoch));
+    if (daemon->nsm_sockets.port != 0)
+        log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("the status monitor has a port of its own"),
+                LOG_NUMBER("port", daemon->nsm_sockets.port));
     if (daemon->http != NULL)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("HTTP is served"), LOG_NUMBER("port", http_port(daemon->http)));
@@ -377,8 +401,10 @@ static int prepare_registrar(struct daemon *daemon)
     daemon->registrar = registrar_new(&parts);
     if (daemon->registrar == NULL)
         return fail(daemon, EXIT_USAGE, "cannot reserve memory for the registration");
-    for (uint32_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
-        registrar_add(daemon->registrar, programs[i], &daemon->sockets);
+    bool is_split = daemon->nsm_sockets.count > 0;
+    registrar_add(daemon->registrar, &nlm_program, &daemon->sockets);
+    registrar_add(daemon->registrar, &nsm_program,
+                  is_split ? &daemon->nsm_sockets : &daemon->sockets);
     return registrar_prepare(daemon->registrar);
 }
 
@@ -419,6 +445,7 @@ static void clean_up(struct daemon *daemon)
     wire_free(daemon->wire);
     rpc_client_free(daemon->client);
     listen_close(&daemon->sockets);
+    listen_close(&daemon->nsm_sockets);
     rpc_server_free(daemon->server);
     core_free(daemon->core);
     if (daemon->store != NULL)

@@ -14,6 +14,8 @@
  *   5 SIMU_CRASH     void        void                      every execution raises the state
  *   6 NOTIFY         stat_chge   void                      a late copy would report an old reboot
  *
+ * There is one version, so no row looks at it.
+ *
  * Procedures without arguments refuse bytes in their place: a caller that sends some means
  * something else than it asks for.
  */
@@ -25,14 +27,16 @@
 _Static_assert((int)NSM_PRIV_LEN == (int)RECORD_PRIV_LEN, "priv is stored as it is received");
 _Static_assert((int)NSM_NAME_MAX <= (int)RECORD_NAME_MAX, "every name that decodes can be stored");
 
-static bool in_null(struct xdr_in *in, struct request *ret)
+static bool in_null(struct xdr_in *in, uint32_t version, struct request *ret)
 {
+    (void)version;
     (void)ret; /* never reaches the core */
     return xdr_in_done(in);
 }
 
-static bool in_stat(struct xdr_in *in, struct request *ret)
+static bool in_stat(struct xdr_in *in, uint32_t version, struct request *ret)
 {
+    (void)version;
     struct bytes mon_name;
     if (!nsm_xdr_get_name(in, &mon_name))
         return false;
@@ -51,8 +55,9 @@ static struct request request_of_my_id(enum request_kind kind, const struct nsm_
     };
 }
 
-static bool in_mon(struct xdr_in *in, struct request *ret)
+static bool in_mon(struct xdr_in *in, uint32_t version, struct request *ret)
 {
+    (void)version;
     struct nsm_mon mon;
     if (!nsm_xdr_get_mon(in, &mon))
         return false;
@@ -62,8 +67,9 @@ static bool in_mon(struct xdr_in *in, struct request *ret)
     return true;
 }
 
-static bool in_unmon(struct xdr_in *in, struct request *ret)
+static bool in_unmon(struct xdr_in *in, uint32_t version, struct request *ret)
 {
+    (void)version;
     struct nsm_mon_id mon_id;
     if (!nsm_xdr_get_mon_id(in, &mon_id))
         return false;
@@ -72,8 +78,9 @@ static bool in_unmon(struct xdr_in *in, struct request *ret)
     return true;
 }
 
-static bool in_unmon_all(struct xdr_in *in, struct request *ret)
+static bool in_unmon_all(struct xdr_in *in, uint32_t version, struct request *ret)
 {
+    (void)version;
     struct nsm_my_id my_id;
     if (!nsm_xdr_get_my_id(in, &my_id))
         return false;
@@ -81,16 +88,18 @@ static bool in_unmon_all(struct xdr_in *in, struct request *ret)
     return true;
 }
 
-static bool in_simu_crash(struct xdr_in *in, struct request *ret)
+static bool in_simu_crash(struct xdr_in *in, uint32_t version, struct request *ret)
 {
+    (void)version;
     if (!xdr_in_done(in))
         return false;
     *ret = (struct request){.kind = REQUEST_NSM_SIMU_CRASH};
     return true;
 }
 
-static bool in_notify(struct xdr_in *in, struct request *ret)
+static bool in_notify(struct xdr_in *in, uint32_t version, struct request *ret)
 {
+    (void)version;
     struct nsm_stat_chge change;
     if (!nsm_xdr_get_stat_chge(in, &change))
         return false;
@@ -102,13 +111,15 @@ static bool in_notify(struct xdr_in *in, struct request *ret)
     return true;
 }
 
-static void out_stat_res(struct xdr_out *out, const struct response *response)
+static void out_stat_res(struct xdr_out *out, uint32_t version, const struct response *response)
 {
+    (void)version;
     nsm_xdr_put_stat_res(out, response->refused ? NSM_STAT_FAIL : NSM_STAT_SUCC, response->state);
 }
 
-static void out_stat(struct xdr_out *out, const struct response *response)
+static void out_stat(struct xdr_out *out, uint32_t version, const struct response *response)
 {
+    (void)version;
     nsm_xdr_put_stat(out, response->state);
 }
 

@@ -2,11 +2,15 @@
  * program.h -- an RPC program as data: versions, and one row per procedure.
  *
  * rpc/server.c knows no program by name. A row says how the arguments become a request and how the
- * response becomes bytes; flags say what is special. A row without a name is a gap in the numbers.
+ * response becomes bytes, in which version of the program; flags say what is special. A row without
+ * a name is a gap in the numbers.
  *
  * A procedure of the lock service has decode and encode, and the core between them. One that needs
  * no core has respond instead: it observes nothing that a crash could take back, so its answer
  * leaves at once.
+ *
+ * A message is a procedure whose answer is void and whose result comes later, as a call that we
+ * make to the caller: of the procedure that its row names, in the same version.
  */
 #ifndef PROTO_PROGRAM_H
 #define PROTO_PROGRAM_H
@@ -16,15 +20,16 @@
 
 enum procedure_flag {
     PROCEDURE_STATELESS = 1, /* observes nothing: answered at once, past the gate */
-    PROCEDURE_CACHED = 2, /* repeating it is not harmless: the duplicate cache answers (R-DRC-1) */
+    PROCEDURE_CACHED = 2,  /* repeating it is not harmless: the duplicate cache answers (R-DRC-1) */
+    PROCEDURE_MESSAGE = 4, /* its result is a call of result_proc */
 };
 
 struct procedure {
     const char *name; /* NULL: no such procedure */
     /* The whole argument body. False: GARBAGE_ARGS. */
-    bool (*decode)(struct xdr_in *in, struct request *ret);
+    bool (*decode)(struct xdr_in *in, uint32_t version, struct request *ret);
     /* The result body behind the reply header; NULL: void. */
-    void (*encode)(struct xdr_out *out, const struct response *response);
+    void (*encode)(struct xdr_out *out, uint32_t version, const struct response *response);
     /*
      * Instead of both: reads the arguments and writes the result. `context` is the program's. What
      * was written counts only with RPC_SUCCESS; a result that does not fit becomes SYSTEM_ERR.
@@ -32,6 +37,7 @@ struct procedure {
     enum rpc_accept_stat (*respond)(void *context, const struct peer *from, struct xdr_in *in,
                                     struct xdr_out *out);
     uint32_t flags;
+    uint32_t result_proc; /* PROCEDURE_MESSAGE */
 };
 
 struct program_version {
@@ -46,7 +52,7 @@ struct program {
     const struct program_version *versions; /* ascending; PROG_MISMATCH names the ends */
     uint32_t version_count;
     uint32_t record_max; /* longest call accepted */
-    uint32_t reply_max;  /* longest reply written, header included */
+    uint32_t reply_max;  /* longest reply, or call with a result, with its header */
     void *context;       /* for respond; borrowed */
 };
 

@@ -22,6 +22,13 @@
  * registered" is "not yet" (R-NOTIFY-6). After a rest an open question is asked again with the same
  * xid, so that an answer that is merely late counts, and silence is believed sooner.
  *
+ * What the portmapper said is kept, for each transport by itself. A call goes where it prefers to
+ * go, or to the other transport when the preferred one is known not to be there; when neither is
+ * known the portmapper is asked.
+ *
+ * A call that is one way never rests, but for one reason: a port of the cache was no longer right,
+ * and nothing has left yet. Over UDP it has ended once it has left.
+ *
  * An RPC error ends the attempt where the portmapper has just named the port. At a port that was a
  * guess (the hint, or the cache) it says that somebody else is there, which may change in time.
  *
@@ -188,10 +195,52 @@ void attempt_end(struct rpc_client *client, struct attempt *a, enum client_outco
     list_append(&client->results, &a->by_result);
 }
 
+static uint32_t first_prot(const struct attempt *a)
+{
+    return a->call.way == CLIENT_TCP_FIRST ? PORTMAP_TCP : PORTMAP_UDP;
+}
+
+static struct port_cache_key port_key(const struct attempt *a, uint32_t prot)
+{
+    return (struct port_cache_key){
+        .host = a->call.to, .prog = a->call.prog, .vers = a->call.vers, .prot = prot};
+}
+
+/* The port that is known; 0: none is, and *ret_absent says whether that is known. */
+static uint16_t known_port(struct rpc_client *client, const struct attempt *a, uint32_t prot,
+                           uint64_t now_ns, bool *ret_absent)
+{
+    struct port_cache_key key = port_key(a, prot);
+    uint16_t port = 0;
+    *ret_absent = port_cache_get(client->ports, &key, now_ns, &port) && port == 0;
+    return port;
+}
+
+static void note_port(struct rpc_client *client, const struct attempt *a, uint32_t prot,
+                      uint16_t port, uint64_t now_ns)
+{
+    struct port_cache_key key = port_key(a, prot);
+    port_cache_put(client->ports, &key, port, now_ns);
+}
+
+/* What was known of the program is doubtful. */
+static void forget_ports(struct rpc_client *client, const struct attempt *a)
+{
+    struct port_cache_key tcp = port_key(a, PORTMAP_TCP), udp = port_key(a, PORTMAP_UDP);
+    port_cache_drop(client->ports, &tcp);
+    port_cache_drop(client->ports, &udp);
+}
+
+static void give_up(struct rpc_client *client, struct attempt *a);
+
 static void rest(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
+    forget_ports(client, a);
+    if (a->call.is_one_way && (a->is_maybe_delivered || !a->is_guess)) {
+        give_up(client, a);
+        return;
+    }
     disconnect(client, a);
-    port_cache_drop(client->ports, &a->call.to, a->call.prog, a->call.vers);
     enter(client, a, ATTEMPT_RESTING, now_ns);
     wait_until(client, a, now_ns + REST_NS);
 }
@@ -213,13 +262,18 @@ static void ask(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 }
 
 /* The port is known, or guessed. */
-static void go_to(struct rpc_client *client, struct attempt *a, struct port_cache_entry where,
+static void go_to(struct rpc_client *client, struct attempt *a, uint32_t prot, uint16_t port,
                   bool is_guess, uint64_t now_ns)
 {
     disconnect(client, a);
-    a->prot = where.prot;
-    a->port = where.port;
+    a->prot = prot;
+    a->port = port;
     a->is_guess = is_guess;
+    if (prot == PORTMAP_UDP && a->call.sent_port == port) {
+        MARK("client_is_there_already");
+        attempt_end(client, a, CLIENT_ANSWERED);
+        return;
+    }
     if (a->prot == PORTMAP_UDP) {
         ask(client, a, now_ns);
         return;
@@ -246,6 +300,7 @@ static void ask_portmapper(struct rpc_client *client, struct attempt *a, uint64_
         renew_xid(client, a);
     a->is_question_open = true;
     a->is_udp_unreachable = false;
+    a->is_guess = false;
     enter(client, a, ATTEMPT_LOOKING_UP, now_ns);
     send_question(client, a);
     wait_until(client, a, now_ns + RESEND_NS);
@@ -253,27 +308,39 @@ static void ask_portmapper(struct rpc_client *client, struct attempt *a, uint64_
 
 void attempt_look_up(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
-    struct port_cache_entry known;
-    if (port_cache_get(client->ports, &a->call.to, a->call.prog, a->call.vers, now_ns, &known)) {
+    bool is_only = a->call.way == CLIENT_UDP_ONLY, is_absent, is_other_absent;
+    uint32_t prot = first_prot(a);
+    uint16_t port = known_port(client, a, prot, now_ns, &is_absent);
+    if (port == 0 && is_absent && !is_only) {
+        prot = prot == PORTMAP_TCP ? PORTMAP_UDP : PORTMAP_TCP;
+        port = known_port(client, a, prot, now_ns, &is_other_absent);
+    }
+    if (port != 0) {
         MARK("client_port_cached");
-        go_to(client, a, known, true, now_ns);
+        go_to(client, a, prot, port, true, now_ns);
+        return;
+    }
+    if (is_absent && is_only) {
+        MARK("client_known_to_be_absent");
+        attempt_end(client, a, CLIENT_UNDELIVERED);
         return;
     }
     if (!a->is_question_open)
-        a->lookup = lookup_begin(a->call.to.family);
+        a->lookup = lookup_begin(a->call.to.family, first_prot(a), is_only);
     ask_portmapper(client, a, now_ns);
 }
 
 /* Its portmapper is not there, or does not know the program. */
 static void knows_nothing(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
-    if (a->call.port_hint == 0) {
-        rest(client, a, now_ns);
+    if (a->call.port_hint != 0) {
+        MARK("client_port_hint");
+        go_to(client, a, PORTMAP_TCP, a->call.port_hint, true, now_ns);
         return;
     }
-    MARK("client_port_hint");
-    struct port_cache_entry hint = {.prot = PORTMAP_TCP, .port = a->call.port_hint};
-    go_to(client, a, hint, true, now_ns);
+    rest(client, a, now_ns);
+    if (a->phase == ATTEMPT_ENDED) /* the next one that is one way need not ask */
+        note_port(client, a, first_prot(a), 0, now_ns);
 }
 
 /* ---- what the wire has to do ---- */
@@ -327,10 +394,15 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
     case ATTEMPT_ASK:
         ret->kind = a->prot == PORTMAP_UDP ? CLIENT_DATAGRAM : CLIENT_WRITE;
         ret->port = a->port;
+        ret->from_listener = a->call.from_listener && a->prot == PORTMAP_UDP;
         ret->is_privileged = a->call.is_privileged;
         ret->bytes = put_call(client, a, false, a->prot == PORTMAP_TCP);
         a->is_maybe_delivered = true;
         a->was_refused = false;
+        a->is_repeated |= a->is_sent || a->prot == PORTMAP_UDP; /* the network repeats, too */
+        a->is_sent = true;
+        if (a->call.is_one_way && a->prot == PORTMAP_UDP)
+            attempt_end(client, a, CLIENT_UNKNOWN);
         return;
     }
     UNREACHABLE();
@@ -341,16 +413,18 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
 static void lookup_was_answered(struct rpc_client *client, struct attempt *a,
                                 const struct rpc_answer *answer, uint64_t now_ns)
 {
-    struct port_cache_entry where = {0};
+    uint16_t port = 0;
+    uint32_t prot = a->lookup.prot;
     a->is_question_open = false;
     a->was_silent = false;
-    switch (lookup_answered(&a->lookup, answer, &where.port)) {
+    switch (lookup_answered(&a->lookup, answer, &port)) {
     case LOOKUP_FOUND:
-        where.prot = a->lookup.prot;
-        port_cache_put(client->ports, &a->call.to, a->call.prog, a->call.vers, now_ns, where);
-        go_to(client, a, where, false, now_ns);
+        note_port(client, a, prot, port, now_ns);
+        go_to(client, a, prot, port, false, now_ns);
         return;
     case LOOKUP_ASK:
+        if (a->lookup.prot != prot)
+            note_port(client, a, prot, 0, now_ns);
         ask_portmapper(client, a, now_ns);
         return;
     case LOOKUP_NOTHING:
@@ -365,7 +439,8 @@ static void message_was_answered(struct rpc_client *client, struct attempt *a,
 {
     if (answer->stat != RPC_ANSWER_SUCCESS) {
         a->was_refused = true;
-        port_cache_drop(client->ports, &a->call.to, a->call.prog, a->call.vers);
+        a->is_sent = false;
+        forget_ports(client, a);
         if (a->is_guess) {
             MARK("client_refused_at_a_guess");
             rest(client, a, now_ns);
@@ -374,6 +449,10 @@ static void message_was_answered(struct rpc_client *client, struct attempt *a,
         }
         return;
     }
+    a->body_len = answer->results.len <= sizeof a->body ? answer->results.len : 0;
+    if (a->body_len > 0)
+        memcpy(a->body, answer->results.at, a->body_len);
+    a->is_sent = false;
     a->message_index++;
     if (a->message_index == a->call.message_count)
         attempt_end(client, a, CLIENT_ANSWERED);
@@ -401,7 +480,7 @@ void attempt_unreachable(struct rpc_client *client, struct attempt *a, uint64_t 
     a->is_udp_unreachable = true;
     if (a->connection != 0 || a->wants_connection)
         return; /* TCP will tell */
-    if (a->has_tried_tcp) {
+    if (a->has_tried_tcp || a->call.way == CLIENT_UDP_ONLY) {
         MARK("client_no_portmapper");
         knows_nothing(client, a, now_ns);
         return;
@@ -452,7 +531,7 @@ static void keep_looking_up(struct rpc_client *client, struct attempt *a, uint64
         return;
     }
     bool has_tcp = a->connection != 0 || a->wants_connection;
-    if (age_ns >= LOOKUP_UDP_NS && !has_tcp)
+    if (age_ns >= LOOKUP_UDP_NS && !has_tcp && a->call.way != CLIENT_UDP_ONLY)
         want_connection(client, a, true);
     else if (!has_tcp)
         send_question(client, a);
@@ -469,7 +548,7 @@ static void keep_connecting(struct rpc_client *client, struct attempt *a, uint64
     if (a->connection != 0 && !a->wants_connection && a->is_guess) {
         MARK("client_guess_is_silent");
         disconnect(client, a);
-        port_cache_drop(client->ports, &a->call.to, a->call.prog, a->call.vers);
+        forget_ports(client, a);
         attempt_look_up(client, a, now_ns);
         return;
     }
@@ -484,7 +563,7 @@ static void keep_connecting(struct rpc_client *client, struct attempt *a, uint64
 static void give_up(struct rpc_client *client, struct attempt *a)
 {
     if (a->phase == ATTEMPT_CONNECTING || a->phase == ATTEMPT_ASKING)
-        port_cache_drop(client->ports, &a->call.to, a->call.prog, a->call.vers);
+        forget_ports(client, a);
     enum client_outcome outcome = CLIENT_UNDELIVERED;
     if (a->is_maybe_delivered)
         outcome = a->was_refused ? CLIENT_REFUSED : CLIENT_UNKNOWN;

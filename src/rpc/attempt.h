@@ -61,10 +61,14 @@ struct attempt {
     bool is_guess; /* the port is the hint's or the cache's: its portmapper did not name it now */
     bool is_maybe_delivered; /* a message was handed to the network */
     bool was_refused;        /* the last message sent was answered with an RPC error */
+    bool is_sent;            /* the current message was handed to the network, and not refused */
+    bool is_repeated;        /* that happened to some message twice */
     uint32_t message_index;
 
     enum client_outcome outcome;
     bool has_result;
+    uint32_t body_len; /* of the last answer */
+    uint8_t body[CLIENT_RESULT_MAX];
     struct list by_todo, by_result, by_turn;
 };
 
@@ -83,7 +87,9 @@ struct rpc_client {
     uint32_t serial; /* of connections */
     uint32_t next_xid;
     uint32_t open_count;
+    uint32_t one_way_count;
     uint8_t message[CLIENT_ARGS_MAX + 128]; /* the one that an action points to */
+    uint8_t body[CLIENT_RESULT_MAX];        /* the one that a result points to */
 };
 
 struct attempt *attempt_at(const struct rpc_client *client, uint32_t slot);

@@ -32,7 +32,7 @@ struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32
     list_init(&client->results);
     list_init(&client->waiting_turn);
     client->arena = arena_new(limits->bytes_max);
-    client->ports = port_cache_new(limits->attempts_max, seed);
+    client->ports = port_cache_new(2 * limits->attempts_max, seed); /* a program is on two */
     if (client->arena == NULL || client->ports == NULL ||
         table_init(&client->attempts, limits->attempts_max, sizeof(struct attempt)) != 0 ||
         timers_init(&client->timers, limits->attempts_max) != 0 ||
@@ -70,6 +70,13 @@ bool rpc_client_has_room(const struct rpc_client *client)
            arena_has_room(client->arena, CLIENT_MESSAGES_MAX);
 }
 
+/* How many attempts that nobody waits for there may be. */
+static uint32_t one_way_max(const struct rpc_client *client)
+{
+    uint32_t max = client->limits.attempts_max / 4;
+    return max > 0 ? max : 1;
+}
+
 static void remove_messages(struct rpc_client *client, struct attempt *a, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -79,6 +86,9 @@ static void remove_messages(struct rpc_client *client, struct attempt *a, uint32
 bool rpc_client_start(struct rpc_client *client, const struct client_attempt *call, uint64_t now_ns)
 {
     CHECK(call->message_count > 0 && call->message_count <= CLIENT_MESSAGES_MAX);
+    CHECK(!call->is_one_way || call->message_count == 1);
+    if (call->is_one_way && client->one_way_count >= one_way_max(client))
+        return false;
     uint32_t slot = table_add(&client->attempts);
     if (slot == SLOT_NONE)
         return false;
@@ -99,6 +109,7 @@ bool rpc_client_start(struct rpc_client *client, const struct client_attempt *ca
     list_init(&a->by_turn);
     chains_add(&client->by_xid, attempt_xid_chain(client, a->xid), slot);
     chains_add(&client->by_id, id_chain(client, call->id), slot);
+    client->one_way_count += call->is_one_way;
     attempt_look_up(client, a, now_ns);
     return true;
 }
@@ -112,6 +123,7 @@ static void forget(struct rpc_client *client, struct attempt *a)
     chains_remove(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
     chains_remove(&client->by_id, id_chain(client, a->call.id), a->slot);
     remove_messages(client, a, a->call.message_count);
+    client->one_way_count -= a->call.is_one_way;
     table_remove(&client->attempts, a->slot);
 }
 
@@ -127,7 +139,7 @@ void rpc_client_cancel(struct rpc_client *client, uint64_t id)
     uint32_t slot = chains_first(&client->by_id, id_chain(client, id));
     for (; slot != SLOT_NONE; slot = chains_next(&client->by_id, slot)) {
         struct attempt *a = attempt_at(client, slot);
-        if (a->call.id != id || (a->phase == ATTEMPT_ENDED && !a->has_result))
+        if (a->call.is_one_way || a->call.id != id || (a->phase == ATTEMPT_ENDED && !a->has_result))
             continue;
         if (a->phase != ATTEMPT_ENDED)
             attempt_end(client, a, CLIENT_UNKNOWN);
@@ -138,13 +150,27 @@ void rpc_client_cancel(struct rpc_client *client, uint64_t id)
 
 bool rpc_client_next_result(struct rpc_client *client, struct client_result *ret)
 {
-    if (list_is_empty(&client->results))
-        return false;
-    struct attempt *a = LIST_ELEMENT(client->results.next, struct attempt, by_result);
-    *ret = (struct client_result){
-        .id = a->call.id, .outcome = a->outcome, .answered_count = a->message_index};
-    take_result(client, a);
-    return true;
+    while (!list_is_empty(&client->results)) {
+        struct attempt *a = LIST_ELEMENT(client->results.next, struct attempt, by_result);
+        bool is_awaited = !a->call.is_one_way;
+        if (is_awaited) {
+            memcpy(client->body, a->body, sizeof client->body);
+            *ret = (struct client_result){.id = a->call.id,
+                                          .outcome = a->outcome,
+                                          .answered_count = a->message_index,
+                                          .is_repeated = a->is_repeated,
+                                          .body = {client->body, a->body_len}};
+        }
+        take_result(client, a);
+        if (is_awaited)
+            return true;
+    }
+    return false;
+}
+
+uint32_t rpc_client_take_xid(struct rpc_client *client)
+{
+    return client->next_xid++;
 }
 
 bool rpc_client_next_action(struct rpc_client *client, struct client_action *ret)
@@ -268,15 +294,17 @@ void rpc_client_check(const struct rpc_client *client)
 {
     table_check(&client->attempts);
     timers_check(&client->timers);
-    uint32_t open = 0;
+    uint32_t open = 0, one_way = 0;
     uint32_t slot = table_next(&client->attempts, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&client->attempts, slot)) {
         const struct attempt *a = attempt_at(client, slot);
         CHECK(a->slot == slot);
         attempt_check(client, a);
         open += a->connection != 0;
+        one_way += a->call.is_one_way;
     }
     CHECK(open == client->open_count);
+    CHECK(one_way == client->one_way_count);
     CHECK(open <= client->limits.connections_max);
     CHECK(list_is_empty(&client->waiting_turn) || open == client->limits.connections_max);
     CHECK(client->attempts.count > 0 || arena_used(client->arena) == 0);

@@ -17,8 +17,12 @@
  *     0.5 s later
  *                                     deadline in any phase: (ended: undelivered, unknown)
  *
- * UDP: where the program is registered on UDP only there is no CONNECTING; the call is repeated
- * with the same xid until it is answered.
+ * UDP: where the program is registered on UDP only, or UDP is preferred, there is no CONNECTING;
+ * the call is repeated with the same xid until it is answered.
+ *
+ * A call can be one way: it leaves once, nobody hears how it ended, and it goes nowhere rather than
+ * being tried again. At most a quarter of all attempts are of that kind, so that whoever makes us
+ * send them cannot keep the others waiting.
  *
  * "Undelivered" is proof: no byte of a call was handed to the network. Everything else that was not
  * answered is "unknown" (D13 needs the difference).
@@ -33,7 +37,8 @@
 #include "base/bytes.h"
 
 #define CLIENT_MESSAGES_MAX 8
-#define CLIENT_ARGS_MAX     2048 /* of one message */
+#define CLIENT_ARGS_MAX     2304 /* of one message */
+#define CLIENT_RESULT_MAX   64   /* of an answer that is kept */
 
 struct rpc_client;
 
@@ -43,11 +48,21 @@ struct rpc_client_limits {
     uint64_t bytes_max;       /* of their messages; at least 1 MiB */
 };
 
+enum client_way {
+    CLIENT_TCP_FIRST, /* UDP where the program is not on TCP (D4) */
+    CLIENT_UDP_FIRST, /* the other way round */
+    CLIENT_UDP_ONLY,  /* neither the call nor its look-up uses TCP */
+};
+
 struct client_attempt {
     uint64_t id;              /* the caller's own */
     struct address to, local; /* local: our address that the host knows; family 0: any */
     uint32_t prog, vers, proc;
     uint16_t port_hint; /* to try when its portmapper is silent or knows nothing; 0: none */
+    enum client_way way;
+    bool from_listener; /* over UDP, the call leaves from the socket that we listen on (R-BLK-3) */
+    bool is_one_way;    /* with one message */
+    uint16_t sent_port; /* one way over UDP: the message is there already; 0: nowhere */
     bool is_privileged; /* called from a port below 1024 if we can get one (R-NOTIFY-3) */
     uint32_t message_count;
     struct bytes messages[CLIENT_MESSAGES_MAX]; /* arguments; copied */
@@ -65,6 +80,9 @@ struct client_result {
     uint64_t id;
     enum client_outcome outcome;
     uint32_t answered_count; /* messages that were answered */
+    bool is_repeated;        /* some message may have reached the host more than once */
+    struct bytes body;       /* ANSWERED: result of the last message, empty when it is over
+                        * CLIENT_RESULT_MAX bytes; valid until the next call into the client */
 };
 
 enum client_action_kind {
@@ -79,6 +97,7 @@ struct client_action {
     uint64_t connection;
     struct address to, local;
     uint16_t port;
+    bool from_listener; /* DATAGRAM: through the socket that listens at `local` */
     bool is_privileged; /* DATAGRAM, CONNECT: from a port below 1024 if one can be had */
     struct bytes bytes; /* valid until the next call into the client */
 };
@@ -94,6 +113,8 @@ bool rpc_client_has_room(const struct rpc_client *client);
 /* False: as many attempts as there can be are under way, or their bytes are. */
 bool rpc_client_start(struct rpc_client *client, const struct client_attempt *attempt,
                       uint64_t now_ns);
+/* For a call that somebody else sends: no attempt will have its number. */
+uint32_t rpc_client_take_xid(struct rpc_client *client);
 /* Nothing more is heard of the attempt with this id, if there is one (the last one started). */
 void rpc_client_cancel(struct rpc_client *client, uint64_t id);
 

@@ -23,7 +23,13 @@
 
 #include <stdlib.h>
 
-enum { EXPIRE_PER_CALL = 4, REPLY_BYTES_PER_ENTRY = 128 };
+enum {
+    EXPIRE_PER_CALL = 4,
+    REPLY_BYTES_PER_ENTRY = 128,
+    /* A block of the arena for every size of reply: where the cache is small, one of a rare size
+     * must not push out all the others. */
+    REPLY_BYTES_SPARE = 16 * 64 * 1024,
+};
 
 struct entry {
     struct drc_key key;
@@ -61,7 +67,7 @@ struct drc *drc_new(uint32_t entries_max, uint64_t seed)
         return NULL;
     drc->seed = seed;
     list_init(&drc->done);
-    drc->replies = arena_new((uint64_t)entries_max * REPLY_BYTES_PER_ENTRY);
+    drc->replies = arena_new((uint64_t)entries_max * REPLY_BYTES_PER_ENTRY + REPLY_BYTES_SPARE);
     if (drc->replies == NULL || table_init(&drc->entries, entries_max, sizeof(struct entry)) != 0 ||
         table_init(&drc->callers, entries_max, sizeof(struct caller)) != 0 ||
         chains_init_hash(&drc->by_key, entries_max) != 0 ||

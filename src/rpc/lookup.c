@@ -8,11 +8,12 @@
 
 #include "base/check.h"
 
-struct lookup lookup_begin(uint32_t family)
+struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only)
 {
     return (struct lookup){
         .vers = family == 6 ? PORTMAP_VERSION_RPCB4 : PORTMAP_VERSION_PMAP,
-        .prot = PORTMAP_TCP,
+        .prot = prot,
+        .is_last = is_only,
     };
 }
 
@@ -68,8 +69,9 @@ enum lookup_step lookup_answered(struct lookup *lookup, const struct rpc_answer 
         *ret_port = port;
         return LOOKUP_FOUND;
     }
-    if (lookup->prot == PORTMAP_UDP)
+    if (lookup->is_last)
         return LOOKUP_NOTHING;
-    lookup->prot = PORTMAP_UDP;
+    lookup->prot = lookup->prot == PORTMAP_TCP ? PORTMAP_UDP : PORTMAP_TCP;
+    lookup->is_last = true;
     return LOOKUP_ASK;
 }

@@ -1,9 +1,9 @@
 /*
  * lookup.h -- what to ask a host's portmapper for the port of a program, and what its answers mean.
  *
- * The questions come in a fixed order: is the program on TCP, then on UDP (D4); in PMAP version 2
- * for IPv4 and RPCBIND version 4 for IPv6, and where a version is refused, in the next one (2, 4,
- * 3). Whom to ask over which transport, and for how long, is the client's business.
+ * The questions come in a fixed order: is the program on one transport, then on the other; in PMAP
+ * version 2 for IPv4 and RPCBIND version 4 for IPv6, and where a version is refused, in the next
+ * one (2, 4, 3). Whom to ask over which transport, and for how long, is the client's business.
  */
 #ifndef RPC_LOOKUP_H
 #define RPC_LOOKUP_H
@@ -15,6 +15,7 @@
 struct lookup {
     uint32_t vers; /* of the portmapper's protocol */
     uint32_t prot; /* of the program: PORTMAP_TCP or PORTMAP_UDP */
+    bool is_last;  /* the other one is not asked for (any more) */
 };
 
 enum lookup_step {
@@ -23,8 +24,9 @@ enum lookup_step {
     LOOKUP_NOTHING, /* not registered, or the portmapper cannot say */
 };
 
-/* The first question to a host of this address family. */
-struct lookup lookup_begin(uint32_t family);
+/* The first question to a host of this address family: for this protocol, then for the other one
+ * unless this is the only one that will do. */
+struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only);
 
 /* The whole call. */
 void lookup_put(const struct lookup *lookup, uint32_t xid, uint32_t family, uint32_t prog,

@@ -99,6 +99,11 @@ uint64_t outbox_add(struct outbox *outbox, const struct outbox_entry *entry, uin
     return outbox->next++;
 }
 
+uint64_t outbox_txn_newest(const struct outbox *outbox)
+{
+    return outbox->txn_newest;
+}
+
 struct outbox_entry *outbox_find(struct outbox *outbox, uint64_t number)
 {
     if (number < outbox->first || number >= outbox->next)

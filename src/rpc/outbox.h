@@ -4,6 +4,8 @@
  * A queue of entries over a ring of bytes, both fixed at start. `after_txn` never decreases, so
  * only the head need be looked at. An entry can be redirected while it waits: a caller that lost
  * its connection and repeats the call gets the answer where it now asks (R-DRC-1).
+ *
+ * The result of a message waits here too: a whole call, which leaves instead of an answer.
  */
 #ifndef RPC_OUTBOX_H
 #define RPC_OUTBOX_H
@@ -19,6 +21,7 @@ struct outbox_entry {
     uint64_t cache_entry; /* of the duplicate cache, or DRC_NONE */
     uint64_t offset;      /* of the message in the ring, counted from the beginning of time */
     uint32_t len;
+    bool is_call; /* the result of a message */
 };
 
 /* Room for `entries_max` answers of at most `message_max` bytes, and `bytes_max` in total. */
@@ -32,6 +35,9 @@ bool outbox_has_room(const struct outbox *outbox);
 uint8_t *outbox_reserve(struct outbox *outbox);
 /* Appends what was encoded there. The number returned names the entry while it waits. */
 uint64_t outbox_add(struct outbox *outbox, const struct outbox_entry *entry, uint32_t len);
+
+/* What the newest entry ever added waits, or waited, for: nothing can leave earlier any more. */
+uint64_t outbox_txn_newest(const struct outbox *outbox);
 
 /* The entry of that number while it still waits, else NULL. */
 struct outbox_entry *outbox_find(struct outbox *outbox, uint64_t number);

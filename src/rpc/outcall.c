@@ -3,15 +3,73 @@
  *
  * A call that the client cannot take now is not asked of the core: it stays there, with its time
  * come, until an attempt has ended.
+ *
+ * Which of its calls an ended one was is the core's to know. So every answer is read as the result
+ * of GRANTED and as that of SM_STAT, the two calls whose answer says more than that they arrived;
+ * the core looks at the one that it asked for.
  */
 #include "rpc/outcall.h"
 
 #include "base/check.h"
+#include "codec/nlm_xdr.h"
 #include "codec/nsm_xdr.h"
+
+_Static_assert((int)NLM_GRANTED_MAX <= (int)CLIENT_ARGS_MAX, "every GRANTED can be sent");
+_Static_assert((int)NLM_RESULT_MAX <= (int)CLIENT_ARGS_MAX, "and the result of every message");
+_Static_assert((int)NSM_STATUS_MAX <= (int)CLIENT_ARGS_MAX, "and every status");
+
+/* Arguments under construction. */
+struct arguments {
+    uint8_t bytes[CORE_CALL_STATUS_MAX][CLIENT_ARGS_MAX];
+};
+
+static void put_statuses(const struct core_call *call, struct arguments *arguments,
+                         struct client_attempt *attempt)
+{
+    attempt->message_count = call->status_count;
+    for (uint32_t i = 0; i < call->status_count; i++) {
+        struct xdr_out out = xdr_out_of(arguments->bytes[i], sizeof arguments->bytes[i]);
+        nsm_xdr_put_status(&out, call->status[i].mon_name, call->status[i].state, call->priv);
+        CHECK(!out.overflowed);
+        attempt->messages[i] = (struct bytes){arguments->bytes[i], xdr_out_len(&out)};
+    }
+}
+
+/* The lock as it was asked for; over UDP from where we listen, because clients look (R-BLK-3). */
+static void put_granted(const struct core_call *call, struct arguments *arguments,
+                        struct client_attempt *attempt)
+{
+    uint8_t cookie[8];
+    store_be64(cookie, call->cookie);
+    const struct nlm_lock lock = {.caller_name = call->caller_name,
+                                  .fh = call->fh,
+                                  .oh = call->oh,
+                                  .svid = call->svid,
+                                  .offset = call->offset,
+                                  .len = call->len};
+    struct xdr_out out = xdr_out_of(arguments->bytes[0], sizeof arguments->bytes[0]);
+    nlm_xdr_put_granted(&out, call->vers, (struct bytes){cookie, sizeof cookie}, call->exclusive,
+                        &lock);
+    CHECK(!out.overflowed);
+    attempt->message_count = 1;
+    attempt->messages[0] = (struct bytes){arguments->bytes[0], xdr_out_len(&out)};
+    attempt->from_listener = true;
+}
+
+/* SM_STAT: sm_name, whoever it is; the state in the answer is the host's own. */
+static void put_stat(const struct core_call *call, struct arguments *arguments,
+                     struct client_attempt *attempt)
+{
+    struct xdr_out out = xdr_out_of(arguments->bytes[0], sizeof arguments->bytes[0]);
+    xdr_put_opaque(&out, call->mon_name);
+    CHECK(!out.overflowed);
+    attempt->message_count = 1;
+    attempt->messages[0] = (struct bytes){arguments->bytes[0], xdr_out_len(&out)};
+}
 
 static void begin(struct rpc_client *client, const struct core_call *call, uint64_t now_ns)
 {
-    uint8_t bytes[CORE_CALL_STATUS_MAX][NSM_STATUS_MAX];
+    struct arguments arguments;
     struct client_attempt attempt = {
         .id = call->id,
         .to = call->to,
@@ -20,16 +78,58 @@ static void begin(struct rpc_client *client, const struct core_call *call, uint6
         .vers = call->vers,
         .proc = call->proc,
         .port_hint = call->port_hint,
-        .message_count = call->status_count,
+        .way = call->transport == RECORD_UDP ? CLIENT_UDP_FIRST : CLIENT_TCP_FIRST,
         .deadline_ns = call->deadline_ns,
     };
-    for (uint32_t i = 0; i < call->status_count; i++) {
-        struct xdr_out out = xdr_out_of(bytes[i], sizeof bytes[i]);
-        nsm_xdr_put_status(&out, call->status[i].mon_name, call->status[i].state, call->priv);
-        CHECK(!out.overflowed);
-        attempt.messages[i] = (struct bytes){bytes[i], xdr_out_len(&out)};
+    switch (call->kind) {
+    case CALL_STATUS:
+        put_statuses(call, &arguments, &attempt);
+        break;
+    case CALL_GRANTED:
+    case CALL_GRANTED_MSG:
+        put_granted(call, &arguments, &attempt);
+        break;
+    case CALL_NULL:
+        attempt.message_count = 1;
+        break;
+    case CALL_STAT:
+        put_stat(call, &arguments, &attempt);
+        break;
     }
     CHECK(rpc_client_start(client, &attempt, now_ns)); /* rpc_client_has_room was asked */
+}
+
+static enum core_call_outcome outcome_of(enum client_outcome outcome)
+{
+    switch (outcome) {
+    case CLIENT_ANSWERED:
+        return CALL_ANSWERED;
+    case CLIENT_REFUSED:
+        return CALL_REFUSED;
+    case CLIENT_UNDELIVERED:
+        return CALL_UNDELIVERED;
+    case CLIENT_UNKNOWN:
+        return CALL_UNKNOWN;
+    }
+    UNREACHABLE();
+}
+
+static uint32_t status_of(const struct client_result *result)
+{
+    struct xdr_in in = xdr_in_of(result->body);
+    struct nlm_res res;
+    if (result->outcome != CLIENT_ANSWERED || !nlm_xdr_get_res(&in, &res))
+        return LOCK_STATUS_NONE;
+    return res.stat;
+}
+
+/* sm_stat_res: whether it succeeded says nothing, the state is sent anyway (R-SEC-4). */
+static uint32_t state_of(const struct client_result *result)
+{
+    struct xdr_in in = xdr_in_of(result->body);
+    (void)xdr_get_u32(&in);
+    uint32_t state = xdr_get_u32(&in);
+    return result->outcome == CLIENT_ANSWERED && xdr_in_done(&in) ? state : 0;
 }
 
 void outcall_turn(struct core *core, struct rpc_client *client, uint64_t now_ns, uint64_t wall_ns)
@@ -41,11 +141,17 @@ void outcall_turn(struct core *core, struct rpc_client *client, uint64_t now_ns,
             .now_ns = now_ns,
             .wall_ns = wall_ns,
             .call = result.id,
-            .is_answered = result.outcome == CLIENT_ANSWERED,
+            .outcome = outcome_of(result.outcome),
             .answered_count = result.answered_count,
+            .status = status_of(&result),
+            .state = state_of(&result),
+            .is_repeated = result.is_repeated,
         };
         core_step(core, &input, NULL);
     }
+    uint64_t void_call;
+    while (core_next_void_call(core, &void_call))
+        rpc_client_cancel(client, void_call);
     struct core_call call;
     while (rpc_client_has_room(client) && core_next_call(core, now_ns, &call))
         begin(client, &call, now_ns);

@@ -15,13 +15,15 @@
 #include <stdlib.h>
 
 struct cached {
-    struct address host;
-    uint32_t prog, vers;
+    struct port_cache_key key;
     uint64_t hash, put_ns;
-    struct port_cache_entry entry;
     struct list by_age;
     uint32_t slot;
+    uint16_t port; /* 0: not there */
 };
+
+_Static_assert(sizeof(struct port_cache_key) == sizeof(struct address) + 4 * sizeof(uint32_t),
+               "a key has no padding");
 
 struct port_cache {
     struct table table;
@@ -61,10 +63,9 @@ static uint64_t host_hash(const struct port_cache *cache, const struct address *
     return hash_bytes(cache->seed, (struct bytes){(const uint8_t *)host, sizeof *host});
 }
 
-static uint64_t key_hash(const struct port_cache *cache, const struct address *host, uint32_t prog,
-                         uint32_t vers)
+static uint64_t key_hash(const struct port_cache *cache, const struct port_cache_key *key)
 {
-    return hash_mix(host_hash(cache, host), (uint64_t)prog << 32 | vers);
+    return hash_bytes(cache->seed, (struct bytes){(const uint8_t *)key, sizeof *key});
 }
 
 static uint32_t host_chain(const struct port_cache *cache, const struct address *host)
@@ -72,13 +73,13 @@ static uint32_t host_chain(const struct port_cache *cache, const struct address 
     return chains_of_hash(&cache->by_host, host_hash(cache, host));
 }
 
-static struct cached *find(const struct port_cache *cache, const struct address *host,
-                           uint32_t prog, uint32_t vers, uint64_t hash)
+static struct cached *find(const struct port_cache *cache, const struct port_cache_key *key,
+                           uint64_t hash)
 {
     uint32_t slot = chains_first(&cache->by_key, chains_of_hash(&cache->by_key, hash));
     for (; slot != SLOT_NONE; slot = chains_next(&cache->by_key, slot)) {
         struct cached *c = table_at(&cache->table, slot);
-        if (c->hash == hash && c->prog == prog && c->vers == vers && address_equal(&c->host, host))
+        if (c->hash == hash && memcmp(&c->key, key, sizeof *key) == 0)
             return c;
     }
     return NULL;
@@ -88,29 +89,29 @@ static void drop(struct port_cache *cache, struct cached *c)
 {
     list_remove(&c->by_age);
     chains_remove(&cache->by_key, chains_of_hash(&cache->by_key, c->hash), c->slot);
-    chains_remove(&cache->by_host, host_chain(cache, &c->host), c->slot);
+    chains_remove(&cache->by_host, host_chain(cache, &c->key.host), c->slot);
     table_remove(&cache->table, c->slot);
 }
 
-bool port_cache_get(struct port_cache *cache, const struct address *host, uint32_t prog,
-                    uint32_t vers, uint64_t now_ns, struct port_cache_entry *ret)
+bool port_cache_get(struct port_cache *cache, const struct port_cache_key *key, uint64_t now_ns,
+                    uint16_t *ret_port)
 {
-    struct cached *c = find(cache, host, prog, vers, key_hash(cache, host, prog, vers));
+    struct cached *c = find(cache, key, key_hash(cache, key));
     if (c == NULL)
         return false;
-    if (now_ns - c->put_ns >= PORT_CACHE_LIFE_NS) {
+    if (now_ns - c->put_ns >= (c->port == 0 ? PORT_CACHE_ABSENT_NS : PORT_CACHE_LIFE_NS)) {
         drop(cache, c);
         return false;
     }
-    *ret = c->entry;
+    *ret_port = c->port;
     return true;
 }
 
-void port_cache_put(struct port_cache *cache, const struct address *host, uint32_t prog,
-                    uint32_t vers, uint64_t now_ns, struct port_cache_entry entry)
+void port_cache_put(struct port_cache *cache, const struct port_cache_key *key, uint16_t port,
+                    uint64_t now_ns)
 {
-    uint64_t hash = key_hash(cache, host, prog, vers);
-    struct cached *old = find(cache, host, prog, vers, hash);
+    uint64_t hash = key_hash(cache, key);
+    struct cached *old = find(cache, key, hash);
     if (old != NULL)
         drop(cache, old);
     else if (cache->table.count == cache->table.max)
@@ -118,22 +119,15 @@ void port_cache_put(struct port_cache *cache, const struct address *host, uint32
     uint32_t slot = table_add(&cache->table);
     CHECK(slot != SLOT_NONE);
     struct cached *c = table_at(&cache->table, slot);
-    *c = (struct cached){.host = *host,
-                         .prog = prog,
-                         .vers = vers,
-                         .hash = hash,
-                         .put_ns = now_ns,
-                         .entry = entry,
-                         .slot = slot};
+    *c = (struct cached){.key = *key, .hash = hash, .put_ns = now_ns, .port = port, .slot = slot};
     list_append(&cache->by_age, &c->by_age);
     chains_add(&cache->by_key, chains_of_hash(&cache->by_key, hash), slot);
-    chains_add(&cache->by_host, host_chain(cache, host), slot);
+    chains_add(&cache->by_host, host_chain(cache, &key->host), slot);
 }
 
-void port_cache_drop(struct port_cache *cache, const struct address *host, uint32_t prog,
-                     uint32_t vers)
+void port_cache_drop(struct port_cache *cache, const struct port_cache_key *key)
 {
-    struct cached *c = find(cache, host, prog, vers, key_hash(cache, host, prog, vers));
+    struct cached *c = find(cache, key, key_hash(cache, key));
     if (c != NULL)
         drop(cache, c);
 }
@@ -144,7 +138,7 @@ void port_cache_drop_host(struct port_cache *cache, const struct address *host)
     while (slot != SLOT_NONE) {
         struct cached *c = table_at(&cache->table, slot);
         slot = chains_next(&cache->by_host, slot);
-        if (address_equal(&c->host, host))
+        if (address_equal(&c->key.host, host))
             drop(cache, c);
     }
 }

@@ -11,6 +11,10 @@
  *
  * The checks stand in the order of RFC 5531, and each is made before anything is indexed by what it
  * checks (R-NSM-5). Everything left of the core answers at once.
+ *
+ * A message has the same life. Its answer is the void that acknowledges it; what waits in the
+ * outbox and is kept for repeats is the call with its result. A repeat is acknowledged again, and a
+ * result that had left leaves again, the same bytes with the same xid (R-DRC-4).
  */
 #include "rpc/server.h"
 
@@ -19,13 +23,17 @@
 #include "codec/rpc_msg.h"
 #include "rpc/drc.h"
 #include "rpc/outbox.h"
+#include "rpc/rate.h"
 
 #include <stdlib.h>
 
 enum {
     PRIVILEGED_PORT_END = 1024,
     OUTBOX_BYTES_PER_ANSWER = 128, /* on average; what is longer takes the place of several */
+    RATE_BUCKETS = 8192,
 };
+
+#define RESULT_PATIENCE_NS (UINT64_C(5) * 1000000000) /* with a call that carries a result (D4) */
 
 struct rpc_server {
     struct rpc_server_limits limits;
@@ -35,9 +43,23 @@ struct rpc_server {
     struct rpc_client *client; /* NULL: nobody makes calls */
     struct drc *cache;
     struct outbox *outbox;
+    struct rate *rate; /* NULL: no limit */
     uint64_t durable_txn;
     uint32_t record_max, reply_max;
+    uint32_t next_xid; /* of calls, when there is no client to number them */
 };
+
+/* What is repeated must be kept, however long it is. */
+static void check_program(const struct program *program)
+{
+    CHECK(program->version_count > 0);
+    for (uint32_t i = 0; i < program->version_count; i++) {
+        const struct program_version *version = &program->versions[i];
+        for (uint32_t j = 0; j < version->procedure_count; j++)
+            CHECK(!(version->procedures[j].flags & PROCEDURE_CACHED) ||
+                  program->reply_max <= DRC_REPLY_MAX);
+    }
+}
 
 struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   const struct program *const *programs, uint32_t program_count,
@@ -52,9 +74,10 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   .programs = programs,
                                   .program_count = program_count,
                                   .core = core,
+                                  .next_xid = (uint32_t)seed,
                                   .reply_max = RPC_REPLY_HEADER_MAX};
     for (uint32_t i = 0; i < program_count; i++) {
-        CHECK(programs[i]->version_count > 0);
+        check_program(programs[i]);
         if (programs[i]->record_max > server->record_max)
             server->record_max = programs[i]->record_max;
         if (programs[i]->reply_max > server->reply_max)
@@ -67,7 +90,13 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
     server->cache = drc_new(limits->cache_max, seed);
     server->outbox = outbox_new(limits->outbox_max, server->reply_max,
                                 outbox_bytes + 2 * (uint64_t)server->reply_max);
-    if (server->cache == NULL || server->outbox == NULL) {
+    const struct rate_limits rate = {.bucket_count = RATE_BUCKETS,
+                                     .per_second = limits->messages_per_second,
+                                     .burst = limits->messages_burst};
+    bool is_limited = rate.per_second > 0;
+    if (is_limited)
+        server->rate = rate_new(&rate, seed);
+    if (server->cache == NULL || server->outbox == NULL || (is_limited && server->rate == NULL)) {
         rpc_server_free(server);
         return NULL;
     }
@@ -80,6 +109,7 @@ void rpc_server_free(struct rpc_server *server)
         return;
     drc_free(server->cache);
     outbox_free(server->outbox);
+    rate_free(server->rate);
     free(server);
 }
 
@@ -223,13 +253,38 @@ static struct drc_key cache_key(const struct rpc_server *server, const struct rp
                             .args_hash = drc_args_hash(server->cache, call->args)};
 }
 
+/* A message arrived, whatever comes of it. */
+static void acknowledge(struct xdr_out *reply, uint32_t xid)
+{
+    rpc_msg_put_accepted(reply, xid, RPC_SUCCESS);
+}
+
+/* The result of a message, once more: it waits behind what is in the outbox, for nothing else. */
+static enum rpc_verdict send_again(struct rpc_server *server, const struct rpc_source *from,
+                                   uint32_t xid, struct bytes result, struct xdr_out *reply)
+{
+    if (!outbox_has_room(server->outbox))
+        return RPC_BUSY;
+    MARK("server_result_sent_again");
+    memcpy(outbox_reserve(server->outbox), result.at, result.len);
+    struct outbox_entry entry = {.to = *from,
+                                 .taken_by = from->route,
+                                 .after_txn = outbox_txn_newest(server->outbox),
+                                 .cache_entry = DRC_NONE,
+                                 .is_call = true};
+    (void)outbox_add(server->outbox, &entry, result.len);
+    acknowledge(reply, xid);
+    return RPC_ACKNOWLEDGED;
+}
+
 /*
  * Has this call been seen? RPC_WAITING: no, go on. A repeat of a call in progress gets the pending
- * answer on the way it asks now; its first way may be gone (R-DRC-1). Neither needs any room.
+ * answer on the way it asks now; its first way may be gone (R-DRC-1). Only a message needs room for
+ * that.
  */
 static enum rpc_verdict look_for_repeat(struct rpc_server *server, const struct drc_key *key,
-                                        const struct rpc_source *from, uint64_t now_ns,
-                                        struct xdr_out *reply)
+                                        bool is_message, const struct rpc_source *from,
+                                        uint64_t now_ns, struct xdr_out *reply)
 {
     struct drc_found found;
     switch (drc_find(server->cache, key, now_ns, &found)) {
@@ -240,9 +295,14 @@ static enum rpc_verdict look_for_repeat(struct rpc_server *server, const struct 
         struct outbox_entry *pending = outbox_find(server->outbox, found.waiting);
         CHECK(pending != NULL);
         pending->to = *from;
-        return RPC_NO_ANSWER;
+        if (!is_message)
+            return RPC_NO_ANSWER;
+        acknowledge(reply, key->xid);
+        return RPC_ANSWERED;
     }
     case DRC_DONE:
+        if (is_message)
+            return send_again(server, from, key->xid, found.reply, reply);
         xdr_put_fixed(reply, found.reply);
         CHECK(!reply->overflowed);
         return RPC_ANSWERED;
@@ -256,6 +316,29 @@ static void forget_host(struct rpc_server *server, const struct address *host)
     drc_forget(server->cache, host);
     if (server->client != NULL)
         rpc_client_host_restarted(server->client, host);
+}
+
+/* The answer to a call, or the call with the result of a message, as it will leave. */
+static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
+                       const struct procedure *procedure, const struct response *response)
+{
+    struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
+    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
+    if (is_message) {
+        uint32_t xid =
+            server->client != NULL ? rpc_client_take_xid(server->client) : server->next_xid++;
+        rpc_msg_put_call(&out, xid, call->prog, call->vers, procedure->result_proc);
+    } else {
+        rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);
+    }
+    if (procedure->encode != NULL)
+        procedure->encode(&out, call->vers, response);
+    CHECK(!out.overflowed || !is_message); /* every result fits its program's reply_max */
+    if (out.overflowed) {
+        out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
+        rpc_msg_put_accepted(&out, call->xid, RPC_SYSTEM_ERR);
+    }
+    return xdr_out_len(&out);
 }
 
 /* One step of the core; its answer goes into the outbox. */
@@ -274,21 +357,26 @@ static void execute(struct rpc_server *server, const struct rpc_source *from,
     if (answer.response.caller_rebooted)
         forget_host(server, &from->peer.address);
 
-    struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
-    rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);
-    if (procedure->encode != NULL)
-        procedure->encode(&out, &answer.response);
-    if (out.overflowed) {
-        out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
-        rpc_msg_put_accepted(&out, call->xid, RPC_SYSTEM_ERR);
-    }
+    uint32_t len = encode(server, call, procedure, &answer.response);
     struct outbox_entry entry = {.to = *from,
                                  .taken_by = from->route,
                                  .after_txn = answer.after_txn,
-                                 .cache_entry = cache_entry};
-    uint64_t number = outbox_add(server->outbox, &entry, xdr_out_len(&out));
+                                 .cache_entry = cache_entry,
+                                 .is_call = procedure->flags & PROCEDURE_MESSAGE};
+    uint64_t number = outbox_add(server->outbox, &entry, len);
     if (cache_entry != DRC_NONE)
         drc_wait(server->cache, cache_entry, number);
+}
+
+/* More messages than one address may send over UDP, where addresses can be forged. */
+static bool is_too_many(struct rpc_server *server, const struct rpc_source *from, uint64_t now_ns)
+{
+    if (server->rate == NULL || from->peer.transport != RECORD_UDP ||
+        rate_allow(server->rate, &from->peer.address, now_ns))
+        return false;
+    MARK("server_too_many_messages");
+    report(server, EVENT_TOO_MANY_MESSAGES, from, 0);
+    return true;
 }
 
 /* A call whose row is found: arguments, repeats, the core. */
@@ -297,6 +385,9 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
                                  uint64_t now_ns, uint64_t wall_ns, struct xdr_out *reply)
 {
     bool stateless = procedure->flags & PROCEDURE_STATELESS;
+    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
+    if (is_message && is_too_many(server, from, now_ns))
+        return RPC_NO_ANSWER;
     if (!stateless && server->limits.require_privileged_port &&
         from->peer.port >= PRIVILEGED_PORT_END) {
         report(server, EVENT_UNPRIVILEGED, from, from->peer.port);
@@ -305,7 +396,7 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
     }
     struct request request = {0};
     struct xdr_in args = xdr_in_of(call->args);
-    if (!procedure->decode(&args, &request)) {
+    if (!procedure->decode(&args, call->vers, &request)) {
         report(server, EVENT_BAD_ARGUMENTS, from, call->proc);
         rpc_msg_put_accepted(reply, call->xid, RPC_GARBAGE_ARGS);
         return RPC_ANSWERED;
@@ -318,7 +409,7 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
     struct drc_key key = {0};
     if (is_cached) {
         key = cache_key(server, from, call);
-        enum rpc_verdict seen = look_for_repeat(server, &key, from, now_ns, reply);
+        enum rpc_verdict seen = look_for_repeat(server, &key, is_message, from, now_ns, reply);
         if (seen != RPC_WAITING)
             return seen;
     }
@@ -330,13 +421,20 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
     if (is_cached)
         (void)drc_begin(server->cache, &key, now_ns, &begun); /* new, or the cache is full */
     execute(server, from, call, procedure, &request, begun.entry, now_ns, wall_ns);
-    return RPC_WAITING;
+    if (!is_message)
+        return RPC_WAITING;
+    acknowledge(reply, call->xid);
+    return RPC_ACKNOWLEDGED;
 }
 
 enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,
                                     struct bytes message, uint64_t now_ns, uint64_t wall_ns,
                                     struct xdr_out *reply)
 {
+    if (server->client != NULL && from->peer.transport == RECORD_UDP && rpc_msg_is_reply(message)) {
+        rpc_client_datagram(server->client, &from->peer.address, from->peer.port, message, now_ns);
+        return RPC_NO_ANSWER;
+    }
     struct rpc_call call = {0};
     enum rpc_call_result result = rpc_msg_get_call(message, &call);
     if (result != RPC_CALL_OK)
@@ -362,6 +460,34 @@ void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, u
     server->durable_txn = txn;
 }
 
+/*
+ * The client carries the result of a message to where the host's program is registered. When it has
+ * no room, that copy is lost like a datagram: the caller repeats its message.
+ */
+static void carry(struct rpc_server *server, const struct rpc_source *to, struct bytes message,
+                  uint64_t now_ns)
+{
+    struct rpc_call call;
+    CHECK(rpc_msg_get_call(message, &call) == RPC_CALL_OK);
+    bool is_udp = to->peer.transport == RECORD_UDP;
+    struct client_attempt attempt = {
+        .to = to->peer.address,
+        .local = to->peer.local,
+        .prog = call.prog,
+        .vers = call.vers,
+        .proc = call.proc,
+        .way = is_udp ? CLIENT_UDP_ONLY : CLIENT_TCP_FIRST,
+        .from_listener = true,
+        .is_one_way = true,
+        .sent_port = is_udp ? to->peer.port : 0,
+        .message_count = 1,
+        .messages = {call.args},
+        .deadline_ns = now_ns + RESULT_PATIENCE_NS,
+    };
+    if (!rpc_client_start(server->client, &attempt, now_ns))
+        MARK("server_result_not_carried");
+}
+
 bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret)
 {
     const struct outbox_entry *head = outbox_head(server->outbox, server->durable_txn);
@@ -371,9 +497,14 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
         .to = head->to,
         .taken_by = head->taken_by,
         .message = outbox_message(server->outbox, head),
+        .is_call = head->is_call,
     };
     if (head->cache_entry != DRC_NONE)
         drc_end(server->cache, head->cache_entry, ret->message, now_ns);
+    if (head->is_call && server->client != NULL)
+        carry(server, &ret->to, ret->message, now_ns);
+    if (head->is_call && ret->to.peer.transport != RECORD_UDP)
+        ret->message = (struct bytes){0};
     outbox_pop(server->outbox);
     return true;
 }

@@ -9,6 +9,17 @@
  * An answer that observes no state (NULL, every RPC-level error) is returned at once: a stalled
  * store must not look like a dead server.
  *
+ * Messages (the _MSG procedures of NLM) are acknowledged at once with a void; that says only that
+ * they arrived. Their result passes the gate like any answer and leaves as a call of ours, once:
+ *
+ *   over UDP   from the socket and the address that the message was sent to, back to where it came
+ *              from: clients connect their sockets to us. And, because others listen only where
+ *              their portmapper says, through the client to that port if it is another one.
+ *   over TCP   through the client, over a connection of its own.
+ *
+ * Replies that arrive where we listen over UDP belong to calls that left from there; the client
+ * gets them.
+ *
  * Memory is fixed at start. When the outbox is full a gated call is not taken (RPC_BUSY): the wire
  * leaves it in the connection and asks again later, or drops the datagram. That is the
  * back-pressure.
@@ -26,6 +37,9 @@ struct rpc_server_limits {
     uint32_t outbox_max;          /* answers that may wait for the store */
     uint32_t cache_max;           /* entries of the duplicate cache */
     bool require_privileged_port; /* R-SEC-7 */
+    /* Messages over UDP from one address: so many, and so many more each second (R-SEC-6); 0 per
+     * second: no limit. */
+    uint32_t messages_burst, messages_per_second;
 };
 
 /* A caller, and the wire's own word for the way back: a connection, or a UDP socket. */
@@ -35,17 +49,19 @@ struct rpc_source {
 };
 
 enum rpc_verdict {
-    RPC_ANSWERED,  /* the answer is in *reply: send it now */
-    RPC_WAITING,   /* it comes out of rpc_server_next when it is durable */
-    RPC_NO_ANSWER, /* there is none: not a call, or a repeat of a call in progress */
-    RPC_BUSY,      /* not taken: the outbox is full */
+    RPC_ANSWERED,     /* the answer is in *reply: send it now */
+    RPC_WAITING,      /* it comes out of rpc_server_next when it is durable */
+    RPC_ACKNOWLEDGED, /* both: *reply is the void for a message, its result comes out later */
+    RPC_NO_ANSWER,    /* there is none: not a call, or a repeat of a call in progress */
+    RPC_BUSY,         /* not taken: the outbox is full */
 };
 
 /* An answer whose time has come. Valid until the next call into the server. */
 struct rpc_reply {
     struct rpc_source to;
-    uint64_t taken_by; /* the route whose call this ends, also when it was repeated elsewhere */
-    struct bytes message;
+    uint64_t taken_by;    /* the route whose call this ends, also when it was repeated elsewhere */
+    struct bytes message; /* empty: nothing leaves this way, the client carries it */
+    bool is_call;         /* the result of a message, not an answer */
 };
 
 /* Programs and core are borrowed. NULL when memory cannot be reserved. */
@@ -54,7 +70,9 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   struct core *core, uint64_t seed);
 void rpc_server_free(struct rpc_server *server);
 
-/* Who forgets the ports of a host that says, and is believed, that it rebooted (D7). Borrowed. */
+/* Who makes calls for the server and gets the replies to them, and forgets the ports of a host that
+ * says, and is believed, that it rebooted (D7). Borrowed; NULL, as at first: nobody, and results of
+ * messages leave only over UDP. */
 void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client);
 
 /* The largest call and the largest reply of any program: sizes for the wire's buffers. */

@@ -25,6 +25,7 @@
  */
 #include "store/backend.h"
 
+#include "base/check.h"
 #include "store/lmdb_env.h"
 #include "store/reserve.h"
 #include "store/salvage.h"
@@ -228,17 +229,31 @@ static bool is_intact(int kind, uint32_t slot, struct bytes value)
     struct record_server server;
     struct record_registrant registrant;
     struct record_notice notice;
-    switch (kind) {
+    struct record_client client;
+    struct record_lock lock;
+    struct record_waiter waiter;
+    struct record_share share;
+    if (slot >= RECORD_SLOT_MAX)
+        return false;
+    switch ((enum record_kind)kind) {
     case RECORD_SERVER:
         return slot == 0 && record_get_server(value, &server) != RECORD_CORRUPT;
     case RECORD_REGISTRANT:
-        return slot < RECORD_SLOT_MAX &&
-               record_get_registrant(value, slot, &registrant) != RECORD_CORRUPT;
+        return record_get_registrant(value, slot, &registrant) != RECORD_CORRUPT;
     case RECORD_NOTICE:
-        return slot < RECORD_SLOT_MAX && record_get_notice(value, slot, &notice) != RECORD_CORRUPT;
-    default:
-        return false;
+        return record_get_notice(value, slot, &notice) != RECORD_CORRUPT;
+    case RECORD_CLIENT:
+        return record_get_client(value, slot, &client) != RECORD_CORRUPT;
+    case RECORD_LOCK:
+        return record_get_lock(value, slot, &lock) != RECORD_CORRUPT;
+    case RECORD_WAITER:
+        return record_get_waiter(value, slot, &waiter) != RECORD_CORRUPT;
+    case RECORD_SHARE:
+        return record_get_share(value, slot, &share) != RECORD_CORRUPT;
+    case RECORD_KIND_END:
+        break;
     }
+    UNREACHABLE();
 }
 
 /*
@@ -302,14 +317,16 @@ static uint64_t need_of(const struct lmdb *lmdb, uint64_t put_count, uint64_t ch
  * After every commit: how much is left, and is it enough? The low-water mark is the sum of what can
  * come after a yes: two batches of new records, because the core fills one while another commits
  * and hears of the end of room only then; two of repeats, whose old pages come free for the third;
- * and one SM_UNMON_ALL, which removes any number of records from any number of pages.
+ * one SM_UNMON_ALL or FREE_ALL, which removes any number of records from any number of pages; and
+ * a quarter more of what is there, because an UNLOCK out of the middle of a lock makes two of it,
+ * each as long as it was, and must not fail (R-RNG-5).
  */
 static void settle(struct lmdb *lmdb)
 {
     lmdb->tree_len = lmdb_env_tree_len(&lmdb->env);
     uint64_t low_len = 2 * need_of(lmdb, STORE_BATCH_PUTS_MAX, 0) +
                        2 * need_of(lmdb, STORE_BATCH_PUTS_MAX, STORE_BATCH_PUTS_MAX) +
-                       lmdb->tree_len;
+                       lmdb->tree_len + lmdb->tree_len / 4;
     reserve_note_used(&lmdb->reserve, lmdb_env_used_end(&lmdb->env), low_len);
     reserve_refill(&lmdb->reserve);
     if (reserve_is_low(&lmdb->reserve))

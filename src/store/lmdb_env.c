@@ -7,7 +7,7 @@
  *
  * The map is far larger than the file (64 GiB). It is address space, not memory or disk: LMDB reads
  * through it and the file grows under it. A map that is too small fails a commit, one that is too
- * large costs nothing; a million locks need less than 1 GiB.
+ * large costs nothing; a million locks take 0.4 GB, with the space kept ahead of them.
  *
  * Always true:
  *  (1) A file named data.mdb is complete: it is made under another name, synced, and renamed. An

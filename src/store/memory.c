@@ -134,7 +134,7 @@ static int memory_commit(void *self, const struct store_batch *batch,
             free(values[i]);
         store_fail(ret_failure, STORE_EXIT_STORE,
                    "store \"memory:\": out of memory for batch %llu; raise the memory limit or "
-                   "lower --max-clients",
+                   "lower --max-clients and --max-locks",
                    (unsigned long long)batch->txn);
     }
     free(values);

@@ -6,7 +6,7 @@
  *   offset  size  header
  *        0     1  kind (enum record_kind)
  *        1     1  0
- *        2     2  format version; RECORD_FORMAT today
+ *        2     2  format version: what RECORD_FORMAT was when it was written
  *        4     4  CRC-32C of: kind (4) and slot (4) of the key, then bytes 0..3, then the body
  *        8        the body, to the end of the value
  *
@@ -18,6 +18,8 @@
  *
  *   A, address:  family 1 (0 none, 4, 6), then nothing | 4 bytes | 16 bytes and scope 4
  *   N, name:     length 2, then that many bytes
+ *
+ * The bodies of the lock manager's kinds stand at the top of record_lock.c.
  *
  * A change in a batch, which lives in memory only:
  *
@@ -37,18 +39,14 @@
  *  (3) A decoder refuses what no encoder writes (an even state, an unknown flag, transport or
  *      family), so the core may rely on what it loads as on what it made itself.
  *
- * A change of any of these bytes raises RECORD_FORMAT (R-PER-5).
+ * A change of any of these bytes and every new kind raise RECORD_FORMAT (R-PER-5). Format 2 brought
+ * the kinds of record_lock.c and changed no byte of the older ones: a decoder reads both.
  */
-#include "store/record.h"
-
-#include "base/check.h"
-#include "store/crc32c.h"
+#include "store/record_bytes.h"
 
 enum {
-    HEADER_LEN = 8,
-    CHECKSUM_AT = 4,
-    ADDRESS_LEN_MAX = 1 + 16 + 4,
-    NAME_LEN_MAX = 2 + RECORD_NAME_MAX,
+    SINCE = 1, /* these kinds are there since the first format */
+
     REGISTRANT_LEN_MAX =
         HEADER_LEN + 3 * 8 + 2 * ADDRESS_LEN_MAX + 7 * 4 + RECORD_PRIV_LEN + 2 * NAME_LEN_MAX,
     NOTICE_LEN_MAX = HEADER_LEN + 8 + ADDRESS_LEN_MAX + 4 + NAME_LEN_MAX,
@@ -57,7 +55,6 @@ enum {
 
 _Static_assert(REGISTRANT_LEN_MAX <= RECORD_VALUE_MAX, "two longest names must fit");
 _Static_assert(NOTICE_LEN_MAX <= RECORD_VALUE_MAX, "a longest name must fit");
-_Static_assert(RECORD_NAME_MAX <= UINT16_MAX, "a name's length has two bytes");
 
 const char *record_kind_name(enum record_kind kind)
 {
@@ -68,97 +65,24 @@ const char *record_kind_name(enum record_kind kind)
         return "registrant";
     case RECORD_NOTICE:
         return "notice";
+    case RECORD_CLIENT:
+        return "client";
+    case RECORD_LOCK:
+        return "lock";
+    case RECORD_WAITER:
+        return "waiter";
+    case RECORD_SHARE:
+        return "share";
     case RECORD_KIND_END:
         break;
     }
     UNREACHABLE();
 }
 
-/* ---- writing ---- */
-
-struct writer {
-    uint8_t *start;
-    uint32_t len;
-};
-
-static void put_u8(struct writer *out, uint8_t value)
-{
-    out->start[out->len++] = value;
-}
-
-static void put_u32(struct writer *out, uint32_t value)
-{
-    store_be32(out->start + out->len, value);
-    out->len += 4;
-}
-
-static void put_u64(struct writer *out, uint64_t value)
-{
-    store_be64(out->start + out->len, value);
-    out->len += 8;
-}
-
-static void put_raw(struct writer *out, const uint8_t *at, uint32_t len)
-{
-    if (len > 0)
-        memcpy(out->start + out->len, at, len);
-    out->len += len;
-}
-
-static void put_name(struct writer *out, struct bytes name)
-{
-    CHECK(name.len <= RECORD_NAME_MAX);
-    put_u8(out, (uint8_t)(name.len >> 8));
-    put_u8(out, (uint8_t)name.len);
-    put_raw(out, name.at, name.len);
-}
-
-static void put_address(struct writer *out, const struct address *address)
-{
-    CHECK(address->family == 0 || address->family == 4 || address->family == 6);
-    CHECK(address->family == 6 || address->scope == 0);
-    put_u8(out, (uint8_t)address->family);
-    if (address->family == 4)
-        put_raw(out, address->bytes, 4);
-    if (address->family == 6) {
-        put_raw(out, address->bytes, 16);
-        put_u32(out, address->scope);
-    }
-}
-
-static struct writer put_header(uint8_t *buffer, enum record_kind kind)
-{
-    struct writer out = {buffer, 0};
-    put_u8(&out, (uint8_t)kind);
-    put_u8(&out, 0);
-    put_u8(&out, RECORD_FORMAT >> 8);
-    put_u8(&out, RECORD_FORMAT & 0xff);
-    put_u32(&out, 0); /* the checksum: filled in by put_checksum */
-    return out;
-}
-
-static uint32_t checksum(enum record_kind kind, uint32_t slot, struct bytes value)
-{
-    uint8_t key[8];
-    store_be32(key, (uint32_t)kind);
-    store_be32(key + 4, slot);
-    uint32_t crc = crc32c(0, (struct bytes){key, sizeof key});
-    crc = crc32c(crc, (struct bytes){value.at, CHECKSUM_AT});
-    return crc32c(crc, (struct bytes){value.at + HEADER_LEN, value.len - HEADER_LEN});
-}
-
-static uint32_t put_checksum(const struct writer *out, enum record_kind kind, uint32_t slot)
-{
-    CHECK(out->len <= RECORD_VALUE_MAX);
-    struct bytes value = {out->start, out->len};
-    store_be32(out->start + CHECKSUM_AT, checksum(kind, slot, value));
-    return out->len;
-}
-
 uint32_t record_put_server(uint8_t *buffer, const struct record_server *record)
 {
     CHECK(record->state % 2 == 1);
-    CHECK((record->flags & ~(uint32_t)SERVER_FLAGS) == 0);
+    CHECK(has_only(record->flags, SERVER_FLAGS));
     struct writer out = put_header(buffer, RECORD_SERVER);
     put_u64(&out, record->txn);
     put_u64(&out, record->epoch);
@@ -171,7 +95,7 @@ uint32_t record_put_server(uint8_t *buffer, const struct record_server *record)
 uint32_t record_put_registrant(uint8_t *buffer, uint32_t slot,
                                const struct record_registrant *record)
 {
-    CHECK(record->transport == RECORD_TCP || record->transport == RECORD_UDP);
+    CHECK(is_transport(record->transport));
     struct writer out = put_header(buffer, RECORD_REGISTRANT);
     put_u64(&out, record->id);
     put_u64(&out, record->registered_ns);
@@ -201,92 +125,10 @@ uint32_t record_put_notice(uint8_t *buffer, uint32_t slot, const struct record_n
     return put_checksum(&out, RECORD_NOTICE, slot);
 }
 
-/* ---- reading ---- */
-
-/* A cursor over a body. It remembers the first failure and reads zeros after it. */
-struct reader {
-    struct bytes rest;
-    bool failed;
-};
-
-static const uint8_t *get_raw(struct reader *in, uint32_t len)
-{
-    static const uint8_t zeros[RECORD_PRIV_LEN];
-    if (in->rest.len < len)
-        in->failed = true;
-    if (in->failed)
-        return len <= sizeof zeros ? zeros : NULL;
-    const uint8_t *at = in->rest.at;
-    in->rest.at += len;
-    in->rest.len -= len;
-    return at;
-}
-
-static uint8_t get_u8(struct reader *in)
-{
-    return get_raw(in, 1)[0];
-}
-
-static uint32_t get_u32(struct reader *in)
-{
-    return load_be32(get_raw(in, 4));
-}
-
-static uint64_t get_u64(struct reader *in)
-{
-    return load_be64(get_raw(in, 8));
-}
-
-static struct bytes get_name(struct reader *in)
-{
-    uint32_t len = (uint32_t)get_u8(in) << 8;
-    len |= get_u8(in);
-    if (len > RECORD_NAME_MAX)
-        in->failed = true;
-    const uint8_t *at = get_raw(in, len);
-    return in->failed ? (struct bytes){NULL, 0} : (struct bytes){at, len};
-}
-
-static struct address get_address(struct reader *in)
-{
-    struct address address = {.family = get_u8(in)};
-    if (address.family == 4) {
-        memcpy(address.bytes, get_raw(in, 4), 4);
-    } else if (address.family == 6) {
-        memcpy(address.bytes, get_raw(in, 16), 16);
-        address.scope = get_u32(in);
-    } else if (address.family != 0) {
-        in->failed = true;
-    }
-    return address;
-}
-
-/* Verifies the header; the body is left in *ret_in. */
-static enum record_result get_header(struct bytes value, enum record_kind kind, uint32_t slot,
-                                     struct reader *ret_in)
-{
-    if (value.len < HEADER_LEN)
-        return RECORD_CORRUPT;
-    if (load_be32(value.at + CHECKSUM_AT) != checksum(kind, slot, value))
-        return RECORD_CORRUPT;
-    uint32_t version = (uint32_t)value.at[2] << 8 | value.at[3];
-    if (version > RECORD_FORMAT)
-        return RECORD_NEWER;
-    if (version == 0 || value.at[0] != kind || value.at[1] != 0)
-        return RECORD_CORRUPT;
-    *ret_in = (struct reader){{value.at + HEADER_LEN, value.len - HEADER_LEN}, false};
-    return RECORD_GOOD;
-}
-
-static bool is_done(const struct reader *in)
-{
-    return !in->failed && in->rest.len == 0;
-}
-
 enum record_result record_get_server(struct bytes value, struct record_server *ret)
 {
     struct reader in;
-    enum record_result result = get_header(value, RECORD_SERVER, 0, &in);
+    enum record_result result = get_header(value, RECORD_SERVER, 0, SINCE, &in);
     if (result != RECORD_GOOD)
         return result;
     struct record_server record = {0};
@@ -297,7 +139,7 @@ enum record_result record_get_server(struct bytes value, struct record_server *r
     record.flags = get_u32(&in);
     if (!is_done(&in) || record.state % 2 == 0)
         return RECORD_CORRUPT;
-    if ((record.flags & ~(uint32_t)SERVER_FLAGS) != 0)
+    if (!has_only(record.flags, SERVER_FLAGS))
         return RECORD_CORRUPT;
     *ret = record;
     return RECORD_GOOD;
@@ -307,7 +149,7 @@ enum record_result record_get_registrant(struct bytes value, uint32_t slot,
                                          struct record_registrant *ret)
 {
     struct reader in;
-    enum record_result result = get_header(value, RECORD_REGISTRANT, slot, &in);
+    enum record_result result = get_header(value, RECORD_REGISTRANT, slot, SINCE, &in);
     if (result != RECORD_GOOD)
         return result;
     struct record_registrant record = {0};
@@ -326,9 +168,7 @@ enum record_result record_get_registrant(struct bytes value, uint32_t slot,
     memcpy(record.priv, get_raw(&in, RECORD_PRIV_LEN), RECORD_PRIV_LEN);
     record.mon_name = get_name(&in);
     record.my_name = get_name(&in);
-    if (!is_done(&in))
-        return RECORD_CORRUPT;
-    if (record.transport != RECORD_TCP && record.transport != RECORD_UDP)
+    if (!is_done(&in) || !is_transport(record.transport))
         return RECORD_CORRUPT;
     *ret = record;
     return RECORD_GOOD;
@@ -337,7 +177,7 @@ enum record_result record_get_registrant(struct bytes value, uint32_t slot,
 enum record_result record_get_notice(struct bytes value, uint32_t slot, struct record_notice *ret)
 {
     struct reader in;
-    enum record_result result = get_header(value, RECORD_NOTICE, slot, &in);
+    enum record_result result = get_header(value, RECORD_NOTICE, slot, SINCE, &in);
     if (result != RECORD_GOOD)
         return result;
     struct record_notice record = {0};

@@ -19,10 +19,14 @@ enum record_kind {
     RECORD_SERVER = 1,     /* slot 0 only: who we are, how often we started */
     RECORD_REGISTRANT = 2, /* an SM_MON registration */
     RECORD_NOTICE = 3,     /* "this monitored host rebooted", heard by SM_NOTIFY */
+    RECORD_CLIENT = 4,     /* a host that locks, under one of its names (R-ID-1) */
+    RECORD_LOCK = 5,       /* a held byte range, or one offered to a waiter (R-BLK-19) */
+    RECORD_WAITER = 6,     /* a blocked request; stored in resume mode only (D12, R-BLK-14) */
+    RECORD_SHARE = 7,      /* a share reservation */
     RECORD_KIND_END,
 };
 
-/* The name of a kind as operators read it in messages: "server", "registrant", "notice". */
+/* The name of a kind as operators read it in messages: "server", "registrant", ... */
 const char *record_kind_name(enum record_kind kind);
 
 enum record_result {
@@ -31,11 +35,12 @@ enum record_result {
     RECORD_NEWER,   /* intact, but written by a newer format */
 };
 
-#define RECORD_FORMAT    1    /* raised by every change of any record's bytes */
-#define RECORD_NAME_MAX  1024 /* mon_name and my_name */
+#define RECORD_FORMAT    2    /* raised by every change of any record's bytes, and by new kinds */
+#define RECORD_NAME_MAX  1024 /* mon_name, my_name, caller_name, oh */
+#define RECORD_FH_MAX    64   /* a file handle (R-NLM-1) */
 #define RECORD_PRIV_LEN  16
 #define RECORD_VALUE_MAX 2304     /* no record is longer */
-#define RECORD_SLOT_MAX  10000000 /* no slot reaches it: the largest --max-clients */
+#define RECORD_SLOT_MAX  10000000 /* no slot of any kind reaches it */
 
 enum record_server_flag {
     RECORD_SERVER_INCOMPLETE = 1, /* D16: locks or clients may be missing from this store */
@@ -73,17 +78,108 @@ struct record_notice {
     struct bytes mon_name;
 };
 
+enum record_client_flag {
+    RECORD_CLIENT_MONITORED = 1, /* it took a monitored lock or share: it is told of restarts */
+    RECORD_CLIENT_CRASHED = 2,   /* D5: it was not reached after a restart */
+    RECORD_CLIENT_MOVED = 4,     /* D17: its name was seen at another address */
+};
+
+/*
+ * A lock client. `incarnation` grows whenever the client is found to have started anew (FREE_ALL,
+ * SM_NOTIFY, a newer state, an operator): locks and shares of an older one are being freed, also
+ * by the next start if this one ends before it is done.
+ */
+struct record_client {
+    uint64_t id;            /* shown as c17; never used again */
+    uint64_t registered_ns; /* wall clock */
+    uint64_t seen_ns;       /* wall clock, when the record was last written */
+    uint64_t rebooted_ns;   /* wall clock of its last SM_NOTIFY; 0: never (R-SEC-5: kept 24 h) */
+    uint64_t untold_ns;     /* wall clock of the first try to tell it of a restart; 0: none open */
+    uint64_t server_epoch;  /* our epoch when it registered */
+    struct address address; /* where its calls come from: the only place we ever call (R-SEC-2) */
+    struct address local;   /* our address that it uses (R-NOTIFY-1) */
+    uint32_t transport;     /* enum record_transport, of its last lock */
+    uint32_t versions;      /* NLM versions it used: 1 << version for 1, 3, 4 */
+    uint32_t grant_proc;    /* the procedure its GRANTED last worked with: 5, 10; 0: not known */
+    uint32_t state_seen;    /* its newest NSM state; 0: not known (R-SEC-3) */
+    uint32_t free_below;    /* locks stamped with an older state are being freed; 0: none */
+    uint32_t told_state;    /* our state when it was last told; another than ours: P3 */
+    uint32_t incarnation;   /* from 1 */
+    uint32_t flags;
+    struct bytes caller_name; /* as first spelled */
+};
+
+enum record_lock_flag {
+    RECORD_LOCK_EXCLUSIVE = 1,
+    RECORD_LOCK_OFFER = 2,       /* taken for a waiter that has not acknowledged it (R-BLK-19) */
+    RECORD_LOCK_UNMONITORED = 4, /* NM_LOCK (R-NM-1) */
+};
+
+/* Whose a lock, waiter or share is: the slot of the client's record, and its id as a check. */
+struct record_of {
+    uint64_t client_id;
+    uint32_t client;
+    uint32_t incarnation;
+    uint32_t state; /* the client's NSM state that it was granted under (R-SEC-3); 0: not known */
+};
+
+struct record_lock {
+    struct record_of of;
+    uint64_t granted_ns; /* wall clock */
+    uint64_t start, end; /* inclusive; end UINT64_MAX: to the end of the file */
+    uint64_t len;        /* as sent (R-RNG-2) */
+    uint32_t svid;
+    uint32_t flags;
+    struct bytes fh, oh;
+};
+
+enum record_waiter_flag {
+    RECORD_WAITER_EXCLUSIVE = 1,
+    RECORD_WAITER_MESSAGE = 2, /* asked by LOCK_MSG (R-BLK-2) */
+};
+
+struct record_waiter {
+    struct record_of of;
+    uint64_t queued_ns;   /* wall clock */
+    uint64_t order;       /* place in the queue */
+    uint64_t cookie;      /* of its grant; 0: none yet (R-BLK-4) */
+    uint64_t offset, len; /* as sent */
+    struct address local;
+    uint32_t offer; /* slot of its lock record with RECORD_LOCK_OFFER; UINT32_MAX: still queued */
+    uint32_t svid;
+    uint32_t version;   /* NLM: 1, 3, 4 */
+    uint32_t transport; /* enum record_transport */
+    uint32_t flags;
+    struct bytes caller_name, fh, oh; /* as sent (R-BLK-1) */
+};
+
+struct record_share {
+    struct record_of of;
+    uint64_t granted_ns;   /* wall clock */
+    uint32_t mode, access; /* 0..3: none, read, write, both; mode is what is denied to others */
+    uint32_t flags;        /* RECORD_LOCK_UNMONITORED */
+    struct bytes fh, oh;
+};
+
 /* Encode into a buffer of RECORD_VALUE_MAX bytes; the length is returned. */
 uint32_t record_put_server(uint8_t *buffer, const struct record_server *record);
 uint32_t record_put_registrant(uint8_t *buffer, uint32_t slot,
                                const struct record_registrant *record);
 uint32_t record_put_notice(uint8_t *buffer, uint32_t slot, const struct record_notice *record);
+uint32_t record_put_client(uint8_t *buffer, uint32_t slot, const struct record_client *record);
+uint32_t record_put_lock(uint8_t *buffer, uint32_t slot, const struct record_lock *record);
+uint32_t record_put_waiter(uint8_t *buffer, uint32_t slot, const struct record_waiter *record);
+uint32_t record_put_share(uint8_t *buffer, uint32_t slot, const struct record_share *record);
 
 /* *ret is untouched unless the result is RECORD_GOOD. */
 enum record_result record_get_server(struct bytes value, struct record_server *ret);
 enum record_result record_get_registrant(struct bytes value, uint32_t slot,
                                          struct record_registrant *ret);
 enum record_result record_get_notice(struct bytes value, uint32_t slot, struct record_notice *ret);
+enum record_result record_get_client(struct bytes value, uint32_t slot, struct record_client *ret);
+enum record_result record_get_lock(struct bytes value, uint32_t slot, struct record_lock *ret);
+enum record_result record_get_waiter(struct bytes value, uint32_t slot, struct record_waiter *ret);
+enum record_result record_get_share(struct bytes value, uint32_t slot, struct record_share *ret);
 
 /* One change: a new value, or (deleted) none any more. */
 struct record_change {
@@ -98,6 +194,9 @@ struct store_batch {
     uint64_t epoch; /* of the server that made it: the fence of a shared store */
     bool must_sync; /* adds a client or changes the server's state: synced even by --sync process */
     uint32_t count;
+    /* Changes of lock records that it makes durable. A slot that one lock left and another took is
+     * changed twice and written once. */
+    uint32_t lock_change_count;
     struct bytes64 {
         const uint8_t *at;
         uint64_t len;

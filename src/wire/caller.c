@@ -32,6 +32,7 @@ struct caller {
     struct clock *clock;
     struct caller_udp *udp;
     struct caller_tcp *tcp;
+    struct wire *listener;
     uv_timer_t timer;
     uv_idle_t no_sleep;
     uint64_t timer_ns; /* what it is set to; UINT64_MAX: not set */
@@ -46,6 +47,7 @@ struct caller *caller_new(uv_loop_t *loop, struct rpc_client *client, struct clo
     caller->client = client;
     caller->clock = clock;
     caller->timer_ns = UINT64_MAX;
+    caller->listener = options->listener;
     caller->udp = caller_udp_new(loop, client, clock, options);
     caller->tcp = caller_tcp_new(loop, client, clock, options);
     if (caller->udp == NULL || caller->tcp == NULL) {
@@ -109,7 +111,10 @@ void caller_turn(struct caller *caller)
         spent += costs[action.kind];
         switch (action.kind) {
         case CLIENT_DATAGRAM:
-            caller_udp_send(caller->udp, &action);
+            if (!action.from_listener)
+                caller_udp_send(caller->udp, &action);
+            else if (caller->listener != NULL)
+                wire_call(caller->listener, &action);
             break;
         case CLIENT_CONNECT:
             caller_tcp_connect(caller->tcp, &action);
@@ -123,6 +128,8 @@ void caller_turn(struct caller *caller)
         }
     }
     caller_udp_flush(caller->udp);
+    if (caller->listener != NULL)
+        wire_flush_calls(caller->listener);
     if (spent >= TURN_BUDGET)
         stay_awake(caller);
     else

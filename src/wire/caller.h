@@ -11,6 +11,8 @@
  * otherwise from any (R-NOTIFY-3). With --source-ports all calls leave from its range, these too:
  * it says what a firewall lets through.
  *
+ * Calls over UDP that must come from where we listen are handed to the wire that listens.
+ *
  * An error of a socket is news for the client and never more than that.
  */
 #ifndef WIRE_CALLER_H
@@ -18,6 +20,7 @@
 
 #include "rpc/client.h"
 #include "wire/clock.h"
+#include "wire/wire.h"
 
 #include <uv.h>
 
@@ -25,6 +28,7 @@ struct caller;
 
 struct caller_options {
     uint16_t source_port_low, source_port_high; /* --source-ports; 0: any */
+    struct wire *listener; /* borrowed; NULL: there is none, and no call asks for it */
 };
 
 /* NULL: no memory. The loop, the client and the clock are borrowed. No socket is opened yet. */

@@ -100,6 +100,10 @@ static bool deliver(struct connection *c, struct bytes record)
     case RPC_ANSWERED:
         commit(c, xdr_out_len(&reply));
         return true;
+    case RPC_ACKNOWLEDGED:
+        commit(c, xdr_out_len(&reply));
+        c->in_flight++;
+        return true;
     case RPC_WAITING:
         c->in_flight++;
         return true;

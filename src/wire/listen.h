@@ -7,7 +7,8 @@
 
 #include "base/address.h"
 
-#define LISTEN_MAX 64 /* addresses */
+#define LISTEN_MAX         64               /* addresses */
+#define LISTEN_SOCKETS_MAX (2 * LISTEN_MAX) /* of one transport: on two ports */
 
 struct listen_pair {
     struct address address;

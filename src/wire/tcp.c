@@ -177,7 +177,7 @@ static void on_sweep(uv_timer_t *timer)
 
 int tcp_add(struct tcp *tcp, int fd)
 {
-    CHECK(tcp->listener_count < LISTEN_MAX);
+    CHECK(tcp->listener_count < LISTEN_SOCKETS_MAX);
     uv_tcp_t *listener = &tcp->listeners[tcp->listener_count];
     int err = uv_tcp_init(tcp->loop, listener);
     if (err != 0) {

@@ -16,7 +16,7 @@ struct tcp {
     struct table connections; /* of struct connection *; the handle is the route of its answers */
     struct list by_activity;  /* least recently heard first */
     struct list waiting_for_peer, unflushed, paused;
-    uv_tcp_t listeners[LISTEN_MAX];
+    uv_tcp_t listeners[LISTEN_SOCKETS_MAX];
     uint32_t listener_count;
     uv_timer_t sweep;
     uint8_t *read_buffer; /* shared: a read is handled before the next one begins */

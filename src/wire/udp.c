@@ -33,13 +33,13 @@ struct udp {
     uv_loop_t *loop;
     struct rpc_server *server;
     struct clock *clock;
-    struct udp_socket sockets[LISTEN_MAX];
+    struct udp_socket sockets[LISTEN_SOCKETS_MAX];
     uint32_t socket_count;
 
     struct mmsghdr in[BATCH], out[BATCH];
     struct datagram in_data[BATCH], out_data[BATCH];
     uint8_t *in_bytes, *out_bytes;
-    uint32_t reply_max;
+    uint32_t reply_max; /* of what leaves: an answer, or a call */
     uint32_t out_count;
     uint64_t out_route; /* the socket that the gathered answers leave from */
 };
@@ -53,6 +53,8 @@ struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
     udp->server = server;
     udp->clock = clock;
     udp->reply_max = rpc_server_reply_max(server);
+    if (udp->reply_max < UDP_CALL_MAX)
+        udp->reply_max = UDP_CALL_MAX;
     udp->in_bytes = calloc(BATCH, DATAGRAM_MAX + 1);
     udp->out_bytes = calloc(BATCH, udp->reply_max);
     if (udp->in_bytes == NULL || udp->out_bytes == NULL) {
@@ -109,6 +111,30 @@ void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message
     commit(udp, &to->peer, message.len);
 }
 
+/* The socket that has this address, or all of its family; NULL: there is none. */
+static const struct udp_socket *find_socket(const struct udp *udp, const struct address *local)
+{
+    const struct address all = {.family = local->family};
+    for (uint32_t i = 0; i < udp->socket_count; i++) {
+        const struct address *bound = &udp->sockets[i].address;
+        if (address_equal(bound, local) || address_equal(bound, &all))
+            return &udp->sockets[i];
+    }
+    return NULL;
+}
+
+void udp_call(struct udp *udp, const struct address *local, const struct address *to, uint16_t port,
+              struct bytes message)
+{
+    CHECK(message.len <= UDP_CALL_MAX);
+    const struct udp_socket *socket = find_socket(udp, local);
+    if (socket == NULL || local->family != to->family)
+        return;
+    struct rpc_source way = {.peer = {.address = *to, .local = *local, .port = port},
+                             .route = (uint64_t)(socket - udp->sockets)};
+    udp_send(udp, &way, message);
+}
+
 static void handle(struct udp_socket *socket, struct mmsghdr *message, struct datagram *data)
 {
     struct udp *udp = socket->udp;
@@ -126,8 +152,9 @@ static void handle(struct udp_socket *socket, struct mmsghdr *message, struct da
     }
     struct xdr_out reply = xdr_out_of(reserve(udp, from.route), udp->reply_max);
     struct bytes call = {data->content.iov_base, message->msg_len};
-    if (rpc_server_receive(udp->server, &from, call, clock_now_ns(udp->clock),
-                           clock_wall_ns(udp->clock), &reply) == RPC_ANSWERED)
+    enum rpc_verdict verdict = rpc_server_receive(
+        udp->server, &from, call, clock_now_ns(udp->clock), clock_wall_ns(udp->clock), &reply);
+    if (verdict == RPC_ANSWERED || verdict == RPC_ACKNOWLEDGED)
         commit(udp, &from.peer, xdr_out_len(&reply));
 }
 
@@ -158,7 +185,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 int udp_add(struct udp *udp, int fd, const struct address *address)
 {
-    CHECK(udp->socket_count < LISTEN_MAX);
+    CHECK(udp->socket_count < LISTEN_SOCKETS_MAX);
     struct udp_socket *socket = &udp->sockets[udp->socket_count];
     *socket = (struct udp_socket){.udp = udp, .address = *address, .fd = fd};
     int err = uv_poll_init(udp->loop, &socket->poll, fd);

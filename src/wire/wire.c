@@ -65,7 +65,7 @@ static void release(struct wire *wire)
     while (rpc_server_next(wire->server, clock_now_ns(wire->clock), &reply)) {
         if (reply.to.peer.transport == RECORD_UDP)
             udp_send(wire->udp, &reply.to, reply.message);
-        else
+        else if (reply.message.len > 0)
             tcp_send(wire->tcp, &reply.to, reply.message);
         tcp_call_ended(wire->tcp, reply.taken_by);
     }
@@ -78,6 +78,16 @@ void wire_flush(struct wire *wire)
     release(wire); /* what was let in may need no new batch */
     udp_flush(wire->udp);
     tcp_flush(wire->tcp);
+}
+
+void wire_call(struct wire *wire, const struct client_action *action)
+{
+    udp_call(wire->udp, &action->local, &action->to, action->port, action->bytes);
+}
+
+void wire_flush_calls(struct wire *wire)
+{
+    udp_flush(wire->udp);
 }
 
 void wire_quiesce(struct wire *wire)

@@ -16,7 +16,8 @@ struct wire;
 struct wire *wire_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
                       uint32_t connections_max);
 
-/* Takes the bound sockets over and starts to serve. 0 or a negative libuv error. */
+/* Takes the bound sockets over and starts to serve, on two ports at most. Calls of ours leave from
+ * the first. 0 or a negative libuv error. */
 __attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct listen_set *set);
 
 /*
@@ -24,6 +25,11 @@ __attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct li
  * and writes what has gathered, once per connection.
  */
 void wire_flush(struct wire *wire);
+
+/* Sends a datagram of the client from the socket that listens at its local address (R-BLK-3), with
+ * the next wire_flush_calls. */
+void wire_call(struct wire *wire, const struct client_action *action);
+void wire_flush_calls(struct wire *wire);
 
 /* Takes no new calls; answers of those taken still leave. */
 void wire_quiesce(struct wire *wire);

@@ -24,10 +24,10 @@ static const struct {
     const char *name;
     void (*measure)(struct rows *rows);
 } table[] = {
-    {"calls", rows_calls},
-    {"registrations", rows_registrations},
-    {"reachable", rows_reachable},
-    {"silent", rows_silent},
+    {"calls", rows_calls},         {"registrations", rows_registrations},
+    {"reachable", rows_reachable}, {"silent", rows_silent},
+    {"locks", rows_locks},         {"newcomers", rows_newcomers},
+    {"file", rows_file},
 };
 
 struct options {
@@ -84,7 +84,8 @@ int main(int count, char **arguments)
     bool has_run = false;
     if (!parse(count, arguments, &options)) {
         fprintf(stderr, "usage: bench HOLDFASTD TOOLS WORK JSON [--compare FILE] [--rounds N]"
-                        " [--only calls|registrations|reachable|silent] [--quick]\n");
+                        " [--only calls|registrations|reachable|silent|locks|newcomers|file]"
+                        " [--quick]\n");
         return 2;
     }
     struct peers_paths paths = {arguments[1], arguments[2], arguments[3]};

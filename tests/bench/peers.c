@@ -4,6 +4,7 @@
 #include "bench/peers.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -33,7 +34,7 @@ void peers_init(const struct peers_paths *paths)
     process_set_directory(paths->work);
 }
 
-__attribute__((format(printf, 1, 2))) static bool fail(const char *format, ...)
+bool peers_fail(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -56,7 +57,7 @@ const char *peers_path(const char *name)
     return text;
 }
 
-static const char *tool(const char *name)
+const char *peers_tool(const char *name)
 {
     static char text[512];
     snprintf(text, sizeof(text), "%s/%s", peers.paths.tools, name);
@@ -76,47 +77,63 @@ void peers_remove(const char *name)
     nftw(peers_path(name), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* "10,000 clients" has separators: a comma before a digit is one. */
+static void remove_separators(char *text)
+{
+    size_t len = 0;
+    for (const char *from = text; *from != '\0'; from++)
+        if (*from != ',' || !isdigit((unsigned char)from[1]))
+            text[len++] = *from;
+    text[len] = '\0';
+}
+
+static bool read_readiness(struct peers_server *server, char *line)
+{
+    unsigned port;
+    remove_separators(line);
+    if (sscanf(line, "holdfast: ready on port %u (state %u, %u clients, %u locks", &port,
+               &server->state, &server->clients, &server->locks) != 4)
+        return peers_fail("holdfastd has another readiness line than the bench knows");
+    server->port = (uint16_t)port;
+    return true;
+}
+
 bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
-                           const char *notify_timeout)
+                           const char *const more[])
 {
     char url[600], max[16], line[256];
     snprintf(url, sizeof(url), "lmdb:%s", peers_path(store));
     snprintf(max, sizeof(max), "%u", clients_max);
-    const char *arguments[] = {peers.paths.holdfastd,
-                               "--port",
-                               "0",
-                               "--http",
-                               "off",
-                               "--no-rpcbind",
-                               "--store",
-                               url,
-                               "--sync",
-                               "full",
-                               "--max-clients",
-                               max,
-                               notify_timeout ? "--notify-timeout" : NULL,
-                               notify_timeout,
-                               NULL};
-    unsigned port, state, thousands, clients;
+    const char *arguments[PROCESS_ARGUMENTS_MAX] = {
+        peers.paths.holdfastd, "--port",  "0", "--http", "off",
+        "--no-rpcbind",        "--store", url, "--sync", "full",
+        "--max-clients",       max};
+    for (int count = 12; more && *more && count < PROCESS_ARGUMENTS_MAX - 1; more++)
+        arguments[count++] = *more;
     *server = (struct peers_server){.kind = PEERS_HOLDFASTD};
     if (!process_start(&server->process, arguments) ||
         !process_wait_line(&server->process, "holdfast: ready on port ", START_MS, line,
                            sizeof(line))) {
-        fail("holdfastd did not become ready: %s", process_last_words(&server->process));
+        peers_fail("holdfastd did not become ready: %s", process_last_words(&server->process));
         peers_stop(server, SIGKILL);
         return false;
     }
     server->ready_ns = process_now_ns();
-    /* "10,000 clients" has separators, "7 clients" has none. */
-    if (sscanf(line, "holdfast: ready on port %u (state %u, %u,%u clients", &port, &state,
-               &thousands, &clients) == 4)
-        clients += thousands * 1000;
-    else if (sscanf(line, "holdfast: ready on port %u (state %u, %u clients", &port, &state,
-                    &clients) != 3)
-        return fail("holdfastd has another readiness line than the bench knows");
-    server->port = (uint16_t)port;
-    server->state = state;
-    server->clients = clients;
+    return read_readiness(server, line);
+}
+
+bool peers_read_durable(const struct peers_server *server, struct peers_durable *ret)
+{
+    static const char said[] = "this run made durable ";
+    struct peers_durable durable;
+    char line[256];
+    if (!process_find_line(&server->process, said, line, sizeof(line)) ||
+        sscanf(strstr(line, said) + strlen(said),
+               "batches=%" SCNu64 " records=%" SCNu64 " lock_changes=%" SCNu64, &durable.batches,
+               &durable.records, &durable.lock_changes) != 3)
+        return peers_fail("holdfastd did not say what it made durable: %s",
+                          process_last_words(&server->process));
+    *ret = durable;
     return true;
 }
 
@@ -125,31 +142,26 @@ bool peers_read_round(const struct peers_server *server, struct peers_round *ret
     static const char said[] = "the first round of notification is over clients=";
     struct peers_round round;
     char line[256];
-    size_t len = 0;
     if (!process_find_line(&server->process, said, line, sizeof(line)))
-        return fail("holdfastd has said nothing of it");
-    const char *numbers = strstr(line, said) + strlen(said);
-    for (const char *from = numbers; *from != '\0'; from++) /* without separators, in place */
-        if (*from != ',')
-            line[len++] = *from;
-    line[len] = '\0';
-    if (sscanf(line, "\"%u of %u reached %u failed\" milliseconds=%u", &round.reached, &round.count,
-               &round.failed, &round.took_ms) != 4)
-        return fail("holdfastd sums up a round in other words than the bench knows");
+        return peers_fail("holdfastd has said nothing of it");
+    remove_separators(line);
+    if (sscanf(strstr(line, said) + strlen(said), "\"%u of %u reached, %u failed\" milliseconds=%u",
+               &round.reached, &round.count, &round.failed, &round.took_ms) != 4)
+        return peers_fail("holdfastd sums up a round in other words than the bench knows");
     *ret = round;
     return true;
 }
 
 bool peers_start_echo(struct peers_server *server)
 {
-    const char *arguments[] = {tool("echo"), NULL};
+    const char *arguments[] = {peers_tool("echo"), NULL};
     char line[128];
     unsigned port;
     *server = (struct peers_server){.kind = PEERS_ECHO};
     if (!process_start(&server->process, arguments) ||
         !process_wait_line(&server->process, "echo: ready", START_MS, line, sizeof(line)) ||
         sscanf(line, "echo: ready on port %u", &port) != 1)
-        return fail("the raw echo did not start: %s", process_last_words(&server->process));
+        return peers_fail("the raw echo did not start: %s", process_last_words(&server->process));
     server->port = (uint16_t)port;
     return true;
 }
@@ -160,10 +172,10 @@ static bool start_rpcbind(void)
     if (process_is_alive(&peers.rpcbind))
         return true;
     if (!process_is_installed("rpcbind"))
-        return fail("rpcbind is not installed (Debian: rpcbind)");
+        return peers_fail("rpcbind is not installed (Debian: rpcbind)");
     if (!process_start(&peers.rpcbind, arguments) ||
         !process_wait_port(&peers.rpcbind, PORTMAP_PORT, CONNECT_MS))
-        return fail("rpcbind did not start: %s", process_last_words(&peers.rpcbind));
+        return peers_fail("rpcbind did not start: %s", process_last_words(&peers.rpcbind));
     return true;
 }
 
@@ -204,7 +216,7 @@ bool peers_write_statd_directory(const char *name, uint32_t first, uint32_t coun
     is_made = file && fclose(file) == 0 && is_made;
     for (uint32_t i = 0; is_made && i < count; i++)
         is_made = write_statd_file(directory, first + i);
-    return is_made || fail("cannot write %s: %s", directory, strerror(errno));
+    return is_made || peers_fail("cannot write %s: %s", directory, strerror(errno));
 }
 
 bool peers_start_statd(struct peers_server *server, const char *name, uint32_t registered)
@@ -216,7 +228,7 @@ bool peers_start_statd(struct peers_server *server, const char *name, uint32_t r
                                "-o",        STATD_OUT_PORT, "-P", directory, NULL};
     *server = (struct peers_server){.kind = PEERS_STATD, .port = STATD_PORT};
     if (!process_is_installed("rpc.statd"))
-        return fail("rpc.statd is not installed (Debian: nfs-common)");
+        return peers_fail("rpc.statd is not installed (Debian: nfs-common)");
     /* The keys of the load generator are addresses in 10/8. */
     if (access(directory, F_OK) < 0 &&
         !peers_write_statd_directory(name, UINT32_C(10) << 24, registered))
@@ -225,7 +237,7 @@ bool peers_start_statd(struct peers_server *server, const char *name, uint32_t r
         return false;
     if (!process_start(&server->process, arguments) ||
         !process_wait_port(&server->process, STATD_PORT, START_MS)) {
-        fail("rpc.statd did not start: %s", process_last_words(&server->process));
+        peers_fail("rpc.statd did not start: %s", process_last_words(&server->process));
         peers_stop(server, SIGKILL);
         return false;
     }
@@ -237,28 +249,64 @@ void peers_stop(struct peers_server *server, int signal)
     (void)process_stop(&server->process, signal);
 }
 
+/* The arguments of one start of a generator. */
+struct arguments {
+    const char *list[PROCESS_ARGUMENTS_MAX];
+    char texts[PROCESS_ARGUMENTS_MAX][600];
+    int count;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct arguments *arguments,
+                                                      const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(arguments->texts[arguments->count], sizeof(arguments->texts[0]), format, values);
+    va_end(values);
+    arguments->list[arguments->count] = arguments->texts[arguments->count];
+    arguments->list[++arguments->count] = NULL;
+}
+
+static void add_nsm(struct arguments *arguments, const struct peers_server *server,
+                    const struct peers_traffic *traffic)
+{
+    add(arguments, "registered=%u", traffic->registered);
+    add(arguments, "state=%u", server->state);
+    if (server->kind == PEERS_ECHO)
+        add(arguments, "void=1");
+    if (traffic->keys)
+        add(arguments, "keys=%s", peers_path(traffic->keys));
+}
+
+static void add_locks(struct arguments *arguments, const struct peers_traffic *traffic)
+{
+    add(arguments, "files=%u", traffic->files);
+    add(arguments, "held=%u", traffic->held);
+    if (traffic->sources > 0)
+        add(arguments, "sources=%u", traffic->sources);
+    if (traffic->source)
+        add(arguments, "source=%s", traffic->source);
+    if (traffic->handles)
+        add(arguments, "handles=%s", peers_path(traffic->handles));
+}
+
 bool peers_begin_traffic(const struct peers_server *server, const struct peers_traffic *traffic,
                          struct process *ret)
 {
-    char port[16], text[6][32], keys[600];
-    snprintf(port, sizeof(port), "%u", server->port);
-    snprintf(text[0], sizeof(text[0]), "connections=%u", traffic->connections);
-    snprintf(text[1], sizeof(text[1]), "in_flight=%u", traffic->in_flight);
-    snprintf(text[2], sizeof(text[2]), "milliseconds=%u", traffic->milliseconds);
-    snprintf(text[3], sizeof(text[3]), "drain=%u", traffic->drain_ms);
-    snprintf(text[4], sizeof(text[4]), "registered=%u", traffic->registered);
-    snprintf(text[5], sizeof(text[5]), "state=%u", server->state);
-    const char *arguments[PROCESS_ARGUMENTS_MAX] = {
-        tool("traffic"), traffic->kind, port, text[0], text[1], text[2], text[3], text[4], text[5]};
-    int count = 9;
-    if (server->kind == PEERS_ECHO)
-        arguments[count++] = "void=1";
-    if (traffic->keys) {
-        snprintf(keys, sizeof(keys), "keys=%s", peers_path(traffic->keys));
-        arguments[count++] = keys;
-    }
-    arguments[count] = NULL;
-    return process_start(ret, arguments) || fail("cannot start the load generator");
+    static struct arguments arguments;
+    arguments.count = 0;
+    add(&arguments, "%s", peers_tool(traffic->is_locks ? "locks" : "traffic"));
+    add(&arguments, "%s", traffic->kind);
+    add(&arguments, "%u", server->port);
+    add(&arguments, "connections=%u", traffic->connections);
+    add(&arguments, "in_flight=%u", traffic->in_flight);
+    add(&arguments, "milliseconds=%u", traffic->milliseconds);
+    add(&arguments, "drain=%u", traffic->drain_ms);
+    if (traffic->is_locks)
+        add_locks(&arguments, traffic);
+    else
+        add_nsm(&arguments, server, traffic);
+    return process_start(ret, arguments.list) || peers_fail("cannot start the load generator");
 }
 
 bool peers_end_traffic(struct process *process, const struct peers_traffic *traffic,
@@ -272,11 +320,13 @@ bool peers_end_traffic(struct process *process, const struct peers_traffic *traf
                "traffic answered=%" SCNu64 " wrong=%" SCNu64 " missing=%" SCNu64 " counted=%" SCNu64
                " window_ns=%" SCNu64 " p50_ns=%" SCNu64 " p99_ns=%" SCNu64 " max_ns=%" SCNu64,
                &answered, &wrong, &missing, &counted, &window_ns, &p50_ns, &p99_ns, &max_ns) != 8)
-        return fail("the load generator ended without a result: %s", process_last_words(process));
+        return peers_fail("the load generator ended without a result: %s",
+                          process_last_words(process));
     if (code != 0) {
         char words[200] = "";
         (void)process_last_line(process, "traffic:", words, sizeof(words));
-        return fail("%" PRIu64 " wrong answers, %" PRIu64 " missing. %s", wrong, missing, words);
+        return peers_fail("%" PRIu64 " wrong answers, %" PRIu64 " missing. %s", wrong, missing,
+                          words);
     }
     *ret = (struct report_sample){.rate =
                                       window_ns > 0 ? (double)counted * 1e9 / (double)window_ns : 0,
@@ -287,17 +337,17 @@ bool peers_end_traffic(struct process *process, const struct peers_traffic *traf
     return true;
 }
 
-bool peers_measure(const struct peers_server *server, const struct peers_traffic *traffic,
-                   struct report_sample *ret)
+/* The generator is left in *ret_generator, ended. */
+static bool measure(const struct peers_server *server, const struct peers_traffic *traffic,
+                    struct process *ret_generator, struct report_sample *ret)
 {
-    struct process generator = {0};
     struct report_sample sample;
     uint64_t answered, before_ns = process_cpu_ns(&server->process);
     process_place(&server->process, traffic->is_apart ? PROCESS_LAST : PROCESS_ANYWHERE);
     process_place(NULL, traffic->is_apart ? PROCESS_NOT_LAST : PROCESS_ANYWHERE);
-    bool has_begun = peers_begin_traffic(server, traffic, &generator);
+    bool has_begun = peers_begin_traffic(server, traffic, ret_generator);
     process_place(NULL, PROCESS_ANYWHERE);
-    if (!has_begun || !peers_end_traffic(&generator, traffic, &sample, &answered))
+    if (!has_begun || !peers_end_traffic(ret_generator, traffic, &sample, &answered))
         return false;
     uint64_t cpu_ns = process_cpu_ns(&server->process) - before_ns;
     sample.cpu_us = answered > 0 ? (double)cpu_ns / 1e3 / (double)answered : 0;
@@ -305,14 +355,34 @@ bool peers_measure(const struct peers_server *server, const struct peers_traffic
     return true;
 }
 
+bool peers_measure(const struct peers_server *server, const struct peers_traffic *traffic,
+                   struct report_sample *ret)
+{
+    struct process generator = {0};
+    return measure(server, traffic, &generator, ret);
+}
+
+bool peers_measure_locks(const struct peers_server *server, const struct peers_traffic *traffic,
+                         struct report_sample *ret, uint64_t *ret_changes)
+{
+    struct process generator = {0};
+    char line[64];
+    if (!measure(server, traffic, &generator, ret))
+        return false;
+    if (!process_last_line(&generator, "locks changes=", line, sizeof(line)) ||
+        sscanf(line, "locks changes=%" SCNu64, ret_changes) != 1)
+        return peers_fail("the load generator did not count its locks");
+    return true;
+}
+
 bool peers_start_hosts(struct process *process, const char *first, uint32_t count)
 {
     char number[16], line[128];
     snprintf(number, sizeof(number), "%u", count);
-    const char *arguments[] = {tool("hosts"), first, number, HOSTS_SECONDS, NULL};
+    const char *arguments[] = {peers_tool("hosts"), first, number, HOSTS_SECONDS, NULL};
     return (process_start(process, arguments) &&
             process_wait_line(process, "hosts called=", START_MS, line, sizeof(line))) ||
-           fail("the fake hosts did not start: %s", process_last_words(process));
+           peers_fail("the fake hosts did not start: %s", process_last_words(process));
 }
 
 bool peers_read_hosts(const struct process *process, struct peers_hosts *ret)
@@ -325,7 +395,7 @@ bool peers_read_hosts(const struct process *process, struct peers_hosts *ret)
                " last_ns=%" SCNu64 " state_low=%u state_high=%u",
                &hosts.called, &hosts.asked, &hosts.calls, &hosts.foreign, &hosts.unreadable,
                &hosts.first_ns, &hosts.last_ns, &hosts.state_low, &hosts.state_high) != 9)
-        return fail("the fake hosts say nothing: %s", process_last_words(process));
+        return peers_fail("the fake hosts say nothing: %s", process_last_words(process));
     *ret = hosts;
     return true;
 }
@@ -336,17 +406,17 @@ bool peers_enroll(const struct peers_server *server, const char *first, uint32_t
     struct process process = {0};
     snprintf(port, sizeof(port), "%u", server->port);
     snprintf(number, sizeof(number), "%u", count);
-    const char *arguments[] = {tool("enroll"), port, first, number, NULL};
+    const char *arguments[] = {peers_tool("enroll"), port, first, number, NULL};
     if (!process_start(&process, arguments) || process_wait_end(&process, 60000) != 0)
-        return fail("registration failed: %s", process_last_words(&process));
+        return peers_fail("registration failed: %s", process_last_words(&process));
     return true;
 }
 
 bool peers_run(const char *const arguments[], struct process *ret)
 {
     if (!process_is_installed(arguments[0]))
-        return fail("%s is not installed", arguments[0]);
+        return peers_fail("%s is not installed", arguments[0]);
     if (!process_start(ret, arguments) || process_wait_end(ret, 10000) != 0)
-        return fail("%s failed: %s", arguments[0], process_last_words(ret));
+        return peers_fail("%s failed: %s", arguments[0], process_last_words(ret));
     return true;
 }

@@ -12,41 +12,49 @@
 
 struct peers_paths {
     const char *holdfastd;
-    const char *tools; /* where echo, traffic, hosts and enroll are */
+    const char *tools; /* where echo, traffic, hosts and the others are */
     const char *work;  /* everything that is written */
 };
 
-enum peers_kind { PEERS_HOLDFASTD, PEERS_ECHO, PEERS_STATD };
+enum peers_kind { PEERS_HOLDFASTD, PEERS_ECHO, PEERS_STATD, PEERS_GANESHA };
 
 struct peers_server {
     enum peers_kind kind;
     struct process process;
     uint16_t port;
-    uint32_t state, clients; /* holdfastd: from its readiness line */
-    uint64_t ready_ns;       /* when that line was seen */
+    uint32_t state, clients, locks; /* holdfastd: from its readiness line */
+    uint64_t ready_ns;              /* when that line was seen */
 };
 
 struct peers_traffic {
-    const char *kind; /* of tests/bench/traffic.c */
+    const char *kind; /* of tests/bench/traffic.c, or of locks.c */
     uint32_t connections, in_flight, milliseconds;
     uint32_t drain_ms; /* 0: answers that are late are nobody's fault */
     bool is_apart;     /* server on the last processor, generator on the others */
     uint32_t registered;
     const char *keys; /* file below work, or NULL */
+    bool is_locks;    /* of locks.c; these are for it: */
+    uint32_t files, held, sources;
+    const char *source;  /* address, or NULL */
+    const char *handles; /* file below work, or NULL */
 };
 
 void peers_init(const struct peers_paths *paths);
 /* Why the last function that failed did so. */
 const char *peers_why(void);
+/* Sets that; always false. */
+__attribute__((format(printf, 1, 2))) bool peers_fail(const char *format, ...);
 /* A path below work; valid until the eighth call after it. */
 const char *peers_path(const char *name);
+/* One of our own tools; valid until the next call. */
+const char *peers_tool(const char *name);
 /* Removes a directory below work. */
 void peers_remove(const char *name);
 
-/* On the store `store` below work, which is kept; durable (--sync full). notify_timeout: seconds of
- * the first attempt to tell a host, or NULL for the number of the server. */
+/* On the store `store` below work, which is kept; durable (--sync full). `more` are options, with
+ * NULL at the end; or NULL for none. */
 bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
-                           const char *notify_timeout);
+                           const char *const more[]);
 bool peers_start_echo(struct peers_server *server);
 /* With this many hosts in its directory `name` below work, which is made if it is not there. It
  * needs rpcbind, which is started once and stays until peers_stop_rpcbind. */
@@ -65,6 +73,14 @@ bool peers_end_traffic(struct process *process, const struct peers_traffic *traf
 /* Both, with the server's CPU time. */
 bool peers_measure(const struct peers_server *server, const struct peers_traffic *traffic,
                    struct report_sample *ret);
+/* The same for locks.c, and how many locks were taken and given up. */
+bool peers_measure_locks(const struct peers_server *server, const struct peers_traffic *traffic,
+                         struct report_sample *ret, uint64_t *ret_changes);
+/* What holdfastd said of its commits when it was stopped with SIGTERM. */
+struct peers_durable {
+    uint64_t batches, records, lock_changes;
+};
+bool peers_read_durable(const struct peers_server *server, struct peers_durable *ret);
 
 /* What tests/bench/hosts.c saw. */
 struct peers_hosts {

@@ -26,6 +26,13 @@ void rows_reachable(struct rows *rows);
 /* 10,000 hosts that are silent, and what other clients feel of it. */
 void rows_silent(struct rows *rows);
 
+/* Durable LOCK and UNLOCK, also with 1,000,000 locks stored, against nfs-ganesha. */
+void rows_locks(struct rows *rows);
+/* 1,000 clients take their first lock at once, against nfs-ganesha. */
+void rows_newcomers(struct rows *rows);
+/* 100,000 locks on one file: taken, asked for, and freed at once. */
+void rows_file(struct rows *rows);
+
 /* Says what is being done, for the patient. */
 __attribute__((format(printf, 1, 2))) void rows_say(const char *format, ...);
 /* An answer was wrong, or what was acknowledged is not there. */

@@ -334,6 +334,7 @@ void rows_silent(struct rows *rows)
     uint32_t count = rows->is_quick ? 100 : 10000;
     struct peers_server server = {0};
     struct silence silence = {0};
+    const char *const quicker[] = {"--notify-timeout", "2", NULL};
     char title[48];
     snprintf(title, sizeof(title), "SM_MON 1 x 1, %u silent hosts", count);
     struct report_line *line =
@@ -345,7 +346,8 @@ void rows_silent(struct rows *rows)
         rows_fail(rows, "%s", peers_why());
     else if (!make_silent_net())
         report_skip(line, "no way to make hosts silent (Debian: nftables): %s", peers_why());
-    else if (!peers_start_holdfastd(&server, "notify", count + 1000, rows->is_quick ? "2" : NULL))
+    else if (!peers_start_holdfastd(&server, "notify", count + 1000,
+                                    rows->is_quick ? quicker : NULL))
         rows_fail(rows, "%s", peers_why());
     else
         measure_silence(rows, line, &server, count, &silence);

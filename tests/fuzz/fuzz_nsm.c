@@ -14,7 +14,7 @@ static bool decode(const struct procedure *row, const uint8_t *args, size_t len,
 {
     *ret = (struct request){0};
     struct xdr_in in = xdr_in_of((struct bytes){args, (uint32_t)len});
-    return row->decode(&in, ret);
+    return row->decode(&in, NSM_VERSION, ret);
 }
 
 static void put_my_id(struct xdr_out *out, const struct request *request)

@@ -20,36 +20,98 @@ static enum record_kind kind_of(uint8_t choice)
     return (enum record_kind)(RECORD_SERVER + choice % (RECORD_KIND_END - RECORD_SERVER));
 }
 
-/* Decodes; a good value must encode to itself. */
-static enum record_result check_value(enum record_kind kind, uint32_t slot, struct bytes value)
+/* Where a decoded record puts its names and handles, and what it encodes to. */
+struct outcome {
+    enum record_result result;
+    struct bytes views[3];
+    uint32_t len; /* of what it encodes to */
+};
+
+static struct outcome decode_nsm(enum record_kind kind, uint32_t slot, struct bytes value,
+                                 uint8_t *again)
 {
-    static uint8_t again[RECORD_VALUE_MAX];
     struct record_server server;
     struct record_registrant registrant;
     struct record_notice notice;
-    enum record_result result = RECORD_CORRUPT;
-    uint32_t len = 0;
+    struct outcome outcome = {.result = RECORD_CORRUPT};
     if (kind == RECORD_SERVER) {
-        result = record_get_server(value, &server);
-        if (result == RECORD_GOOD)
-            len = record_put_server(again, &server);
+        outcome.result = record_get_server(value, &server);
+        if (outcome.result == RECORD_GOOD)
+            outcome.len = record_put_server(again, &server);
     } else if (kind == RECORD_REGISTRANT) {
-        result = record_get_registrant(value, slot, &registrant);
-        if (result == RECORD_GOOD) {
-            CHECK(fuzz_is_inside(registrant.mon_name, value.at, value.len));
-            CHECK(fuzz_is_inside(registrant.my_name, value.at, value.len));
-            len = record_put_registrant(again, slot, &registrant);
+        outcome.result = record_get_registrant(value, slot, &registrant);
+        if (outcome.result == RECORD_GOOD) {
+            outcome.views[0] = registrant.mon_name;
+            outcome.views[1] = registrant.my_name;
+            outcome.len = record_put_registrant(again, slot, &registrant);
         }
     } else {
-        result = record_get_notice(value, slot, &notice);
-        if (result == RECORD_GOOD) {
-            CHECK(fuzz_is_inside(notice.mon_name, value.at, value.len));
-            len = record_put_notice(again, slot, &notice);
+        outcome.result = record_get_notice(value, slot, &notice);
+        if (outcome.result == RECORD_GOOD) {
+            outcome.views[0] = notice.mon_name;
+            outcome.len = record_put_notice(again, slot, &notice);
         }
     }
-    if (result == RECORD_GOOD)
-        CHECK(bytes_equal(value, (struct bytes){again, len}));
-    return result;
+    return outcome;
+}
+
+static struct outcome decode_nlm(enum record_kind kind, uint32_t slot, struct bytes value,
+                                 uint8_t *again)
+{
+    struct record_client client;
+    struct record_lock lock;
+    struct record_waiter waiter;
+    struct record_share share;
+    struct outcome outcome = {.result = RECORD_CORRUPT};
+    if (kind == RECORD_CLIENT) {
+        outcome.result = record_get_client(value, slot, &client);
+        if (outcome.result == RECORD_GOOD) {
+            outcome.views[0] = client.caller_name;
+            outcome.len = record_put_client(again, slot, &client);
+        }
+    } else if (kind == RECORD_LOCK) {
+        outcome.result = record_get_lock(value, slot, &lock);
+        if (outcome.result == RECORD_GOOD) {
+            outcome.views[0] = lock.fh;
+            outcome.views[1] = lock.oh;
+            outcome.len = record_put_lock(again, slot, &lock);
+        }
+    } else if (kind == RECORD_WAITER) {
+        outcome.result = record_get_waiter(value, slot, &waiter);
+        if (outcome.result == RECORD_GOOD) {
+            outcome.views[0] = waiter.fh;
+            outcome.views[1] = waiter.oh;
+            outcome.views[2] = waiter.caller_name;
+            outcome.len = record_put_waiter(again, slot, &waiter);
+        }
+    } else {
+        outcome.result = record_get_share(value, slot, &share);
+        if (outcome.result == RECORD_GOOD) {
+            outcome.views[0] = share.fh;
+            outcome.views[1] = share.oh;
+            outcome.len = record_put_share(again, slot, &share);
+        }
+    }
+    return outcome;
+}
+
+/* Decodes; a good value must encode to itself, but for the format's number and the checksum over
+ * it when it is of an older format. */
+static enum record_result check_value(enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    static uint8_t again[RECORD_VALUE_MAX];
+    struct outcome outcome = kind < RECORD_CLIENT ? decode_nsm(kind, slot, value, again)
+                                                  : decode_nlm(kind, slot, value, again);
+    if (outcome.result != RECORD_GOOD)
+        return outcome.result;
+    for (uint32_t i = 0; i < 3; i++)
+        CHECK(fuzz_is_inside(outcome.views[i], value.at, value.len));
+    CHECK(outcome.len == value.len);
+    CHECK(memcmp(again + HEADER_LEN, value.at + HEADER_LEN, value.len - HEADER_LEN) == 0);
+    CHECK(again[0] == value.at[0] && again[1] == value.at[1]);
+    if (value.at[3] == RECORD_FORMAT)
+        CHECK(bytes_equal(value, (struct bytes){again, outcome.len}));
+    return RECORD_GOOD;
 }
 
 /* The checksum by the description at the top of record.c, not by its code. */

@@ -82,6 +82,7 @@ struct world {
 };
 
 static struct world world;
+static const struct file_share shares[1]; /* everything is in "default" */
 
 static const struct program *const programs[] = {&nsm_program};
 
@@ -149,6 +150,8 @@ static void load_all(void)
 static void start(void)
 {
     struct core_limits limits = {.clients_max = CLIENTS_MAX,
+                                 .shares = shares,
+                                 .share_count = 1,
                                  .bytes_max = 1 << 16,
                                  .batch_puts_max = 4,
                                  .server_name = bytes_of_text("holdfast.example"),
@@ -213,6 +216,9 @@ static void receive(uint32_t peer, struct bytes message)
         check_reply((struct bytes){world.reply, xdr_out_len(&reply)});
         CHECK(load_be32(world.reply) == load_be32(copy)); /* the xid */
         CHECK(rpc_server_waiting(world.server) == waiting);
+        break;
+    case RPC_ACKNOWLEDGED: /* the program has no messages */
+        CHECK(false);
         break;
     case RPC_WAITING:
         CHECK(rpc_server_waiting(world.server) == waiting + 1);
@@ -344,7 +350,7 @@ static void end_call(bool is_answered)
     struct core_input input = {.kind = CORE_CALL_DONE,
                                .now_ns = world.now_ns,
                                .call = world.calls[0].id,
-                               .is_answered = is_answered,
+                               .outcome = is_answered ? CALL_ANSWERED : CALL_UNKNOWN,
                                .answered_count = is_answered ? world.calls[0].status_count : 0};
     core_step(world.core, &input, NULL);
     world.call_count--;

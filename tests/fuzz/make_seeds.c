@@ -11,6 +11,7 @@
 #include "codec/nsm_xdr.h"
 #include "codec/record_mark.h"
 #include "fuzz.h"
+#include "nlm_body.h"
 #include "proto/nsm.h"
 #include "store/record.h"
 #include "vector.h"
@@ -126,14 +127,51 @@ static void message_seeds(struct bytes message, const char *name)
     write_seed("server", "", name);
 }
 
+/* A vector of NLM for fuzz_nlm: once per body, of the first procedure that has it; version 1 has
+ * the bytes of version 3. */
+static void nlm_seeds(const char *file, const struct vector *vector)
+{
+    static const enum nlm_shape decoders[] = {
+        NLM_SHAPE_TESTARGS,   NLM_SHAPE_LOCKARGS,  NLM_SHAPE_CANCARGS,
+        NLM_SHAPE_UNLOCKARGS, NLM_SHAPE_SHAREARGS, NLM_SHAPE_RES,
+        NLM_SHAPE_TESTRES,    NLM_SHAPE_NOTIFY,    NLM_SHAPE_UPCALL,
+    };
+    const struct nlm_body_row *row = nlm_body_row_of_file(file), *first = nlm_body_rows;
+    CHECK(row != NULL);
+    while (first->args != row->args)
+        first++;
+    uint32_t decoder = 0, versions[NLM_BODY_VERSIONS];
+    while (decoder < sizeof decoders / sizeof decoders[0] && decoders[decoder] != row->args)
+        decoder++;
+    if (row != first || decoder == sizeof decoders / sizeof decoders[0])
+        return; /* written already, or void */
+    for (unsigned i = 0, count = nlm_body_versions(vector->more, versions); i < count; i++) {
+        if (versions[i] == 1)
+            continue;
+        add_u8(versions[i] == 3 ? 1 : 2);
+        add_u8(decoder);
+        add_u8(1); /* answered DENIED, with a holder */
+        add((struct bytes){vector->bytes, (uint32_t)vector->len});
+        char part[64];
+        snprintf(part, sizeof part, "%s-%u", row->name, versions[i]);
+        write_seed("nlm", part, vector->name);
+    }
+}
+
 static enum vector_verdict seed_of_vector(const char *file, const struct vector *vector)
 {
     struct bytes bytes = {vector->bytes, (uint32_t)vector->len};
     int procedure = procedure_of(file);
+    if (strncmp(file, "nlm_", 4) == 0) {
+        if (vector->kind != VECTOR_RESULT)
+            nlm_seeds(file, vector);
+        return VECTOR_GOOD;
+    }
     switch (vector->kind) {
     case VECTOR_ARGS:
     case VECTOR_GARBAGE:
-        nsm_seed(procedure, bytes, vector->name);
+        if (procedure >= 0) /* the portmapper's have no target that takes arguments */
+            nsm_seed(procedure, bytes, vector->name);
         break;
     case VECTOR_CALL:
     case VECTOR_REFUSED:
@@ -141,6 +179,7 @@ static enum vector_verdict seed_of_vector(const char *file, const struct vector 
         break;
     case VECTOR_REPLY:
     case VECTOR_RESULT:
+    case VECTOR_BAD_RESULT:
         break; /* nothing of ours reads them */
     }
     return VECTOR_GOOD;
@@ -191,6 +230,80 @@ static void odd_notice_seeds(const struct record_notice *notice)
     }
 }
 
+/* Records of the lock manager. */
+static void nlm_record_seeds(void)
+{
+    static uint8_t value[RECORD_VALUE_MAX];
+    static const uint8_t fh[] = {1, 0, 7, 1, 0x42, 0, 0, 9};
+    const struct record_of of = {.client_id = 17, .client = 2, .incarnation = 1, .state = 3};
+    const struct address address = address_v4((const uint8_t[]){192, 0, 2, 17});
+    uint32_t len = record_put_client(value, 2,
+                                     &(struct record_client){.id = 17,
+                                                             .registered_ns = 5,
+                                                             .address = address,
+                                                             .local = address,
+                                                             .transport = RECORD_TCP,
+                                                             .versions = 1 << 4,
+                                                             .grant_proc = 5,
+                                                             .state_seen = 3,
+                                                             .incarnation = 1,
+                                                             .flags = RECORD_CLIENT_MONITORED,
+                                                             .caller_name = bytes_of_text("cl")});
+    value_seeds(RECORD_CLIENT, 2, (struct bytes){value, len}, "client");
+    len = record_put_lock(value, 8,
+                          &(struct record_lock){.of = of,
+                                                .start = 10,
+                                                .end = UINT64_MAX,
+                                                .svid = 4711,
+                                                .flags = RECORD_LOCK_EXCLUSIVE,
+                                                .fh = {fh, sizeof fh},
+                                                .oh = bytes_of_text("4711@cl")});
+    value_seeds(RECORD_LOCK, 8, (struct bytes){value, len}, "lock");
+    value_seeds(RECORD_LOCK, 8, (struct bytes){value, len - 1}, "lock-short");
+    value[3] = 1; /* no lock was written by the format before */
+    value_seeds(RECORD_LOCK, 8, (struct bytes){value, len}, "lock-format-1");
+    len = record_put_waiter(value, 4,
+                            &(struct record_waiter){.of = of,
+                                                    .order = 6,
+                                                    .cookie = 7,
+                                                    .len = 20,
+                                                    .local = address,
+                                                    .offer = 8,
+                                                    .svid = 4712,
+                                                    .version = 4,
+                                                    .transport = RECORD_UDP,
+                                                    .flags = RECORD_WAITER_MESSAGE,
+                                                    .caller_name = bytes_of_text("cl"),
+                                                    .fh = {fh, sizeof fh},
+                                                    .oh = bytes_of_text("4712@cl")});
+    value_seeds(RECORD_WAITER, 4, (struct bytes){value, len}, "waiter");
+    len = record_put_share(
+        value, 5,
+        &(struct record_share){
+            .of = of, .mode = 1, .access = 3, .fh = {fh, sizeof fh}, .oh = bytes_of_text("dos")});
+    value_seeds(RECORD_SHARE, 5, (struct bytes){value, len}, "share");
+}
+
+/* Locks with a right checksum and one byte that no encoder writes. */
+static void odd_lock_seeds(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t at;
+        uint8_t byte;
+    } rows[] = {
+        {"lock-no-incarnation", 23, 0}, {"lock-far-client", 16, 1}, {"lock-backwards", 43, 9},
+        {"lock-flags", 67, 8},          {"lock-no-handle", 68, 0},  {"lock-long-handle", 68, 65},
+    };
+    static uint8_t value[RECORD_VALUE_MAX];
+    const struct record_lock lock = {.of = {.incarnation = 1}, .end = 4, .fh = bytes_of_text("f")};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint32_t len = record_put_lock(value, 1, &lock);
+        value[rows[i].at] = rows[i].byte;
+        value_seed(1, RECORD_LOCK, 1, (struct bytes){value, len}, rows[i].name);
+    }
+}
+
 static void record_seeds(void)
 {
     static uint8_t value[RECORD_VALUE_MAX];
@@ -201,6 +314,8 @@ static void record_seeds(void)
     value_seeds(RECORD_SERVER, 0, (struct bytes){value, len - 1}, "server-short");
     value[3]++;
     value_seeds(RECORD_SERVER, 0, (struct bytes){value, len}, "server-newer");
+    value[3] = 1;
+    value_seeds(RECORD_SERVER, 0, (struct bytes){value, len}, "server-format-1");
 
     struct record_registrant registrant = {
         .id = 17,
@@ -227,6 +342,8 @@ static void record_seeds(void)
     value_seeds(RECORD_NOTICE, 1, (struct bytes){value, len}, "notice");
 
     odd_notice_seeds(&notice);
+    nlm_record_seeds();
+    odd_lock_seeds();
 
     len = record_put_notice(value, 1, &notice);
     add_u8(3); /* a batch: two puts and a deletion */
@@ -274,6 +391,50 @@ static void history_seeds(void)
     }
 }
 
+/* Histories for fuzz_core; its opening comment has the steps. */
+static void core_history_seeds(void)
+{
+    static const struct {
+        const char *name;
+        uint8_t len, steps[60];
+    } histories[] = {
+        /* A lock, a waiter, UNLOCK, the offer, its callback answered GRANTED; a crash. */
+        {"hand-over", 27, {0x1a, 0x10, 0x00, 0x05, 0,    0x30, 0x19, 0x05, 0,
+                           0x1a, 3,    0x00, 0x05, 0,    0x3c, 0x1a, 0x0d, 0x0e,
+                           0,    0x1a, 0xdf, 0x1a, 0x03, 0x19, 0x05, 0,    0x1a}},
+        /* Callbacks are asked for at every moment at which they may not leave yet (P1). */
+        {"gate", 24, {0x1a, 0x10, 0x00, 0x05, 0,    0x30, 0x19, 0x05, 0,    0x1a, 3,    0x00,
+                      0x05, 0,    0x0d, 0x3c, 0x0d, 0x0a, 0x0d, 0x0b, 0x0d, 0x0e, 0x00, 0x1a}},
+        /* The same by GRANTED_MSG and GRANTED_RES, which comes from elsewhere first. */
+        {"by-message", 33, {0x1a, 0x10, 0x00, 0x05, 0,    0x70, 0x19, 0x05, 0, 0x1a, 3,
+                            0x00, 0x05, 0,    0x3c, 0x1a, 0x0d, 0x0e, 0,    7, 0x02, 0,
+                            0,    0x1a, 7,    0x01, 0,    0,    0x1a, 0xcf, 0, 0,    0x1a}},
+        /* Callbacks that reach nobody: the waiter is passed over, and asks again (D13). */
+        {"passed-over", 39, {0x1a, 0x10, 0x00, 0x05, 0,    0x30, 0x19, 0x05, 0,    0x1a,
+                             3,    0x00, 0x05, 0,    0x3c, 0x1a, 0x0d, 0x2e, 0,    0x0f,
+                             40,   0x3c, 0x1a, 0x0d, 0x2e, 0,    0x3c, 0x1a, 0x0f, 40,
+                             0x3c, 0x30, 0x19, 0x05, 0,    0x3c, 0x1a, 0x0d, 0x1a}},
+        /* Splits, merges, an upgrade and a downgrade of one owner; the batch is lost in the end. */
+        {"pieces", 42, {0x1a, 0x10, 0x00, 0x0f, 0,    0x03, 0x00, 0x42, 0,    0x00, 0x00,
+                        0x43, 0,    0x10, 0x00, 0x71, 0,    0x1a, 3,    0x00, 0x80, 0,
+                        0,    0x00, 0x80, 0,    0x10, 0x00, 0x80, 0,    0x0a, 3,    0,
+                        0x05, 0,    0xcf, 0,    0x1a, 0x1a, 0xdf, 0x3c, 0x1a}},
+        /* A client that starts anew: by its state in a LOCK, by FREE_ALL, by SM_NOTIFY. */
+        {"anew", 41, {0x1a, 0x10, 0x00, 0x05, 8, 0x10, 0x00, 0x85, 8, 4,    0x00, 0x0f, 8,   0x1a,
+                      0x10, 0x00, 0x25, 24,   0, 0x00, 0x05, 24,   0, 0x3c, 0x1a, 8,    0,   0x3c,
+                      0x1a, 9,    1,    0x00, 0, 9,    4,    0x00, 9, 0x3c, 0x1a, 0xdf, 0x1a}},
+        /* Two who wait for each other, a waiter that cancels and comes back, and one in between. */
+        {"circle", 48, {0x1a, 0x10, 0x00, 0x02, 0, 0x10, 0x19, 0x42, 0,    0x30, 0x00, 0x42,
+                        0,    0x30, 0x19, 0x02, 0, 0x30, 0x2a, 0x42, 0,    0x12, 0x00, 0x42,
+                        0,    0x30, 0x00, 0x42, 0, 0x1a, 3,    0x19, 0x42, 0,    0x3c, 0x1a,
+                        0x0d, 0x32, 0x00, 0x42, 0, 0x0e, 1,    0x3c, 0x1a, 0x0d, 0xdf, 0x1a}},
+    };
+    for (size_t i = 0; i < sizeof histories / sizeof histories[0]; i++) {
+        add((struct bytes){histories[i].steps, histories[i].len});
+        write_seed("core", "history", histories[i].name);
+    }
+}
+
 /* Streams that no vector holds. */
 static void stream_seeds(void)
 {
@@ -306,6 +467,7 @@ int main(int argc, char **argv)
     corpus = argv[2];
     record_seeds();
     history_seeds();
+    core_history_seeds();
     stream_seeds();
     return vector_run_directory(argv[1], seed_of_vector, NULL);
 }

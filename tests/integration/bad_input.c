@@ -1,19 +1,25 @@
 /*
  * bad_input.c -- messages that no honest client sends, each with its documented answer.
  *
- * Passing proves (P6, R-NSM-1, R-NSM-2, R-NSM-4, R-NSM-5, R-DRC-5), over TCP and UDP:
- *  (1) every cut and every extension of the arguments of every procedure is GARBAGE_ARGS;
+ * Passing proves (P5, P6, R-NSM-1, R-NSM-2, R-NSM-4, R-NSM-5, R-NLM-1, R-NLM-4, R-NLM-5, R-DRC-5),
+ * over TCP and UDP:
+ *  (1) every cut and every extension of the arguments of every procedure, of NSM and of NLM in all
+ *      its versions, is GARBAGE_ARGS;
  *  (2) names that R-NSM-1 refuses are STAT_FAIL for SM_MON and SM_STAT, void for SM_NOTIFY, and the
  *      state for SM_UNMON; 1,024 bytes are a name, 1,025 are GARBAGE_ARGS;
+ *      handles of a length that the version does not have, and ranges beyond every file, have a
+ *      status in the words of that version; UNLOCK of them is GRANTED all the same;
  *  (3) unknown program, version, procedure, RPC version and credential get their RPC error;
  *  (4) what is not a call (replies, cut headers, nothing at all) gets silence;
  *  (5) a call is the same call in one fragment or in many, with empty ones between;
  *  (6) datagrams of every size up to 9,000 are answered, larger ones harm nobody;
- *  (7) random bytes and damaged calls change nothing: an honest client is served after each step,
+ *  (7) random bytes, damaged calls, results of nothing, and UNLOCK and FREE_ALL in another's name
+ *      change nothing: an honest client is served and the lock of a witness stands after each step,
  *      and in the end exactly what was accepted is in the store.
  *
  * HOLDFAST_GARBAGE (2000) random messages.
  */
+#include "bad_input_nlm.h"
 #include "talk.h"
 
 #include <errno.h>
@@ -366,6 +372,8 @@ static void random_bytes(struct talk *talk, uint64_t seed)
         uint32_t procedure = (uint32_t)(harness_random(&seed) % PEER_NSM_PROCEDURES);
         put_procedure(&message, procedure == PEER_NSM_MON ? (uint32_t)PEER_NSM_STAT : procedure);
         packet_set_xid(&message, talk_next_xid(talk));
+        if (i % 4 == 1)
+            bad_input_nlm_damaged(talk, &seed, &message);
         if (i % 2 == 0)
             message.len = (uint32_t)(harness_random(&seed) % 300);
         uint32_t changes = i % 2 == 0 ? message.len : 1 + (uint32_t)(harness_random(&seed) % 4);
@@ -411,32 +419,54 @@ static void count_record(void *context, const struct harness_record *record)
 static void run(struct talk *talk)
 {
     static struct packet call;
-    static void (*const steps[])(struct talk *) = {
-        cut_bodies,      bad_names, bad_callbacks,  unknown_calls,     not_calls,
-        bad_credentials, fragments, datagram_sizes, unprivileged_crash};
-    static const char *const names[] = {"cut_bodies",    "bad_names",      "bad_callbacks",
-                                        "unknown_calls", "not_calls",      "bad_credentials",
-                                        "fragments",     "datagram_sizes", "unprivileged_crash"};
+    static const struct {
+        const char *name;
+        void (*run)(struct talk *talk);
+    } steps[] = {{"cut_bodies", cut_bodies},
+                 {"bad_names", bad_names},
+                 {"bad_callbacks", bad_callbacks},
+                 {"unknown_calls", unknown_calls},
+                 {"not_calls", not_calls},
+                 {"bad_credentials", bad_credentials},
+                 {"fragments", fragments},
+                 {"datagram_sizes", datagram_sizes},
+                 {"unprivileged_crash", unprivileged_crash},
+                 {"NLM cut_bodies", bad_input_nlm_cut_bodies},
+                 {"NLM unknown_calls", bad_input_nlm_unknown_calls},
+                 {"NLM bad_values", bad_input_nlm_bad_values},
+                 {"NLM statuses", bad_input_nlm_statuses},
+                 {"NLM lenient", bad_input_nlm_lenient},
+                 {"NLM strangers", bad_input_nlm_strangers}};
     struct peer_nsm_id witness = {"witness.example", "witness", 100021, 3, 16};
     peer_nsm_put_mon(&call, talk_next_xid(talk), &witness, some_priv);
     talk_demand_res(talk, &call, PEER_NSM_STAT_SUCC, "the witness");
     talk_demand_service(talk, "at the start");
+    bad_input_nlm_begin(talk);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        steps[i](talk);
-        talk_demand_service(talk, names[i]);
+        steps[i].run(talk);
+        talk_demand_service(talk, steps[i].name);
+        bad_input_nlm_demand_witness(talk, steps[i].name);
     }
     random_bytes(talk, harness_seed() | 1);
     /* Old answers may wait in the socket; a new one starts afresh. */
     const struct harness_server *server = talk->server;
     talk_close(talk);
-    if (talk_open(talk, server))
+    if (talk_open(talk, server)) {
         talk_demand_service(talk, "after random bytes");
+        bad_input_nlm_demand_witness(talk, "after random bytes");
+    }
+}
+
+static void count_lock(void *context, const char *line)
+{
+    uint32_t *count = context;
+    *count += strncmp(line, "lock ", 5) == 0 || strncmp(line, "share ", 6) == 0;
 }
 
 int main(void)
 {
     struct talk talk;
-    uint32_t stored = 0;
+    uint32_t stored = 0, locks = 0;
     harness_init("bad_input");
     struct harness_server server = {.listen = "127.0.0.1", .store = harness_path("store")};
     if (!harness_start(&server))
@@ -448,5 +478,7 @@ int main(void)
     HARNESS_EXPECT(harness_stop(&server, SIGTERM) == 0, "SIGTERM");
     harness_dump(server.store, count_record, &stored);
     HARNESS_EXPECT(stored == 1, "%u registrants are stored, the witness is one", stored);
+    if (harness_dump_lines(server.store, count_lock, &locks))
+        HARNESS_EXPECT(locks == 1, "%u locks and shares are stored, the witness has one", locks);
     return harness_finish();
 }

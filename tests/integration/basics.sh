@@ -10,7 +10,9 @@
 #      from a privileged port raises it, too (root only);
 #  (4) what cannot work ends with the agreed exit code and a sentence that names the thing: 74 for a
 #      store in use, 69 for a port in use, 2 for a wrong option; --check-config starts nothing.
+#  (5) the tour of the README, typed line by line, prints what the README says.
 set -u
+readme=$(cd "$(dirname "$0")/../.." && pwd)/README.md
 . "$(dirname "$0")/lib.sh"
 
 store="$work/store"
@@ -133,4 +135,48 @@ expect "--check-config refuses" same "$code" 2
 "$HOLDFAST" serve --help > "$work/help" 2>&1
 expect "--help ends with 0" same $? 0
 expect "--help knows --store" log_has "$work/help" "--store"
+
+# (5) Indented lines of the tour are commands; what is behind "# " is how their output begins. Ports
+# and the store are ours, the fake client is built already.
+cd "$work" || finish
+store="$work/tour"
+tour=$(sed -n '/^## Two minutes/,/^## Where/p' "$readme" | sed -e "s|12049|$port_wanted|g" \
+    -e "s|12080|$http|g" -e "s|build/peer|$PEER|g" -e "s|holdfast-data|$store|g")
+type_line() {
+    local command=${1%%  # *} promised=${1#*  # } output
+    case $command in
+    "make peer"*) ;;
+    "./run "*)
+        # shellcheck disable=SC2086 # the words of a command line
+        start tour --port "$port_wanted" --http "127.0.0.1:$http" ${command#./run} || finish
+        ;;
+    "kill "*)
+        expect "who waited is granted" wait_until 20 is_gone "$background"
+        eval "$command"
+        wait "$pid" 2> /dev/null
+        ;;
+    "curl "*) command -v curl > /dev/null || return ;;&
+    *"&"*)
+        eval "${command%&*}" > "$work/background" &
+        background=$!
+        expect "$command" wait_until 5 grep -q "^${promised}" "$work/background"
+        ;;
+    *"() {"*) eval "$command" ;;
+    *)
+        output=$(eval "$command")
+        expect "$command" same "${output:0:${#promised}}" "$promised"
+        ;;
+    esac
+}
+background=
+lines=0
+while IFS= read -r line; do
+    type_line "$line"
+    lines=$((lines + 1))
+done < <(sed -n 's/^    \([^ ]\)/\1/p' <<< "$tour")
+expect "the tour was found" [ "$lines" -gt 10 ]
+expect "who waited was granted" matches "$(tail -n 1 "$work/background")" '^granted'
+expect "the server says what the README says" log_has "$work/tour.out" \
+    "$(grep -o 'ready on port [0-9]* ([^)]*)' <<< "$tour")"
+stop TERM
 finish

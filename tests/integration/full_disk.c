@@ -1,16 +1,18 @@
 /*
- * full_disk.c -- a file system that is full refuses new registrations and nothing else.
+ * full_disk.c -- a file system that is full refuses new registrations and locks, and nothing else.
  *
  * Passing proves (R-PER-8, D9), on a tmpfs of 24 MiB in a mount namespace of this test alone:
- *  (1) when no more space can be reserved, SM_MON of a new client is answered STAT_FAIL and the
- *      server stays up; it says so in its log;
- *  (2) repeats of registered clients and SM_UNMON still work, all the way down to empty;
- *  (3) space that removals freed takes new registrations again;
+ *  (1) when no more space can be reserved, SM_MON of a new client is answered STAT_FAIL, a LOCK
+ *      DENIED_NOLOCKS, and the server stays up; it says so in its log;
+ *  (2) repeats of registered clients and SM_UNMON still work, all the way down to empty; so do LOCK
+ *      of what is held and UNLOCK, also one that splits a lock (R-RNG-5);
+ *  (3) space that removals freed takes new registrations and locks again;
  *  (4) what was acknowledged is there after a restart on the full disk.
  *
  * Needs root for the mount; without it the test is skipped.
  */
 #include "bulk.h"
+#include "full_disk_locks.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #define CLIENTS_MAX 60000
+#define SURE        200
 
 static void count_record(void *context, const struct harness_record *record)
 {
@@ -28,10 +31,15 @@ static void count_record(void *context, const struct harness_record *record)
     *count += record->is_server ? 0 : 1;
 }
 
+static bool mount_at(const char *path)
+{
+    return mkdir(path, 0700) == 0 && mount("tmpfs", path, "tmpfs", 0, "size=24m") == 0;
+}
+
 static bool mount_small_disk(const char *path)
 {
     return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mkdir(path, 0700) == 0 && mount("tmpfs", path, "tmpfs", 0, "size=24m") == 0;
+           mount_at(path);
 }
 
 static struct bulk_result run(const struct harness_server *server, struct bulk bulk)
@@ -47,13 +55,16 @@ static struct bulk_result run(const struct harness_server *server, struct bulk b
 /* Registers until the disk refuses; the count of the registered. */
 static uint32_t fill(const struct harness_server *server)
 {
-    struct bulk bulk = {.first = 0, .count = CLIENTS_MAX, .stop_at_refusal = true};
-    struct bulk_result result = run(server, bulk);
+    /* Some that are registered for certain, whichever connection is served first. */
+    struct bulk_result result = run(server, (struct bulk){.first = 0, .count = SURE});
+    HARNESS_EXPECT(result.accepted == SURE, "%u of %u registered", result.accepted, SURE);
+    result = run(
+        server, (struct bulk){.first = SURE, .count = CLIENTS_MAX - SURE, .stop_at_refusal = true});
     HARNESS_EXPECT(result.refused > 0, "%u registered and the disk still takes more",
                    result.accepted);
     HARNESS_EXPECT(result.accepted > 100, "only %u registered on an empty disk", result.accepted);
-    printf("%u registered, then refused\n", result.accepted);
-    return result.accepted;
+    printf("%u registered, then refused\n", SURE + result.accepted);
+    return SURE + result.accepted;
 }
 
 static void test_full(struct harness_server *server)
@@ -75,9 +86,8 @@ static void test_full(struct harness_server *server)
     result = run(server, (struct bulk){.first = CLIENTS_MAX, .count = 400});
     HARNESS_EXPECT(result.refused == 400, "%u new ones accepted after the restart",
                    result.accepted);
-    /* Each link went through its numbers in order, so the low ones are all registered. */
-    result = run(server, (struct bulk){.first = 0, .count = 200, .priv = 7});
-    HARNESS_EXPECT(result.accepted == 200, "%u of 200 repeats accepted", result.accepted);
+    result = run(server, (struct bulk){.first = 0, .count = SURE, .priv = 7});
+    HARNESS_EXPECT(result.accepted == SURE, "%u of %u repeats accepted", result.accepted, SURE);
     result = run(server, (struct bulk){.kind = BULK_UNMON, .first = 0, .count = CLIENTS_MAX});
     HARNESS_EXPECT(result.accepted == CLIENTS_MAX, "%u removals answered", result.accepted);
     /* The store thread looks for room once a second: ask until it has found it. */
@@ -106,5 +116,10 @@ int main(void)
                                     .extra = {"--max-clients", "100000"}};
     test_full(&server);
     umount2(disk, MNT_DETACH);
+    const char *second = harness_path("second");
+    if (HARNESS_EXPECT(mount_at(second), "a second small file system")) {
+        full_disk_locks(harness_path("second/store"));
+        umount2(second, MNT_DETACH);
+    }
     return harness_finish();
 }

@@ -114,8 +114,8 @@ static void run_server(const struct harness_server *server, pid_t parent)
     size_t count = 0;
     snprintf(store, sizeof(store), "lmdb:%s", server->store);
     snprintf(port, sizeof(port), "%u", server->port);
-    const char *fixed[] = {harness.command, "serve", "--port",  port, "--http",      "off",
-                           "--store",       store,   "--grace", "5",  "--no-rpcbind"};
+    const char *fixed[] = {harness.command, "serve", "--port",  port, "--http",    "off",
+                           "--store",       store,   "--grace", "5",  "--rpcbind", "off"};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         arguments[count++] = fixed[i];
     if (server->listen) {
@@ -330,7 +330,7 @@ bool harness_log_contains(const struct harness_server *server, const char *text)
     return visit_lines(server->log, has_text, (void *)(uintptr_t)text);
 }
 
-/* The two kinds of lines that store_dump prints; see there. */
+/* The two kinds of lines that callers look at; store_dump.c has the others. */
 static bool parse_record(const char *line, struct harness_record *ret)
 {
     struct harness_record record = {0};
@@ -356,18 +356,38 @@ struct dump_context {
     void *context;
 };
 
-static bool dump_line(void *context, const char *line)
+static bool is_other_record(const char *line)
+{
+    static const char *const kinds[] = {"notice ", "client ", "lock ", "waiter ", "share "};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strncmp(line, kinds[i], strlen(kinds[i])) == 0)
+            return true;
+    return false;
+}
+
+static void dump_line(void *context, const char *line)
 {
     struct dump_context *dump = context;
     struct harness_record record;
     if (parse_record(line, &record))
         dump->visit(dump->context, &record);
-    else if (strncmp(line, "notice ", 7) != 0)
+    else if (!is_other_record(line))
         HARNESS_EXPECT(false, "unknown line of store_dump: %s", line);
+}
+
+struct lines_context {
+    harness_line_fn visit;
+    void *context;
+};
+
+static bool pass_line(void *context, const char *line)
+{
+    struct lines_context *lines = context;
+    lines->visit(lines->context, line);
     return false;
 }
 
-bool harness_dump(const char *store, harness_record_fn visit, void *context)
+bool harness_dump_lines(const char *store, harness_line_fn visit, void *context)
 {
     char path[192], url[256];
     int status;
@@ -384,9 +404,15 @@ bool harness_dump(const char *store, harness_record_fn visit, void *context)
     if (pid < 0 || waitpid(pid, &status, 0) != pid ||
         !HARNESS_EXPECT(status == 0, "store_dump %s failed", url))
         return false;
-    struct dump_context dump = {visit, context};
-    (void)visit_lines(path, dump_line, &dump);
+    struct lines_context lines = {visit, context};
+    (void)visit_lines(path, pass_line, &lines);
     return true;
+}
+
+bool harness_dump(const char *store, harness_record_fn visit, void *context)
+{
+    struct dump_context dump = {visit, context};
+    return harness_dump_lines(store, dump_line, &dump);
 }
 
 uint32_t harness_number(const char *name, uint32_t otherwise)

@@ -65,7 +65,10 @@ struct harness_record {
     char mon_name[3100], my_name[3100]; /* escaped by store_dump */
 };
 typedef void (*harness_record_fn)(void *context, const struct harness_record *record);
-/* False: the store could not be read. */
+/* Every line of store_dump as it is. False: the store could not be read. */
+typedef void (*harness_line_fn)(void *context, const char *line);
+bool harness_dump_lines(const char *store, harness_line_fn visit, void *context);
+/* The same, for these two kinds. */
 bool harness_dump(const char *store, harness_record_fn visit, void *context);
 
 /* A seed for this run: HOLDFAST_SEED, or the clock; printed, so that a failure can be repeated. */

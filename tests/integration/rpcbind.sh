@@ -2,7 +2,8 @@
 # rpcbind.sh -- how clients find the server: a real rpcbind, and our own portmapper.
 #
 # Runs in network and mount namespaces of its own, with a /run of its own. Passing proves:
-#  (1) program 100024 is registered on tcp, udp, tcp6 and udp6, and rpcinfo reaches it there;
+#  (1) programs 100021, in versions 1, 3 and 4, and 100024 are registered on tcp, udp, tcp6 and
+#      udp6, and rpcinfo reaches them there; with --nlm-port and --nsm-port each at its own port;
 #  (2) an rpcbind that is killed is noticed and reported by /readyz; one that is started anew, also
 #      with a delay, gets the registration again; an rpcbind that comes late is used, and a silent
 #      one delays nothing;
@@ -52,14 +53,24 @@ stop_rpcbind() {
     wait "$rpcbind_pid" 2> /dev/null
 }
 
-# netid:address of every entry of 100024, in one line.
-entries() { rpcinfo 2> /dev/null | awk '$1 == 100024 { print $3 ":" $4 }' | sort | xargs; }
-others() { rpcinfo | awk '$1 != 100024' | sort; }
-expected() { # PORT
-    local tail=$(($1 / 256)).$(($1 % 256))
-    echo "tcp6:::.$tail tcp:0.0.0.0.$tail udp6:::.$tail udp:0.0.0.0.$tail"
+# program/version/netid:address of every entry of our programs, in one line.
+entries() {
+    rpcinfo 2> /dev/null | awk '$1 == 100021 || $1 == 100024 { print $1 "/" $2 "/" $3 ":" $4 }' |
+        sort | xargs
 }
-is_registered() { [ "$(entries)" = "$(expected "$1")" ]; }
+others() { rpcinfo | awk '$1 != 100021 && $1 != 100024' | sort; }
+entries_of() { # PROGRAM/VERSION PORT
+    local tail=$(($2 / 256)).$(($2 % 256))
+    echo "$1/tcp6:::.$tail $1/tcp:0.0.0.0.$tail $1/udp6:::.$tail $1/udp:0.0.0.0.$tail"
+}
+expected() { # PORT [PORT_OF_NSM]
+    local version
+    for version in 1 3 4; do
+        entries_of "100021/$version" "$1"
+    done | xargs
+    entries_of 100024/1 "${2:-$1}"
+}
+is_registered() { [ "$(entries)" = "$(expected "$1" | xargs)" ]; }
 ready() { # the answer of /readyz
     exec 9<> /dev/tcp/127.0.0.1/12080 || return
     printf 'GET /readyz HTTP/1.0\r\nHost: 127.0.0.1:12080\r\n\r\n' >&9
@@ -73,13 +84,19 @@ ready_says() { ready 2> /dev/null | grep -q -- "$1"; }
 start_rpcbind
 before=$(others)
 start first "${common[@]}" --port 12049 --store "lmdb:$work/first" || finish
-expect "registered" same "$(entries)" "$(expected 12049)"
+expect "registered" is_registered 12049
 expect "rpcinfo -p shows it" matches "$(rpcinfo -p | xargs)" \
     "100024 1 tcp 12049 .*100024 1 udp 12049"
 for netid in tcp udp; do
-    expect "reached over $netid" rpcinfo -T "$netid" 127.0.0.1 100024 1
-    expect "reached over ${netid}6" rpcinfo -T "${netid}6" ::1 100024 1
+    for program in "100024 1" "100021 1" "100021 3" "100021 4"; do
+        # shellcheck disable=SC2086 # program and version are two words
+        expect "$program reached over $netid" quiet rpcinfo -T "$netid" 127.0.0.1 $program
+        # shellcheck disable=SC2086
+        expect "$program reached over ${netid}6" quiet rpcinfo -T "${netid}6" ::1 $program
+    done
 done
+expect "version 2 is not offered" matches "$(rpcinfo -T tcp 127.0.0.1 100021 2 2>&1)" \
+    "low version = 1, high version = 4"
 expect "/readyz" ready_says "200 OK"
 first_pid=$pid
 
@@ -89,7 +106,7 @@ expect "exit 71" same "$code" 71
 expect "the message names what was found" log_has "$work/second.log" \
     'program 100024 version 1 on tcp port 12049 (owner superuser), on udp port 12049'
 expect "and what to do" log_has "$work/second.log" "--force"
-expect "nothing was changed" same "$(entries)" "$(expected 12049)"
+expect "nothing was changed" is_registered 12049
 expect "the store was not touched" test ! -e "$work/second"
 
 # (2)
@@ -101,21 +118,21 @@ expect "clients that know the port are served" same "$("$PEER" 127.0.0.1 12049 s
 start_rpcbind
 expect "registered again" wait_until 10 is_registered 12049
 expect "/readyz" wait_until 10 ready_says "200 OK"
-expect "the log says so" log_has "$work/first.log" "registered with rpcbind again: 4 entries"
+expect "the log says so" log_has "$work/first.log" "registered with rpcbind again: 16 entries"
 
 # (4) rpcbind keeps what it knows over this restart (-w); closing makes the first server look.
 stop_rpcbind TERM
 start_rpcbind -w
 expect "registered" wait_until 10 is_registered 12049
 start taker "${other[@]}" --port 12050 --store memory: --force || finish
-expect "--force took it over" same "$(entries)" "$(expected 12050)"
+expect "--force took it over" is_registered 12050
 taker_pid=$pid
 stop_rpcbind TERM
 start_rpcbind -w
 expect "the first one notices" wait_until 10 quiet log_has "$work/first.log" \
     "taken over by another server: .* on tcp port 12050"
 expect "/readyz names it" ready_says "taken over by another server"
-expect "and does not fight" same "$(entries)" "$(expected 12050)"
+expect "and does not fight" is_registered 12050
 pid=$taker_pid
 stop TERM
 expect "the other one ends with 0" same "$code" 0
@@ -136,7 +153,8 @@ if command -v rpc.statd > /dev/null; then
     rpc.statd --no-notify -F -p 662 > "$work/statd.log" 2>&1 &
     statd_pid=$!
     server_pids+=("$statd_pid")
-    expect "rpc.statd is registered" wait_until 10 is_registered 662
+    statd_is_registered() { [ "$(entries)" = "$(entries_of 100024/1 662)" ]; }
+    expect "rpc.statd is registered" wait_until 10 statd_is_registered
     run_to_end statd "${other[@]}" --port 12049 --store memory:
     expect "exit 71 beside rpc.statd" same "$code" 71
     expect "its port is named" log_has "$work/statd.log" "on udp port 662"
@@ -145,17 +163,27 @@ if command -v rpc.statd > /dev/null; then
     run_to_end dead "${other[@]}" --port 12049 --store memory:
     expect "exit 71 also when it left its entries" same "$code" 71
     start heir "${other[@]}" --port 12049 --store memory: --force || finish
-    expect "--force takes them" same "$(entries)" "$(expected 12049)"
+    expect "--force takes them" is_registered 12049
     stop TERM
     expect "our entries are gone" same "$(entries)" ""
 else
     echo "not shown: rpc.statd is not installed"
 fi
 
+# (1) with two ports
+start split "${other[@]}" --nlm-port 4045 --nsm-port 662 --store memory: || finish
+expect "each at its own port" same "$(entries)" "$(expected 4045 662 | xargs)"
+expect "the line says where locks are" same "$port" 4045
+expect "the log says where the other is" log_has "$work/split.log" "port of its own port=662"
+expect "the lock manager is reached" quiet rpcinfo -T tcp 127.0.0.1 100021 4
+expect "the status monitor is reached" quiet rpcinfo -T udp 127.0.0.1 100024 1
+stop TERM
+expect "our entries are gone" same "$(entries)" ""
+
 # A server that was killed leaves entries of its own port: the next one finds them and goes on.
 start killed "${other[@]}" --port 12049 --store memory: || finish
 stop KILL
-expect "entries are left" same "$(entries)" "$(expected 12049)"
+expect "entries are left" is_registered 12049
 
 # (8) with rpcbind; (6) over loopback
 bare=$work/bare
@@ -168,14 +196,14 @@ holdfast=$HOLDFAST
 HOLDFAST=$bare
 start bare "${other[@]}" --port 12049 --store memory: --rpcbind system || finish
 HOLDFAST=$holdfast
-expect "registered without /etc" same "$(entries)" "$(expected 12049)"
+expect "registered without /etc" is_registered 12049
 stop TERM
 expect "and unregistered" same "$(entries)" ""
 
 mv /run/rpcbind.sock /run/hidden.sock
 start loopback "${other[@]}" --port 12049 --store memory: || finish
 mv /run/hidden.sock /run/rpcbind.sock
-expect "registered over loopback" same "$(entries)" "$(expected 12049)"
+expect "registered over loopback" is_registered 12049
 expect "the log says how" log_has "$work/loopback.log" "rpcbind at 127.0.0.1 port 111"
 run_to_end taken "${other[@]}" --port 0 --store memory: --rpcbind embedded
 expect "exit 69: port 111 is taken" same "$code" 69
@@ -252,6 +280,8 @@ expect "the log says so" log_has "$work/embedded.log" "we answer on port 111 our
 expect "rpcinfo -p" matches "$(rpcinfo -p 127.0.0.1 | xargs)" \
     "100000 2 tcp 111 .*100024 1 tcp 12049 status 100024 1 udp 12049"
 expect "rpcinfo -s" matches "$(rpcinfo -s 127.0.0.1 | xargs)" "100024 1 udp6,tcp6,udp,tcp"
+expect "and the lock manager" matches "$(rpcinfo -s 127.0.0.1 | xargs)" \
+    "100021 4,3,1 udp6,tcp6,udp,tcp"
 expect "rpcinfo -t" rpcinfo -t 127.0.0.1 100024 1
 expect "rpcinfo -u" rpcinfo -u 127.0.0.1 100024 1
 expect "reached over tcp6" rpcinfo -T tcp6 ::1 100024 1

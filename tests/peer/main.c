@@ -1,10 +1,11 @@
 /*
- * main.c -- `peer`: a fake NSM client for shell scripts. One call, one line, exit 0 or 1.
+ * main.c -- `peer`: a fake NSM and NLM client for shell scripts. One call, one line, exit 0 or 1.
  *
  * The usage text below is the manual. "mon" and its relatives say 100021 3 16 when PROG VERS PROC
  * are left out, as a Linux lockd does. In names, \xNN stands for one byte other than NUL.
  */
 #include "peer/dial.h"
+#include "peer/locks.h"
 #include "peer/peer_nsm.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 #include <unistd.h>
 
 static const char usage_text[] =
-    "peer [-u] [-s SOURCE] [-p SOURCE_PORT] [-t MILLISECONDS] ADDRESS PORT COMMAND ...\n"
+    "peer [-u] [-s SOURCE] [-p SOURCE_PORT] [-t MILLISECONDS] [-n NAME] [-o SVID] [-v VERSION]\n"
+    "     ADDRESS PORT COMMAND ...\n"
     "  null                                       prints: ok\n"
     "  stat NAME                                  prints: succ STATE | fail STATE\n"
     "  mon MON_NAME MY_NAME [PROG VERS PROC [PRIV]]   the same; PRIV is 32 hex digits\n"
@@ -29,12 +31,24 @@ static const char usage_text[] =
     "  hold COUNT                                 COUNT connections, each with half a call sent;\n"
     "                                             prints: holding; ends when the server closes\n"
     "                                             them all, or with standard input\n"
+    "  lock FILE [OFFSET [LEN]] [shared]          prints: granted | denied | ...; FILE is any "
+    "word,\n"
+    "                                             without numbers all of it, LEN 0: to the end\n"
+    "  test FILE [OFFSET [LEN]] [shared]          prints: free | held by OWNER ...\n"
+    "  unlock FILE [OFFSET [LEN]]                 prints: granted\n"
+    "  wait FILE [OFFSET [LEN]] [shared]          prints: waiting, and later: granted\n"
+    "  cancel FILE [OFFSET [LEN]] [shared]        prints: granted | denied\n"
+    "  free-all                                   prints: ok; gives up all that NAME holds\n"
+    "                                             locks are of NAME (peer), SVID (1) and SOURCE;\n"
+    "                                             VERSION (4) is 1, 3 or 4\n"
     "peer free-port                               prints a port free on TCP and UDP\n"
-    "exit: 0 an answer that is not STAT_FAIL, 1 STAT_FAIL or no answer, 2 usage\n";
+    "exit: 0 done, 1 STAT_FAIL, not granted or no answer, 2 usage\n";
 
 struct options {
     struct dial_route route;
     uint32_t timeout_ms;
+    const char *name;
+    uint32_t svid, vers;
     char **arguments; /* COMMAND and what follows, NULL at the end */
     int arguments_count;
 };
@@ -278,6 +292,19 @@ static int run_hold(struct options *options)
     return 0;
 }
 
+static int run_locks(const struct options *options)
+{
+    struct locks_options locks = {.route = options->route,
+                                  .timeout_ms = options->timeout_ms,
+                                  .name = options->name,
+                                  .svid = options->svid,
+                                  .vers = options->vers,
+                                  .arguments = options->arguments,
+                                  .arguments_count = options->arguments_count};
+    int result = locks_run(&locks);
+    return result == 2 ? usage() : result;
+}
+
 /* Below the range that the kernel takes for outgoing connections: nobody gets it by chance. */
 static int run_free_port(void)
 {
@@ -300,11 +327,11 @@ static int run_free_port(void)
 
 static bool parse(int argc, char **argv, struct options *ret)
 {
-    struct options options = {.timeout_ms = 5000};
+    struct options options = {.timeout_ms = 5000, .svid = 1, .vers = 4};
     const char *source = NULL;
     uint16_t source_port = 0;
     int option;
-    while ((option = getopt(argc, argv, "+us:p:t:")) != -1) {
+    while ((option = getopt(argc, argv, "+us:p:t:n:o:v:")) != -1) {
         if (option == 'u')
             options.route.is_udp = true;
         else if (option == 's')
@@ -313,6 +340,12 @@ static bool parse(int argc, char **argv, struct options *ret)
             source_port = (uint16_t)number_of(optarg);
         else if (option == 't')
             options.timeout_ms = number_of(optarg);
+        else if (option == 'n')
+            options.name = optarg;
+        else if (option == 'o')
+            options.svid = number_of(optarg);
+        else if (option == 'v')
+            options.vers = number_of(optarg);
         else
             return false;
     }
@@ -342,5 +375,7 @@ int main(int argc, char **argv)
         return run_raw(&options);
     if (strcmp(options.arguments[0], "hold") == 0)
         return run_hold(&options);
+    if (locks_is_command(options.arguments[0]))
+        return run_locks(&options);
     return run_call(&options);
 }

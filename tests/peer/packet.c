@@ -11,6 +11,7 @@ enum {
     MESSAGE_CALL = 0,
     MESSAGE_REPLY = 1,
     RPC_VERSION = 2,
+    AUTH_BODY_MAX = 400,
 };
 
 void packet_clear(struct packet *packet)
@@ -35,6 +36,12 @@ void packet_put_u32(struct packet *packet, uint32_t value)
     uint8_t word[4] = {(uint8_t)(value >> 24), (uint8_t)(value >> 16), (uint8_t)(value >> 8),
                        (uint8_t)value};
     packet_put_bytes(packet, word, sizeof(word));
+}
+
+void packet_put_u64(struct packet *packet, uint64_t value)
+{
+    packet_put_u32(packet, (uint32_t)(value >> 32));
+    packet_put_u32(packet, (uint32_t)value);
 }
 
 void packet_put_opaque(struct packet *packet, const void *bytes, uint32_t len)
@@ -68,6 +75,12 @@ uint32_t packet_get_u32(struct packet_reader *reader)
     if (!at)
         return 0;
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+uint64_t packet_get_u64(struct packet_reader *reader)
+{
+    uint64_t high = packet_get_u32(reader);
+    return high << 32 | packet_get_u32(reader);
 }
 
 const uint8_t *packet_get_opaque(struct packet_reader *reader, uint32_t len_max, uint32_t *ret_len)
@@ -108,6 +121,33 @@ void packet_put_call(struct packet *packet, const struct packet_call *call)
     }
     packet_put_u32(packet, PACKET_AUTH_NONE); /* verifier */
     packet_put_u32(packet, 0);
+}
+
+bool packet_get_call(struct packet_reader *reader, struct packet_call *ret)
+{
+    struct packet_call call = {.xid = packet_get_u32(reader)};
+    uint32_t type = packet_get_u32(reader), rpc_version = packet_get_u32(reader), ignored;
+    call.prog = packet_get_u32(reader);
+    call.vers = packet_get_u32(reader);
+    call.proc = packet_get_u32(reader);
+    call.auth = packet_get_u32(reader) == PACKET_AUTH_SYS ? PACKET_AUTH_SYS : PACKET_AUTH_NONE;
+    packet_get_opaque(reader, AUTH_BODY_MAX, &ignored);
+    packet_get_u32(reader); /* verifier */
+    packet_get_opaque(reader, AUTH_BODY_MAX, &ignored);
+    if (reader->failed || type != MESSAGE_CALL || rpc_version != RPC_VERSION)
+        return false;
+    *ret = call;
+    return true;
+}
+
+void packet_put_accepted(struct packet *packet, uint32_t xid, uint32_t status)
+{
+    packet_put_u32(packet, xid);
+    packet_put_u32(packet, MESSAGE_REPLY);
+    packet_put_u32(packet, 0); /* accepted */
+    packet_put_u32(packet, PACKET_AUTH_NONE);
+    packet_put_u32(packet, 0);
+    packet_put_u32(packet, status);
 }
 
 uint32_t packet_xid(const void *bytes, uint32_t len)

@@ -31,12 +31,14 @@ struct packet_reader {
 void packet_clear(struct packet *packet);
 void packet_put_bytes(struct packet *packet, const void *bytes, uint32_t len);
 void packet_put_u32(struct packet *packet, uint32_t value);
+void packet_put_u64(struct packet *packet, uint64_t value);
 /* A string or opaque<>: length, bytes, zero padding. */
 void packet_put_opaque(struct packet *packet, const void *bytes, uint32_t len);
 void packet_put_text(struct packet *packet, const char *text);
 
 /* After a failure every read gives 0 and an empty view. */
 uint32_t packet_get_u32(struct packet_reader *reader);
+uint64_t packet_get_u64(struct packet_reader *reader);
 const uint8_t *packet_get_fixed(struct packet_reader *reader, uint32_t len);
 const uint8_t *packet_get_opaque(struct packet_reader *reader, uint32_t len_max, uint32_t *ret_len);
 bool packet_is_done(const struct packet_reader *reader);
@@ -50,6 +52,11 @@ struct packet_call {
 
 /* Appends the call header; the arguments follow. */
 void packet_put_call(struct packet *packet, const struct packet_call *call);
+/* The other side of it: reads a call of any credential; the arguments are left in the reader.
+   False: not a call, or of another RPC version. */
+bool packet_get_call(struct packet_reader *reader, struct packet_call *ret);
+/* Appends an accepted answer with this status (enum packet_accept); the result follows. */
+void packet_put_accepted(struct packet *packet, uint32_t xid, uint32_t status);
 /* The xid of a call or reply that is at least four bytes long, else 0. */
 uint32_t packet_xid(const void *bytes, uint32_t len);
 void packet_set_xid(struct packet *packet, uint32_t xid);

@@ -1,12 +1,13 @@
 /*
  * callee.c -- portmapper and service of a host; see callee.h.
  *
- * A host has two programs, 100021 and 200048, at ports that change when it starts anew. Its
- * portmapper speaks some of the versions 2, 3 and 4. Hosts without registration listen at the ports
- * that their owners' my_names hint at.
+ * A host has three programs, 100021, 200048 and 100024, at ports that change when it starts anew.
+ * Its portmapper speaks some of the versions 2, 3 and 4. Hosts without registration listen at the
+ * ports that their owners' my_names hint at.
  */
 #include "callee.h"
 
+#include "called.h"
 #include "peer/packet.h"
 #include "told.h"
 
@@ -22,7 +23,7 @@ void callee_restart(struct world *world, struct host *host)
 void callee_init(struct world *world)
 {
     static const uint32_t versions[] = {1U << 2 | 1U << 3 | 1U << 4, 1U << 3 | 1U << 4, 1U << 3};
-    for (uint32_t i = 0; i < world->plan.hosts; i++) {
+    for (uint32_t i = 0; i < world_host_count(world); i++) {
         struct host *host = &world->hosts[i];
         host->kind = world_chance(world, 40)
                          ? CALLEE_BOTH
@@ -56,7 +57,7 @@ void callee_change_mood(struct world *world, struct host *host)
 
 void callee_be_well(struct world *world)
 {
-    for (uint32_t i = 0; i < world->plan.hosts; i++)
+    for (uint32_t i = 0; i < world_host_count(world); i++)
         world->hosts[i].mood = CALLEE_WELL;
 }
 
@@ -67,9 +68,12 @@ static uint16_t port_of(const struct host *host, uint32_t prog, uint32_t protoco
     bool is_registered =
         host->mood != CALLEE_NOT_YET &&
         (host->kind == CALLEE_BOTH || (host->kind == CALLEE_UDP && protocol == PROTOCOL_UDP));
-    if (!is_registered || (prog != 100021 && prog != 200048))
+    if (!is_registered || (prog != 100021 && prog != 200048 && prog != 100024))
         return 0;
-    return (uint16_t)(host->port_base + (prog == 200048 ? 2 : 0) +
+    return (uint16_t)(host->port_base +
+                      (prog == 200048   ? 2
+                       : prog == 100024 ? 4
+                                        : 0) +
                       (protocol == PROTOCOL_UDP ? 1 : 0));
 }
 
@@ -94,7 +98,8 @@ static bool listens(const struct world *world, const struct letter *letter)
     if (host->kind == CALLEE_HINT || host->kind == CALLEE_BARE)
         return protocol == PROTOCOL_TCP && is_hinted(world, host, letter->port);
     return letter->port == port_of(host, 100021, protocol) ||
-           letter->port == port_of(host, 200048, protocol);
+           letter->port == port_of(host, 200048, protocol) ||
+           letter->port == port_of(host, 100024, protocol);
 }
 
 /* ---- answers ---- */
@@ -181,7 +186,7 @@ static void look_up(struct world *world, const struct letter *letter, struct pac
     }
     if (!packet_is_done(reader) || (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP))
         world_fail(world, "O10", "a look-up in version %u cannot be read", version);
-    if (vers != 4 && vers != 1)
+    if (vers != 4 && vers != 3 && vers != 1)
         world_fail(world, "O10", "a look-up asks for version %u of %u", vers, prog);
     uint16_t port = port_of(host, prog, protocol);
     begin_reply(xid, PACKET_SUCCESS);
@@ -221,6 +226,32 @@ static bool is_served_here(const struct letter *letter, uint32_t prog)
     uint32_t protocol = letter->line != NULL ? PROTOCOL_TCP : PROTOCOL_UDP;
     return host->kind == CALLEE_HINT || host->kind == CALLEE_BARE ||
            letter->port == port_of(host, prog, protocol);
+}
+
+/* The same for a call to a locker. */
+static void serve_locker(struct world *world, const struct letter *letter, struct bytes message)
+{
+    struct packet_reader reader = {message.at, message.len, false};
+    struct packet_call call = {0};
+    (void)packet_get_call(&reader, &call);
+    enum callee_mood mood = letter->host->mood;
+    if (!is_served_here(letter, call.prog)) {
+        begin_reply(call.xid, PACKET_PROG_UNAVAIL);
+        send_reply(world, letter);
+        return;
+    }
+    if (mood == CALLEE_FAILING) {
+        send_error(world, letter, call.xid);
+        return;
+    }
+    bool is_executed = mood != CALLEE_VANISHING || world_chance(world, 50);
+    bool has_answer = is_executed && called_execute(world, letter, message, &packet);
+    if (mood == CALLEE_VANISHING) {
+        if (letter->line != NULL || world_chance(world, 50))
+            line_break(world, letter, 0);
+    } else if (has_answer) {
+        send_reply(world, letter);
+    }
 }
 
 static void serve(struct world *world, const struct letter *letter, struct bytes message)
@@ -265,10 +296,14 @@ void callee_receive(struct world *world, const struct letter *letter)
         line_accept(world, letter, true);
         return;
     }
+    if (host->mood == CALLEE_DEAF && letter->port != PORTMAPPER)
+        return;
     uint32_t skip = letter->kind == LETTER_RECORD ? 4 : 0; /* the record mark */
     struct bytes message = {letter->bytes + skip, letter->len - skip};
     if (letter->port == PORTMAPPER)
         ask_portmapper(world, letter, message);
+    else if (called_is_for_locker(world, host, message))
+        serve_locker(world, letter, message);
     else
         serve(world, letter, message);
 }

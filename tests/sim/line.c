@@ -8,6 +8,7 @@
 #include "line.h"
 
 #include "base/hash.h"
+#include "called.h"
 #include "callee.h"
 #include "machine.h"
 #include "peer/packet.h"
@@ -19,7 +20,7 @@ enum { PORTMAPPER = 111 };
 
 static struct host *host_of(struct world *world, const struct address *address)
 {
-    for (uint32_t i = 0; i < world->plan.hosts; i++)
+    for (uint32_t i = 0; i < world_host_count(world); i++)
         if (address_equal(&world->hosts[i].address, address))
             return &world->hosts[i];
     char text[ADDRESS_TEXT_MAX];
@@ -45,6 +46,7 @@ static void post(struct world *world, const struct letter *like, struct bytes by
         abort();
     *letter = *like;
     letter->len = bytes.len;
+    letter->sent_ns = world->now_ns;
     if (bytes.len > 0)
         memcpy(letter->bytes, bytes.at, bytes.len);
     queue_add(&world->queue, time_ns, QUEUE_LETTER, letter, 0);
@@ -107,7 +109,7 @@ static void connect_line(struct world *world, const struct client_action *action
                           .port = action->port,
                           .is_open = true};
     world->lines[world->line_count++] = line;
-    struct letter letter = {LETTER_CONNECT, line, host, action->port, 0, 0};
+    struct letter letter = {LETTER_CONNECT, line, host, action->port, 0, 0, false, 0};
     post_in_order(world, &letter, (struct bytes){0}, &line->to_host_ns, 0);
 }
 
@@ -118,7 +120,7 @@ static void forge_answer(struct world *world, const struct letter *letter, struc
     struct letter answer = *letter;
     answer.kind = LETTER_ANSWER;
     if (world_chance(world, 50))
-        answer.host = &world->hosts[(letter->host->index + 1) % world->plan.hosts];
+        answer.host = &world->hosts[(letter->host->index + 1) % world_host_count(world)];
     else
         answer.port++;
     packet_clear(&packet);
@@ -129,12 +131,23 @@ static void forge_answer(struct world *world, const struct letter *letter, struc
     post(world, &answer, (struct bytes){packet.bytes, packet.len}, world->now_ns + 1);
 }
 
+/* A call leaves for its host. */
+static void note_sent(struct world *world, const struct host *host, const struct address *local,
+                      struct bytes call)
+{
+    if (called_is_for_locker(world, host, call))
+        called_sent(world, host, local, call);
+    else
+        told_sent(world, host, local, call);
+}
+
 static void send_datagram(struct world *world, const struct client_action *action,
                           struct host *host)
 {
-    struct letter letter = {LETTER_DATAGRAM, NULL, host, action->port, 0, 0};
+    struct letter letter = {LETTER_DATAGRAM,       NULL, host, action->port, 0, 0,
+                            action->from_listener, 0};
     if (action->port != PORTMAPPER) {
-        told_sent(world, host, &action->local, action->bytes);
+        note_sent(world, host, &action->local, action->bytes);
         if (happens(world, world->plan.forged))
             forge_answer(world, &letter, action->bytes);
     }
@@ -150,9 +163,9 @@ static void write_line(struct world *world, const struct client_action *action)
         load_be32(action->bytes.at) != (UINT32_C(0x80000000) | (action->bytes.len - 4)))
         world_fail(world, "O10", "a record has the wrong record mark");
     if (line->port != PORTMAPPER)
-        told_sent(world, line->host, &action->local,
+        note_sent(world, line->host, &action->local,
                   (struct bytes){action->bytes.at + 4, action->bytes.len - 4});
-    struct letter letter = {LETTER_RECORD, line, line->host, line->port, 0, 0};
+    struct letter letter = {LETTER_RECORD, line, line->host, line->port, 0, 0, false, 0};
     post_in_order(world, &letter, action->bytes, &line->to_host_ns, 0);
 }
 
@@ -190,7 +203,8 @@ void line_turn(struct world *world)
 void line_answer(struct world *world, const struct letter *to, struct bytes message,
                  uint64_t after_ns)
 {
-    struct letter answer = {LETTER_ANSWER, to->line, to->host, to->port, 0, 0};
+    struct letter answer = {LETTER_ANSWER,     to->line, to->host, to->port, 0, 0,
+                            to->from_listener, 0};
     if (to->line == NULL) {
         post_datagram(world, &answer, message, after_ns);
         return;
@@ -201,7 +215,7 @@ void line_answer(struct world *world, const struct letter *to, struct bytes mess
 
 void line_break(struct world *world, const struct letter *to, uint64_t after_ns)
 {
-    struct letter letter = {LETTER_UNREACHABLE, to->line, to->host, to->port, 0, 0};
+    struct letter letter = {LETTER_UNREACHABLE, to->line, to->host, to->port, 0, 0, false, 0};
     if (to->line == NULL) {
         post_datagram(world, &letter, (struct bytes){0}, after_ns);
         return;
@@ -212,7 +226,7 @@ void line_break(struct world *world, const struct letter *to, uint64_t after_ns)
 
 void line_accept(struct world *world, const struct letter *to, bool is_open)
 {
-    struct letter letter = {LETTER_REFUSED, to->line, to->host, to->port, 0, 0};
+    struct letter letter = {LETTER_REFUSED, to->line, to->host, to->port, 0, 0, false, 0};
     if (is_open)
         letter.kind = LETTER_CONNECTED;
     post_in_order(world, &letter, (struct bytes){0}, &to->line->to_server_ns, 0);
@@ -246,7 +260,10 @@ static void arrive_at_server(struct world *world, const struct letter *letter)
     case LETTER_RECORD:
         abort();
     case LETTER_ANSWER:
-        rpc_client_datagram(client, from, letter->port, bytes, now_ns);
+        if (letter->from_listener)
+            machine_hear(world, from, letter->port, bytes);
+        else
+            rpc_client_datagram(client, from, letter->port, bytes, now_ns);
         break;
     case LETTER_UNREACHABLE:
         rpc_client_unreachable(client, from, letter->port, now_ns);

@@ -40,6 +40,8 @@ struct letter {
     uint16_t port;     /* there */
     uint32_t tries;    /* CONNECT: how often it was in vain */
     uint32_t len;
+    bool from_listener; /* DATAGRAM: its answer comes to where we listen */
+    uint64_t sent_ns;
     uint8_t bytes[];
 };
 

@@ -10,23 +10,32 @@
 
 #include "audit.h"
 #include "base/hash.h"
+#include "claim_disk.h"
 #include "line.h"
+#include "mail.h"
 #include "net.h"
 #include "oracle.h"
 #include "peer/peer_nsm.h"
+#include "proto/nlm.h"
 #include "proto/nsm.h"
 #include "rpc/outcall.h"
 #include "told.h"
 
 #include <stdlib.h>
 
-static const struct program *const programs[] = {&nsm_program};
+static const struct program *const programs[] = {&nsm_program, &nlm_program};
 
 static struct core *load_core(struct world *world, uint64_t seed)
 {
     struct machine *machine = &world->machine;
+    static const struct file_share share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
     struct core_limits limits = {
         .clients_max = machine->clients_max,
+        .locks_max = world->plan.locks_max,
+        .locks_per_client_max = world->plan.locks_per_client_max,
+        .waiters_max = world->plan.waiters_max,
+        .shares = &share,
+        .share_count = 1,
         .bytes_max = world->plan.bytes_max,
         .batch_puts_max = world->plan.batch_puts_max,
         .server_name = bytes_of_text(TOLD_SERVER_NAME),
@@ -95,6 +104,7 @@ void machine_boot(struct world *world)
         audit_accept_loss(world);
     else if (has_server)
         audit_disk(world);
+    claim_disk_audit(world);
     if (machine->power_lost)
         world->ledger.incomplete = true;
     if (machine->run == 0 || world->plan.limits_vary)
@@ -108,11 +118,14 @@ void machine_boot(struct world *world)
                                                   .may_have_lost = machine->power_lost});
     machine->store_is_full = false;
     struct rpc_server_limits limits = {.outbox_max = world->plan.outbox_max,
-                                       .cache_max = world->plan.cache_max};
-    machine->server = rpc_server_new(&limits, programs, 1, machine->core, world->options.seed);
+                                       .cache_max = world->plan.cache_max,
+                                       .messages_burst = 5,
+                                       .messages_per_second = world->plan.messages_per_second};
+    machine->server = rpc_server_new(&limits, programs, 2, machine->core, world->options.seed);
     if (machine->server == NULL)
         abort();
     new_client(world);
+    rpc_server_set_client(machine->server, machine->client);
     machine->reply = realloc(machine->reply, rpc_server_reply_max(machine->server));
     if (machine->reply == NULL)
         abort();
@@ -121,6 +134,7 @@ void machine_boot(struct world *world)
     audit_boot(world, has_server ? stored.state : 0);
     world_trace(world, "BOOT run %u, state %u, limit %u", machine->run, machine->boot_state,
                 machine->clients_max);
+    locker_server_started(world);
     machine_turn(world);
 }
 
@@ -172,6 +186,7 @@ void machine_crash(struct world *world, const char *why, bool power)
     world->history = hash_mix(world->history, core_digest(machine->core));
     machine_stop(world);
     net_break_connections(world);
+    mail_break_all(world);
     line_cut_all(world);
     uint64_t down_ns = !world->is_calm && world_chance(world, 10)
                            ? world_random(world, 150 * SECOND)
@@ -227,9 +242,11 @@ static void note_end(struct world *world, struct call *call)
 static void release(struct world *world, const struct rpc_reply *reply)
 {
     struct connection *connection;
-    struct call *call = net_find_call(world, &reply->to, reply->message, &connection);
     world->answers++;
     world->history = hash_mix(world->history, hash_bytes(world->now_ns, reply->message));
+    if (mail_release(world, reply))
+        return;
+    struct call *call = net_find_call(world, &reply->to, reply->message, &connection);
     if (call == NULL)
         return;
     note_end(world, call);
@@ -252,6 +269,7 @@ static void check_given_up(struct world *world)
 static void call_out(struct world *world)
 {
     struct machine *machine = &world->machine;
+    core_work(machine->core, world->now_ns, world_wall_ns(world));
     outcall_turn(machine->core, machine->client, world->now_ns, world_wall_ns(world));
     check_calls(world);
     check_given_up(world);
@@ -373,8 +391,21 @@ bool machine_receive(struct world *world, const struct parcel *parcel)
     return true;
 }
 
-/* What the disk holds, loaded into another core, is the same history. */
-static void check_reload(struct world *world)
+void machine_received(struct world *world)
+{
+    if (world->machine.is_up && !dies_here(world, "after a call"))
+        machine_turn(world);
+}
+
+void machine_hear(struct world *world, const struct address *from, uint16_t port,
+                  struct bytes message)
+{
+    struct rpc_source source = {.peer = {.address = *from, .port = port, .transport = RECORD_UDP}};
+    struct bytes ignored;
+    (void)machine_receive_raw(world, &source, message, &ignored);
+}
+
+void machine_compare(struct world *world)
 {
     struct core *fresh = load_core(world, world->options.seed ^ 0x5eed);
     core_check(fresh);
@@ -407,7 +438,8 @@ void machine_commit(struct world *world, uint64_t ticket)
                       world_wall_ns(world));
     check_invariants(world);
     audit_disk(world);
+    claim_disk_audit(world);
     machine_turn(world);
     if (machine->is_up && !disk->is_busy && world_chance(world, 5))
-        check_reload(world);
+        machine_compare(world);
 }

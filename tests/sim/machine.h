@@ -34,6 +34,14 @@ void machine_turn(struct world *world);
 enum rpc_verdict machine_receive_raw(struct world *world, const struct rpc_source *from,
                                      struct bytes message, struct bytes *ret);
 
+/* The same from a host that answers a call which left from where we listen. */
+void machine_hear(struct world *world, const struct address *from, uint16_t port,
+                  struct bytes message);
+/* What follows a message that was taken: the rest of the turn, if the process lives. */
+void machine_received(struct world *world);
+/* What the disk holds, loaded into another core, is the same history. */
+void machine_compare(struct world *world);
+
 /* Ends the run without a restart. */
 void machine_stop(struct world *world);
 

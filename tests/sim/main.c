@@ -112,6 +112,8 @@ static void usage(void)
                     "[--scenario NAME]\nscenarios:\n");
     for (uint32_t i = 0; i < scenario_count; i++)
         fprintf(stderr, "  %-34s %s\n", scenario_all[i].name, scenario_all[i].about);
+    for (uint32_t i = 0; i < scenario_lock_count; i++)
+        fprintf(stderr, "  %-34s %s\n", scenario_lock_all[i].name, scenario_lock_all[i].about);
     exit(2);
 }
 
@@ -153,19 +155,27 @@ static struct arguments read_arguments(int count, char **values)
     return arguments;
 }
 
-static bool run_scenarios(const struct arguments *arguments)
+static bool run_stories(const struct arguments *arguments, const struct scenario *all,
+                        uint32_t count, void (*run)(const struct scenario *, bool))
 {
     bool found = false;
-    for (uint32_t i = 0; i < scenario_count; i++) {
-        const struct scenario *scenario = &scenario_all[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct scenario *scenario = &all[i];
         if (arguments->scenario != NULL && strcmp(arguments->scenario, scenario->name) != 0)
             continue;
         found = true;
         snprintf(running, sizeof running, "sim: scenario %s broke CHECK\n", scenario->name);
-        scenario_run(scenario, arguments->verbose);
+        run(scenario, arguments->verbose);
         printf("scenario %s: ok\n", scenario->name);
     }
     return found;
+}
+
+static bool run_scenarios(const struct arguments *arguments)
+{
+    bool found = run_stories(arguments, scenario_all, scenario_count, scenario_run);
+    return run_stories(arguments, scenario_lock_all, scenario_lock_count, scenario_lock_run) ||
+           found;
 }
 
 static bool is_time_over(const struct arguments *arguments, time_t start)

@@ -9,10 +9,10 @@
  */
 #include "net.h"
 
-#include "client.h"
 #include "machine.h"
 #include "oracle.h"
 #include "peer/packet.h"
+#include "watcher.h"
 
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ void net_break_connections(struct world *world)
         if (!connection->is_open)
             continue;
         connection->is_open = false;
-        client_connection_lost(world, connection->owner);
+        watcher_connection_lost(world, connection->owner);
     }
 }
 
@@ -175,7 +175,7 @@ void net_arrive(struct world *world, struct parcel *parcel)
         return;
     }
     if (parcel->connection == NULL || parcel->connection->is_open)
-        client_receive(world, parcel->call, (struct bytes){parcel->bytes, parcel->len});
+        watcher_receive(world, parcel->call, (struct bytes){parcel->bytes, parcel->len});
     free(parcel);
 }
 

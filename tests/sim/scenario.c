@@ -8,30 +8,27 @@
 #include "scenario.h"
 
 #include "audit.h"
-#include "client.h"
+#include "callee.h"
 #include "machine.h"
 #include "net.h"
 #include "oracle.h"
 #include "peer/peer_nsm.h"
 #include "rpc/drc.h"
 #include "told.h"
+#include "watcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            world_fail(world, "its story", "expected: %s", #condition);                            \
-    } while (0)
+#define EXPECT SCENARIO_EXPECT
 
 /* The owner sends; nothing happens yet. */
 static struct call *ask(struct world *world, uint32_t owner, uint32_t procedure, uint32_t key)
 {
     struct owner *who = &world->owners[owner];
     bool has_key = procedure == PEER_NSM_MON || procedure == PEER_NSM_UNMON;
-    struct call *call = client_call(world, who, procedure, has_key ? &who->keys[key] : NULL);
-    client_send(world, who);
+    struct call *call = watcher_call(world, who, procedure, has_key ? &who->keys[key] : NULL);
+    watcher_send(world, who);
     return call;
 }
 
@@ -84,7 +81,7 @@ static void play_crash_before_answer(struct world *world)
         restart(world, lands == 1, false);
         EXPECT(!call->is_answered);
         EXPECT(registrants_on_disk(world) == (lands == 1 ? 1 : 0));
-        client_send(world, &world->owners[1]);
+        watcher_send(world, &world->owners[1]);
         wait_ms(world, 1000);
         EXPECT(call->is_answered);
         EXPECT(registrants_on_disk(world) == 1);
@@ -213,7 +210,7 @@ static void play_reboot_reuses_xids(struct world *world)
     world->machine.holds_commits = true;
     (void)ask(world, 1, PEER_NSM_UNMON, 0);
     wait_ms(world, 10);
-    client_reboot(world, owner->host);
+    watcher_reboot(world, owner->host);
     struct call *notify = owner->call;
     wait_ms(world, 10);
     world->machine.holds_commits = false;
@@ -440,6 +437,9 @@ void scenario_run(const struct scenario *scenario, bool verbose)
                                 .outbox_max = 64,
                                 .cache_max = 4096,
                                 .batch_puts_max = 64,
+                                .locks_max = 100,
+                                .locks_per_client_max = 100,
+                                .waiters_max = 100,
                                 .bytes_max = 1024 * 1024,
                                 .calls_max = 64,
                                 .lines_max = 64,
@@ -448,7 +448,8 @@ void scenario_run(const struct scenario *scenario, bool verbose)
                                 .sync_process = scenario->play == play_power_loss,
                                 .commit_max_ns = 5 * MILLISECOND};
     world->disk.is_lazy = world->plan.sync_process;
-    client_init(world);
+    watcher_init(world);
+    callee_init(world);
     for (uint32_t i = 0; i < world->plan.owners; i++) {
         struct owner *owner = &world->owners[i];
         owner->is_tcp = false;

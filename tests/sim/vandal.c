@@ -161,6 +161,8 @@ void vandal_strike(struct world *world)
     if (!world->machine.is_up)
         return;
     uint64_t which = world_random(world, sizeof makers / sizeof makers[0]);
+    if (world->plan.owners == 0 && makers[which] == make_order)
+        which = 0;
     enum expectation expected = makers[which](world, &packet);
     struct rpc_source from = {.peer = {.port = 40000, .transport = RECORD_UDP}};
     /* Sometimes a local stranger, but never on a privileged port. */

@@ -10,11 +10,15 @@
 
 #include "audit.h"
 #include "callee.h"
-#include "client.h"
+#include "claim_disk.h"
+#include "locker.h"
 #include "machine.h"
+#include "mail.h"
 #include "net.h"
+#include "spoofer.h"
 #include "told.h"
 #include "vandal.h"
+#include "watcher.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +27,11 @@
 #define WALL_START_NS (UINT64_C(1700000000) * SECOND)
 #define CALM_MAX_NS   (900 * SECOND)
 #define MARKS_MAX_NS  (300 * SECOND) /* the ladder's longest step, a call, and some */
+
+uint32_t world_host_count(const struct world *world)
+{
+    return world->plan.hosts + world->plan.lockers;
+}
 
 uint64_t world_random(struct world *world, uint64_t below)
 {
@@ -66,6 +75,7 @@ void world_trace(const struct world *world, const char *format, ...)
 
 _Noreturn void world_fail(const struct world *world, const char *rule, const char *format, ...)
 {
+    locker_trace(world);
     va_list arguments;
     va_start(arguments, format);
     fflush(stdout);
@@ -108,6 +118,42 @@ static void plan_sizes(struct world *world, struct plan *plan)
     plan->few_calls = world_chance(world, 15);
     plan->calls_max = plan->few_calls ? between(world, 1, 4) : 256;
     plan->lines_max = world_chance(world, 20) ? between(world, 1, 3) : 64;
+    plan->locks_max = plan->locks_per_client_max = plan->waiters_max = 10;
+}
+
+/* Odd seeds are worlds of lockers; every fourth of them has watchers too. */
+static void plan_lockers(struct world *world, struct plan *plan)
+{
+    if (world->options.seed % 2 == 0)
+        return;
+    struct lockers *all = world->lockers = calloc(1, sizeof *all);
+    if (all == NULL)
+        abort();
+    plan->sync_process = false; /* what power then loses is recovered in grace (D16) */
+    bool has_watchers = world->options.seed % 8 == 7;
+    plan->hosts = has_watchers ? 3 : 0;
+    plan->owners = has_watchers ? 3 : 0;
+    plan->lockers = between(world, 2, LOCKER_MAX);
+    bool few_locks = world_chance(world, 12);
+    plan->locks_max = few_locks ? between(world, 1, 12) : 200;
+    plan->locks_per_client_max = few_locks ? between(world, 1, 6) : 200;
+    plan->waiters_max = few_locks ? between(world, 1, 4) : 100;
+    if (plan->few_bytes)
+        plan->bytes_max = 64 * between(world, 1, 8);
+    if (plan->clients_max > 20 || world_chance(world, 70))
+        plan->clients_max = 200;
+    plan->messages_per_second = world_chance(world, 15) ? between(world, 1, 3) : 0;
+    all->plan = (struct locker_plan){
+        .files = between(world, 1, LOCKER_FILES_MAX),
+        .span = between(world, 2, LOCKER_CELLS - 1),
+        .blocking = between(world, 20, 90),
+        .exclusive = between(world, 30, 100),
+        .mute = between(world, 0, 30),
+        .reboots = world_chance(world, 60) ? between(world, 5, 30) : 0,
+        .think_max_ns = between(world, 20, 2000) * MILLISECOND,
+        .poll_max_ns = between(world, 1, 15) * SECOND,
+        .is_limited = few_locks || plan->few_bytes || plan->full > 0 || plan->clients_max <= 20,
+    };
 }
 
 static void plan_faults(struct world *world, struct plan *plan)
@@ -150,6 +196,7 @@ struct world *world_new(const struct world_options *options)
     world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     plan_sizes(world, &world->plan);
     plan_faults(world, &world->plan);
+    plan_lockers(world, &world->plan);
     world->disk.is_new = true;
     world->disk.is_lazy = world->plan.sync_process;
     return world;
@@ -159,17 +206,18 @@ void world_free(struct world *world)
 {
     struct queue_event event;
     while (queue_take(&world->queue, &event))
-        if (event.name == QUEUE_PARCEL || event.name == QUEUE_LETTER)
+        if (event.name == QUEUE_PARCEL || event.name == QUEUE_LETTER || event.name == QUEUE_MAIL)
             free(event.subject);
     queue_done(&world->queue);
     machine_stop(world);
     free(world->machine.reply);
     disk_done(&world->disk);
-    client_done(world);
+    watcher_done(world);
     for (uint32_t i = 0; i < world->connection_count; i++)
         free(world->connections[i]);
     free(world->connections);
     line_done(world);
+    locker_done(world);
     free(world);
 }
 
@@ -189,6 +237,7 @@ static void begin_calm(struct world *world)
     world->is_calm = true;
     callee_be_well(world);
     wake_owners(world);
+    locker_be_calm(world);
     if (world_chance(world, 50))
         machine_crash(world, "the last time", false);
     queue_add(&world->queue, world->now_ns + SECOND, QUEUE_MARKS, NULL, 0);
@@ -205,7 +254,7 @@ static bool has_given_up(const struct world *world)
 /* O11, and then the owners go. */
 static void await_marks(struct world *world)
 {
-    if (client_all_answered(world) && told_all_ended(world)) {
+    if (watcher_all_answered(world) && told_all_ended(world)) {
         world_trace(world, "FAREWELL: everybody knows everything");
         world->is_farewell = true;
         wake_owners(world);
@@ -247,18 +296,29 @@ static struct host *host_to_reboot(struct world *world)
 static void reboot_again(struct world *world, struct host *host, uint64_t waited)
 {
     if (has_pending(world, host) || waited >= 40)
-        client_reboot(world, host);
+        watcher_reboot(world, host);
     else
         queue_add(&world->queue, world->now_ns + 1 + world_random(world, 100 * MILLISECOND),
                   QUEUE_REBOOT, host, waited + 1);
+}
+
+static void disturb_lockers(struct world *world)
+{
+    struct lockers *all = world->lockers;
+    if (world_chance(world, all->plan.reboots))
+        locker_reboot(world, &all->at[world_random(world, all->count)]);
+    else
+        spoofer_strike(world);
 }
 
 static void disturb(struct world *world)
 {
     if (world->is_calm)
         return;
-    if (world_chance(world, world->plan.reboot))
-        client_reboot(world, host_to_reboot(world));
+    if (world->lockers != NULL && world_chance(world, 60))
+        disturb_lockers(world);
+    else if (world->plan.owners > 0 && world_chance(world, world->plan.reboot))
+        watcher_reboot(world, host_to_reboot(world));
     else
         vandal_strike(world);
     queue_add(&world->queue, world->now_ns + 1 + world_random(world, 4 * SECOND), QUEUE_VANDAL,
@@ -268,13 +328,14 @@ static void disturb(struct world *world)
 static void handle(struct world *world, const struct queue_event *event)
 {
     struct owner *owner = event->subject;
+    struct process *process = event->subject;
     switch (event->name) {
     case QUEUE_PARCEL:
         net_arrive(world, event->subject);
         break;
     case QUEUE_OWNER:
         if (event->ticket == owner->timer)
-            client_act(world, owner);
+            watcher_act(world, owner);
         break;
     case QUEUE_COMMIT:
         machine_commit(world, event->ticket);
@@ -313,6 +374,13 @@ static void handle(struct world *world, const struct queue_event *event)
     case QUEUE_MARKS:
         await_marks(world);
         break;
+    case QUEUE_PROCESS:
+        if (event->ticket == process->timer)
+            locker_act(world, process);
+        break;
+    case QUEUE_MAIL:
+        mail_arrive(world, event->subject);
+        break;
     }
 }
 
@@ -333,14 +401,19 @@ void world_run_until(struct world *world, uint64_t time_ns)
 
 void world_run(struct world *world)
 {
-    client_init(world);
+    watcher_init(world);
+    callee_init(world);
+    locker_init(world);
     machine_boot(world);
     queue_add(&world->queue, until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
     queue_add(&world->queue, world_random(world, 4 * SECOND), QUEUE_VANDAL, NULL, 0);
     queue_add(&world->queue, world->plan.chaos_ns, QUEUE_CALM, NULL, 0);
     world_run_until(world, world->plan.chaos_ns + CALM_MAX_NS);
-    if (!client_all_finished(world))
+    if (!watcher_all_finished(world))
         world_fail(world, "O6", "faults ended %llu s ago, and a call is still not answered",
+                   (unsigned long long)(CALM_MAX_NS / SECOND));
+    if (!locker_all_finished(world))
+        world_fail(world, "L6", "faults ended %llu s ago, and somebody still waits",
                    (unsigned long long)(CALM_MAX_NS / SECOND));
     if (world->disk.is_busy || !world->machine.is_up ||
         rpc_server_waiting(world->machine.server) != 0 ||
@@ -348,5 +421,8 @@ void world_run(struct world *world)
         world_fail(world, "O6", "everybody is done, but the server is not");
     audit_disk(world);
     audit_empty(world);
+    claim_disk_audit(world);
+    claim_disk_empty(world);
+    machine_compare(world);
     world->history = world->history * 31 + core_digest(world->machine.core);
 }

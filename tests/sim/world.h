@@ -5,12 +5,14 @@
  * so a seed is a history. The server is the real rpc_server and core, fed with bytes; all else is
  * a model:
  *
- *   client.c ---calls---> net.c ---packets---> machine.c (rpc_server, core) ---batches---> disk.c
+ *   watcher.c --calls---> net.c ---packets---> machine.c (rpc_server, core) ---batches---> disk.c
  *       ^                   |                      |                                         |
  *       +-----replies-------+<------replies--------+                                         |
  *   callee.c <----------> line.c <---calls back----+ (core, outcall, rpc_client)      |
  *   oracle.c notes what was asked and answered, told.c what was told; both hold it against <--+
  *   the disk
+ *
+ * Watchers monitor (NSM); beside them, or instead of them, lockers lock (NLM): see locker.h.
  *
  * A run is a number given to a life of the server between two crashes, 1, 2, 3, ...
  */
@@ -27,7 +29,8 @@
 #define SECOND      UINT64_C(1000000000)
 
 enum {
-    HOST_MAX = 8,
+    HOST_MAX = 8,      /* of watchers */
+    HOST_ALL_MAX = 14, /* with those of lockers, which follow */
     OWNER_MAX = 16,
     KEY_MAX = 8,    /* per owner */
     NAMES_MAX = 48, /* monitored names in the world */
@@ -46,6 +49,9 @@ struct world_options {
 /* What a seed decides before anything happens. Percentages unless the name says otherwise. */
 struct plan {
     uint32_t hosts, owners, names;
+    uint32_t lockers; /* each with a host */
+    uint32_t locks_max, locks_per_client_max, waiters_max;
+    uint32_t messages_per_second; /* of one address over UDP; 0: any number */
     uint32_t clients_max, outbox_max, cache_max, batch_puts_max;
     uint32_t calls_max, lines_max; /* calls of the server at once, and their connections */
     uint64_t bytes_max;
@@ -64,6 +70,7 @@ struct plan {
 
 struct world;
 struct owner;
+struct lockers;
 
 /* What a host offers to those who call it back, when it is well. */
 enum callee_kind {
@@ -83,6 +90,7 @@ enum callee_mood {
     CALLEE_FAILING,   /* RPC errors */
     CALLEE_VANISHING, /* gone when it has the call, which it executed or not */
     CALLEE_TWICE,     /* answers twice */
+    CALLEE_DEAF,      /* the portmapper answers, the service does not hear */
     CALLEE_MOOD_END,
 };
 
@@ -274,9 +282,10 @@ struct world {
     struct disk disk;
     struct machine machine;
     struct ledger ledger;
-    struct host hosts[HOST_MAX];
+    struct host hosts[HOST_ALL_MAX];
     struct owner owners[OWNER_MAX];
     struct name names[NAMES_MAX];
+    struct lockers *lockers; /* NULL: none */
     struct call **calls;
     uint32_t call_count, call_max;
     struct call *notify_last; /* the newest NOTIFY; the others hang on it */
@@ -307,6 +316,7 @@ __attribute__((format(printf, 2, 3))) void world_trace(const struct world *world
 __attribute__((format(printf, 3, 4))) _Noreturn void
 world_fail(const struct world *world, const char *rule, const char *format, ...);
 
+uint32_t world_host_count(const struct world *world);
 uint64_t world_random(struct world *world, uint64_t below);
 bool world_chance(struct world *world, uint32_t percent);
 uint64_t world_wall_ns(const struct world *world);

@@ -7,11 +7,14 @@
  * the hex and compares with its text; it also agrees that every proper prefix is too short. What we
  * refuse it refuses, for the same reason. So a vector cannot be wrong in the same way as src/codec.
  *
+ * The vectors of NLM go through nlm_tirpc.c, which has nlm_prot.x and our nlm4.x.
+ *
  * SM_NOTIFY and its stat_chge are missing from sm_inter.x and come from stat_chge.x beside this
  * file. Where libtirpc cannot say a thing, the vector says so in its oracle line.
  *
  * usage: oracle DIRECTORY
  */
+#include "nlm_tirpc.h"
 #include "oracle_body.h"
 
 #include <stdlib.h>
@@ -247,6 +250,12 @@ static bool decode_reply(XDR *xdrs, const char *file, const struct vector *vecto
     return good;
 }
 
+/* The vectors of NLM are for nlm_tirpc.c. */
+static bool is_nlm(const char *file)
+{
+    return strncmp(file, "nlm_", 4) == 0;
+}
+
 static enum oracle_shape shape_of(const char *file, const struct vector *vector)
 {
     const struct oracle_procedure *procedure = oracle_body_by_file(file);
@@ -258,6 +267,12 @@ static enum oracle_shape shape_of(const char *file, const struct vector *vector)
 
 static bool encode(XDR *xdrs, const char *file, const struct vector *vector)
 {
+    if (is_nlm(file)) {
+        static uint8_t bytes[VECTOR_BYTES_MAX];
+        size_t len;
+        return nlm_tirpc_encode(file, vector, bytes, sizeof bytes, &len) &&
+               XDR_PUTBYTES(xdrs, (char *)bytes, (u_int)len);
+    }
     if (vector->kind == VECTOR_CALL)
         return encode_call(xdrs, vector);
     if (vector->kind == VECTOR_REPLY)
@@ -299,7 +314,9 @@ static bool decode(const char *file, const struct vector *vector, size_t len, ch
     XDR xdrs;
     xdrmem_create(&xdrs, bytes, (u_int)len, XDR_DECODE);
     bool good;
-    if (vector->kind == VECTOR_CALL || vector->kind == VECTOR_REFUSED)
+    if (is_nlm(file))
+        good = nlm_tirpc_decode(file, vector, len, out);
+    else if (vector->kind == VECTOR_CALL || vector->kind == VECTOR_REFUSED)
         good = decode_call(&xdrs, vector, len, out);
     else if (vector->kind == VECTOR_REPLY)
         good = decode_reply(&xdrs, file, vector, len, out);

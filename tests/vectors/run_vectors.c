@@ -3,12 +3,14 @@
  *
  * Arguments and calls are decoded, printed as canonical text and compared; results and replies are
  * encoded from their text and compared byte for byte. What that involves is in codec_check.h. Files
- * named portmap_*.txt are portmap_vectors.c's, the others are NSM and RPC headers and checked here.
+ * named nlm_*.txt are nlm_vectors.c's and those named portmap_*.txt portmap_vectors.c's; the others
+ * are NSM and RPC headers and checked here.
  *
  * usage: run_vectors DIRECTORY
  */
 #include "codec/rpc_msg.h"
 #include "codec_check.h"
+#include "nlm_vectors.h"
 #include "portmap_vectors.h"
 #include "proto/nsm.h"
 
@@ -83,6 +85,17 @@ static void add_request(struct text *text, const struct procedure *row, const st
         codec_check_add_string(text, "mon_name", r->mon_name);
         codec_check_add_number(text, " state", r->state);
         break;
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+    case REQUEST_NLM_FREE_ALL:
+        text_add(text, "not of NSM");
+        break;
     }
 }
 
@@ -92,7 +105,7 @@ static bool decode_args(const void *what, struct bytes data, struct text *text)
     const struct procedure *row = what;
     struct request request = {0};
     struct xdr_in in = xdr_in_of(data);
-    if (!row->decode(&in, &request))
+    if (!row->decode(&in, nsm_program.versions[0].number, &request))
         return false;
     add_request(text, row, &request);
     return true;
@@ -145,7 +158,7 @@ static void encode_result(struct xdr_out *out, const void *what, const char *tex
         .refused = vector_is(text, "res", "STAT_FAIL"),
         .state = vector_number(text, "state"),
     };
-    row->encode(out, &response);
+    row->encode(out, nsm_program.versions[0].number, &response);
 }
 
 static void encode_reply(struct xdr_out *out, const void *unused, const char *text)
@@ -193,8 +206,8 @@ static bool is_right(const char *file, const struct vector *vector)
     bool needs_row = vector->kind == VECTOR_ARGS || vector->kind == VECTOR_GARBAGE ||
                      vector->kind == VECTOR_RESULT;
     if (needs_row && row == NULL) {
-        vector_say("no procedure for this file: name it nsm_<procedure>.txt or "
-                   "portmap_<version>_<procedure>.txt");
+        vector_say("no procedure for this file: name it nsm_<procedure>.txt, "
+                   "nlm_<procedure>.txt or portmap_<version>_<procedure>.txt");
         return false;
     }
     size_t index = row != NULL ? (size_t)(row - nsm_program.versions[0].procedures) : 0;
@@ -222,15 +235,17 @@ static bool is_right(const char *file, const struct vector *vector)
 
 static enum vector_verdict check(const char *file, const struct vector *vector)
 {
-    bool good =
-        portmap_vectors_owns(file) ? portmap_vectors_check(file, vector) : is_right(file, vector);
+    bool good = nlm_vectors_owns(file)       ? nlm_vectors_check(file, vector)
+                : portmap_vectors_owns(file) ? portmap_vectors_check(file, vector)
+                                             : is_right(file, vector);
     return good ? VECTOR_GOOD : VECTOR_BAD;
 }
 
 /* A row of a procedure table without vectors would be wire format that nobody checked. */
 static bool every_row_has_vectors(void)
 {
-    bool good = portmap_vectors_are_complete();
+    bool good = nlm_vectors_are_complete();
+    good = portmap_vectors_are_complete() && good;
     for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
         if (nsm_program.versions[0].procedures[i].name == NULL || (has_args[i] && has_result[i]))
             continue;

@@ -32,7 +32,7 @@ static void assert_filled(const struct arena *arena, uint32_t cell, uint8_t valu
 static void test_arena__keeps_every_length(void **state)
 {
     (void)state;
-    struct arena *arena = arena_new(8 << 20);
+    struct arena *arena = arena_new(16 << 20);
     assert_non_null(arena);
     static uint32_t cells[ARENA_CELL_MAX + 1];
     for (uint32_t len = 0; len <= ARENA_CELL_MAX; len++) {

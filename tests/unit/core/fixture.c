@@ -7,6 +7,11 @@
 
 const struct core_limits fixture_limits = {
     .clients_max = 100,
+    .locks_max = 1000,
+    .locks_per_client_max = 500,
+    .waiters_max = 100,
+    .shares = &(const struct file_share){{(const uint8_t *)"default", 7}, {NULL, 0}},
+    .share_count = 1,
     .bytes_max = 1024 * 1024,
     .batch_puts_max = 64,
     .server_name = {(const uint8_t *)"holdfast.example", 16},
@@ -164,7 +169,7 @@ void fixture_call_done(struct core *core, uint64_t id, bool is_answered, uint32_
     struct core_input input = {.kind = CORE_CALL_DONE,
                                .now_ns = now_ns,
                                .call = id,
-                               .is_answered = is_answered,
+                               .outcome = is_answered ? CALL_ANSWERED : CALL_UNKNOWN,
                                .answered_count = answered_count};
     core_step(core, &input, NULL);
     core_check(core);

@@ -27,6 +27,7 @@ static void test_dirty__marks_once_in_order(void **state)
     assert_int_equal(dirty.of[RECORD_REGISTRANT].slots[0], 5);
     assert_int_equal(dirty.of[RECORD_REGISTRANT].slots[1], 2);
     assert_int_equal(dirty.of[RECORD_NOTICE].count, 1);
+    assert_int_equal(dirty.of[RECORD_REGISTRANT].change_count, 4);
     dirty_done(&dirty);
 }
 
@@ -43,6 +44,7 @@ static void test_dirty__clear_forgets(void **state)
         dirty_clear(&dirty);
         assert_true(dirty_is_empty(&dirty));
         assert_int_equal(dirty.put_count, 0);
+        assert_int_equal(dirty.of[RECORD_REGISTRANT].change_count, 0);
     }
     dirty_done(&dirty);
 }

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define WORDS_MAX 40
+#define WORDS_MAX 64
 
 static char directory[] = "/tmp/holdfast-test-config-XXXXXX";
 static char file_path[64];
@@ -85,6 +85,7 @@ static void test_config__defaults_are_those_of_the_manual(void **state)
     assert_null(config->file);
     assert_int_equal(config->listen.count, 0);
     assert_int_equal(config->port, 12049);
+    assert_int_equal(config->nlm_port, 12049);
     assert_int_equal(config->nsm_port, 12049);
     assert_int_equal(config->rpcbind, CONFIG_RPCBIND_AUTO);
     assert_false(config->force);
@@ -99,7 +100,11 @@ static void test_config__defaults_are_those_of_the_manual(void **state)
     assert_false(config->assume_lost);
     assert_int_equal(config->recovery_window_s, 90);
     assert_int_equal(config->grace_s, 90);
+    assert_int_equal(config->shares.count, 0);
     assert_int_equal(config->clients_max, 10000);
+    assert_int_equal(config->locks_max, 1000000);
+    assert_int_equal(config->locks_per_client_max, 100000);
+    assert_int_equal(config->waiters_max, 100000);
     assert_int_equal(config->connections_max, 4096);
     assert_int_equal(config->bytes_max, 512u << 20);
     assert_int_equal(config->mon_from, CONFIG_MON_FROM_ANY);
@@ -115,10 +120,11 @@ static void test_config__command_line_sets_every_option(void **state)
     (void)state;
     struct outcome outcome;
     READ(&outcome, "--listen", "127.0.0.1", "--listen=::1", "--listen", "127.0.0.1", "--port", "0",
-         "--nsm-port=40000", "--no-rpcbind", "--rpcbind", "system", "--force", "--http", "[::1]:0",
-         "--store", "memory:", "--sync", "process", "--store-timeout", "7", "--assume-lost",
-         "--recovery-window", "45", "--grace", "0", "--max-clients", "10000000",
-         "--max-connections", "12", "--max-bytes=3G", "--mon-from", "loopback",
+         "--nlm-port", "4045", "--nsm-port=40000", "--no-rpcbind", "--rpcbind", "system", "--force",
+         "--http", "[::1]:0", "--store", "memory:", "--sync", "process", "--store-timeout", "7",
+         "--assume-lost", "--recovery-window", "45", "--grace", "0", "--share", "home=01fF",
+         "--max-clients", "10000000", "--max-locks", "8000000", "--max-locks-per-client", "1",
+         "--max-waiters=5", "--max-connections", "12", "--max-bytes=3G", "--mon-from", "loopback",
          "--require-privileged-port", "--user", "nobody", "--log-level", "debug",
          "--log-format=json", "--check-config");
     assert_read(&outcome);
@@ -128,6 +134,7 @@ static void test_config__command_line_sets_every_option(void **state)
     assert_true(address_equal(&config->listen.at[0], &first));
     assert_true(address_equal(&config->listen.at[1], &second));
     assert_int_equal(config->port, 0);
+    assert_int_equal(config->nlm_port, 4045);
     assert_int_equal(config->nsm_port, 40000);
     assert_int_equal(config->rpcbind, CONFIG_RPCBIND_OFF); /* --no-rpcbind wins */
     assert_true(config->force);
@@ -140,7 +147,11 @@ static void test_config__command_line_sets_every_option(void **state)
     assert_true(config->assume_lost);
     assert_int_equal(config->recovery_window_s, 45);
     assert_int_equal(config->grace_s, 0);
+    assert_int_equal(config->shares.count, 1);
     assert_int_equal(config->clients_max, 10000000);
+    assert_int_equal(config->locks_max, 8000000);
+    assert_int_equal(config->locks_per_client_max, 1);
+    assert_int_equal(config->waiters_max, 5);
     assert_int_equal(config->connections_max, 12);
     assert_int_equal(config->bytes_max, UINT64_C(3) << 30);
     assert_int_equal(config->mon_from, CONFIG_MON_FROM_LOOPBACK);
@@ -158,9 +169,92 @@ static void test_config__derived_defaults_follow_their_source(void **state)
     struct outcome outcome;
     READ(&outcome, "--port", "2049", "--recovery-window", "17");
     assert_read(&outcome);
+    assert_int_equal(outcome.config.nlm_port, 2049);
     assert_int_equal(outcome.config.nsm_port, 2049);
     assert_int_equal(outcome.config.grace_s, 17);
     config_done(&outcome.config);
+    READ(&outcome, "--nsm-port", "662");
+    assert_read(&outcome);
+    assert_int_equal(outcome.config.nlm_port, 12049);
+    assert_int_equal(outcome.config.nsm_port, 662);
+    config_done(&outcome.config);
+}
+
+/* Names and prefixes as they are given, and what the core is told of them. */
+static void test_config__shares(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    char longest[131] = "x=";
+    memset(longest + 2, '5', 128);
+    READ(&outcome, "--share", "home=0100", "--share=Scratch_2.b-c=01000601", "--share", longest);
+    assert_read(&outcome);
+    struct file_share shares[FILE_SHARES_MAX];
+    assert_int_equal(config_share_list(&outcome.config.shares, shares), 4);
+    assert_true(bytes_equal(shares[0].name, bytes_of_text("default")));
+    assert_int_equal(shares[0].prefix.len, 0);
+    assert_true(bytes_equal(shares[1].name, bytes_of_text("home")));
+    assert_int_equal(shares[1].prefix.len, 2);
+    assert_memory_equal(shares[1].prefix.at, "\1\0", 2);
+    assert_true(bytes_equal(shares[2].name, bytes_of_text("Scratch_2.b-c")));
+    assert_memory_equal(shares[2].prefix.at, "\1\0\6\1", 4);
+    assert_int_equal(shares[3].prefix.len, 64);
+    config_done(&outcome.config);
+
+    write_file("[holdfast]\nshare = a=01\nshare = b=02\n");
+    READ(&outcome, "--config", file_path);
+    assert_read(&outcome);
+    assert_int_equal(outcome.config.shares.count, 2);
+    config_done(&outcome.config);
+    READ(&outcome, "--config", file_path, "--share", "c=03"); /* replaces those of the file */
+    assert_read(&outcome);
+    assert_int_equal(outcome.config.shares.count, 1);
+    config_done(&outcome.config);
+}
+
+static void test_config__shares_that_are_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *part;
+    } cases[] = {
+        {"home", "not NAME=HEXPREFIX; allowed: like home=01000601"},
+        {"", "not NAME=HEXPREFIX"},
+        {"=01", "not a name"},
+        {"a b=01", "not a name; allowed: 1 to 63 letters"},
+        {"a/b=01", "not a name"},
+        {"a=", "not the beginning of a file handle; allowed: 1 to 64 bytes"},
+        {"a=0", "not the beginning of a file handle"},
+        {"a=0x01", "not the beginning of a file handle"},
+        {"a=01=02", "not the beginning of a file handle"},
+        {"default=01", "this name is taken"},
+        {"first=ff", "a share of this name was given before"},
+        {"second=0a", "another share has the same prefix"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct outcome outcome;
+        READ(&outcome, "--share", "first=0A", "--share", cases[i].value);
+        assert_int_not_equal(outcome.result, 0);
+        assert_contains(outcome.why, cases[i].part);
+        assert_contains(outcome.why, "--share ");
+    }
+    struct config_shares shares = {0};
+    char buffer[256] = "", value[256] = "a=";
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    memset(value + 2, '0', 130);
+    assert_int_not_equal(config_share_parse(&shares, value, &why), 0); /* 65 bytes */
+    memset(value, 'n', 64);
+    memcpy(value + 64, "=01", 4);
+    assert_int_not_equal(config_share_parse(&shares, value, &why), 0); /* 64 characters */
+    assert_int_equal(config_share_parse(&shares, value + 1, &why), 0);
+    for (int i = 1; i <= CONFIG_SHARE_MAX; i++) {
+        (void)snprintf(value, sizeof value, "s%d=%04x", i, i + 512);
+        int result = config_share_parse(&shares, value, &why);
+        assert_int_equal(result == 0, i < CONFIG_SHARE_MAX);
+    }
+    assert_contains(buffer, "too many shares; allowed: 63");
+    assert_int_equal(shares.count, CONFIG_SHARE_MAX);
 }
 
 static void test_config__last_word_of_the_command_line_wins(void **state)
@@ -212,6 +306,9 @@ static void test_config__errors_name_option_value_and_remedy(void **state)
         {{"--max-clients", "10,000"}, {"--max-clients 10,000: not a number", "plain digits"}},
         {{"--max-clients", "0"}, {"out of range", "1 to 10000000"}},
         {{"--max-clients", "10000001"}, {"out of range", "1 to 10000000"}},
+        {{"--max-locks", "0"}, {"out of range", "1 to 8000000"}},
+        {{"--max-waiters", "10000001"}, {"out of range", "1 to 10000000"}},
+        {{"--nlm-port", "65536"}, {"out of range", "0 to 65535"}},
         {{"--grace", "5s"}, {"--grace 5s: not a number", "seconds"}},
         {{"--grace", "86401"}, {"out of range", "0 to 86400 seconds"}},
         {{"--store-timeout", "0"}, {"out of range", "1 to 86400"}},
@@ -517,6 +614,8 @@ int main(void)
         cmocka_unit_test(test_config__defaults_are_those_of_the_manual),
         cmocka_unit_test(test_config__command_line_sets_every_option),
         cmocka_unit_test(test_config__derived_defaults_follow_their_source),
+        cmocka_unit_test(test_config__shares),
+        cmocka_unit_test(test_config__shares_that_are_none),
         cmocka_unit_test(test_config__last_word_of_the_command_line_wins),
         cmocka_unit_test(test_config__help_and_version_come_first),
         cmocka_unit_test(test_config__errors_name_option_value_and_remedy),

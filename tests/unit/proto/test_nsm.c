@@ -62,7 +62,7 @@ static bool decode(enum nsm_procedure number, const uint8_t *at, uint32_t len, s
 {
     memset(ret, 0xee, sizeof *ret);
     struct xdr_in in = xdr_in_of((struct bytes){at, len});
-    return row(number)->decode(&in, ret);
+    return row(number)->decode(&in, NSM_VERSION, ret);
 }
 
 static void assert_my_id(const struct request *request)
@@ -133,7 +133,7 @@ static void assert_result(enum nsm_procedure number, bool refused, const char *b
     struct response response = {.refused = refused, .state = 0x01020307};
     struct xdr_out out = xdr_out_of(buffer, nsm_program.reply_max);
     assert_non_null(row(number)->encode);
-    row(number)->encode(&out, &response);
+    row(number)->encode(&out, NSM_VERSION, &response);
     assert_false(out.overflowed);
     assert_int_equal(xdr_out_len(&out), len);
     assert_memory_equal(buffer, bytes, len);
@@ -163,7 +163,7 @@ static void test_nsm__every_reply_fits(void **state)
         struct xdr_out out = xdr_out_of(buffer, nsm_program.reply_max);
         rpc_msg_put_accepted(&out, 1, RPC_SUCCESS);
         if (nsm_program.versions[0].procedures[i].encode != NULL)
-            nsm_program.versions[0].procedures[i].encode(&out, &response);
+            nsm_program.versions[0].procedures[i].encode(&out, NSM_VERSION, &response);
         assert_false(out.overflowed);
     }
     struct xdr_out out = xdr_out_of(buffer, nsm_program.reply_max);

@@ -6,7 +6,7 @@
  * attempt compares: exactly one result unless cancelled, messages in
  * order and none before its predecessor was answered, "undelivered" exactly when no message was
  * ever handed over, "answered" only when every one was, and never more connections open than
- * allowed.
+ * allowed. Calls that are one way go to hosts of their own; nothing is heard of them.
  */
 #include "base/prng.h"
 #include "peer/packet.h"
@@ -21,7 +21,8 @@
 enum {
     ATTEMPTS_MAX = 24,
     CONNECTIONS_MAX = 5,
-    HOSTS = 40, /* one attempt at a time each; the number is also the attempt's id */
+    HOSTS = 40,        /* one attempt at a time each; the number is also the attempt's id */
+    ONE_WAY_HOSTS = 8, /* beside them, with any number */
     OPEN_MAX = 64,
     SENT_MAX = 256,
     ROUNDS = 60,
@@ -52,14 +53,15 @@ static struct {
     struct rpc_client *client;
     struct prng prng;
     uint64_t now_ns;
-    struct book books[HOSTS];
+    struct book books[HOSTS + ONE_WAY_HOSTS];
     uint64_t open[OPEN_MAX]; /* connections that the client has asked for and not closed or lost */
     uint32_t open_hosts[OPEN_MAX];
     bool is_connected[OPEN_MAX];
     uint32_t open_count;
     struct sent sent[SENT_MAX]; /* the newest */
     uint32_t sent_count;
-    uint32_t results[4]; /* by outcome: the test must have seen all of them */
+    uint32_t results[4];    /* by outcome: the test must have seen all of them */
+    uint32_t one_way_count; /* calls that left */
 } w;
 
 static uint32_t below(uint32_t bound)
@@ -97,6 +99,7 @@ static void start(void)
         .vers = 1,
         .proc = 77,
         .port_hint = below(2) ? 12049 : 0,
+        .way = below(2) ? CLIENT_TCP_FIRST : CLIENT_UDP_FIRST,
         .message_count = 1 + below(CLIENT_MESSAGES_MAX),
         .deadline_ns = w.now_ns + below(6000) * MS_NS,
     };
@@ -111,6 +114,26 @@ static void start(void)
         *book = (struct book){.is_live = true,
                               .message_count = attempt.message_count,
                               .deadline_ns = attempt.deadline_ns};
+}
+
+static void start_one_way(void)
+{
+    static const uint8_t bytes[4] = {0};
+    uint32_t host = HOSTS + below(ONE_WAY_HOSTS);
+    struct client_attempt attempt = {
+        .id = below(HOSTS),
+        .to = host_address(host),
+        .prog = 100000 + host,
+        .vers = 1,
+        .proc = 78,
+        .way = below(2) ? CLIENT_TCP_FIRST : CLIENT_UDP_ONLY,
+        .is_one_way = true,
+        .sent_port = 400,
+        .message_count = 1,
+        .messages = {{bytes, sizeof bytes}},
+        .deadline_ns = w.now_ns + below(6000) * MS_NS,
+    };
+    (void)rpc_client_start(w.client, &attempt, w.now_ns); /* or there is no room for it */
 }
 
 /* OPEN_MAX: there is none. */
@@ -149,8 +172,12 @@ static void note_call(const struct client_action *action)
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(packet_get_u32(&reader), 0);
     struct book *book = &w.books[sent.host];
-    assert_true(book->is_live);
-    if (sent.proc == 77) {
+    assert_true(book->is_live || sent.host >= HOSTS);
+    if (sent.proc == 78) {
+        assert_in_range(sent.host, HOSTS, HOSTS + ONE_WAY_HOSTS);
+        assert_true(is_stream || sent.port == 800); /* not where it is already */
+        w.one_way_count++;
+    } else if (sent.proc == 77) {
         assert_int_equal(prog, 100000 + sent.host);
         const uint8_t *first = packet_get_fixed(&reader, 1);
         assert_non_null(first);
@@ -228,7 +255,7 @@ static bool is_open(uint64_t connection)
 
 static void put_results(struct packet *packet, const struct sent *sent)
 {
-    if (sent->proc == 77)
+    if (sent->proc == 77 || sent->proc == 78)
         return;
     if (sent->vers == 2) {
         packet_put_u32(packet, below(3) * 400); /* 0, 400 or 800 */
@@ -357,6 +384,8 @@ static void round_of(uint64_t seed)
         case 2:
             if (below(8) == 0)
                 cancel();
+            else
+                start_one_way();
             break;
         case 3:
             say_unreachable();
@@ -403,6 +432,7 @@ static void test_client_random__histories(void **state)
         round_of(seed);
     for (uint32_t outcome = 0; outcome < 4; outcome++)
         assert_true(w.results[outcome] > 0);
+    assert_true(w.one_way_count > 0);
 }
 
 int main(void)

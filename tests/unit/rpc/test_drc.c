@@ -95,6 +95,24 @@ static void test_drc__every_part_of_the_key_counts(void **state)
     drc_free(drc);
 }
 
+static void test_drc__replies_of_all_sizes_fit_side_by_side(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(64, 1);
+    static uint8_t reply[DRC_REPLY_MAX];
+    uint32_t count = 0;
+    for (uint32_t len = 20; len <= DRC_REPLY_MAX; len = len * 3 / 2) {
+        struct drc_found found;
+        assert_int_equal(begin(drc, key_of(2, ++count), 1, &found), DRC_NEW);
+        drc_end(drc, found.entry, (struct bytes){reply, len}, 1);
+    }
+    for (uint32_t xid = 1; xid <= count; xid++) {
+        struct drc_found found;
+        assert_int_equal(begin(drc, key_of(2, xid), 2, &found), DRC_DONE);
+    }
+    drc_free(drc);
+}
+
 static void test_drc__answers_expire(void **state)
 {
     (void)state;
@@ -202,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_drc__oldest_makes_room),
         cmocka_unit_test(test_drc__one_address_has_a_quota),
         cmocka_unit_test(test_drc__long_reply_is_not_kept),
+        cmocka_unit_test(test_drc__replies_of_all_sizes_fit_side_by_side),
         cmocka_unit_test(test_drc__reboot_forgets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

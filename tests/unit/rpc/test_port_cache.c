@@ -1,6 +1,6 @@
 /*
- * test_port_cache.c -- what was found is found again for 120 s, and no longer; the oldest makes
- * room; a host that rebooted is forgotten whole.
+ * test_port_cache.c -- what was found is found again for 120 s, and no longer, and what was not
+ * found for 10 s; the oldest makes room; a host that rebooted is forgotten whole.
  */
 #include "rpc/port_cache.h"
 
@@ -17,23 +17,24 @@ static struct address host(uint32_t number)
     return address_v4(bytes);
 }
 
+static struct port_cache_key key_of(uint32_t number, uint32_t prog)
+{
+    return (struct port_cache_key){.host = host(number), .prog = prog, .vers = 1, .prot = 6};
+}
+
 /* The port, or 0. */
 static uint32_t get(struct port_cache *cache, uint32_t number, uint32_t prog, uint64_t now_ns)
 {
-    struct address address = host(number);
-    struct port_cache_entry entry;
-    if (!port_cache_get(cache, &address, prog, 1, now_ns, &entry))
-        return 0;
-    assert_int_equal(entry.prot, 6);
-    return entry.port;
+    struct port_cache_key key = key_of(number, prog);
+    uint16_t port;
+    return port_cache_get(cache, &key, now_ns, &port) ? port : 0;
 }
 
 static void put(struct port_cache *cache, uint32_t number, uint32_t prog, uint16_t port,
                 uint64_t now_ns)
 {
-    struct address address = host(number);
-    struct port_cache_entry entry = {.prot = 6, .port = port};
-    port_cache_put(cache, &address, prog, 1, now_ns, entry);
+    struct port_cache_key key = key_of(number, prog);
+    port_cache_put(cache, &key, port, now_ns);
 }
 
 static void test_port_cache__lives_for_120_s(void **state)
@@ -53,27 +54,50 @@ static void test_port_cache__lives_for_120_s(void **state)
     port_cache_free(cache);
 }
 
-static void test_port_cache__the_key_is_host_program_version(void **state)
+static void test_port_cache__absence_is_known_for_10_s(void **state)
+{
+    (void)state;
+    struct port_cache *cache = port_cache_new(4, 1);
+    struct port_cache_key key = key_of(1, 100021);
+    uint16_t port = 99;
+    assert_false(port_cache_get(cache, &key, 1000, &port));
+    port_cache_put(cache, &key, 0, 1000);
+    assert_true(port_cache_get(cache, &key, 1000 + PORT_CACHE_ABSENT_NS - 1, &port));
+    assert_int_equal(port, 0);
+    assert_false(port_cache_get(cache, &key, 1000 + PORT_CACHE_ABSENT_NS, &port));
+    port_cache_put(cache, &key, 0, 2000);
+    port_cache_put(cache, &key, 700, 2001); /* it is there after all */
+    assert_int_equal(get(cache, 1, 100021, 2000 + PORT_CACHE_ABSENT_NS), 700);
+    port_cache_free(cache);
+}
+
+static void test_port_cache__the_key_is_host_program_version_protocol(void **state)
 {
     (void)state;
     struct port_cache *cache = port_cache_new(8, 1);
     struct address address = host(1);
-    struct port_cache_entry entry = {.prot = 17, .port = 900};
+    struct port_cache_key key = key_of(1, 100024), other_vers = key, other_prot = key;
+    other_vers.vers = 4;
+    other_prot.prot = 17;
+    uint16_t port;
     put(cache, 1, 100024, 700, 0);
     put(cache, 1, 100021, 701, 0);
     put(cache, 2, 100024, 702, 0);
-    port_cache_put(cache, &address, 100024, 4, 0, entry);
+    port_cache_put(cache, &other_vers, 900, 0);
+    port_cache_put(cache, &other_prot, 901, 0);
     assert_int_equal(get(cache, 1, 100024, 1), 700);
     assert_int_equal(get(cache, 1, 100021, 1), 701);
     assert_int_equal(get(cache, 2, 100024, 1), 702);
     assert_int_equal(get(cache, 2, 100021, 1), 0);
-    assert_true(port_cache_get(cache, &address, 100024, 4, 1, &entry));
-    assert_int_equal(entry.port, 900);
-    assert_int_equal(entry.prot, 17);
+    assert_true(port_cache_get(cache, &other_vers, 1, &port));
+    assert_int_equal(port, 900);
+    assert_true(port_cache_get(cache, &other_prot, 1, &port));
+    assert_int_equal(port, 901);
 
-    port_cache_drop(cache, &address, 100024, 1);
+    port_cache_drop(cache, &key);
     assert_int_equal(get(cache, 1, 100024, 1), 0);
-    port_cache_drop(cache, &address, 100024, 1); /* not there: nothing happens */
+    port_cache_drop(cache, &key); /* not there: nothing happens */
+    assert_true(port_cache_get(cache, &other_prot, 1, &port));
     assert_int_equal(get(cache, 1, 100021, 1), 701);
 
     port_cache_drop_host(cache, &address);
@@ -113,10 +137,11 @@ static void test_port_cache__random_history(void **state)
     for (uint32_t step = 0; step < STEPS; step++) {
         uint32_t h = (uint32_t)prng_below(&prng, HOSTS), p = (uint32_t)prng_below(&prng, PROGS);
         struct address address = host(h);
+        struct port_cache_key key = key_of(h, p);
         now_ns += prng_below(&prng, PORT_CACHE_LIFE_NS / 16);
         switch (prng_below(&prng, 8)) {
         case 0:
-            port_cache_drop(cache, &address, p, 1);
+            port_cache_drop(cache, &key);
             model[h][p].port = 0;
             break;
         case 1:
@@ -145,7 +170,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_port_cache__lives_for_120_s),
-        cmocka_unit_test(test_port_cache__the_key_is_host_program_version),
+        cmocka_unit_test(test_port_cache__absence_is_known_for_10_s),
+        cmocka_unit_test(test_port_cache__the_key_is_host_program_version_protocol),
         cmocka_unit_test(test_port_cache__the_oldest_makes_room),
         cmocka_unit_test(test_port_cache__random_history),
     };

@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHANGES_MAX = 400 };
+enum {
+    CHANGES_MAX = 400,       /* in a batch of the history */
+    BATCH_CHANGES_MIN = 4096 /* what fits into a batch by hand at least */
+};
 
 void model_init(struct model *model, uint32_t slot_max)
 {
@@ -18,8 +21,10 @@ void model_init(struct model *model, uint32_t slot_max)
         model->versions[kind] = calloc(slot_max, sizeof *model->versions[kind]);
         CHECK(model->versions[kind] != NULL);
     }
-    uint64_t changes = slot_max > CHANGES_MAX ? slot_max : CHANGES_MAX;
-    model->writer.max = (2 * changes + 1) * (RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD);
+    uint64_t changes = (uint64_t)2 * slot_max + 1;
+    if (changes < BATCH_CHANGES_MIN)
+        changes = BATCH_CHANGES_MIN;
+    model->writer.max = changes * (RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD);
     model->writer.start = malloc(model->writer.max); /* touched as far as a batch needs it */
     CHECK(model->writer.start != NULL);
 }
@@ -43,31 +48,119 @@ static struct bytes name_of(struct prng *prng, uint8_t *buffer)
     return (struct bytes){buffer, len};
 }
 
+static struct bytes handle_of(struct prng *prng, uint8_t *buffer)
+{
+    uint32_t len = prng_chance(prng, 5) ? RECORD_FH_MAX : 1 + (uint32_t)prng_below(prng, 32);
+    for (uint32_t i = 0; i < len; i++)
+        buffer[i] = (uint8_t)prng_next(prng);
+    return (struct bytes){buffer, len};
+}
+
+static struct record_of of_of(uint32_t slot, uint64_t version)
+{
+    return (struct record_of){
+        .client_id = version, .client = slot, .incarnation = slot + 1, .state = 2 * slot + 1};
+}
+
+/* The bytes that names and handles of one record point to. */
+struct parts {
+    uint8_t name[RECORD_NAME_MAX], other_name[RECORD_NAME_MAX], fh[RECORD_FH_MAX];
+};
+
+static uint32_t encode_client(uint8_t *buffer, uint32_t slot, uint64_t version, struct prng *prng,
+                              struct parts *parts)
+{
+    return record_put_client(buffer, slot,
+                             &(struct record_client){.id = version,
+                                                     .registered_ns = prng_next(prng),
+                                                     .address = address_v4((uint8_t *)&slot),
+                                                     .transport = RECORD_TCP,
+                                                     .versions = 1 << 4,
+                                                     .grant_proc = 5,
+                                                     .incarnation = slot + 1,
+                                                     .flags = RECORD_CLIENT_MONITORED,
+                                                     .caller_name = name_of(prng, parts->name)});
+}
+
+static uint32_t encode_lock(uint8_t *buffer, uint32_t slot, uint64_t version, struct prng *prng,
+                            struct parts *parts)
+{
+    uint64_t start = prng_next(prng) >> 1;
+    return record_put_lock(buffer, slot,
+                           &(struct record_lock){.of = of_of(slot, version),
+                                                 .granted_ns = version,
+                                                 .start = start,
+                                                 .end = start + slot,
+                                                 .len = slot + UINT64_C(1),
+                                                 .svid = slot,
+                                                 .flags = slot % 8,
+                                                 .fh = handle_of(prng, parts->fh),
+                                                 .oh = name_of(prng, parts->name)});
+}
+
+static uint32_t encode_waiter(uint8_t *buffer, uint32_t slot, uint64_t version, struct prng *prng,
+                              struct parts *parts)
+{
+    return record_put_waiter(buffer, slot,
+                             &(struct record_waiter){.of = of_of(slot, version),
+                                                     .queued_ns = version,
+                                                     .order = prng_next(prng),
+                                                     .offset = slot,
+                                                     .offer = slot % 2 == 0 ? UINT32_MAX : slot,
+                                                     .svid = slot,
+                                                     .version = 4,
+                                                     .transport = RECORD_UDP,
+                                                     .flags = slot % 4,
+                                                     .caller_name = name_of(prng, parts->name),
+                                                     .fh = handle_of(prng, parts->fh),
+                                                     .oh = name_of(prng, parts->other_name)});
+}
+
 /* Every byte of a record follows from its kind, slot and version. */
 static uint32_t encode(uint8_t *buffer, enum record_kind kind, uint32_t slot, uint64_t version)
 {
     struct prng prng = {version * 1000003 + (uint64_t)kind * 31 + slot};
-    uint8_t name[RECORD_NAME_MAX], other_name[RECORD_NAME_MAX];
+    struct parts parts;
     uint8_t v6[16] = {0xfe, 0x80, [15] = (uint8_t)slot};
-    if (kind == RECORD_SERVER)
+    switch (kind) {
+    case RECORD_SERVER:
         return record_put_server(
             buffer, &(struct record_server){
                         .txn = version, .epoch = 3, .next_id = version + 5, .state = 2 * 7 + 1});
-    if (kind == RECORD_NOTICE)
+    case RECORD_REGISTRANT:
+        return record_put_registrant(
+            buffer, slot,
+            &(struct record_registrant){.id = version,
+                                        .registered_ns = prng_next(&prng),
+                                        .address = address_v6(v6, slot),
+                                        .transport = RECORD_UDP,
+                                        .my_prog = slot,
+                                        .mon_name = name_of(&prng, parts.name),
+                                        .my_name = name_of(&prng, parts.other_name)});
+    case RECORD_NOTICE:
         return record_put_notice(buffer, slot,
                                  &(struct record_notice){.heard_ns = version,
                                                          .address = address_v4(v6 + 12),
                                                          .state = slot,
-                                                         .mon_name = name_of(&prng, name)});
-    return record_put_registrant(
-        buffer, slot,
-        &(struct record_registrant){.id = version,
-                                    .registered_ns = prng_next(&prng),
-                                    .address = address_v6(v6, slot),
-                                    .transport = RECORD_UDP,
-                                    .my_prog = slot,
-                                    .mon_name = name_of(&prng, name),
-                                    .my_name = name_of(&prng, other_name)});
+                                                         .mon_name = name_of(&prng, parts.name)});
+    case RECORD_CLIENT:
+        return encode_client(buffer, slot, version, &prng, &parts);
+    case RECORD_LOCK:
+        return encode_lock(buffer, slot, version, &prng, &parts);
+    case RECORD_WAITER:
+        return encode_waiter(buffer, slot, version, &prng, &parts);
+    case RECORD_SHARE:
+        return record_put_share(buffer, slot,
+                                &(struct record_share){.of = of_of(slot, version),
+                                                       .granted_ns = version,
+                                                       .mode = slot % 4,
+                                                       .access = 3 - slot % 4,
+                                                       .fh = handle_of(&prng, parts.fh),
+                                                       .oh = name_of(&prng, parts.name)});
+    case RECORD_KIND_END:
+        break;
+    }
+    UNREACHABLE();
 }
 
 void model_begin(struct model *model)
@@ -106,13 +199,23 @@ const struct store_batch *model_end(struct model *model, bool must_sync)
     return &model->batch;
 }
 
+/* Locks mostly, as in life, but no kind is rare. */
+static enum record_kind kind_of(struct prng *prng)
+{
+    static const enum record_kind kinds[] = {
+        RECORD_LOCK,   RECORD_LOCK,   RECORD_LOCK,   RECORD_REGISTRANT, RECORD_REGISTRANT,
+        RECORD_NOTICE, RECORD_CLIENT, RECORD_WAITER, RECORD_SHARE,
+    };
+    return kinds[prng_below(prng, sizeof kinds / sizeof kinds[0])];
+}
+
 const struct store_batch *model_next(struct model *model)
 {
     model_begin(model);
     struct prng prng = {model->txn};
     uint64_t count = prng_chance(&prng, 20) ? prng_below(&prng, CHANGES_MAX) : prng_below(&prng, 4);
     for (uint64_t i = 0; i < count; i++) {
-        enum record_kind kind = prng_chance(&prng, 70) ? RECORD_REGISTRANT : RECORD_NOTICE;
+        enum record_kind kind = kind_of(&prng);
         uint32_t slot = (uint32_t)prng_below(&prng, model->slot_max);
         if (prng_chance(&prng, 40))
             model_delete(model, kind, slot);

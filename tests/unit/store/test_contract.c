@@ -129,6 +129,9 @@ static void test_contract__stays_empty_until_the_first_commit(void **state)
     model_put(&fixture->model, RECORD_REGISTRANT, 41);
     model_put(&fixture->model, RECORD_REGISTRANT, 7);
     model_put(&fixture->model, RECORD_NOTICE, SLOTS - 1);
+    model_put(&fixture->model, RECORD_CLIENT, 1);
+    model_put(&fixture->model, RECORD_LOCK, 99);
+    model_put(&fixture->model, RECORD_WAITER, 0);
     commit(fixture);
     if (!fixture->back_end->is_durable)
         return;
@@ -138,16 +141,19 @@ static void test_contract__stays_empty_until_the_first_commit(void **state)
     assert_int_equal(summary.slots_used[RECORD_SERVER], 1);
     assert_int_equal(summary.slots_used[RECORD_REGISTRANT], 42);
     assert_int_equal(summary.slots_used[RECORD_NOTICE], SLOTS);
+    assert_int_equal(summary.slots_used[RECORD_CLIENT], 2);
+    assert_int_equal(summary.slots_used[RECORD_LOCK], 100);
+    assert_int_equal(summary.slots_used[RECORD_WAITER], 1);
+    assert_int_equal(summary.slots_used[RECORD_SHARE], 0);
 }
 
 static void test_contract__commit_comes_back(void **state)
 {
     struct fixture *fixture = *state;
     model_begin(&fixture->model);
-    for (uint32_t slot = 0; slot < SLOTS; slot++) {
-        model_put(&fixture->model, RECORD_REGISTRANT, slot);
-        model_put(&fixture->model, RECORD_NOTICE, slot);
-    }
+    for (int kind = RECORD_REGISTRANT; kind < RECORD_KIND_END; kind++)
+        for (uint32_t slot = 0; slot < SLOTS; slot++)
+            model_put(&fixture->model, (enum record_kind)kind, slot);
     commit(fixture);
     expect_equal(fixture);
     assert_int_equal(model_stored_txn(fixture->store), 1);
@@ -157,12 +163,10 @@ static void test_contract__loads_in_order(void **state)
 {
     struct fixture *fixture = *state;
     model_begin(&fixture->model);
-    for (uint32_t slot = SLOTS; slot-- > 0;) {
-        if (slot % 3 != 0)
-            model_put(&fixture->model, RECORD_NOTICE, slot);
-        if (slot % 7 != 0)
-            model_put(&fixture->model, RECORD_REGISTRANT, slot);
-    }
+    for (uint32_t slot = SLOTS; slot-- > 0;)
+        for (int kind = RECORD_KIND_END - 1; kind > RECORD_SERVER; kind--)
+            if (slot % (uint32_t)(kind + 1) != 0)
+                model_put(&fixture->model, (enum record_kind)kind, slot);
     commit(fixture); /* the server record is the last change and must come first */
     expect_equal(fixture);
 }
@@ -172,8 +176,10 @@ static void test_contract__update_replaces(void **state)
     struct fixture *fixture = *state;
     for (int round = 0; round < 5; round++) {
         model_begin(&fixture->model);
-        for (uint32_t slot = 0; slot < 50; slot++)
+        for (uint32_t slot = 0; slot < 50; slot++) {
             model_put(&fixture->model, RECORD_REGISTRANT, slot);
+            model_put(&fixture->model, RECORD_LOCK, slot);
+        }
         commit(fixture);
         expect_equal(fixture);
     }
@@ -250,19 +256,20 @@ static void test_contract__takes_a_big_batch(void **state)
 {
     struct fixture *fixture = *state;
     struct model *model = &fixture->model;
-    const uint32_t big = 50000; /* of each of two kinds: 100,000 records */
+    const uint32_t big = 100000; /* a client with as many locks as one may have is freed */
     model_done(model);
     model_init(model, big);
     model_begin(model);
     for (uint32_t slot = 0; slot < big; slot++) {
-        model_put(model, RECORD_REGISTRANT, slot);
-        model_put(model, RECORD_NOTICE, big - 1 - slot);
+        model_put(model, RECORD_LOCK, slot);
+        if (slot % 2 == 0)
+            model_put(model, RECORD_NOTICE, big - 1 - slot);
     }
     commit(fixture);
     expect_equal(fixture);
     model_begin(model);
     for (uint32_t slot = 0; slot < big; slot++) {
-        model_delete(model, RECORD_REGISTRANT, slot);
+        model_delete(model, RECORD_LOCK, slot);
         model_delete(model, RECORD_NOTICE, slot);
     }
     commit(fixture);

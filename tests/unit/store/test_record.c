@@ -5,152 +5,25 @@
  * and read back. From each of those values every proper prefix, every one-byte extension, every
  * single bit flip, and every other slot or kind must be refused as damaged; a higher version with a
  * correct checksum must be refused as newer; and a value with a correct checksum that no encoder
- * writes must be refused as damaged. Batches are walked back to exactly what was put in.
+ * writes must be refused as damaged. Batches are walked back to exactly what was put in. Values
+ * that the first format wrote are read, and what is written now is newer than it.
  */
-#include "store/record.h"
-
-#include "store/crc32c.h"
+#include "samples.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
-enum { SLOT = 0x01020304, SAMPLES_MAX = 16 };
+enum { SLOT = 0x01020304 };
 
-static uint8_t long_name[RECORD_NAME_MAX], other_name[RECORD_NAME_MAX];
-
-struct sample {
-    enum record_kind kind;
-    uint32_t slot;
-    uint8_t value[RECORD_VALUE_MAX + 1]; /* one more for extensions */
-    uint32_t len;
-};
-
-static struct sample samples[SAMPLES_MAX];
-static uint32_t sample_count;
-
-static const uint8_t v4[4] = {192, 0, 2, 33};
 static const uint8_t link_local[16] = {0xfe, 0x80, [14] = 1, [15] = 2};
-
-static struct record_registrant longest_registrant(void)
-{
-    struct record_registrant record = {
-        .id = UINT64_MAX,
-        .registered_ns = UINT64_MAX - 1,
-        .server_epoch = UINT64_MAX - 2,
-        .address = address_v6(link_local, UINT32_MAX),
-        .local = address_v6(link_local, 7),
-        .port = 65535,
-        .transport = RECORD_TCP,
-        .my_prog = UINT32_MAX,
-        .my_vers = UINT32_MAX - 1,
-        .my_proc = UINT32_MAX - 2,
-        .told_state = UINT32_MAX - 3,
-        .relayed_state = UINT32_MAX - 4,
-        .mon_name = {long_name, RECORD_NAME_MAX},
-        .my_name = {other_name, RECORD_NAME_MAX},
-    };
-    for (uint8_t i = 0; i < RECORD_PRIV_LEN; i++)
-        record.priv[i] = (uint8_t)(0xf0 + i);
-    return record;
-}
-
-static struct sample *add_sample(enum record_kind kind, uint32_t slot)
-{
-    assert_true(sample_count < SAMPLES_MAX);
-    struct sample *sample = &samples[sample_count++];
-    *sample = (struct sample){.kind = kind, .slot = slot};
-    return sample;
-}
-
-static int make_samples(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < RECORD_NAME_MAX; i++) {
-        long_name[i] = (uint8_t)i;
-        other_name[i] = (uint8_t)(255 - i % 256);
-    }
-    struct sample *sample = add_sample(RECORD_SERVER, 0);
-    sample->len = record_put_server(sample->value,
-                                    &(struct record_server){.txn = UINT64_MAX,
-                                                            .epoch = UINT64_MAX - 1,
-                                                            .next_id = UINT64_MAX - 2,
-                                                            .state = UINT32_MAX,
-                                                            .flags = RECORD_SERVER_INCOMPLETE});
-    sample = add_sample(RECORD_SERVER, 0);
-    sample->len = record_put_server(sample->value, &(struct record_server){.state = 1});
-
-    struct record_registrant longest = longest_registrant();
-    sample = add_sample(RECORD_REGISTRANT, SLOT);
-    sample->len = record_put_registrant(sample->value, SLOT, &longest);
-    sample = add_sample(RECORD_REGISTRANT, 0);
-    sample->len = record_put_registrant(
-        sample->value, 0,
-        &(struct record_registrant){.transport = RECORD_UDP, .address = address_v4(v4)});
-    sample = add_sample(RECORD_NOTICE, UINT32_MAX);
-    sample->len = record_put_notice(sample->value, UINT32_MAX,
-                                    &(struct record_notice){.heard_ns = 5,
-                                                            .state = UINT32_MAX,
-                                                            .address = address_v4(v4),
-                                                            .mon_name = longest.mon_name});
-    sample = add_sample(RECORD_NOTICE, 9);
-    sample->len = record_put_notice(sample->value, 9, &(struct record_notice){0});
-    return 0;
-}
-
-/* Decodes as a kind and slot; *ret stays as it was unless the value is good, which is asserted. */
-static enum record_result get(enum record_kind kind, uint32_t slot, const uint8_t *value,
-                              uint32_t len)
-{
-    union {
-        struct record_server server;
-        struct record_registrant registrant;
-        struct record_notice notice;
-    } record, before;
-    memset(&record, 0xa5, sizeof record);
-    memset(&before, 0xa5, sizeof before);
-    /* A copy of exactly this length lets the address sanitizer see a read past the end. */
-    uint8_t *copy = malloc(len > 0 ? len : 1);
-    assert_non_null(copy);
-    memcpy(copy, value, len);
-    struct bytes bytes = {copy, len};
-    enum record_result result = RECORD_CORRUPT;
-    if (kind == RECORD_SERVER)
-        result = record_get_server(bytes, &record.server);
-    else if (kind == RECORD_REGISTRANT)
-        result = record_get_registrant(bytes, slot, &record.registrant);
-    else
-        result = record_get_notice(bytes, slot, &record.notice);
-    free(copy);
-    if (result != RECORD_GOOD)
-        assert_memory_equal(&record, &before, sizeof record);
-    return result;
-}
-
-static enum record_result get_sample(const struct sample *sample)
-{
-    return get(sample->kind, sample->slot, sample->value, sample->len);
-}
-
-/* Gives a changed value the checksum that belongs to it, as record.c describes it. */
-static void reseal(struct sample *sample)
-{
-    uint8_t key[8];
-    store_be32(key, (uint32_t)sample->kind);
-    store_be32(key + 4, sample->slot);
-    uint32_t crc = crc32c(0, (struct bytes){key, 8});
-    crc = crc32c(crc, (struct bytes){sample->value, 4});
-    crc = crc32c(crc, (struct bytes){sample->value + 8, sample->len - 8});
-    store_be32(sample->value + 4, crc);
-}
 
 static void test_record__server_comes_back(void **state)
 {
     (void)state;
     struct record_server got;
-    const struct sample *sample = &samples[0];
+    const struct sample *sample = &samples[SAMPLE_SERVER_LONG];
     struct bytes value = {sample->value, sample->len};
     assert_int_equal(record_get_server(value, &got), RECORD_GOOD);
     assert_true(got.txn == UINT64_MAX);
@@ -163,7 +36,7 @@ static void test_record__server_comes_back(void **state)
 static void test_record__registrant_comes_back(void **state)
 {
     (void)state;
-    struct record_registrant put = longest_registrant(), got;
+    struct record_registrant put = sample_registrant(), got;
     uint8_t value[RECORD_VALUE_MAX];
     uint32_t len = record_put_registrant(value, SLOT, &put);
     assert_true(len <= RECORD_VALUE_MAX);
@@ -210,7 +83,7 @@ static void test_record__server_has_these_bytes(void **state)
 {
     (void)state;
     static const uint8_t expected[40] = {
-        1, 0, 0, 1, 0, 0, 0,    0,    /* kind, version, checksum (below) */
+        1, 0, 0, 2, 0, 0, 0,    0,    /* kind, version, checksum (below) */
         0, 0, 0, 0, 0, 0, 0x12, 0x34, /* txn */
         0, 0, 0, 0, 0, 0, 0,    5,    /* epoch */
         0, 0, 0, 0, 0, 0, 0,    42,   /* next_id */
@@ -225,40 +98,116 @@ static void test_record__server_has_these_bytes(void **state)
     assert_memory_equal(value + 8, expected + 8, sizeof expected - 8);
     struct sample sealed = {.kind = RECORD_SERVER, .slot = 0, .len = len};
     memcpy(sealed.value, expected, len);
-    reseal(&sealed);
+    sample_reseal(&sealed);
     assert_memory_equal(value, sealed.value, len);
+}
+
+/* Values as the version with format 1 wrote them, checksum and all. */
+static const uint8_t old_server[] = {
+    0x01, 0x00, 0x00, 0x01, 0x76, 0xaa, 0x10, 0x3d, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x12, 0x34, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x2a, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x01,
+};
+static const uint8_t old_registrant[] = {
+    /* under slot 3 */
+    0x02, 0x00, 0x00, 0x01, 0x9a, 0xa9, 0x15, 0x3d, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x11,
+    0x17, 0x97, 0x9c, 0xfe, 0x36, 0x2a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x05,
+    0x04, 0xc0, 0x00, 0x02, 0x21, 0x00, 0x00, 0x00, 0x02, 0xbc, 0x00, 0x00, 0x00, 0x11, 0x00, 0x01,
+    0x86, 0xb5, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00,
+    0x00, 0x09, 0x01, 0x02, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x10, 0x00, 0x03, 0x73, 0x72, 0x76, 0x00, 0x02, 0x63, 0x6c,
+};
+static const uint8_t old_notice[] = {
+    /* under slot 4 */
+    0x03, 0x00, 0x00, 0x01, 0xd9, 0x48, 0x19, 0xb4, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x63, 0x04, 0xc0, 0x00, 0x02, 0x21, 0x00, 0x00, 0x00, 0x08, 0x00, 0x02, 0x63, 0x6c,
+};
+
+/* A store of the first format is used as it is; what is written anew has the same body. */
+static void test_record__format_1_is_read(void **state)
+{
+    (void)state;
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_server server;
+    struct bytes old = {old_server, sizeof old_server};
+    assert_int_equal(record_get_server(old, &server), RECORD_GOOD);
+    assert_true(server.txn == 0x1234 && server.next_id == 42 && server.flags == 1);
+    assert_int_equal(record_put_server(value, &server), old.len);
+    assert_memory_equal(value + 8, old.at + 8, old.len - 8);
+
+    struct record_registrant registrant;
+    old = (struct bytes){old_registrant, sizeof old_registrant};
+    assert_int_equal(record_get_registrant(old, 3, &registrant), RECORD_GOOD);
+    assert_true(registrant.id == 17 && bytes_equal(registrant.my_name, bytes_of_text("cl")));
+    assert_int_equal(record_put_registrant(value, 3, &registrant), old.len);
+    assert_memory_equal(value + 8, old.at + 8, old.len - 8);
+
+    struct record_notice notice;
+    old = (struct bytes){old_notice, sizeof old_notice};
+    assert_int_equal(record_get_notice(old, 4, &notice), RECORD_GOOD);
+    assert_true(notice.heard_ns == 99 && notice.state == 8);
+    assert_int_equal(record_put_notice(value, 4, &notice), old.len);
+    assert_memory_equal(value + 8, old.at + 8, old.len - 8);
+}
+
+/* The first format had three kinds: the others with its number were never written. */
+static void test_record__kinds_begin_with_their_format(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
+        struct sample old = samples[i];
+        old.value[3] = 1;
+        assert_int_equal(sample_get(&old), RECORD_CORRUPT);
+        sample_reseal(&old);
+        assert_int_equal(sample_get(&old),
+                         samples[i].kind <= RECORD_NOTICE ? RECORD_GOOD : RECORD_CORRUPT);
+    }
+}
+
+/* The version with format 1 verifies the checksum, then refuses the store for a larger number. So
+ * whatever we write must have one, the server record above all, which is in every batch. */
+static void test_record__older_versions_refuse_what_we_write(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
+        struct sample sealed = samples[i];
+        sample_reseal(&sealed);
+        assert_memory_equal(sealed.value, samples[i].value, sealed.len);
+        assert_int_equal(sealed.value[2] << 8 | sealed.value[3], 2);
+    }
 }
 
 static void test_record__samples_are_good(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < sample_count; i++)
-        assert_int_equal(get_sample(&samples[i]), RECORD_GOOD);
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++)
+        assert_int_equal(sample_get(&samples[i]), RECORD_GOOD);
 }
 
 static void test_record__every_other_length_is_corrupt(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < sample_count; i++) {
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         struct sample *sample = &samples[i];
         for (uint32_t len = 0; len < sample->len; len++) {
-            assert_int_equal(get(sample->kind, sample->slot, sample->value, len), RECORD_CORRUPT);
+            assert_int_equal(sample_get_as(sample->kind, sample->slot, sample->value, len),
+                             RECORD_CORRUPT);
             if (len < 8)
                 continue;
             /* The same with a checksum that fits: the body itself must end where it ends. */
             struct sample cut = *sample;
             cut.len = len;
-            reseal(&cut);
-            assert_int_equal(get_sample(&cut), RECORD_CORRUPT);
+            sample_reseal(&cut);
+            assert_int_equal(sample_get(&cut), RECORD_CORRUPT);
         }
         struct sample longer = *sample;
         longer.len++;
         for (int byte = 0; byte < 256; byte++) {
             longer.value[longer.len - 1] = (uint8_t)byte;
             memcpy(longer.value + 4, sample->value + 4, 4);
-            assert_int_equal(get_sample(&longer), RECORD_CORRUPT);
-            reseal(&longer);
-            assert_int_equal(get_sample(&longer), RECORD_CORRUPT);
+            assert_int_equal(sample_get(&longer), RECORD_CORRUPT);
+            sample_reseal(&longer);
+            assert_int_equal(sample_get(&longer), RECORD_CORRUPT);
         }
     }
 }
@@ -266,27 +215,27 @@ static void test_record__every_other_length_is_corrupt(void **state)
 static void test_record__every_bit_flip_is_corrupt(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < sample_count; i++)
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++)
         for (uint32_t bit = 0; bit < samples[i].len * 8; bit++) {
             struct sample flipped = samples[i];
             flipped.value[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            assert_int_equal(get_sample(&flipped), RECORD_CORRUPT);
+            assert_int_equal(sample_get(&flipped), RECORD_CORRUPT);
         }
 }
 
 static void test_record__another_key_is_corrupt(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < sample_count; i++) {
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         const struct sample *sample = &samples[i];
         for (uint32_t bit = 0; sample->kind != RECORD_SERVER && bit < 32; bit++)
             assert_int_equal(
-                get(sample->kind, sample->slot ^ 1u << bit, sample->value, sample->len),
+                sample_get_as(sample->kind, sample->slot ^ 1u << bit, sample->value, sample->len),
                 RECORD_CORRUPT);
         for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++)
             if (kind != (int)sample->kind)
                 assert_int_equal(
-                    get((enum record_kind)kind, sample->slot, sample->value, sample->len),
+                    sample_get_as((enum record_kind)kind, sample->slot, sample->value, sample->len),
                     RECORD_CORRUPT);
     }
 }
@@ -295,53 +244,43 @@ static void test_record__higher_version_is_newer(void **state)
 {
     (void)state;
     static const uint32_t versions[] = {RECORD_FORMAT + 1, 255, 256, 65535};
-    for (uint32_t i = 0; i < sample_count; i++)
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++)
         for (size_t v = 0; v < sizeof versions / sizeof versions[0]; v++) {
             struct sample newer = samples[i];
             newer.value[2] = (uint8_t)(versions[v] >> 8);
             newer.value[3] = (uint8_t)versions[v];
-            assert_int_equal(get_sample(&newer), RECORD_CORRUPT); /* damage, not a version */
-            reseal(&newer);
-            assert_int_equal(get_sample(&newer), RECORD_NEWER);
+            assert_int_equal(sample_get(&newer), RECORD_CORRUPT); /* damage, not a version */
+            sample_reseal(&newer);
+            assert_int_equal(sample_get(&newer), RECORD_NEWER);
             newer.len = 8; /* a newer body may be anything */
-            reseal(&newer);
-            assert_int_equal(get_sample(&newer), RECORD_NEWER);
+            sample_reseal(&newer);
+            assert_int_equal(sample_get(&newer), RECORD_NEWER);
         }
-}
-
-/* Changes one byte of a sample, keeps the checksum right, and expects the value to be refused. */
-static void refuse_changed(uint32_t index, uint32_t at, uint8_t byte)
-{
-    struct sample changed = samples[index];
-    assert_true(at < changed.len && changed.value[at] != byte);
-    changed.value[at] = byte;
-    reseal(&changed);
-    assert_int_equal(get_sample(&changed), RECORD_CORRUPT);
 }
 
 static void test_record__what_nobody_writes_is_corrupt(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < sample_count; i++) {
-        refuse_changed(i, 0, 77); /* kind */
-        refuse_changed(i, 1, 1);  /* reserved */
-        refuse_changed(i, 3, 0);  /* version 0 */
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
+        sample_refuse_changed(i, 0, 77); /* kind */
+        sample_refuse_changed(i, 1, 1);  /* reserved */
+        sample_refuse_changed(i, 3, 0);  /* version 0 */
     }
-    refuse_changed(1, 35, 2); /* server: even state */
-    refuse_changed(1, 39, 2); /* server: unknown flag */
-    refuse_changed(1, 36, 1);
-    refuse_changed(3, 32, 5); /* registrant: family of the address */
-    refuse_changed(3, 45, 0); /* transport */
-    refuse_changed(3, 45, 18);
-    refuse_changed(5, 16, 1); /* notice: family */
+    sample_refuse_changed(SAMPLE_SERVER, 35, 2); /* server: even state */
+    sample_refuse_changed(SAMPLE_SERVER, 39, 2); /* server: unknown flag */
+    sample_refuse_changed(SAMPLE_SERVER, 36, 1);
+    sample_refuse_changed(SAMPLE_REGISTRANT, 32, 5); /* registrant: family of the address */
+    sample_refuse_changed(SAMPLE_REGISTRANT, 45, 0); /* transport */
+    sample_refuse_changed(SAMPLE_REGISTRANT, 45, 18);
+    sample_refuse_changed(SAMPLE_NOTICE, 16, 1); /* notice: family */
 
     /* A name longer than any may be, complete and with the right checksum. */
     struct sample long_sample = {.kind = RECORD_NOTICE, .slot = 9, .len = 8 + 8 + 1 + 4 + 2 + 1025};
-    memcpy(long_sample.value, samples[5].value, samples[5].len);
+    memcpy(long_sample.value, samples[SAMPLE_NOTICE].value, samples[SAMPLE_NOTICE].len);
     long_sample.value[8 + 8 + 1 + 4] = 1025 >> 8;
     long_sample.value[8 + 8 + 1 + 4 + 1] = 1025 & 0xff;
-    reseal(&long_sample);
-    assert_int_equal(get_sample(&long_sample), RECORD_CORRUPT);
+    sample_reseal(&long_sample);
+    assert_int_equal(sample_get(&long_sample), RECORD_CORRUPT);
 }
 
 static void test_record__kinds_have_names(void **state)
@@ -350,30 +289,34 @@ static void test_record__kinds_have_names(void **state)
     assert_string_equal(record_kind_name(RECORD_SERVER), "server");
     assert_string_equal(record_kind_name(RECORD_REGISTRANT), "registrant");
     assert_string_equal(record_kind_name(RECORD_NOTICE), "notice");
+    assert_string_equal(record_kind_name(RECORD_CLIENT), "client");
+    assert_string_equal(record_kind_name(RECORD_LOCK), "lock");
+    assert_string_equal(record_kind_name(RECORD_WAITER), "waiter");
+    assert_string_equal(record_kind_name(RECORD_SHARE), "share");
 }
 
 static void test_record__batch_is_walked_back(void **state)
 {
     (void)state;
-    uint8_t buffer[SAMPLES_MAX * (RECORD_VALUE_MAX + 2 * BATCH_CHANGE_OVERHEAD)];
+    uint8_t buffer[SAMPLE_COUNT * (RECORD_VALUE_MAX + 2 * BATCH_CHANGE_OVERHEAD)];
     struct batch_writer writer = {.start = buffer};
     uint64_t value_len = 0;
-    for (uint32_t i = 0; i < sample_count; i++)
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++)
         value_len += samples[i].len;
     /* Room to the byte: the writer may not ask for more than it says. */
-    writer.max = value_len + (uint64_t)2 * sample_count * BATCH_CHANGE_OVERHEAD;
-    for (uint32_t i = 0; i < sample_count; i++) {
+    writer.max = value_len + (uint64_t)2 * SAMPLE_COUNT * BATCH_CHANGE_OVERHEAD;
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         batch_put(&writer, samples[i].kind, samples[i].slot,
                   (struct bytes){samples[i].value, samples[i].len});
         batch_delete(&writer, RECORD_NOTICE, UINT32_MAX - i);
     }
-    assert_int_equal(writer.count, 2 * sample_count);
+    assert_int_equal(writer.count, 2 * SAMPLE_COUNT);
     assert_int_equal(writer.len, writer.max);
 
     struct store_batch batch = {.count = writer.count, .changes = {buffer, writer.len}};
     struct record_change change;
     uint64_t at = 0;
-    for (uint32_t i = 0; i < sample_count; i++) {
+    for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         assert_true(batch_next(&batch, &at, &change));
         assert_int_equal(change.kind, samples[i].kind);
         assert_int_equal(change.slot, samples[i].slot);
@@ -397,6 +340,9 @@ int main(void)
         cmocka_unit_test(test_record__registrant_comes_back),
         cmocka_unit_test(test_record__notice_comes_back),
         cmocka_unit_test(test_record__server_has_these_bytes),
+        cmocka_unit_test(test_record__format_1_is_read),
+        cmocka_unit_test(test_record__kinds_begin_with_their_format),
+        cmocka_unit_test(test_record__older_versions_refuse_what_we_write),
         cmocka_unit_test(test_record__samples_are_good),
         cmocka_unit_test(test_record__every_other_length_is_corrupt),
         cmocka_unit_test(test_record__every_bit_flip_is_corrupt),
@@ -406,5 +352,5 @@ int main(void)
         cmocka_unit_test(test_record__kinds_have_names),
         cmocka_unit_test(test_record__batch_is_walked_back),
     };
-    return cmocka_run_group_tests(tests, make_samples, NULL);
+    return cmocka_run_group_tests(tests, samples_make, NULL);
 }

@@ -6,9 +6,9 @@
  * deletions and small changes with no free block left, and say that there is room again when
  * records were removed or the file system grew. A limit on the length of files does the same
  * without root. A batch of the most and longest records there can be is committed as long as there
- * is room, and once more afterwards, as the server would. Around that: the file is kept longer
- * than what is used, only ever at its end, and a
- * longer file than expected is accepted.
+ * is room, and once more afterwards, as the server would. Locks fill a disk and are then split and
+ * freed. Around that: the file is kept longer than what is used, only ever at its end, and a longer
+ * file than expected is accepted.
  */
 #include "model.h"
 #include "place.h"
@@ -289,10 +289,28 @@ static void put_long(struct batch_writer *writer, uint32_t slot, uint64_t txn, u
     batch_put(writer, RECORD_REGISTRANT, slot, (struct bytes){value, len});
 }
 
+/* A lock of an owner of this length. */
+static void put_lock(struct batch_writer *writer, uint32_t slot, uint64_t txn, uint32_t owner_len)
+{
+    uint8_t owner[RECORD_NAME_MAX], fh[32], value[RECORD_VALUE_MAX];
+    memset(owner, 'o', sizeof owner);
+    memset(fh, 'f', sizeof fh);
+    struct record_lock record = {.of = {.client_id = 1, .incarnation = 1},
+                                 .granted_ns = txn,
+                                 .start = slot,
+                                 .end = slot + UINT64_C(1),
+                                 .svid = slot,
+                                 .fh = {fh, sizeof fh},
+                                 .oh = {owner, owner_len}};
+    uint32_t len = record_put_lock(value, slot, &record);
+    batch_put(writer, RECORD_LOCK, slot, (struct bytes){value, len});
+}
+
 struct long_batches {
     struct store *store;
     struct batch_writer writer;
     uint64_t txn;
+    enum record_kind kind; /* registrants or locks */
     uint32_t name_len;
 };
 
@@ -319,7 +337,9 @@ static bool change_long(struct long_batches *batches, uint32_t first, uint32_t s
     batches->writer.count = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (deleted)
-            batch_delete(&batches->writer, RECORD_REGISTRANT, first + i * step);
+            batch_delete(&batches->writer, batches->kind, first + i * step);
+        else if (batches->kind == RECORD_LOCK)
+            put_lock(&batches->writer, first + i * step, batches->txn, batches->name_len);
         else
             put_long(&batches->writer, first + i * step, batches->txn, batches->name_len);
     }
@@ -334,7 +354,8 @@ static bool change_long(struct long_batches *batches, uint32_t first, uint32_t s
 static int fill_with_long(struct fixture *fixture, uint32_t name_len, bool may_tend)
 {
     enum { BATCH = STORE_BATCH_PUTS_MAX };
-    struct long_batches batches = {.store = open_or_null(fixture), .name_len = name_len};
+    struct long_batches batches = {
+        .store = open_or_null(fixture), .kind = RECORD_REGISTRANT, .name_len = name_len};
     batches.writer.max = (uint64_t)LONG_SLOTS * (RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD);
     batches.writer.start = malloc(batches.writer.max);
     NEED(batches.store != NULL && batches.writer.start != NULL);
@@ -376,6 +397,62 @@ static int fill_small_disks_with_long(void *context)
     return 0;
 }
 
+/* One batch of UNLOCKs out of the middle of locks all over the store: each becomes shorter, and
+ * what is behind the hole is a new one. */
+static bool split_locks(struct long_batches *batches, uint32_t first, uint32_t step,
+                        uint32_t new_first, uint32_t count)
+{
+    batches->txn++;
+    batches->writer.len = 0;
+    batches->writer.count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        put_lock(&batches->writer, first + i * step, batches->txn, batches->name_len);
+    for (uint32_t i = 0; i < count; i++)
+        put_lock(&batches->writer, new_first + i, batches->txn, batches->name_len);
+    return commit_long(batches);
+}
+
+/*
+ * Locks fill a disk. With no room left, a quarter more come by UNLOCKs that split (R-RNG-5), and
+ * then every client frees what it has: every second lock in one batch, and the rest.
+ */
+static int fill_a_disk_with_locks(void *context)
+{
+    enum { BATCH = STORE_BATCH_PUTS_MAX, LOCKS_MAX = 800000 };
+    struct fixture *fixture = context;
+    if (!mount_small(fixture, 160))
+        return CANNOT_MOUNT;
+    struct long_batches batches = {
+        .store = open_or_null(fixture), .kind = RECORD_LOCK, .name_len = 200};
+    batches.writer.max = (uint64_t)BATCH * (RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD) +
+                         (uint64_t)LOCKS_MAX * BATCH_CHANGE_OVERHEAD;
+    batches.writer.start = malloc(batches.writer.max);
+    NEED(batches.store != NULL && batches.writer.start != NULL);
+    uint32_t count = 0;
+    while (store_has_room(batches.store)) {
+        NEED(count + BATCH <= LOCKS_MAX);
+        NEED(change_long(&batches, count, 1, BATCH, false));
+        count += BATCH;
+        (void)store_tend(batches.store);
+    }
+    NEED(count > 100000);
+    NEED(bytes_free(fixture) == 0);
+
+    uint32_t step = count / (BATCH / 2), end = count;
+    for (uint32_t i = 0; end < count + count / 4; i++, end += BATCH / 2)
+        NEED(split_locks(&batches, i % step, step, end, BATCH / 2));
+    NEED(!store_has_room(batches.store));
+    NEED(end <= LOCKS_MAX);
+    NEED(change_long(&batches, 0, 2, (end + 1) / 2, true));
+    NEED(change_long(&batches, 1, 2, end / 2, true));
+    for (uint32_t i = 0; i < 3; i++)
+        (void)store_tend(batches.store);
+    NEED(store_has_room(batches.store));
+    store_close(batches.store);
+    free(batches.writer.start);
+    return 0;
+}
+
 static void run_mounted(int (*function)(void *context), struct fixture *fixture)
 {
     int result = place_in_child(function, fixture);
@@ -394,6 +471,11 @@ static void test_reserve__full_disk_never_fails_a_commit(void **state)
 static void test_reserve__room_holds_the_longest_batches(void **state)
 {
     run_mounted(fill_small_disks_with_long, *state);
+}
+
+static void test_reserve__locks_are_split_and_freed_without_room(void **state)
+{
+    run_mounted(fill_a_disk_with_locks, *state);
 }
 
 static void test_reserve__room_comes_back_with_space(void **state)
@@ -446,6 +528,7 @@ int main(void)
         TEST(test_reserve__touches_nothing_that_is_there),
         TEST(test_reserve__full_disk_never_fails_a_commit),
         TEST(test_reserve__room_holds_the_longest_batches),
+        TEST(test_reserve__locks_are_split_and_freed_without_room),
         TEST(test_reserve__room_comes_back_with_space),
         TEST(test_reserve__file_limit_is_no_room),
     };

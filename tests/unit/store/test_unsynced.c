@@ -243,7 +243,10 @@ static void test_unsynced__damaged_file_is_kept_aside(void **state)
 static int count_good(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
 {
     struct record_registrant registrant;
+    struct record_lock lock;
     if (kind == RECORD_REGISTRANT && record_get_registrant(value, slot, &registrant) == RECORD_GOOD)
+        ++*(uint32_t *)context;
+    if (kind == RECORD_LOCK && record_get_lock(value, slot, &lock) == RECORD_GOOD)
         ++*(uint32_t *)context;
     return 0;
 }
@@ -308,7 +311,11 @@ static void test_unsynced__torn_file_never_keeps_the_server_down(void **state)
         model_begin(&model);
         for (uint32_t slot = 0; slot < SLOTS; slot++) {
             model_put(&model, RECORD_REGISTRANT, slot);
+            model_put(&model, RECORD_LOCK, slot);
             model_delete(&model, RECORD_NOTICE, slot);
+            model_delete(&model, RECORD_CLIENT, slot);
+            model_delete(&model, RECORD_WAITER, slot);
+            model_delete(&model, RECORD_SHARE, slot);
         }
         model_commit(model_end(&model, true), store);
         store_close(store);

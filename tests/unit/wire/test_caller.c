@@ -60,7 +60,8 @@ static void begin(uint16_t source_port_low, uint16_t source_port_high)
     struct rpc_client_limits limits = {.attempts_max = ATTEMPTS_MAX,
                                        .connections_max = CONNECTIONS_MAX,
                                        .bytes_max = UINT64_C(16) << 20};
-    struct caller_options options = {source_port_low, source_port_high};
+    struct caller_options options = {.source_port_low = source_port_low,
+                                     .source_port_high = source_port_high};
     t.clock = (struct clock){0};
     t.result_count = 0;
     for (uint32_t i = 0; i < ATTEMPTS_MAX; i++)

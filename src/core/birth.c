@@ -1,0 +1,146 @@
+/*
+ * birth.c -- everything a core will ever need, reserved at once; and given back.
+ *
+ * Tables are as large as the limits, or as what is stored when that is more: what was stored must
+ * be loaded whatever the limits are now. The address space is reserved and touched on use, so large
+ * limits cost nothing until they are needed.
+ *
+ * The table of locks has a reserve beyond --max-locks that only rests split off by UNLOCK and by a
+ * change of mode may use: an UNLOCK has no way to fail (R-RNG-5).
+ */
+#include "base/check.h"
+#include "core/state.h"
+
+#include <stdlib.h>
+
+enum {
+    /* Arena cells per stored record, at most: an address costs 32 bytes, a name or oh 1,024. */
+    REGISTRANT_BYTES_MAX = 32 + 3 * RECORD_NAME_MAX,
+    NOTICE_BYTES_MAX = 2 * RECORD_NAME_MAX,
+    CLIENT_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX,
+    LOCK_BYTES_MAX = RECORD_FH_MAX + RECORD_NAME_MAX,
+    /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by
+     * its bytes must fit also then, or a restart could not load what was stored. */
+    SPARE_BYTES = 8 * 64 * 1024,
+    SPLIT_RESERVE_MIN = 4096,
+};
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static int reserve_batch(struct core *core, const uint32_t slots_max[RECORD_KIND_END])
+{
+    uint64_t puts_max = (uint64_t)core->limits.batch_puts_max + CORE_PUTS_PER_REQUEST_MAX;
+    uint64_t len = puts_max * (RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD);
+    for (uint32_t kind = 0; kind < RECORD_KIND_END; kind++)
+        len += (uint64_t)slots_max[kind] * BATCH_CHANGE_OVERHEAD;
+    core->batch_memory = calloc(1, len);
+    core->batch_memory_len = len;
+    return core->batch_memory == NULL ? -1 : 0;
+}
+
+static void size_tables(const struct core_limits *limits, uint32_t slots_max[RECORD_KIND_END])
+{
+    const uint32_t *used = limits->slots_used;
+    uint32_t locks = max_u32(limits->locks_max, used[RECORD_LOCK]);
+    slots_max[RECORD_REGISTRANT] = max_u32(limits->clients_max, used[RECORD_REGISTRANT]);
+    slots_max[RECORD_NOTICE] = max_u32(slots_max[RECORD_REGISTRANT], used[RECORD_NOTICE]);
+    slots_max[RECORD_CLIENT] = max_u32(limits->clients_max, used[RECORD_CLIENT]);
+    slots_max[RECORD_LOCK] = locks + max_u32(locks / 4, SPLIT_RESERVE_MIN);
+    slots_max[RECORD_WAITER] = max_u32(limits->waiters_max, used[RECORD_WAITER]);
+    slots_max[RECORD_SHARE] = max_u32(limits->locks_max, used[RECORD_SHARE]);
+}
+
+static uint64_t stored_bytes(const uint32_t used[RECORD_KIND_END])
+{
+    return (uint64_t)used[RECORD_REGISTRANT] * REGISTRANT_BYTES_MAX +
+           (uint64_t)used[RECORD_NOTICE] * NOTICE_BYTES_MAX +
+           (uint64_t)used[RECORD_CLIENT] * CLIENT_BYTES_MAX +
+           ((uint64_t)used[RECORD_LOCK] + used[RECORD_SHARE]) * LOCK_BYTES_MAX;
+}
+
+/* The order matters: later parts ask earlier ones how large they are. */
+static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND_END])
+{
+    uint32_t registrants = slots_max[RECORD_REGISTRANT], clients = slots_max[RECORD_CLIENT];
+    uint32_t locks = slots_max[RECORD_LOCK], waiters = slots_max[RECORD_WAITER];
+    uint32_t folds = registrants + slots_max[RECORD_NOTICE] + clients;
+    int err = intern_init(&core->folds, core->arena, folds, core->seed);
+    if (err == 0)
+        err = intern_init(&core->names, core->arena, folds + registrants + waiters, core->seed);
+    if (err == 0)
+        err = registrant_init(core, registrants);
+    if (err == 0)
+        err = notice_init(core, slots_max[RECORD_NOTICE]);
+    if (err == 0)
+        err = notify_init(core, registrants);
+    if (err == 0)
+        err = client_init(core, clients);
+    if (err == 0)
+        err = owner_init(core, locks + waiters);
+    if (err == 0)
+        err = file_init(core, locks + waiters + slots_max[RECORD_SHARE]);
+    if (err == 0)
+        err = lock_init(core, locks);
+    if (err == 0)
+        err = share_init(core, slots_max[RECORD_SHARE]);
+    if (err == 0)
+        err = waiter_init(core, waiters, locks);
+    if (err == 0)
+        err = grant_init(core, waiters);
+    if (err == 0)
+        err = move_init(core);
+    if (err == 0)
+        err = dirty_init(&core->dirty, slots_max);
+    return err == 0 ? reserve_batch(core, slots_max) : err;
+}
+
+struct core *core_new(const struct core_limits *limits, uint64_t seed)
+{
+    struct core *core = calloc(1, sizeof *core);
+    if (core == NULL)
+        return NULL;
+    core->limits = *limits;
+    core->seed = seed;
+    core->has_room = true;
+    /* What is added up above then fits into 32 bits, and a slot into 24 (core_call_id). */
+    CHECK(limits->clients_max <= RECORD_SLOT_MAX && limits->waiters_max <= RECORD_SLOT_MAX);
+    CHECK(limits->locks_max <= RECORD_SLOT_MAX);
+    for (uint32_t kind = 0; kind < RECORD_KIND_END; kind++)
+        CHECK(limits->slots_used[kind] <= RECORD_SLOT_MAX);
+    CHECK(limits->share_count >= 1 && limits->share_count <= FILE_SHARES_MAX);
+
+    uint32_t slots_max[RECORD_KIND_END] = {0};
+    size_tables(limits, slots_max);
+    core->arena = arena_new(limits->bytes_max + stored_bytes(limits->slots_used) + SPARE_BYTES);
+    if (core->arena == NULL || reserve_parts(core, slots_max) != 0) {
+        core_free(core);
+        return NULL;
+    }
+    return core;
+}
+
+void core_free(struct core *core)
+{
+    if (core == NULL)
+        return;
+    registrant_done(core);
+    notice_done(core);
+    notify_done(core);
+    client_done(core);
+    owner_done(core);
+    file_done(core);
+    lock_done(core);
+    share_done(core);
+    waiter_done(core);
+    grant_done(core);
+    move_done(core);
+    intern_done(&core->names);
+    intern_done(&core->folds);
+    dirty_done(&core->dirty);
+    arena_free(core->arena);
+    free(core->batch_memory);
+    free(core);
+}

@@ -1,0 +1,605 @@
+/*
+ * client.c -- the table of lock clients: who they are, when they are forgotten, how they are freed;
+ * see client.h.
+ *
+ * Always true; client_check() asserts all but (2) and (6):
+ *  (1) A live client is on exactly one chain of each index, the one its fields name, and no two
+ *      have the same address and name without case (R-ID-1).
+ *  (2) It holds one reference to its address, to its name as first spelled, and to its fold.
+ *  (3) lock_count, share_count and waiter_count are what the chains of those tables hold for it.
+ *  (4) It is on the list `draining` while anything of an older incarnation may be left: cursors
+ *      stand only there, and off the list everything it has is of its present incarnation.
+ *  (5) With nothing here and not draining it has a deadline. One that has something may still have
+ *      one too; what it is worth is decided when it comes.
+ *  (6) What the store has of a client differs from what is here only where the slot is marked
+ *      dirty: seen_wall_ns therefore moves only when the record is written for another reason.
+ *
+ * Forgetting is lazy, because nothing depends on its moment. A client that calls does not move its
+ * deadline, it only says when it was heard; the deadline looks at that when it comes and sets
+ * itself again. One that may not be forgotten yet is looked at again 300 s later, whatever holds
+ * it: no other file has to remember to say so.
+ *
+ * After a restart the time of the last call is not known on this run's clock (SEEN_UNKNOWN); it
+ * counts from when it is first looked for.
+ *
+ * A client that started anew (client_renew) is freed in the order of its chains, newest first. New
+ * locks and shares go to the front of them, behind which the cursors walk away, so a client that
+ * locks faster than it is drained does not keep the drain from ending.
+ */
+#include "core/client.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+#define SECOND           UINT64_C(1000000000)
+#define EXPIRY_NS        (300 * SECOND)
+#define REBOOTED_KEEP_NS (86400 * SECOND) /* 24 h */
+#define SEEN_UNKNOWN     UINT64_MAX
+#define STATE_HALF       UINT32_C(0x80000000) /* of the circle of state numbers */
+
+struct client *client_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->clients.table, slot);
+}
+
+static uint32_t slot_of(const struct core *core, const struct client *client)
+{
+    return (uint32_t)(client - (const struct client *)(const void *)core->clients.table.elements);
+}
+
+int client_init(struct core *core, uint32_t slots_max)
+{
+    struct clients *all = &core->clients;
+    list_init(&all->draining);
+    int err = table_init(&all->table, slots_max, sizeof(struct client));
+    if (err == 0)
+        err = intern_init(&all->addresses, core->arena, slots_max, core->seed);
+    if (err == 0)
+        err = chains_init_hash(&all->by_key, slots_max);
+    if (err == 0)
+        err = chains_init(&all->by_address, slots_max, slots_max);
+    if (err == 0)
+        err = chains_init(&all->by_name, core->folds.table.max, slots_max);
+    if (err == 0)
+        err = timers_init(&all->expiry, slots_max);
+    return err;
+}
+
+void client_done(struct core *core)
+{
+    struct clients *all = &core->clients;
+    table_done(&all->table);
+    intern_done(&all->addresses);
+    chains_done(&all->by_key);
+    chains_done(&all->by_address);
+    chains_done(&all->by_name);
+    timers_done(&all->expiry);
+}
+
+/* ---- who they are ---- */
+
+static struct bytes address_bytes(const struct address *address)
+{
+    return (struct bytes){(const uint8_t *)address, sizeof *address};
+}
+
+struct address client_address(const struct core *core, uint32_t slot)
+{
+    struct address address;
+    struct bytes stored = intern_bytes(&core->clients.addresses, client_at(core, slot)->address);
+    CHECK(stored.len == sizeof address);
+    memcpy(&address, stored.at, sizeof address);
+    return address;
+}
+
+static struct bytes name_of(const struct core *core, const struct client *client)
+{
+    return intern_bytes(&core->names, client->name);
+}
+
+static uint64_t key_hash(const struct core *core, uint32_t address, uint32_t fold)
+{
+    return hash_mix(core->seed, (uint64_t)address << 32 | fold);
+}
+
+uint32_t client_find(const struct core *core, const struct address *address, struct bytes name)
+{
+    const struct clients *all = &core->clients;
+    uint32_t from = intern_find(&all->addresses, address_bytes(address));
+    uint32_t fold = core_find_fold(core, name);
+    if (from == SLOT_NONE || fold == SLOT_NONE)
+        return SLOT_NONE;
+    uint64_t hash = key_hash(core, from, fold);
+    uint32_t slot = chains_first(&all->by_key, chains_of_hash(&all->by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&all->by_key, slot)) {
+        const struct client *client = client_at(core, slot);
+        if (client->address == from && client->fold == fold)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static void release_key(struct core *core, const struct client *client)
+{
+    if (client->address != SLOT_NONE)
+        (void)intern_release(&core->clients.addresses, client->address);
+    if (client->name != SLOT_NONE)
+        (void)intern_release(&core->names, client->name);
+    if (client->fold != SLOT_NONE)
+        (void)intern_release(&core->folds, client->fold);
+}
+
+/* References to the parts of a key, or none of them. */
+static bool intern_key(struct core *core, const struct address *address, struct bytes name,
+                       struct client *client)
+{
+    client->address = intern_add(&core->clients.addresses, address_bytes(address));
+    client->name = intern_add(&core->names, name);
+    client->fold = core_add_fold(core, name);
+    if (client->address == SLOT_NONE || client->name == SLOT_NONE || client->fold == SLOT_NONE) {
+        release_key(core, client);
+        return false;
+    }
+    client->key_hash = key_hash(core, client->address, client->fold);
+    return true;
+}
+
+static void link_slot(struct core *core, uint32_t slot, const struct client *content)
+{
+    struct clients *all = &core->clients;
+    struct client *client = client_at(core, slot);
+    *client = *content;
+    list_init(&client->draining);
+    chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
+    chains_add(&all->by_address, client->address, slot);
+    chains_add(&all->by_name, client->fold, slot);
+}
+
+/* Room for one more, by every limit; the order is the order in which operators can help. */
+static enum client_result admission(const struct core *core)
+{
+    if (core->clients.table.count >= core->limits.clients_max) {
+        MARK("client_limit");
+        return CLIENT_LIMIT;
+    }
+    if (!core->has_room) {
+        MARK("client_no_room");
+        return CLIENT_ROOM;
+    }
+    if (arena_used(core->arena) >= core->limits.bytes_max) {
+        MARK("client_no_bytes");
+        return CLIENT_BYTES;
+    }
+    return CLIENT_ADDED;
+}
+
+enum client_result client_add(struct core *core, const struct peer *from, struct bytes name,
+                              uint64_t wall_ns, uint32_t *ret_slot)
+{
+    uint32_t slot = client_find(core, &from->address, name);
+    if (slot != SLOT_NONE) {
+        *ret_slot = slot;
+        return CLIENT_FOUND;
+    }
+    enum client_result verdict = admission(core);
+    if (verdict != CLIENT_ADDED)
+        return verdict;
+
+    struct client fresh = {
+        .registered_ns = wall_ns,
+        .seen_wall_ns = wall_ns,
+        .server_epoch = core->server.epoch,
+        .seen_ns = core->now_ns,
+        .local = from->local,
+        .transport = from->transport,
+        .told_state = core->server.state,
+        .incarnation = 1,
+    };
+    if (!intern_key(core, &from->address, name, &fresh))
+        return CLIENT_BYTES; /* by fragmentation; the budget itself was looked at above */
+    slot = table_add(&core->clients.table);
+    CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
+    fresh.id = core->server.next_id++;
+    link_slot(core, slot, &fresh);
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    core->sync_wanted = true;
+    client_settle(core, slot);
+    *ret_slot = slot;
+    return CLIENT_ADDED;
+}
+
+/* ---- what they say ---- */
+
+/* State numbers go round in a circle: newer is what lies less than half of it ahead. */
+static bool is_newer_state(uint32_t state, uint32_t than)
+{
+    return state != 0 && state != than && (than == 0 || state - than < STATE_HALF);
+}
+
+void client_heard(struct core *core, uint32_t slot, const struct peer *from,
+                  const struct lock_request *request, uint64_t wall_ns)
+{
+    struct client *client = client_at(core, slot);
+    client->seen_ns = core->now_ns;
+
+    uint32_t versions = client->versions | UINT32_C(1) << request->version;
+    uint32_t flags = client->flags | (request->is_unmonitored ? 0 : RECORD_CLIENT_MONITORED);
+    bool is_newer = is_newer_state(request->state, client->state_seen);
+    if (address_equal(&client->local, &from->local) &&
+        client->transport == (uint32_t)from->transport && client->versions == versions &&
+        client->flags == flags && client->server_epoch == core->server.epoch && !is_newer)
+        return;
+    client->local = from->local;
+    client->transport = from->transport;
+    client->versions = versions;
+    client->flags = flags;
+    client->server_epoch = core->server.epoch;
+    if (is_newer)
+        client->state_seen = request->state;
+    client->seen_wall_ns = wall_ns;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+}
+
+void client_granted_by(struct core *core, uint32_t slot, uint32_t proc)
+{
+    struct client *client = client_at(core, slot);
+    if (client->grant_proc == proc)
+        return;
+    client->grant_proc = proc;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+}
+
+/* Two hosts with one name look the same from here: nothing moves before move.c has asked both. */
+void client_maybe_moved(struct core *core, uint32_t slot, const struct peer *from)
+{
+    struct client *client = client_at(core, slot);
+    core->clients.moved_count++;
+    move_begin(core, slot, from);
+    if (client->flags & RECORD_CLIENT_MOVED)
+        return;
+    MARK("client_maybe_moved");
+    client->flags |= RECORD_CLIENT_MOVED;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    event_add(&core->events, EVENT_CLIENT_MOVED, &from->address, name_of(core, client), client->id);
+}
+
+bool client_relocate(struct core *core, uint32_t slot, const struct address *address,
+                     const struct address *local)
+{
+    struct clients *all = &core->clients;
+    struct client *client = client_at(core, slot);
+    uint32_t old = client->address;
+    if (client_find(core, address, name_of(core, client)) != SLOT_NONE)
+        return false;
+    uint32_t fresh = intern_add(&all->addresses, address_bytes(address));
+    if (fresh == SLOT_NONE)
+        return false;
+    chains_remove(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
+    chains_remove(&all->by_address, old, slot);
+    client->address = fresh;
+    client->local = *local;
+    client->flags &= ~(uint32_t)RECORD_CLIENT_MOVED;
+    client->key_hash = key_hash(core, fresh, client->fold);
+    chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
+    chains_add(&all->by_address, fresh, slot);
+    (void)intern_release(&all->addresses, old);
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    core->sync_wanted = true;
+    event_add(&core->events, EVENT_CLIENT_RELOCATED, address, name_of(core, client), client->id);
+    return true;
+}
+
+/* ---- when they are forgotten ---- */
+
+static bool has_nothing(const struct client *client)
+{
+    return client->lock_count == 0 && client->share_count == 0 && client->waiter_count == 0 &&
+           list_is_empty(&client->draining);
+}
+
+void client_settle(struct core *core, uint32_t slot)
+{
+    if (has_nothing(client_at(core, slot)))
+        timers_set(&core->clients.expiry, slot, core->now_ns + EXPIRY_NS);
+    else
+        timers_clear(&core->clients.expiry, slot);
+}
+
+/* R-SEC-5: something may still be owed to it, or come from it. Nobody is told who was not monitored
+ * (R-NM-1). */
+static bool must_be_kept(const struct core *core, const struct client *client)
+{
+    if (client->flags & RECORD_CLIENT_CRASHED)
+        return true;
+    if ((client->flags & RECORD_CLIENT_MONITORED) && client->told_state != core->server.state)
+        return true;
+    return client->rebooted_ns != 0 && (core->wall_ns < client->rebooted_ns ||
+                                        core->wall_ns - client->rebooted_ns < REBOOTED_KEEP_NS);
+}
+
+static void forget(struct core *core, uint32_t slot)
+{
+    struct clients *all = &core->clients;
+    struct client client = *client_at(core, slot);
+    MARK("client_forgotten");
+    CHECK(has_nothing(client_at(core, slot)));
+    chains_remove(&all->by_key, chains_of_hash(&all->by_key, client.key_hash), slot);
+    chains_remove(&all->by_address, client.address, slot);
+    chains_remove(&all->by_name, client.fold, slot);
+    table_remove(&all->table, slot);
+    dirty_delete(&core->dirty, RECORD_CLIENT, slot);
+    release_key(core, &client);
+}
+
+void client_expire(struct core *core)
+{
+    struct timers *expiry = &core->clients.expiry;
+    /* What is left when this is not enough is still due, and has its turn soon. */
+    for (uint32_t i = 0; i < CLIENT_DRAIN_MAX; i++) {
+        uint32_t slot = timers_take(expiry, core->now_ns);
+        if (slot == SLOT_NONE)
+            return;
+        struct client *client = client_at(core, slot);
+        if (!has_nothing(client))
+            continue;
+        if (client->seen_ns == SEEN_UNKNOWN)
+            client->seen_ns = core->now_ns;
+        if (core->now_ns - client->seen_ns < EXPIRY_NS)
+            timers_set(expiry, slot, client->seen_ns + EXPIRY_NS);
+        else if (must_be_kept(core, client))
+            timers_set(expiry, slot, core->now_ns + EXPIRY_NS);
+        else
+            forget(core, slot);
+    }
+}
+
+uint64_t client_deadline_ns(const struct core *core)
+{
+    if (!list_is_empty(&core->clients.draining))
+        return core->now_ns;
+    return timers_next_ns(&core->clients.expiry);
+}
+
+/* ---- how they are freed ---- */
+
+/* A cursor at the first slot of a chain. */
+static uint32_t cursor_at_first(const struct chains *chains, uint32_t chain)
+{
+    uint32_t slot = chains_first(chains, chain);
+    return slot == SLOT_NONE ? 0 : slot + 1;
+}
+
+static void begin_drain(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    client->drain_at = cursor_at_first(&core->locks.by_client, slot);
+    client->share_drain_at = cursor_at_first(&core->shares.by_client, slot);
+    if (!list_is_empty(&client->draining)) {
+        MARK("client_renewed_while_draining");
+        return;
+    }
+    client->drained_count = 0;
+    list_append(&core->clients.draining, &client->draining);
+    client_settle(core, slot);
+}
+
+void client_renew(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    struct address address = client_address(core, slot);
+    MARK("client_renewed");
+    CHECK(client->incarnation < UINT32_MAX);
+    client->incarnation++;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    event_add(&core->events, EVENT_CLIENT_RENEWED, &address, name_of(core, client), client->id);
+    grant_drop_client(core, slot);
+    begin_drain(core, slot);
+}
+
+bool client_free_all(struct core *core, const struct address *from, struct bytes name)
+{
+    uint32_t slot = name.len == 0 ? SLOT_NONE : client_find(core, from, name);
+    if (slot == SLOT_NONE) {
+        MARK("free_all_of_nobody");
+        event_add(&core->events, EVENT_FREE_ALL_IGNORED, from, name, 0);
+        return false;
+    }
+    client_renew(core, slot);
+    return true;
+}
+
+/* Looks at up to `max` locks and shares of one client; returns at how many. */
+static uint32_t drain_one(struct core *core, uint32_t slot, uint32_t max)
+{
+    struct client *client = client_at(core, slot);
+    uint32_t locks_freed = 0, shares_freed = 0;
+    uint32_t count = lock_drain(core, slot, max, &locks_freed);
+    CHECK(count <= max);
+    if (client->drain_at == 0)
+        count += share_drain(core, slot, max - count, &shares_freed);
+    CHECK(count <= max);
+    client->drained_count += locks_freed + shares_freed;
+    return count;
+}
+
+static void end_drain(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    struct address address = client_address(core, slot);
+    list_remove(&client->draining);
+    client_settle(core, slot);
+    event_add(&core->events, EVENT_CLIENT_FREED, &address, name_of(core, client),
+              client->drained_count);
+}
+
+bool client_drain(struct core *core)
+{
+    struct clients *all = &core->clients;
+    uint32_t left = CLIENT_DRAIN_MAX;
+    while (!list_is_empty(&all->draining)) {
+        struct client *client = LIST_ELEMENT(all->draining.next, struct client, draining);
+        uint32_t slot = slot_of(core, client);
+        left -= drain_one(core, slot, left);
+        if (client->drain_at != 0 || client->share_drain_at != 0) {
+            MARK("client_drained_in_pieces");
+            return true;
+        }
+        end_drain(core, slot);
+    }
+    return false;
+}
+
+/* ---- the store ---- */
+
+bool client_load(struct core *core, uint32_t slot, const struct record_client *record)
+{
+    if (record->id == 0 || client_find(core, &record->address, record->caller_name) != SLOT_NONE ||
+        !table_add_at(&core->clients.table, slot))
+        return false;
+    struct client loaded = {
+        .id = record->id,
+        .registered_ns = record->registered_ns,
+        .seen_wall_ns = record->seen_ns,
+        .rebooted_ns = record->rebooted_ns,
+        .untold_ns = record->untold_ns,
+        .server_epoch = record->server_epoch,
+        .seen_ns = SEEN_UNKNOWN,
+        .local = record->local,
+        .transport = record->transport,
+        .versions = record->versions,
+        .grant_proc = record->grant_proc,
+        .state_seen = record->state_seen,
+        .free_below = record->free_below,
+        .told_state = record->told_state,
+        .incarnation = record->incarnation,
+        .flags = record->flags,
+    };
+    /* core_new reserved room for all that is stored. */
+    CHECK(intern_key(core, &record->address, record->caller_name, &loaded));
+    link_slot(core, slot, &loaded);
+    return true;
+}
+
+uint32_t client_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
+{
+    const struct client *client = client_at(core, slot);
+    struct record_client record = {
+        .id = client->id,
+        .registered_ns = client->registered_ns,
+        .seen_ns = client->seen_wall_ns,
+        .rebooted_ns = client->rebooted_ns,
+        .untold_ns = client->untold_ns,
+        .server_epoch = client->server_epoch,
+        .address = client_address(core, slot),
+        .local = client->local,
+        .transport = client->transport,
+        .versions = client->versions,
+        .grant_proc = client->grant_proc,
+        .state_seen = client->state_seen,
+        .free_below = client->free_below,
+        .told_state = client->told_state,
+        .incarnation = client->incarnation,
+        .flags = client->flags,
+        .caller_name = name_of(core, client),
+    };
+    return record_put_client(buffer, slot, &record);
+}
+
+/* Of an incarnation that is over: of what this client has here, is there anything? */
+static bool has_old(const struct core *core, uint32_t slot)
+{
+    uint32_t incarnation = client_at(core, slot)->incarnation;
+    const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
+    for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
+        if (lock_at(core, at)->incarnation != incarnation)
+            return true;
+    for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
+        if (share_at(core, at)->incarnation != incarnation)
+            return true;
+    return false;
+}
+
+void client_start(struct core *core)
+{
+    const struct table *table = &core->clients.table;
+    for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(table, slot)) {
+        if (has_old(core, slot)) {
+            MARK("client_drain_goes_on");
+            begin_drain(core, slot);
+        } else {
+            client_settle(core, slot);
+        }
+    }
+}
+
+/* ---- what must be true ---- */
+
+static uint32_t chain_length(const struct chains *chains, uint32_t chain)
+{
+    uint32_t count = 0;
+    for (uint32_t at = chains_first(chains, chain); at != SLOT_NONE; at = chains_next(chains, at))
+        count++;
+    return count;
+}
+
+static bool is_chained(const struct chains *chains, uint32_t chain, uint32_t slot)
+{
+    uint32_t at = chains_first(chains, chain);
+    while (at != SLOT_NONE && at != slot)
+        at = chains_next(chains, at);
+    return at == slot;
+}
+
+static void check_drain(const struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    if (list_is_empty(&client->draining)) {
+        CHECK(client->drain_at == 0);
+        CHECK(client->share_drain_at == 0);
+        CHECK(!core->started || !has_old(core, slot));
+        return;
+    }
+    if (client->drain_at != 0)
+        CHECK(is_chained(&core->locks.by_client, slot, client->drain_at - 1));
+    if (client->share_drain_at != 0)
+        CHECK(is_chained(&core->shares.by_client, slot, client->share_drain_at - 1));
+}
+
+static void check_one(const struct core *core, uint32_t slot)
+{
+    const struct clients *all = &core->clients;
+    const struct client *client = client_at(core, slot);
+    struct address address = client_address(core, slot);
+    CHECK(client->id != 0);
+    CHECK(client->id < core->server.next_id || !core->started);
+    CHECK(client->incarnation > 0);
+    CHECK(client->key_hash == key_hash(core, client->address, client->fold));
+    CHECK(bytes_equal_fold(intern_bytes(&core->folds, client->fold), name_of(core, client)));
+    CHECK(client_find(core, &address, name_of(core, client)) == slot);
+    CHECK(is_chained(&all->by_address, client->address, slot));
+    CHECK(is_chained(&all->by_name, client->fold, slot));
+    CHECK(client->lock_count == chain_length(&core->locks.by_client, slot));
+    CHECK(client->share_count == chain_length(&core->shares.by_client, slot));
+    CHECK(client->waiter_count == chain_length(&core->waiters.by_client, slot));
+    CHECK(!core->started || !has_nothing(client) || timers_is_set(&all->expiry, slot));
+    check_drain(core, slot);
+}
+
+void client_check(const struct core *core)
+{
+    const struct clients *all = &core->clients;
+    table_check(&all->table);
+    table_check(&all->addresses.table);
+    timers_check(&all->expiry);
+    uint32_t draining = 0, listed = 0;
+    for (uint32_t slot = table_next(&all->table, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(&all->table, slot)) {
+        check_one(core, slot);
+        draining += list_is_empty(&client_at(core, slot)->draining) ? 0 : 1;
+    }
+    for (const struct list *at = all->draining.next; at != &all->draining; at = at->next)
+        listed++;
+    CHECK(draining == listed);
+}

@@ -1,0 +1,116 @@
+/*
+ * client.h -- the hosts that lock here, each under one of its names (R-ID-1).
+ *
+ * A client is known by (source address, caller_name without case): transport, port and NLM version
+ * are not part of it. It is stored by its first lock, share or wait, before the answer leaves (D1),
+ * and forgotten 300 s after it had nothing here any more; after an SM_NOTIFY from it, not before
+ * 24 h (R-SEC-5).
+ *
+ * A client that started anew gets a new incarnation at once, durably. What its older incarnations
+ * held is then freed piece by piece (client_drain), so that a hundred thousand locks delay nobody;
+ * a crash in between finds them by their incarnation and goes on (P7).
+ *
+ *             client_add                client_renew: incarnation + 1
+ *   (nothing) ----------> SETTLED --------------------------> DRAINING ---> SETTLED
+ *                            |                      old locks and shares go, oldest incarnation
+ *                            v  300 s with nothing  and newest mixed as they come
+ *                        (nothing)
+ */
+#ifndef CORE_CLIENT_H
+#define CORE_CLIENT_H
+
+#include "base/chains.h"
+#include "base/intern.h"
+#include "base/list.h"
+#include "base/table.h"
+#include "base/timers.h"
+#include "core/message.h"
+
+struct core;
+
+/* The most elements that one turn frees of clients that started anew. */
+#define CLIENT_DRAIN_MAX 2000
+
+struct client {
+    uint64_t id;
+    uint64_t key_hash;
+    uint64_t registered_ns, seen_wall_ns, rebooted_ns, untold_ns; /* wall clock */
+    uint64_t server_epoch;
+    uint64_t seen_ns; /* monotonic: its last call */
+    uint32_t address; /* slot of the pool of addresses, with a reference */
+    uint32_t name;    /* caller_name as first spelled: slot in core->names */
+    uint32_t fold;    /* the same without case: slot in core->folds */
+    struct address local;
+    uint32_t transport, versions, grant_proc;
+    uint32_t state_seen, free_below, told_state;
+    uint32_t incarnation, flags;
+    uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
+    uint32_t drain_at;       /* where lock_drain goes on, slot + 1; 0: at the end */
+    uint32_t share_drain_at; /* the same of share_drain */
+    uint64_t move_next_ns;   /* D17: not looked into again before; monotonic */
+    uint32_t drained_count;  /* freed since the drain began */
+    struct list draining;    /* on core->clients.draining while older incarnations hold something */
+};
+
+struct clients {
+    struct table table;       /* of struct client; slots are the store's keys */
+    struct chains by_key;     /* hash of (address, fold) */
+    struct chains by_address; /* chain = slot of the address */
+    struct chains by_name;    /* chain = slot of fold */
+    struct intern addresses;
+    struct list draining;
+    struct timers expiry; /* of clients with nothing here */
+    uint64_t moved_count; /* requests that client_maybe_moved was told of, since the start (D17) */
+};
+
+__attribute__((warn_unused_result)) int client_init(struct core *core, uint32_t slots_max);
+void client_done(struct core *core);
+
+struct client *client_at(const struct core *core, uint32_t slot);
+struct address client_address(const struct core *core, uint32_t slot);
+
+/* The client of this address and name; SLOT_NONE: not known. */
+uint32_t client_find(const struct core *core, const struct address *address, struct bytes name);
+
+enum client_result { CLIENT_FOUND, CLIENT_ADDED, CLIENT_LIMIT, CLIENT_BYTES, CLIENT_ROOM };
+/* The same, or a new one. Only the first two results fill *ret_slot. */
+enum client_result client_add(struct core *core, const struct peer *from, struct bytes name,
+                              uint64_t wall_ns, uint32_t *ret_slot);
+
+/* It asked for a lock or a share: remembers when, from where, and in which version; writes what
+ * recovery needs (local address, transport, versions, monitored, a newer state of its own) when it
+ * changed. Only LOCK and SHARE: no other call makes a client one that must be told. */
+void client_heard(struct core *core, uint32_t slot, const struct peer *from,
+                  const struct lock_request *request, uint64_t wall_ns);
+/* GRANTED worked with this procedure (R-BLK-2). */
+void client_granted_by(struct core *core, uint32_t slot, uint32_t proc);
+
+/* Its counts changed: with nothing left it will be forgotten, with something it will not. */
+void client_settle(struct core *core, uint32_t slot);
+
+/* It started anew: everything it has here is freed, its waiters at once. */
+void client_renew(struct core *core, uint32_t slot);
+/* FREE_ALL: the client of that address and name, if there is one (R-NLM-8). False: there is not. */
+bool client_free_all(struct core *core, const struct address *from, struct bytes name);
+
+/* Frees up to CLIENT_DRAIN_MAX elements of clients that started anew. True: there is more. */
+bool client_drain(struct core *core);
+/* Forgets clients whose time is over. */
+void client_expire(struct core *core);
+uint64_t client_deadline_ns(const struct core *core);
+
+/* D17: a request of this name from elsewhere met a lock of this client. Remembered once,
+ * durably; whether it has moved is then looked into (move.h). */
+void client_maybe_moved(struct core *core, uint32_t slot, const struct peer *from);
+/* Its address is another now. False: that address and name are known already. */
+bool client_relocate(struct core *core, uint32_t slot, const struct address *address,
+                     const struct address *local);
+
+bool client_load(struct core *core, uint32_t slot, const struct record_client *record);
+uint32_t client_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
+/* After loading: clients with nothing are timed, those with old incarnations drained. */
+void client_start(struct core *core);
+
+void client_check(const struct core *core);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * file.c -- the pool of files that something is on; see file.h.
+ *
+ * A file is its handle: the slot of the handle's bytes in the pool of handles is the slot of the
+ * file, and the references that keep the bytes keep the file. What is known of a file lies in an
+ * array beside the pool.
+ *
+ * Always true, and asserted by file_check():
+ *  (1) A file has at least one reference for each of its locks and offers. Waiters, shares and a
+ *      request under way hold others.
+ *  (2) A file that loses its last reference has nothing on it (asserted by file_release).
+ *  (3) `share` is the set with the longest prefix of its handle (D14).
+ */
+#include "core/file.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int file_init(struct core *core, uint32_t slots_max)
+{
+    struct files *all = &core->files;
+    int err = intern_init(&all->handles, core->arena, slots_max, core->seed);
+    if (err != 0)
+        return err;
+    all->at = calloc(slots_max > 0 ? slots_max : 1, sizeof *all->at);
+    return all->at == NULL ? -ENOMEM : 0;
+}
+
+void file_done(struct core *core)
+{
+    intern_done(&core->files.handles);
+    free(core->files.at);
+    core->files.at = NULL;
+}
+
+struct file *file_at(const struct core *core, uint32_t slot)
+{
+    CHECK(table_is_live(&core->files.handles.table, slot));
+    return &core->files.at[slot];
+}
+
+struct bytes file_handle(const struct core *core, uint32_t slot)
+{
+    return intern_bytes(&core->files.handles, slot);
+}
+
+/* Of two sets with the same prefix the first one has the file. */
+static uint32_t share_of(const struct core *core, struct bytes fh)
+{
+    uint32_t share = 0, longest = 0;
+    for (uint32_t i = 1; i < core->limits.share_count; i++) {
+        struct bytes prefix = core->limits.shares[i].prefix;
+        if (prefix.len <= longest || prefix.len > fh.len)
+            continue;
+        if (memcmp(prefix.at, fh.at, prefix.len) == 0) {
+            share = i;
+            longest = prefix.len;
+        }
+    }
+    return share;
+}
+
+uint32_t file_find(const struct core *core, struct bytes fh)
+{
+    return intern_find(&core->files.handles, fh);
+}
+
+uint32_t file_add(struct core *core, struct bytes fh)
+{
+    struct files *all = &core->files;
+    uint32_t slot = intern_add(&all->handles, fh);
+    if (slot != SLOT_NONE && intern_references(&all->handles, slot) == 1)
+        all->at[slot] = (struct file){.share = share_of(core, fh)};
+    return slot;
+}
+
+void file_keep(struct core *core, uint32_t slot)
+{
+    uint32_t same = intern_add(&core->files.handles, file_handle(core, slot));
+    CHECK(same == slot); /* it is there, so one more reference needs no room */
+}
+
+void file_release(struct core *core, uint32_t slot)
+{
+    const struct file *file = file_at(core, slot);
+    if (!intern_release(&core->files.handles, slot))
+        return;
+    CHECK(file->locks == 0);
+    CHECK(file->waiters == 0);
+    CHECK(file->lock_count == 0);
+}
+
+void file_check(const struct core *core)
+{
+    const struct table *table = &core->files.handles.table;
+    table_check(table);
+    for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(table, slot)) {
+        const struct file *file = file_at(core, slot);
+        CHECK(intern_references(&core->files.handles, slot) >= file->lock_count);
+        CHECK(file->share == share_of(core, file_handle(core, slot)));
+    }
+}

@@ -1,0 +1,51 @@
+/*
+ * file.h -- what is locked: a file, known by its handle's bytes.
+ *
+ * A file lives while a lock, an offer, a waiter or a share reservation is on it. Which share it
+ * belongs to is computed from the handle and never stored: the longest configured prefix wins,
+ * everything else is in share 0, "default" (D14).
+ */
+#ifndef CORE_FILE_H
+#define CORE_FILE_H
+
+#include "base/intern.h"
+#include "base/tree.h"
+
+struct core;
+
+struct file {
+    tree_root locks;     /* held and offered, by (start, slot) */
+    tree_root waiters;   /* queued ones; see waiter.h */
+    uint32_t lock_count; /* of the set `locks` */
+    uint32_t share;      /* index of the named set of files it belongs to */
+};
+
+struct files {
+    struct intern handles; /* a file's slot is its handle's; references keep it */
+    struct file *at;       /* by slot */
+};
+
+#define FILE_SHARES_MAX 64
+
+/* A named set of handles; see struct core_limits. Set 0 is "default" and has the empty prefix. */
+struct file_share {
+    struct bytes name, prefix; /* borrowed */
+};
+
+__attribute__((warn_unused_result)) int file_init(struct core *core, uint32_t slots_max);
+void file_done(struct core *core);
+
+/* SLOT_NONE: nothing is on it. */
+uint32_t file_find(const struct core *core, struct bytes fh);
+/* One more reference, new or not. SLOT_NONE: no bytes left for its handle. */
+uint32_t file_add(struct core *core, struct bytes fh);
+/* One more reference to a file that is there. */
+void file_keep(struct core *core, uint32_t slot);
+void file_release(struct core *core, uint32_t slot);
+
+struct file *file_at(const struct core *core, uint32_t slot);
+struct bytes file_handle(const struct core *core, uint32_t slot);
+
+void file_check(const struct core *core);
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * grant.c -- the callbacks of offers; see grant.h.
+ *
+ * Always true between steps, and asserted by grant_check():
+ *  (1) A waiter with an offer has one cookie, and is found by it.
+ *  (2) OFFERED waiters have a timer, or are at the gate, or are ready to leave; EXPECTING ones have
+ *      a timer; CALLING ones have neither. So a callback always follows, and never two of one offer
+ *      are under way (R-DRC-3).
+ *  (3) A callback says only what is durable: its after_txn was reached before it left (P1).
+ *
+ * What a DENIED means (R-DRC-3). A client that has taken the lock answers DENIED to every repeat of
+ * the callback, because it waits no longer. So DENIED ends an offer only when nothing before it can
+ * have reached the client: it answers the first callback, or every earlier one provably did not
+ * arrive. Otherwise the lock is the client's.
+ */
+#include "core/grant.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+#include <stdlib.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define PASS_NS   (5 * SECOND_NS)  /* D13 */
+#define GRACE_NS  (10 * SECOND_NS) /* R-BLK-7: the client itself is in grace */
+#define RESULT_NS (30 * SECOND_NS) /* R-BLK-5: received, but no GRANTED_RES */
+
+enum { PROGRAM = 100021, GRANTED = 5, GRANTED_MSG = 10 };
+
+int grant_init(struct core *core, uint32_t waiter_slots_max)
+{
+    list_init(&core->grants.gated);
+    list_init(&core->grants.ready);
+    /* No callback begins while void ones wait to be taken, so there is room for all. */
+    core->grants.void_calls = calloc(waiter_slots_max + UINT64_C(1), sizeof(uint64_t));
+    if (core->grants.void_calls == NULL)
+        return -1;
+    return chains_init_hash(&core->grants.by_cookie, waiter_slots_max);
+}
+
+void grant_done(struct core *core)
+{
+    chains_done(&core->grants.by_cookie);
+    free(core->grants.void_calls);
+}
+
+static uint32_t cookie_chain(const struct core *core, uint64_t cookie)
+{
+    return chains_of_hash(&core->grants.by_cookie, hash_mix(core->seed, cookie));
+}
+
+static struct waiter *waiter_of(struct list *queue)
+{
+    return LIST_ELEMENT(queue, struct waiter, grant.queue);
+}
+
+static uint32_t slot_of(const struct core *core, const struct waiter *w)
+{
+    return (uint32_t)(w - (const struct waiter *)(const void *)core->waiters.table.elements);
+}
+
+/* The next callback is due then. */
+static void schedule(struct core *core, uint32_t slot, uint64_t delay_ns)
+{
+    waiter_at(core, slot)->phase = WAITER_OFFERED;
+    timers_set(&core->waiters.timers, slot, core->now_ns + delay_ns);
+}
+
+void grant_begin(struct core *core, uint32_t slot, uint32_t offer)
+{
+    struct waiter *w = waiter_at(core, slot);
+    uint32_t known = client_at(core, waiter_client(core, w))->grant_proc;
+    uint64_t own = core->server.epoch << 32 | ++core->grants.next_cookie;
+    w->grant = (struct grant){
+        .offer = offer,
+        .cookie = w->client_cookie != 0 ? w->client_cookie : own,
+        .after_txn = core_gate_txn(core),
+        .proc = known != 0      ? known
+                : w->is_message ? GRANTED_MSG
+                                : GRANTED,
+        .transport = w->transport,
+    };
+    list_init(&w->grant.queue);
+    chains_add(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
+    schedule(core, slot, 0);
+}
+
+static uint64_t call_of(const struct core *core, uint32_t slot)
+{
+    return core_call_id(CALL_OF_GRANT, table_handle(&core->waiters.table, slot));
+}
+
+void grant_forget(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (!waiter_is_offered(w))
+        return;
+    CHECK(w->grant.offer == SLOT_NONE);
+    if (w->phase == WAITER_CALLING)
+        core->grants.void_calls[core->grants.void_count++] = call_of(core, slot);
+    list_remove(&w->grant.queue);
+    chains_remove(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
+}
+
+static void withdraw(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    uint32_t offer = w->grant.offer;
+    w->grant.offer = SLOT_NONE;
+    lock_withdraw(core, offer);
+}
+
+bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
+{
+    struct waiter *w = waiter_at(core, slot);
+    uint32_t offer = w->grant.offer;
+    if (!(is_certain ? lock_confirm(core, offer) : lock_accept(core, offer)))
+        return false;
+    w->grant.offer = SLOT_NONE;
+    waiter_remove(core, slot);
+    return true;
+}
+
+void grant_cancel(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (w->phase == WAITER_PLACE)
+        return;
+    if (w->phase == WAITER_CALLING)
+        MARK("cancel_during_callback");
+    if (waiter_is_offered(w)) {
+        MARK("cancel_of_an_offer");
+        withdraw(core, slot);
+    }
+    waiter_keep_place(core, slot);
+}
+
+/* One waiter of an owner that unlocks a range. False: no slots. */
+static bool unlock_one(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (w->start > end || w->end < start)
+        return true;
+    bool is_inside = w->start >= start && w->end <= end;
+    if (!waiter_is_offered(w)) {
+        if (is_inside)
+            waiter_remove(core, slot);
+        return true;
+    }
+    if (!is_inside) {
+        MARK("unlock_of_part_of_an_offer");
+        return w->grant.attempt_count == 0 || grant_accept(core, slot, false);
+    }
+    if (w->phase == WAITER_CALLING)
+        MARK("unlock_during_callback");
+    withdraw(core, slot);
+    waiter_remove(core, slot);
+    return true;
+}
+
+bool grant_unlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+{
+    const struct chains *by_owner = &core->waiters.by_owner;
+    uint32_t next;
+    for (uint32_t slot = chains_first(by_owner, owner); slot != SLOT_NONE; slot = next) {
+        next = chains_next(by_owner, slot); /* removing the last one may free the owner */
+        if (waiter_at(core, slot)->file == file && !unlock_one(core, slot, start, end))
+            return false;
+    }
+    return true;
+}
+
+void grant_drop_client(struct core *core, uint32_t client)
+{
+    uint32_t slot;
+    while ((slot = chains_first(&core->waiters.by_client, client)) != SLOT_NONE) {
+        if (waiter_is_offered(waiter_at(core, slot)))
+            withdraw(core, slot);
+        waiter_remove(core, slot);
+    }
+}
+
+void grant_lost(struct core *core, uint32_t slot)
+{
+    waiter_at(core, slot)->grant.offer = SLOT_NONE;
+    waiter_remove(core, slot);
+}
+
+/* ---- sending ---- */
+
+static void queue_up(struct core *core, struct waiter *w)
+{
+    bool is_durable = w->grant.after_txn <= core->durable_txn;
+    list_append(is_durable ? &core->grants.ready : &core->grants.gated, &w->grant.queue);
+}
+
+void grant_due(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (w->phase == WAITER_EXPECTING) {
+        MARK("grant_no_result_came");
+        w->grant.may_have_arrived = true;
+        if (w->grant.attempt_count > 1)
+            w->grant.proc = GRANTED; /* R-BLK-2: its answer needs no way back of its own */
+        w->phase = WAITER_OFFERED;
+    }
+    queue_up(core, w);
+}
+
+void grant_stored(struct core *core)
+{
+    struct list *next;
+    for (struct list *at = core->grants.gated.next; at != &core->grants.gated; at = next) {
+        next = at->next;
+        struct waiter *w = waiter_of(at);
+        if (w->grant.after_txn > core->durable_txn)
+            continue;
+        list_remove(at);
+        list_append(&core->grants.ready, at);
+    }
+}
+
+bool grant_next_call(struct core *core, struct core_call *ret)
+{
+    if (list_is_empty(&core->grants.ready))
+        return false;
+    struct waiter *w = waiter_of(core->grants.ready.next);
+    uint32_t slot = slot_of(core, w);
+    list_remove(&w->grant.queue);
+    CHECK(w->phase == WAITER_OFFERED);
+    *ret = (struct core_call){
+        .id = call_of(core, slot),
+        .kind = w->grant.proc == GRANTED ? CALL_GRANTED : CALL_GRANTED_MSG,
+        .to = client_address(core, waiter_client(core, w)),
+        .local = w->local,
+        .prog = PROGRAM,
+        .vers = w->version,
+        .proc = w->grant.proc,
+        .transport = w->grant.transport,
+        .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
+        .caller_name = intern_bytes(&core->names, w->caller_name),
+        .fh = file_handle(core, w->file),
+        .oh = intern_bytes(&core->locks.ohs, w->oh),
+        .offset = w->offset,
+        .len = w->len,
+        .cookie = w->grant.cookie,
+        .svid = owner_at(core, w->owner)->svid,
+        .exclusive = w->exclusive,
+    };
+    if (w->grant.first_attempt_ns == 0)
+        w->grant.first_attempt_ns = core->now_ns;
+    w->grant.attempt_count++;
+    w->phase = WAITER_CALLING;
+    return true;
+}
+
+bool grant_next_void(struct core *core, uint64_t *ret_call)
+{
+    if (core->grants.void_count == 0)
+        return false;
+    MARK("grant_call_is_void");
+    *ret_call = core->grants.void_calls[--core->grants.void_count];
+    return true;
+}
+
+/* ---- answers ---- */
+
+/* It became a lock of its own, and not a part of others: a CANCEL may still end it. */
+static void note_doubt(struct core *core, uint32_t lock)
+{
+    if (table_is_live(&core->locks.table, lock) &&
+        !(lock_at(core, lock)->flags & RECORD_LOCK_OFFER))
+        lock_at(core, lock)->is_doubtful = true;
+}
+
+static void take_answer(struct core *core, uint32_t slot, uint32_t status, bool is_repeated)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (status == LOCK_GRACE) {
+        MARK("grant_client_in_grace");
+        schedule(core, slot, GRACE_NS);
+        return;
+    }
+    bool is_ambiguous = w->grant.may_have_arrived || is_repeated;
+    if (status != LOCK_GRANTED && !is_ambiguous) {
+        MARK("grant_denied");
+        core->grants.counters.denied++;
+        withdraw(core, slot);
+        waiter_remove(core, slot);
+        return;
+    }
+    if (status == LOCK_GRANTED)
+        client_granted_by(core, waiter_client(core, w), w->grant.proc);
+    else
+        MARK("grant_denied_to_a_repeat");
+    uint32_t offer = w->grant.offer;
+    if (!grant_accept(core, slot, status == LOCK_GRANTED)) {
+        w->grant.may_have_arrived = true;
+        schedule(core, slot, GRACE_NS);
+        return;
+    }
+    if (status != LOCK_GRANTED)
+        note_doubt(core, offer);
+    core->grants.counters.granted++;
+}
+
+/* R-BLK-5: 1, 2, 4, 8, then every 10 s, from the end of the callback. */
+static uint64_t retry_delay_ns(uint32_t failure_count)
+{
+    return failure_count > 3 ? 10 * SECOND_NS : SECOND_NS << failure_count;
+}
+
+static void take_failure(struct core *core, uint32_t slot, enum core_call_outcome outcome)
+{
+    struct waiter *w = waiter_at(core, slot);
+    struct grant *grant = &w->grant;
+    core->grants.counters.failed++;
+    if (outcome != CALL_UNDELIVERED)
+        grant->may_have_arrived = true;
+    if (!grant->may_have_arrived && core->now_ns - grant->first_attempt_ns >= PASS_NS) {
+        MARK("grant_passed_over");
+        core->grants.counters.passed_over++;
+        withdraw(core, slot);
+        waiter_pass(core, slot);
+        return;
+    }
+    /* R-BLK-2: the other procedure when it was heard and not understood, the other transport when
+     * it was not heard; a silence can be either. */
+    if (outcome == CALL_UNDELIVERED || grant->failure_count % 2 == 1)
+        grant->transport = grant->transport == RECORD_TCP ? RECORD_UDP : RECORD_TCP;
+    if (outcome != CALL_UNDELIVERED)
+        grant->proc = grant->proc == GRANTED ? GRANTED_MSG : GRANTED;
+    schedule(core, slot, retry_delay_ns(grant->failure_count++));
+}
+
+void grant_call_done(struct core *core, uint32_t slot, const struct core_input *input)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (w->phase != WAITER_CALLING)
+        return;
+    if (w->grant.is_denied) {
+        bool is_once = input->outcome == CALL_ANSWERED && !input->is_repeated;
+        w->grant.is_denied = false;
+        take_answer(core, slot, LOCK_DENIED, !is_once);
+        return;
+    }
+    bool is_unreadable = w->grant.proc == GRANTED && input->status == LOCK_STATUS_NONE;
+    if (input->outcome != CALL_ANSWERED || is_unreadable) {
+        take_failure(core, slot, input->outcome == CALL_ANSWERED ? CALL_UNKNOWN : input->outcome);
+    } else if (w->grant.proc == GRANTED) {
+        take_answer(core, slot, input->status, input->is_repeated);
+    } else {
+        w->phase = WAITER_EXPECTING;
+        w->grant.is_repeated = input->is_repeated;
+        timers_set(&core->waiters.timers, slot, core->now_ns + RESULT_NS);
+    }
+}
+
+void grant_result(struct core *core, const struct peer *from, struct bytes cookie, uint32_t status)
+{
+    if (cookie.len != 8)
+        return;
+    uint64_t number = load_be64(cookie.at);
+    const struct chains *by_cookie = &core->grants.by_cookie;
+    uint32_t slot = chains_first(by_cookie, cookie_chain(core, number));
+    for (; slot != SLOT_NONE; slot = chains_next(by_cookie, slot)) {
+        const struct waiter *w = waiter_at(core, slot);
+        struct address known = client_address(core, waiter_client(core, w));
+        if (w->grant.cookie == number && address_equal(&known, &from->address))
+            break;
+    }
+    if (slot == SLOT_NONE || waiter_at(core, slot)->grant.attempt_count == 0) {
+        MARK("grant_result_for_nobody");
+        return;
+    }
+    const struct waiter *w = waiter_at(core, slot);
+    bool is_calling = w->phase == WAITER_CALLING;
+    if (is_calling && status == LOCK_GRACE)
+        return; /* asked again once this callback has ended */
+    if (is_calling && status != LOCK_GRANTED) {
+        /* What it means depends on how often the callback arrived, which is known at its end. */
+        MARK("grant_denied_before_the_end");
+        waiter_at(core, slot)->grant.is_denied = true;
+        return;
+    }
+    bool is_repeated = w->grant.is_repeated;
+    MARK("grant_result");
+    if (is_calling) {
+        if (grant_accept(core, slot, true))
+            core->grants.counters.granted++;
+        return; /* without slots it is asked again when this callback has ended */
+    }
+    timers_clear(&core->waiters.timers, slot);
+    list_remove(&waiter_at(core, slot)->grant.queue);
+    take_answer(core, slot, status, is_repeated);
+}
+
+void grant_check(const struct core *core)
+{
+    const struct waiters *all = &core->waiters;
+    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
+        const struct waiter *w = waiter_at(core, slot);
+        if (!waiter_is_offered(w))
+            continue;
+        const struct lock *offer = lock_at(core, w->grant.offer);
+        CHECK((offer->flags & RECORD_LOCK_OFFER) != 0 && offer->waiter == slot);
+        CHECK(offer->owner == w->owner && offer->file == w->file);
+        CHECK(offer->start == w->start && offer->end == w->end);
+        bool is_timed = timers_is_set(&all->timers, slot);
+        bool is_listed = !list_is_empty(&w->grant.queue);
+        CHECK(!(is_timed && is_listed));
+        CHECK((w->phase == WAITER_CALLING) == (!is_timed && !is_listed));
+        CHECK(w->phase != WAITER_EXPECTING || is_timed);
+    }
+}

@@ -1,0 +1,87 @@
+/*
+ * grant.h -- from an offer to a lock: the GRANTED callbacks of a waiter (R-BLK-1..7, 19, D13).
+ *
+ *               durable, its time has come          GRANTED, or DENIED to a repeat (R-DRC-3)
+ *   OFFERED ------------------------------> CALLING ----------------------------> held, waiter gone
+ *     ^  ^                                   |  |  |
+ *     |  | no answer, or "in grace"          |  |  +-- DENIED to the first ------> offer withdrawn
+ *     |  +-----------------------------------+  |
+ *     |                                         | GRANTED_MSG was received
+ *     |  no GRANTED_RES for 30 s                v
+ *     +------------------------------------ EXPECTING ---- GRANTED_RES --------> held or withdrawn
+ *
+ *   no attempt can have reached the client, 5 s after the first: PASSED, the offer goes on (D13)
+ *
+ * Silence never takes an offer back. Its client ends it by any word: an answer, the same LOCK again
+ * (a poll: the reply says GRANTED), CANCEL, UNLOCK.
+ *
+ * When that happens while a callback is under way, the callback is void (grant_next_void): no copy
+ * of it leaves after the answer to the client's word, because the client may ask for the same bytes
+ * again and take a later GRANTED for the answer. Copies that left before are the network's
+ * (P2 (5)).
+ */
+#ifndef CORE_GRANT_H
+#define CORE_GRANT_H
+
+#include "base/chains.h"
+#include "base/list.h"
+#include "core/message.h"
+
+struct core;
+struct core_call;
+
+struct grant_counters {
+    uint64_t granted;     /* acknowledged by an answer to a callback */
+    uint64_t denied;      /* refused by one */
+    uint64_t failed;      /* callbacks that got no answer */
+    uint64_t passed_over; /* D13 */
+};
+
+struct grants {
+    struct chains by_cookie;  /* hash of the cookie; slots of waiters */
+    struct list gated, ready; /* waiters whose callback is due: not durable yet; may leave */
+    uint64_t *void_calls;     /* under way for nobody any more: they must not be repeated */
+    uint32_t void_count;
+    uint32_t next_cookie;
+    struct grant_counters counters;
+};
+
+__attribute__((warn_unused_result)) int grant_init(struct core *core, uint32_t waiter_slots_max);
+void grant_done(struct core *core);
+
+/* An offer was made for this queued waiter: the first callback follows. */
+void grant_begin(struct core *core, uint32_t waiter, uint32_t offer);
+
+/* The client takes the lock, or (`is_certain` false) may have taken it. False: no slots for it; the
+ * offer stands. The waiter is gone when true. */
+__attribute__((warn_unused_result)) bool grant_accept(struct core *core, uint32_t waiter,
+                                                      bool is_certain);
+/* CANCEL: as far as the client is concerned it is over. */
+void grant_cancel(struct core *core, uint32_t waiter);
+/* UNLOCK: of the owner's waiters, those inside the range end; an offer that only overlaps it and
+ * may have been taken becomes held first. False: no slots for that. */
+__attribute__((warn_unused_result)) bool grant_unlock(struct core *core, uint32_t owner,
+                                                      uint32_t file, uint64_t start, uint64_t end);
+/* The client started anew: it waits for nothing. */
+void grant_drop_client(struct core *core, uint32_t client);
+/* The lock table frees an offer of this waiter. */
+void grant_lost(struct core *core, uint32_t waiter);
+
+/* GRANTED_RES: by cookie, and from the client's own address only (P5). */
+void grant_result(struct core *core, const struct peer *from, struct bytes cookie, uint32_t status);
+
+/* The time of this waiter's timer has come; its phase is OFFERED or EXPECTING. */
+void grant_due(struct core *core, uint32_t waiter);
+void grant_stored(struct core *core);
+bool grant_next_call(struct core *core, struct core_call *ret);
+/* The next callback under way whose waiter is gone: a copy that left later could be taken for the
+ * answer to another request. */
+bool grant_next_void(struct core *core, uint64_t *ret_call);
+struct core_input;
+void grant_call_done(struct core *core, uint32_t waiter, const struct core_input *input);
+/* Nothing of its callbacks is left; called when a waiter goes. */
+void grant_forget(struct core *core, uint32_t waiter);
+
+void grant_check(const struct core *core);
+
+#endif

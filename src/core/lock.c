@@ -1,0 +1,514 @@
+/*
+ * lock.c -- what becomes of an owner's locks when it takes, gives up or is offered a range; see
+ * lock.h. Searches are in lock_range.c, single elements in lock_element.c, records in lock_load.c.
+ *
+ * Taking a range, with what the owner already holds there and right beside it:
+ *
+ *            start        end
+ *   ====A====|             |===A===      alike (mode and stamp): one of them becomes the new lock
+ *   ----B----|-----        |             of another kind, reaching out: cut off, a rest stays
+ *            | --C--       |             of another kind, inside: goes; if nothing is alike, one of
+ *            |             |             these becomes the new lock
+ *   ---------|------D------|-------      reaching out on both sides: split in two
+ *
+ * So a slot is changed rather than freed and used again, and a repeat writes nothing. All of it is
+ * in one batch, because a batch is taken between steps and never inside one (R-RNG-4).
+ *
+ * Always true, and asserted by lock_check():
+ *  (1) No two elements of different owners that overlap are in each other's way.
+ *  (2) The held locks of one owner in one file do not overlap, and alike ones do not touch.
+ *  (3) An element whose client started anew (it is "doomed") is freed whole when its owner takes or
+ *      gives up any of its bytes: nobody relies on it any more, and rests of it would hide from
+ *      lock_drain.
+ *
+ * An offer is accepted piece by piece: each stretch of it that the owner holds exclusively stays
+ * exclusive, everything gets the offer's stamp. That makes as many locks as there are stretches, so
+ * there is a bound: beyond it the offer stands, which excludes others just as well.
+ *
+ * The table has more slots than locks may be taken (see core_new). Takes stop at the limit; what
+ * comes out of the reserve are the second and third piece of a take or an UNLOCK, and accepted
+ * offers. UNLOCK fails when also the reserve is used up, and only if it splits (R-RNG-5).
+ */
+#include "core/lock.h"
+
+#include "base/check.h"
+#include "core/lock_element.h"
+#include "core/lock_range.h"
+#include "core/state.h"
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+int lock_init(struct core *core, uint32_t slots_max)
+{
+    struct locks *all = &core->locks;
+    const struct core_limits *limits = &core->limits;
+    CHECK(core->clients.table.elements != NULL); /* by_client has a chain for each of its slots */
+    /* Shares and waiters keep theirs in the same pool. */
+    uint32_t ohs_max = slots_max + max_u32(limits->locks_max, limits->slots_used[RECORD_SHARE]) +
+                       max_u32(limits->waiters_max, limits->slots_used[RECORD_WAITER]);
+    int err = table_init(&all->table, slots_max, sizeof(struct lock));
+    if (err == 0)
+        err = tree_init(&all->by_start, slots_max, core->seed, lock_range_before, lock_range_sum,
+                        core);
+    if (err == 0)
+        err = tree_init(&all->own, slots_max, core->seed, lock_range_before, NULL, core);
+    if (err == 0)
+        err = chains_init(&all->by_client, core->clients.table.max, slots_max);
+    if (err == 0)
+        err = table_init(&all->holdings, slots_max, sizeof(struct holding));
+    if (err == 0)
+        err = chains_init_hash(&all->holdings_by_key, slots_max);
+    if (err == 0)
+        err = intern_init(&all->ohs, core->arena, ohs_max, core->seed);
+    return err;
+}
+
+void lock_done(struct core *core)
+{
+    struct locks *all = &core->locks;
+    table_done(&all->table);
+    tree_done(&all->by_start);
+    tree_done(&all->own);
+    chains_done(&all->by_client);
+    table_done(&all->holdings);
+    chains_done(&all->holdings_by_key);
+    intern_done(&all->ohs);
+}
+
+struct lock *lock_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->locks.table, slot);
+}
+
+enum lock_room lock_room(const struct core *core, uint32_t client)
+{
+    const struct core_limits *limits = &core->limits;
+    uint32_t count = client == SLOT_NONE ? 0 : client_at(core, client)->lock_count;
+    if (core->locks.table.count >= limits->locks_max)
+        return LOCK_ROOM_TOTAL;
+    if (count >= limits->locks_per_client_max)
+        return LOCK_ROOM_CLIENT;
+    if (arena_used(core->arena) >= limits->bytes_max)
+        return LOCK_ROOM_BYTES;
+    if (!core->has_room)
+        return LOCK_ROOM_STORE;
+    return LOCK_ROOM;
+}
+
+/* ---- pieces ---- */
+
+static bool overlaps(const struct lock *lock, uint64_t start, uint64_t end)
+{
+    return lock->start <= end && lock->end >= start;
+}
+
+static bool is_inside(const struct lock *lock, uint64_t start, uint64_t end)
+{
+    return lock->start >= start && lock->end <= end;
+}
+
+/* Nothing of it is left when the owner takes or gives up this range of it. */
+static bool is_cleared(const struct core *core, const struct lock *lock, uint64_t start,
+                       uint64_t end)
+{
+    return is_inside(lock, start, end) || lock_element_is_doomed(core, lock);
+}
+
+static bool is_split(const struct core *core, const struct lock *lock, uint64_t start, uint64_t end)
+{
+    return lock->start < start && lock->end > end && !lock_element_is_doomed(core, lock);
+}
+
+/* Takes a range out of a lock that overlaps it. */
+static void cut(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
+{
+    struct lock left = *lock_at(core, slot), right = left;
+    if (is_cleared(core, &left, start, end)) {
+        lock_element_remove(core, slot);
+        return;
+    }
+    bool has_left = left.start<start, has_right = right.end> end;
+    if (has_left) {
+        left.end = start - 1;
+        left.len = lock_element_len(left.start, left.end);
+        lock_element_change(core, slot, &left);
+    }
+    if (has_right) {
+        right.start = end + 1;
+        right.len = lock_element_len(right.start, right.end);
+        if (!has_left) {
+            lock_element_change(core, slot, &right);
+        } else {
+            MARK("lock_split");
+            (void)lock_element_add(core, &right);
+        }
+    }
+}
+
+/* ---- taking ---- */
+
+/* How the owner's locks make room for a fresh one. */
+struct plan {
+    uint32_t first;      /* of its locks that overlap the range or touch it; SLOT_NONE: none */
+    uint32_t kept;       /* the one that becomes the fresh lock; SLOT_NONE: a new slot does */
+    uint64_t start, end; /* of the fresh lock and all that it is merged with */
+    uint32_t slots;      /* that it takes from the table at most while it is carried out */
+    bool is_alone;       /* nothing is alike and touches it, nothing overlaps it */
+};
+
+/* The last byte that a lock may begin at and touch a range that ends here. */
+static uint64_t touching(uint64_t end)
+{
+    return end < UINT64_MAX ? end + 1 : end;
+}
+
+static struct plan make_plan(const struct core *core, const struct lock *fresh)
+{
+    struct plan plan = {
+        .kept = SLOT_NONE, .start = fresh->start, .end = fresh->end, .is_alone = true};
+    bool has_alike = false, has_split = false;
+    plan.first = lock_range_first_own(core, fresh->owner, fresh->file,
+                                      fresh->start > 0 ? fresh->start - 1 : 0);
+    uint32_t slot = plan.first;
+    for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
+        const struct lock *lock = lock_at(core, slot);
+        if (lock->start > touching(fresh->end))
+            break;
+        if (lock_element_is_alike(lock, fresh)) {
+            if (!has_alike)
+                plan.kept = slot;
+            has_alike = true;
+            plan.start = lock->start < plan.start ? lock->start : plan.start;
+            plan.end = lock->end > plan.end ? lock->end : plan.end;
+        } else if (overlaps(lock, fresh->start, fresh->end)) {
+            if (plan.kept == SLOT_NONE && is_cleared(core, lock, fresh->start, fresh->end))
+                plan.kept = slot;
+            has_split = has_split || is_split(core, lock, fresh->start, fresh->end);
+        } else {
+            continue;
+        }
+        plan.is_alone = false;
+    }
+    plan.slots = (plan.kept == SLOT_NONE ? 1U : 0U) + (has_split ? 1U : 0U);
+    return plan;
+}
+
+/* Everything of the owner's that is in the way of the plan, but for what is kept. Something is kept
+ * if anything goes, so that owner, file and holding stay. */
+static void clear_range(struct core *core, const struct lock *fresh, const struct plan *plan)
+{
+    uint32_t next;
+    for (uint32_t slot = plan->first; slot != SLOT_NONE; slot = next) {
+        const struct lock *lock = lock_at(core, slot);
+        if (lock->start > touching(fresh->end))
+            return;
+        next = tree_next(&core->locks.own, slot);
+        if (slot == plan->kept)
+            continue;
+        if (lock_element_is_alike(lock, fresh)) {
+            MARK("lock_merged");
+            lock_element_remove(core, slot);
+        } else if (overlaps(lock, fresh->start, fresh->end)) {
+            cut(core, slot, fresh->start, fresh->end);
+        }
+    }
+}
+
+/* The kept lock becomes the fresh one. */
+static void renew(struct core *core, const struct lock *fresh, const struct plan *plan)
+{
+    struct lock *old = lock_at(core, plan->kept);
+    struct lock to = *fresh;
+    to.start = plan->start;
+    to.end = plan->end;
+    bool is_as_asked = to.start == fresh->start && to.end == fresh->end;
+    bool is_same = to.start == old->start && to.end == old->end && lock_element_is_alike(old, &to);
+    if (is_same && old->oh == to.oh) {
+        MARK("lock_repeated");
+        old->serial = ++core->locks.serial; /* it was asked for again, also if only in part */
+        return;
+    }
+    if (is_same)
+        to.granted_ns = old->granted_ns; /* only its oh is new */
+    if (!is_as_asked)
+        to.len = is_same ? old->len : lock_element_len(to.start, to.end);
+    lock_element_change(core, plan->kept, &to);
+}
+
+static void carry_out(struct core *core, const struct lock *fresh, const struct plan *plan)
+{
+    clear_range(core, fresh, plan);
+    if (plan->kept == SLOT_NONE)
+        (void)lock_element_add(core, fresh);
+    else
+        renew(core, fresh, plan);
+}
+
+/*
+ * The element that is wanted, with a reference to oh that stays the caller's. False: no bytes.
+ *
+ * A client may still send an old state while what it took under older ones is being freed. What is
+ * granted now is not among that: it is stamped as the oldest that stays.
+ */
+static bool shape(struct core *core, const struct lock_want *want, struct lock *ret)
+{
+    CHECK(want->start <= want->end);
+    const struct client *client = client_at(core, owner_at(core, want->owner)->client);
+    struct lock fresh = {
+        .start = want->start,
+        .end = want->end,
+        .len = want->len,
+        .granted_ns = want->wall_ns,
+        .owner = want->owner,
+        .file = want->file,
+        .holding = SLOT_NONE,
+        .waiter = SLOT_NONE,
+        .state = want->state,
+        .incarnation = client->incarnation,
+        .flags = (want->exclusive ? RECORD_LOCK_EXCLUSIVE : 0U) |
+                 (want->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0U),
+    };
+    if (lock_element_is_doomed(core, &fresh))
+        fresh.state = client->free_below;
+    fresh.oh = intern_add(&core->locks.ohs, want->oh);
+    if (fresh.oh == SLOT_NONE)
+        return false;
+    *ret = fresh;
+    return true;
+}
+
+static bool is_in_nobodys_way(const struct core *core, const struct lock_want *want)
+{
+    return lock_find_conflict(core, want->file, want->start, want->end, want->exclusive,
+                              want->owner) == SLOT_NONE;
+}
+
+bool lock_take(struct core *core, const struct lock_want *want)
+{
+    struct lock fresh;
+    CHECK(is_in_nobodys_way(core, want));
+    if (!shape(core, want, &fresh))
+        return false;
+    struct plan plan = make_plan(core, &fresh);
+    bool has_slots = plan.slots <= lock_element_free_count(core);
+    if (has_slots)
+        carry_out(core, &fresh, &plan);
+    (void)intern_release(&core->locks.ohs, fresh.oh);
+    client_settle(core, owner_at(core, want->owner)->client);
+    return has_slots;
+}
+
+/* The reserve is for everybody: one client gets as much of it again as it may hold (R-RNG-5). */
+static bool may_split(const struct core *core, uint32_t owner)
+{
+    uint32_t count = client_at(core, owner_at(core, owner)->client)->lock_count;
+    uint64_t most = 2 * (uint64_t)core->limits.locks_per_client_max + LOCK_ACCEPT_PUTS_MAX;
+    return lock_element_free_count(core) > 0 && count < most;
+}
+
+bool lock_release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+{
+    CHECK(start <= end);
+    uint32_t slot = lock_range_first_own(core, owner, file, start), next;
+    if (slot == SLOT_NONE || lock_at(core, slot)->start > end)
+        return true;
+    if (is_split(core, lock_at(core, slot), start, end) && !may_split(core, owner))
+        return false;
+    for (; slot != SLOT_NONE && lock_at(core, slot)->start <= end; slot = next) {
+        next = tree_next(&core->locks.own, slot);
+        cut(core, slot, start, end);
+    }
+    lock_element_settle(core, owner);
+    return true;
+}
+
+/* ---- offers ---- */
+
+uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t waiter)
+{
+    struct lock fresh;
+    uint32_t client = owner_at(core, want->owner)->client;
+    CHECK(is_in_nobodys_way(core, want));
+    if (lock_room(core, client) != LOCK_ROOM || lock_element_free_count(core) == 0 ||
+        !shape(core, want, &fresh))
+        return SLOT_NONE;
+    fresh.flags |= RECORD_LOCK_OFFER;
+    fresh.waiter = waiter;
+    uint32_t slot = lock_element_add(core, &fresh);
+    (void)intern_release(&core->locks.ohs, fresh.oh);
+    client_settle(core, client);
+    return slot;
+}
+
+void lock_withdraw(struct core *core, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    uint32_t owner = lock->owner;
+    CHECK(lock->flags & RECORD_LOCK_OFFER);
+    lock_element_remove(core, slot);
+    lock_element_settle(core, owner);
+}
+
+/*
+ * The next stretch of what an offer will be, from this byte on: as much as the owner holds
+ * exclusively, or as much as it does not.
+ */
+static struct lock stretch_at(const struct core *core, const struct lock *offer, uint64_t from,
+                              uint64_t kept_serial)
+{
+    struct lock stretch = *offer;
+    stretch.start = from;
+    uint32_t slot = SLOT_NONE;
+    if (!(offer->flags & RECORD_LOCK_EXCLUSIVE))
+        slot = lock_range_first_own(core, offer->owner, offer->file, from);
+    for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
+        const struct lock *lock = lock_at(core, slot);
+        if (lock->start > offer->end)
+            break;
+        if (!(lock->flags & RECORD_LOCK_EXCLUSIVE) || lock->serial < kept_serial ||
+            lock_element_is_doomed(core, lock))
+            continue;
+        if (lock->start > from) {
+            stretch.end = lock->start - 1;
+        } else {
+            stretch.flags |= RECORD_LOCK_EXCLUSIVE;
+            stretch.end = lock->end < offer->end ? lock->end : offer->end;
+        }
+        break;
+    }
+    if (stretch.start != offer->start || stretch.end != offer->end)
+        stretch.len = lock_element_len(stretch.start, stretch.end);
+    return stretch;
+}
+
+/* The stretches of an offer, counted no further than to more than there may be. */
+static uint32_t count_stretches(const struct core *core, const struct lock *offer,
+                                uint64_t kept_serial)
+{
+    uint32_t count = 0;
+    uint64_t from = offer->start;
+    while (count < LOCK_ACCEPT_PUTS_MAX) {
+        count++;
+        uint64_t end = stretch_at(core, offer, from, kept_serial).end;
+        if (end == offer->end)
+            break;
+        from = end + 1;
+    }
+    return count;
+}
+
+/* Slots, and room in the batch. */
+static bool can_accept(const struct core *core, const struct lock *offer, uint64_t kept_serial)
+{
+    uint32_t count = count_stretches(core, offer, kept_serial);
+    /* One record per stretch, and the rests of what reaches out at either end. */
+    uint32_t puts = count + 2;
+    if (puts > LOCK_ACCEPT_PUTS_MAX ||
+        core->dirty.put_count + puts > core->limits.batch_puts_max + LOCK_ACCEPT_PUTS_MAX)
+        return false;
+    /* One slot per stretch at most, and the offer's own comes free. Only a single stretch can lie
+     * inside a lock that reaches out on both sides, and split it. */
+    struct lock stretch = stretch_at(core, offer, offer->start, kept_serial);
+    uint32_t slots = count == 1 ? make_plan(core, &stretch).slots : count;
+    return slots <= lock_element_free_count(core) + 1;
+}
+
+/* The offer becomes held; exclusive locks with this serial or a later one stay exclusive. */
+static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial)
+{
+    struct lock offer = *lock_at(core, slot);
+    CHECK(offer.flags & RECORD_LOCK_OFFER);
+    if (lock_element_is_doomed(core, &offer))
+        return false; /* it is not its client's any more, and must replace nothing that is */
+    offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
+    offer.waiter = SLOT_NONE;
+    if (!can_accept(core, &offer, kept_serial))
+        return false;
+    struct plan plan = make_plan(core, &offer);
+    if (plan.is_alone) {
+        lock_element_hold(core, slot);
+        return true;
+    }
+    MARK("offer_meets_own_locks");
+    uint32_t oh = intern_add(&core->locks.ohs, intern_bytes(&core->locks.ohs, offer.oh));
+    CHECK(oh == offer.oh);
+    lock_element_remove(core, slot); /* its owner holds something here, and so stays */
+    for (uint64_t from = offer.start;;) {
+        struct lock stretch = stretch_at(core, &offer, from, kept_serial);
+        plan = make_plan(core, &stretch);
+        carry_out(core, &stretch, &plan);
+        if (stretch.end == offer.end)
+            break;
+        from = stretch.end + 1;
+    }
+    (void)intern_release(&core->locks.ohs, oh);
+    client_settle(core, owner_at(core, offer.owner)->client);
+    return true;
+}
+
+bool lock_accept(struct core *core, uint32_t slot)
+{
+    return accept(core, slot, 0);
+}
+
+bool lock_confirm(struct core *core, uint32_t slot)
+{
+    /* Of an offer that was loaded nobody knows any more what is older. */
+    uint64_t serial = lock_at(core, slot)->serial;
+    return accept(core, slot, serial == 0 ? 0 : serial + 1);
+}
+
+uint32_t lock_find_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                            uint64_t end, bool exclusive)
+{
+    uint32_t slot = lock_range_first_own(core, owner, file, start);
+    if (slot == SLOT_NONE)
+        return SLOT_NONE;
+    const struct lock *lock = lock_at(core, slot);
+    bool is_exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0;
+    bool is_it =
+        lock->is_doubtful && lock->start == start && lock->end == end && is_exclusive == exclusive;
+    return is_it ? slot : SLOT_NONE;
+}
+
+/* ---- clients that started anew ---- */
+
+bool lock_free_if_doomed(struct core *core, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    if (!lock_element_is_doomed(core, lock))
+        return false;
+    uint32_t owner = lock->owner;
+    if (lock->waiter != SLOT_NONE)
+        grant_lost(core, lock->waiter);
+    lock_element_remove(core, slot);
+    lock_element_settle(core, owner);
+    return true;
+}
+
+uint32_t lock_drain(struct core *core, uint32_t slot, uint32_t max, uint32_t *ret_freed)
+{
+    struct client *client = client_at(core, slot);
+    uint32_t seen = 0, freed = 0;
+    for (; seen < max && client->drain_at != 0; seen++) {
+        uint32_t at = client->drain_at - 1;
+        const struct lock *lock = lock_at(core, at);
+        uint32_t owner = lock->owner;
+        if (!lock_element_is_doomed(core, lock)) {
+            client->drain_at = chains_next(&core->locks.by_client, at) + 1;
+            continue;
+        }
+        if (lock->waiter != SLOT_NONE)
+            grant_lost(core, lock->waiter);
+        lock_element_remove(core, at); /* and drain_at moves on */
+        owner_release(core, owner);
+        freed++;
+    }
+    if (freed > 0)
+        client_settle(core, slot);
+    *ret_freed = freed;
+    return seen;
+}

@@ -1,0 +1,175 @@
+/*
+ * lock.h -- byte-range locks: who holds which bytes, and in which mode.
+ *
+ * Two kinds of element live in one table and one store kind. A *held* lock belongs to its owner:
+ * the held locks of one owner in one file never overlap, and adjacent ones of the same mode and
+ * stamp are one (R-RNG-3). An *offer* is taken for a waiter that has not acknowledged it
+ * (R-BLK-19): it stands in other owners' way like a lock, may overlap what its owner holds, and
+ * becomes held by lock_accept.
+ *
+ *              lock_take                    lock_accept
+ *   (nothing) -----------> HELD <---------------------------- OFFERED <---- lock_offer
+ *                           |  lock_release, lock_drain          |
+ *                           v                                    v  lock_withdraw, lock_drain
+ *                       (nothing)                            (nothing)
+ *
+ * A file's elements are a tree by first byte that knows, for every subtree, the furthest end of any
+ * element and of any exclusive one, each with its owner and the furthest end of the other owners:
+ * the first conflict of a range is found in O(log n), however many compatible locks overlap it.
+ * An owner's held locks in one file are a second tree, so that its own operations do not walk over
+ * those of others.
+ *
+ * A stamp is (client's incarnation, client's state at the grant, monitored or not). Locks with
+ * another stamp are never merged: a reboot frees some of them and not the others (R-SEC-3).
+ *
+ * Whenever an element stops standing where it stood (freed, shrunk, split, weakened, moved),
+ * waiter_lock_changed(slot) is called: no path that frees bytes can forget the waiters (R-BLK-17).
+ */
+#ifndef CORE_LOCK_H
+#define CORE_LOCK_H
+
+#include "base/chains.h"
+#include "base/intern.h"
+#include "base/table.h"
+#include "base/tree.h"
+#include "core/file.h"
+#include "core/message.h"
+
+struct core;
+
+/* The furthest ends in a subtree: `end` of any owner, which is `owner`; `other_end` of another. */
+struct lock_reach {
+    uint64_t end, other_end;
+    uint32_t owner; /* SLOT_NONE: nothing there; other_owner likewise */
+    uint32_t other_owner;
+};
+
+struct lock {
+    uint64_t start, end; /* inclusive */
+    uint64_t len;        /* as sent, while the lock is as it was asked for; else computed */
+    uint64_t granted_ns; /* wall clock */
+    uint32_t owner, file, oh;
+    uint32_t holding; /* of (owner, file); SLOT_NONE for an offer */
+    uint32_t waiter;  /* of an offer; SLOT_NONE when its waiter did not survive a restart */
+    uint32_t state, incarnation;
+    uint32_t flags;   /* enum record_lock_flag */
+    uint64_t serial;  /* grows with every change of any element; 0: as it was loaded */
+    bool is_doubtful; /* an offer that its client denied, but may have taken before (R-DRC-3) */
+    struct lock_reach any, exclusive;
+};
+
+/* The held locks of one owner in one file. */
+struct holding {
+    uint64_t hash;
+    uint32_t owner, file;
+    tree_root locks; /* by start */
+    uint32_t count;
+};
+
+struct locks {
+    struct table table;      /* of struct lock; slots are the store's keys */
+    struct tree by_start;    /* roots: struct file.locks */
+    struct tree own;         /* roots: struct holding.locks */
+    struct chains by_client; /* chain = client slot; newest first */
+    struct table holdings;   /* of struct holding */
+    struct chains holdings_by_key;
+    struct intern ohs;
+    uint32_t offer_count;
+    uint64_t serial;                        /* of the last change */
+    uint32_t share_counts[FILE_SHARES_MAX]; /* elements by the share of their file (D14) */
+};
+
+/* What is to be locked. */
+struct lock_want {
+    uint32_t owner, file;
+    uint64_t start, end, len;
+    bool exclusive;
+    uint32_t state;
+    bool is_unmonitored;
+    struct bytes oh;
+    uint64_t wall_ns;
+};
+
+__attribute__((warn_unused_result)) int lock_init(struct core *core, uint32_t slots_max);
+void lock_done(struct core *core);
+
+struct lock *lock_at(const struct core *core, uint32_t slot);
+
+/* The element with the lowest start that stands in the way of this owner; SLOT_NONE: none. An owner
+ * of SLOT_NONE is nobody's. */
+uint32_t lock_find_conflict(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
+                            bool exclusive, uint32_t owner);
+/* The next such element in order of start, for the search for deadlocks; `after` was the last. */
+uint32_t lock_next_conflict(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
+                            bool exclusive, uint32_t owner, uint32_t after);
+
+/* Do the owner's held locks of its client's present incarnation cover the range, in that mode or a
+ * stronger one? */
+bool lock_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                 uint64_t end, bool exclusive);
+
+/* If it is to be freed because its client started anew, it is, now. The caller keeps the file. */
+bool lock_free_if_doomed(struct core *core, uint32_t slot);
+
+/* The owner's held lock with exactly this range and mode, if it is doubtful; SLOT_NONE: none. */
+uint32_t lock_find_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                            uint64_t end, bool exclusive);
+
+/* Limits, bytes and store space allow one more lock of this client (R-SEC-6, R-PER-8);
+ * SLOT_NONE: of a new one. */
+enum lock_room { LOCK_ROOM, LOCK_ROOM_TOTAL, LOCK_ROOM_CLIENT, LOCK_ROOM_BYTES, LOCK_ROOM_STORE };
+enum lock_room lock_room(const struct core *core, uint32_t client);
+
+/*
+ * Makes the range the owner's in that mode: what it held there in another mode is replaced, rests
+ * are split off, neighbours merged. Nobody else may be in the way (asserted). Only after lock_room
+ * said LOCK_ROOM; false: no bytes for oh after all, nothing changed. Takes its own reference to the
+ * file.
+ */
+__attribute__((warn_unused_result)) bool lock_take(struct core *core, const struct lock_want *want);
+
+/*
+ * The owner gives up the bytes of this range that it holds; what it does not hold is not looked at.
+ * False: a split needs one more slot than the table has; nothing changed (R-RNG-5: the table has a
+ * reserve that only this may use).
+ */
+__attribute__((warn_unused_result)) bool lock_release(struct core *core, uint32_t owner,
+                                                      uint32_t file, uint64_t start, uint64_t end);
+
+/* Takes the range for a waiter; SLOT_NONE: no room. Nobody else may be in the way. */
+uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t waiter);
+
+/*
+ * Accepting an offer puts at most this many records. All the offers accepted in one step, however
+ * many, put at most this many more than batch_puts_max into the open batch.
+ */
+#define LOCK_ACCEPT_PUTS_MAX 64
+
+/*
+ * The client said that it has the lock: the offer replaces what its owner held there before, like
+ * any lock that is taken (5.2). What the owner took exclusively since the offer was made stays so.
+ */
+__attribute__((warn_unused_result)) bool lock_confirm(struct core *core, uint32_t slot);
+/*
+ * The client may have the lock: the offer becomes its owner's. Bytes that it holds exclusively stay
+ * so, because a doubt never weakens anything. False, and the offer stands: no slots for the pieces,
+ * too many of them (perhaps only for the batch that is open), or its client started anew since.
+ */
+__attribute__((warn_unused_result)) bool lock_accept(struct core *core, uint32_t slot);
+void lock_withdraw(struct core *core, uint32_t slot);
+
+/*
+ * Frees locks and offers of a client that its present incarnation did not take, at most `max`
+ * looked at, from where the last call stopped (struct client.drain_at). Returns how many that were.
+ * Offers go by way of grant_lost.
+ */
+uint32_t lock_drain(struct core *core, uint32_t client, uint32_t max, uint32_t *ret_freed);
+
+/* A stored record comes back; the client is loaded before. False: it cannot be. Overlapping held
+ * locks of one owner are damage. */
+bool lock_load(struct core *core, uint32_t slot, const struct record_lock *record);
+uint32_t lock_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
+
+void lock_check(const struct core *core);
+
+#endif

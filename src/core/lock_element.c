@@ -1,0 +1,253 @@
+/*
+ * lock_element.c -- one element of the lock table comes, changes or goes; see lock_element.h.
+ *
+ * Always true, and asserted by lock_check():
+ *  (1) An element is in the tree of its file and on the chain of its client, and a held one in the
+ *      tree of its holding. Owner, client, file and holding count it, each once.
+ *  (2) It holds one reference to its file and one to its oh.
+ *  (3) A holding has at least one lock.
+ *
+ * Waiters hang on the slots of elements (waiter.h). They are told while the slot is still live and
+ * before it can be used again: at the start of a removal, when everything is still as it was, and
+ * after a change by which the element stands in fewer ways than before, when it is as it will be.
+ * An element that grew or became exclusive is in the way of whoever hung on it as much as before,
+ * and nobody is told. waiter_lock_changed only notes who must look again; it asks nothing here.
+ *
+ * lock_drain walks the chain of a client a few elements at a time, and any of them may go in
+ * between. When the one goes that it would look at next, it is sent to the successor. What is added
+ * meanwhile goes to the front of the chain, behind its back; it is never of an old incarnation,
+ * because lock.c does not split elements that are to be freed but frees them.
+ */
+#include "core/lock_element.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/lock_range.h"
+#include "core/state.h"
+
+enum { KIND_FLAGS = RECORD_LOCK_EXCLUSIVE | RECORD_LOCK_UNMONITORED };
+
+bool lock_element_is_alike(const struct lock *a, const struct lock *b)
+{
+    return (a->flags & KIND_FLAGS) == (b->flags & KIND_FLAGS) && a->state == b->state &&
+           a->incarnation == b->incarnation;
+}
+
+uint64_t lock_element_len(uint64_t start, uint64_t end)
+{
+    return end == UINT64_MAX ? 0 : end - start + 1;
+}
+
+static struct client *client_of(const struct core *core, const struct lock *lock)
+{
+    return client_at(core, owner_at(core, lock->owner)->client);
+}
+
+bool lock_element_is_doomed(const struct core *core, const struct lock *lock)
+{
+    const struct client *client = client_of(core, lock);
+    if (lock->incarnation != client->incarnation)
+        return true;
+    return client->free_below != 0 && lock->state != 0 &&
+           (int32_t)(lock->state - client->free_below) < 0;
+}
+
+uint32_t lock_element_free_count(const struct core *core)
+{
+    return core->locks.table.max - core->locks.table.count;
+}
+
+/* ---- holdings ---- */
+
+static struct holding *holding_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->locks.holdings, slot);
+}
+
+static uint64_t holding_hash(const struct core *core, uint32_t owner, uint32_t file)
+{
+    return hash_mix(core->seed, (uint64_t)owner << 32 | file);
+}
+
+uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t file)
+{
+    const struct chains *by_key = &core->locks.holdings_by_key;
+    uint64_t hash = holding_hash(core, owner, file);
+    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+        const struct holding *holding = holding_at(core, slot);
+        if (holding->owner == owner && holding->file == file)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static void join_holding(struct core *core, uint32_t slot)
+{
+    struct locks *all = &core->locks;
+    struct lock *lock = lock_at(core, slot);
+    lock->holding = lock_element_holding(core, lock->owner, lock->file);
+    if (lock->holding == SLOT_NONE) {
+        lock->holding = table_add(&all->holdings);
+        CHECK(lock->holding != SLOT_NONE); /* there are as many as locks */
+        uint64_t hash = holding_hash(core, lock->owner, lock->file);
+        *holding_at(core, lock->holding) =
+            (struct holding){.hash = hash, .owner = lock->owner, .file = lock->file};
+        chains_add(&all->holdings_by_key, chains_of_hash(&all->holdings_by_key, hash),
+                   lock->holding);
+    }
+    struct holding *holding = holding_at(core, lock->holding);
+    tree_add(&all->own, &holding->locks, slot);
+    holding->count++;
+}
+
+static void leave_holding(struct core *core, uint32_t slot)
+{
+    struct locks *all = &core->locks;
+    uint32_t at = lock_at(core, slot)->holding;
+    struct holding *holding = holding_at(core, at);
+    tree_remove(&all->own, &holding->locks, slot);
+    if (--holding->count > 0)
+        return;
+    CHECK(holding->locks == 0);
+    chains_remove(&all->holdings_by_key, chains_of_hash(&all->holdings_by_key, holding->hash), at);
+    table_remove(&all->holdings, at);
+}
+
+/* ---- elements ---- */
+
+/* The string is there, so one more reference needs no room. */
+static void keep_oh(struct core *core, uint32_t oh)
+{
+    uint32_t same = intern_add(&core->locks.ohs, intern_bytes(&core->locks.ohs, oh));
+    CHECK(same == oh);
+}
+
+void lock_element_load(struct core *core, uint32_t slot, const struct lock *content)
+{
+    struct locks *all = &core->locks;
+    struct lock *lock = lock_at(core, slot);
+    *lock = *content;
+    CHECK(lock->start <= lock->end);
+    struct file *file = file_at(core, lock->file);
+    struct owner *owner = owner_at(core, lock->owner);
+    file_keep(core, lock->file);
+    keep_oh(core, lock->oh);
+    tree_add(&all->by_start, &file->locks, slot);
+    chains_add(&all->by_client, owner->client, slot);
+    if (lock->flags & RECORD_LOCK_OFFER) {
+        lock->holding = SLOT_NONE;
+        all->offer_count++;
+    } else {
+        join_holding(core, slot);
+    }
+    file->lock_count++;
+    all->share_counts[file->share]++;
+    client_at(core, owner->client)->lock_count++;
+    owner->lock_count++;
+    if (owner->lock_count == 1)
+        waiter_owner_holds(core, lock->owner);
+}
+
+uint32_t lock_element_add(struct core *core, const struct lock *content)
+{
+    uint32_t slot = table_add(&core->locks.table);
+    CHECK(slot != SLOT_NONE);
+    lock_element_load(core, slot, content);
+    lock_at(core, slot)->serial = ++core->locks.serial;
+    dirty_put(&core->dirty, RECORD_LOCK, slot);
+    return slot;
+}
+
+static void set(struct core *core, struct lock *lock, const struct lock *content)
+{
+    if (lock->oh != content->oh) {
+        keep_oh(core, content->oh);
+        (void)intern_release(&core->locks.ohs, lock->oh);
+        lock->oh = content->oh;
+    }
+    lock->serial = ++core->locks.serial;
+    lock->is_doubtful = false;
+    lock->start = content->start;
+    lock->end = content->end;
+    lock->len = content->len;
+    lock->granted_ns = content->granted_ns;
+    lock->state = content->state;
+    lock->incarnation = content->incarnation;
+    lock->flags = (lock->flags & ~(uint32_t)KIND_FLAGS) | (content->flags & KIND_FLAGS);
+}
+
+void lock_element_change(struct core *core, uint32_t slot, const struct lock *content)
+{
+    struct locks *all = &core->locks;
+    struct lock *lock = lock_at(core, slot);
+    CHECK(content->start <= content->end);
+    CHECK(content->owner == lock->owner);
+    CHECK(content->file == lock->file);
+    CHECK(lock->holding != SLOT_NONE); /* an offer is taken and given up as it is */
+    bool is_less = content->start > lock->start || content->end < lock->end ||
+                   (lock->flags & ~content->flags & RECORD_LOCK_EXCLUSIVE) != 0;
+    if (content->start == lock->start) {
+        set(core, lock, content);
+        tree_touch(&all->by_start, slot);
+    } else {
+        tree_root *in_file = &file_at(core, lock->file)->locks;
+        tree_root *own = &holding_at(core, lock->holding)->locks;
+        tree_remove(&all->by_start, in_file, slot);
+        tree_remove(&all->own, own, slot);
+        set(core, lock, content);
+        tree_add(&all->by_start, in_file, slot);
+        tree_add(&all->own, own, slot);
+    }
+    dirty_put(&core->dirty, RECORD_LOCK, slot);
+    if (is_less)
+        waiter_lock_changed(core, slot);
+}
+
+void lock_element_hold(struct core *core, uint32_t slot)
+{
+    struct lock *lock = lock_at(core, slot);
+    CHECK(lock->flags & RECORD_LOCK_OFFER);
+    lock->flags &= ~(uint32_t)RECORD_LOCK_OFFER;
+    lock->waiter = SLOT_NONE;
+    core->locks.offer_count--;
+    join_holding(core, slot);
+    dirty_put(&core->dirty, RECORD_LOCK, slot);
+}
+
+void lock_element_remove(struct core *core, uint32_t slot)
+{
+    struct locks *all = &core->locks;
+    waiter_lock_changed(core, slot);
+    struct lock lock = *lock_at(core, slot);
+    struct owner *owner = owner_at(core, lock.owner);
+    struct client *client = client_at(core, owner->client);
+    struct file *file = file_at(core, lock.file);
+    if (client->drain_at == slot + 1)
+        client->drain_at = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
+    chains_remove(&all->by_client, owner->client, slot);
+    tree_remove(&all->by_start, &file->locks, slot);
+    if (lock.flags & RECORD_LOCK_OFFER)
+        all->offer_count--;
+    else
+        leave_holding(core, slot);
+    table_remove(&all->table, slot);
+    dirty_delete(&core->dirty, RECORD_LOCK, slot);
+    CHECK(owner->lock_count > 0);
+    CHECK(client->lock_count > 0);
+    CHECK(file->lock_count > 0);
+    owner->lock_count--;
+    client->lock_count--;
+    file->lock_count--;
+    CHECK(all->share_counts[file->share] > 0);
+    all->share_counts[file->share]--;
+    (void)intern_release(&all->ohs, lock.oh);
+    file_release(core, lock.file);
+}
+
+void lock_element_settle(struct core *core, uint32_t owner)
+{
+    uint32_t client = owner_at(core, owner)->client;
+    owner_release(core, owner);
+    client_settle(core, client);
+}

@@ -1,0 +1,20 @@
+/*
+ * lock_range.h -- the order of locks, what is known of many of them, and searches; for the files of
+ * core/lock only.
+ */
+#ifndef CORE_LOCK_RANGE_H
+#define CORE_LOCK_RANGE_H
+
+#include "core/lock.h"
+
+/* The order of both trees: by first byte. `context` is the core. */
+bool lock_range_before(const void *context, uint32_t a, uint32_t b);
+/* The sums of a file's tree. */
+bool lock_range_sum(void *context, uint32_t slot, uint32_t left, uint32_t right);
+
+/* The first lock that the owner holds in the file and that does not end before this byte;
+ * SLOT_NONE: there is none. Its later ones follow by tree_next in core->locks.own. */
+uint32_t lock_range_first_own(const struct core *core, uint32_t owner, uint32_t file,
+                              uint64_t from);
+
+#endif

@@ -1,0 +1,427 @@
+/*
+ * locking.c -- what the lock procedures decide; see locking.h.
+ *
+ * LOCK, in the order in which things are looked at:
+ *
+ *   no such handle, or a range beyond the largest file ........ STALE_FH, FBIG
+ *   the same request is being offered ......................... GRANTED: its answer (R-BLK-5)
+ *   the same range is queued or offered in the other mode ..... that request is over (R-BLK-11)
+ *   a lock or offer of another owner is in the way ............ DENIED, or it waits
+ *   blocking, holds nothing, and an earlier waiter is in the way  it waits behind it (R-BLK-15)
+ *   nothing is in the way ..................................... GRANTED
+ *
+ * A client is recorded when it gets or waits for something, and not for being refused (D1).
+ *
+ * Nothing here looks at who sent a request beyond its client key: the source address is part of
+ * the key, so a call from elsewhere finds another client, or none, and changes nothing (P5).
+ */
+#include "core/locking.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+enum { DOOMED_PER_REQUEST = 64 };
+
+/* What a request is about, as far as it is known here. */
+struct subject {
+    uint32_t client, owner, file; /* SLOT_NONE: not known */
+};
+
+static struct subject find_subject(struct core *core, const struct peer *from,
+                                   const struct lock_request *r)
+{
+    struct subject s = {SLOT_NONE, SLOT_NONE, SLOT_NONE};
+    s.client = client_find(core, &from->address, r->caller_name);
+    if (s.client != SLOT_NONE) {
+        client_at(core, s.client)->seen_ns = core->now_ns;
+        s.owner = owner_find(core, s.client, r->svid);
+    }
+    if (!r->is_bad_handle)
+        s.file = file_find(core, r->fh);
+    return s;
+}
+
+static void report(struct core *core, enum event_kind kind, const struct peer *from,
+                   const struct lock_request *r, uint64_t value)
+{
+    event_add(&core->events, kind, &from->address, r->caller_name, value);
+}
+
+/* The client, recorded if it was not. SLOT_NONE: it cannot be. */
+static uint32_t need_client(struct core *core, const struct peer *from,
+                            const struct lock_request *r)
+{
+    uint32_t slot = SLOT_NONE;
+    switch (client_add(core, from, r->caller_name, core->wall_ns, &slot)) {
+    case CLIENT_FOUND:
+    case CLIENT_ADDED:
+        client_heard(core, slot, from, r, core->wall_ns);
+        return slot;
+    case CLIENT_LIMIT:
+        report(core, EVENT_LIMIT, from, r, core->limits.clients_max);
+        return SLOT_NONE;
+    case CLIENT_BYTES:
+        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
+        return SLOT_NONE;
+    case CLIENT_ROOM:
+        report(core, EVENT_NO_ROOM, from, r, 0);
+        return SLOT_NONE;
+    }
+    UNREACHABLE();
+}
+
+/* D17: is the one in the way perhaps this very client, from before it moved? */
+static void look_for_move(struct core *core, const struct peer *from, const struct lock_request *r,
+                          uint32_t lock)
+{
+    uint32_t holder = owner_at(core, lock_at(core, lock)->owner)->client;
+    struct address address = client_address(core, holder);
+    struct bytes name = intern_bytes(&core->names, client_at(core, holder)->name);
+    if (!address_equal(&address, &from->address) && bytes_equal_fold(name, r->caller_name))
+        client_maybe_moved(core, holder, from);
+}
+
+/*
+ * What is in the way. Locks of clients that started anew are freed piece by piece; one that is met
+ * before its turn comes is freed on the spot, so that nobody is denied what is nobody's any more.
+ * The file goes with the last of them.
+ */
+static uint32_t find_obstacle(struct core *core, struct subject *s, const struct lock_request *r)
+{
+    uint32_t file = s->file, slot = SLOT_NONE;
+    file_keep(core, file);
+    for (uint32_t i = 0; i < DOOMED_PER_REQUEST; i++) {
+        slot = lock_find_conflict(core, file, r->start, r->end, r->exclusive, s->owner);
+        if (slot == SLOT_NONE || !lock_free_if_doomed(core, slot))
+            break;
+        slot = SLOT_NONE;
+    }
+    if (slot == SLOT_NONE)
+        slot = lock_find_conflict(core, file, r->start, r->end, r->exclusive, s->owner);
+    file_release(core, file);
+    s->file = file_find(core, r->fh);
+    return slot;
+}
+
+/* ---- TEST ---- */
+
+static enum lock_status test(struct core *core, const struct peer *from,
+                             const struct lock_request *r, struct lock_holder *ret_holder)
+{
+    if (r->is_bad_handle)
+        return LOCK_STALE_HANDLE;
+    if (r->is_too_big)
+        return LOCK_TOO_BIG;
+    struct subject s = find_subject(core, from, r);
+    if (s.file == SLOT_NONE)
+        return LOCK_GRANTED;
+    uint32_t slot = find_obstacle(core, &s, r);
+    if (slot == SLOT_NONE)
+        return LOCK_GRANTED;
+    const struct lock *lock = lock_at(core, slot);
+    *ret_holder = (struct lock_holder){
+        .exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0,
+        .svid = owner_at(core, lock->owner)->svid,
+        .oh = intern_bytes(&core->locks.ohs, lock->oh),
+        .start = lock->start,
+        .end = lock->end,
+    };
+    look_for_move(core, from, r, slot);
+    return LOCK_DENIED;
+}
+
+/* ---- LOCK ---- */
+
+/* True when there is room; the reason is reported when there is not. */
+static bool has_room(struct core *core, const struct peer *from, const struct lock_request *r,
+                     enum lock_room room)
+{
+    switch (room) {
+    case LOCK_ROOM:
+        return true;
+    case LOCK_ROOM_TOTAL:
+        report(core, EVENT_LOCK_LIMIT, from, r, core->limits.locks_max);
+        return false;
+    case LOCK_ROOM_CLIENT:
+        report(core, EVENT_CLIENT_LOCK_LIMIT, from, r, core->limits.locks_per_client_max);
+        return false;
+    case LOCK_ROOM_BYTES:
+        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
+        return false;
+    case LOCK_ROOM_STORE:
+        report(core, EVENT_NO_ROOM, from, r, 0);
+        return false;
+    }
+    UNREACHABLE();
+}
+
+/* Nothing is in the way. */
+static enum lock_status grant(struct core *core, const struct peer *from,
+                              const struct lock_request *r, struct subject s, uint32_t waiter)
+{
+    /* What it has already in that mode or a stronger one needs no room: an answer that was lost,
+     * or a downgrade, must not fail for a limit. */
+    bool is_covered = s.owner != SLOT_NONE && s.file != SLOT_NONE &&
+                      lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive);
+    if (!is_covered && !has_room(core, from, r, lock_room(core, s.client)))
+        return LOCK_NO_RESOURCES;
+    uint32_t file = file_add(core, r->fh);
+    if (file == SLOT_NONE) {
+        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
+        return LOCK_NO_RESOURCES;
+    }
+    s.client = need_client(core, from, r);
+    if (s.client == SLOT_NONE) {
+        file_release(core, file);
+        return LOCK_NO_RESOURCES;
+    }
+    uint32_t owner = owner_add(core, s.client, r->svid);
+    struct lock_want want = {
+        .owner = owner,
+        .file = file,
+        .start = r->start,
+        .end = r->end,
+        .len = r->len,
+        .exclusive = r->exclusive,
+        .state = r->state != 0 ? r->state : client_at(core, s.client)->state_seen,
+        .is_unmonitored = r->is_unmonitored,
+        .oh = r->oh,
+        .wall_ns = core->wall_ns,
+    };
+    bool is_taken = lock_take(core, &want);
+    if (is_taken && waiter != SLOT_NONE) {
+        MARK("lock_granted_to_a_poll");
+        waiter_remove(core, waiter);
+    }
+    if (!is_taken)
+        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
+    if (table_is_live(&core->owners.table, owner))
+        owner_release(core, owner);
+    file_release(core, file);
+    client_settle(core, s.client);
+    return is_taken ? LOCK_GRANTED : LOCK_NO_RESOURCES;
+}
+
+/* Something is in the way of a request that will wait for it. */
+static enum lock_status block(struct core *core, const struct peer *from,
+                              const struct request *request, struct subject s, uint32_t waiter)
+{
+    const struct lock_request *r = &request->lock;
+    /* Also who asks again: a circle can be closed by what others were granted meanwhile, and who
+     * comes back into the queue closes one like one who is new there. */
+    if (s.owner != SLOT_NONE &&
+        waiter_is_deadlock(core, s.owner, s.file, r->start, r->end, r->exclusive)) {
+        if (waiter != SLOT_NONE)
+            waiter_remove(core, waiter);
+        return LOCK_DEADLOCK;
+    }
+    if (waiter != SLOT_NONE) {
+        waiter_heard(core, waiter, from, request);
+        return LOCK_BLOCKED;
+    }
+    s.client = need_client(core, from, r);
+    if (s.client == SLOT_NONE)
+        return LOCK_NO_RESOURCES;
+    uint32_t owner = owner_add(core, s.client, r->svid);
+    enum lock_status status = waiter_add(core, owner, s.file, from, request, core->wall_ns);
+    if (status != LOCK_BLOCKED) {
+        owner_release(core, owner);
+        client_settle(core, s.client);
+    }
+    return status;
+}
+
+/*
+ * The owner has asked for this range in the other mode before. An offer that may have been taken is
+ * its lock by now, so that the new request changes what it has; anything else is given up
+ * (R-BLK-11). False: no slots for that.
+ */
+static bool replace(struct core *core, uint32_t waiter)
+{
+    const struct waiter *w = waiter_at(core, waiter);
+    if (waiter_is_offered(w) && w->grant.attempt_count > 0) {
+        MARK("lock_other_mode_than_offered");
+        return grant_accept(core, waiter, false);
+    }
+    MARK("lock_other_mode_than_queued");
+    grant_cancel(core, waiter);
+    waiter_remove(core, waiter);
+    return true;
+}
+
+/* R-GRACE-4 has nothing to match here: what is held is confirmed, everything else is too late. */
+static enum lock_status reclaim(struct core *core, const struct peer *from,
+                                const struct lock_request *r)
+{
+    struct subject s = find_subject(core, from, r);
+    bool is_held = s.owner != SLOT_NONE && s.file != SLOT_NONE &&
+                   lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive);
+    return is_held ? LOCK_GRANTED : LOCK_GRACE;
+}
+
+static enum lock_status lock(struct core *core, const struct peer *from,
+                             const struct request *request)
+{
+    const struct lock_request *r = &request->lock;
+    if (r->is_bad_handle)
+        return LOCK_STALE_HANDLE;
+    if (r->is_too_big)
+        return LOCK_TOO_BIG;
+    if (r->reclaim)
+        return reclaim(core, from, r);
+    struct subject s = find_subject(core, from, r);
+    uint32_t waiter = SLOT_NONE;
+    if (s.owner != SLOT_NONE && s.file != SLOT_NONE)
+        waiter = waiter_find(core, s.owner, s.file, r->offset, r->len);
+    if (waiter != SLOT_NONE) {
+        const struct waiter *w = waiter_at(core, waiter);
+        bool is_offered = waiter_is_offered(w), is_same = w->exclusive == r->exclusive;
+        if (is_offered && is_same) {
+            MARK("lock_is_the_answer_to_an_offer");
+            return grant_accept(core, waiter, true) ? LOCK_GRANTED : LOCK_NO_RESOURCES;
+        }
+        if (!is_same && (is_offered || r->block)) {
+            if (!replace(core, waiter))
+                return LOCK_NO_RESOURCES;
+            waiter = SLOT_NONE;
+            s = find_subject(core, from, r);
+        }
+    }
+    if (s.file == SLOT_NONE)
+        return grant(core, from, r, s, SLOT_NONE);
+
+    bool may_wait = r->block && !r->is_unmonitored; /* R-NM-1 */
+    bool is_same = waiter != SLOT_NONE && waiter_at(core, waiter)->exclusive == r->exclusive;
+    uint32_t obstacle = find_obstacle(core, &s, r);
+    if (s.file == SLOT_NONE)
+        return grant(core, from, r, s, SLOT_NONE);
+    if (obstacle != SLOT_NONE) {
+        look_for_move(core, from, r, obstacle);
+    } else if (may_wait && (s.owner == SLOT_NONE || owner_at(core, s.owner)->lock_count == 0)) {
+        uint64_t order = waiter != SLOT_NONE ? waiter_at(core, waiter)->order : UINT64_MAX;
+        obstacle =
+            waiter_find_earlier(core, s.file, r->start, r->end, r->exclusive, s.owner, order);
+        if (obstacle != SLOT_NONE)
+            MARK("lock_waits_behind_a_waiter");
+    }
+    if (obstacle == SLOT_NONE)
+        return grant(core, from, r, s, is_same ? waiter : SLOT_NONE);
+    return may_wait ? block(core, from, request, s, waiter) : LOCK_DENIED;
+}
+
+/* ---- UNLOCK and CANCEL ---- */
+
+/* R-NLM-7: nothing but GRANTED, or "ask again" when a split finds no slot at all (R-RNG-5). */
+static enum lock_status unlock(struct core *core, const struct peer *from,
+                               const struct lock_request *r)
+{
+    struct subject s = find_subject(core, from, r);
+    if (s.owner == SLOT_NONE || s.file == SLOT_NONE || r->is_too_big)
+        return LOCK_GRANTED;
+    if (!grant_unlock(core, s.owner, s.file, r->start, r->end))
+        return LOCK_GRACE;
+    if (!table_is_live(&core->owners.table, s.owner))
+        return LOCK_GRANTED; /* it had nothing but a waiter */
+    if (!lock_release(core, s.owner, s.file, r->start, r->end)) {
+        report(core, EVENT_LOCK_LIMIT, from, r, core->limits.locks_max);
+        return LOCK_GRACE;
+    }
+    return LOCK_GRANTED;
+}
+
+/* The table of protocol.md 4.3: GRANTED means "you do not have it". */
+static enum lock_status cancel(struct core *core, const struct peer *from,
+                               const struct lock_request *r)
+{
+    struct subject s = find_subject(core, from, r);
+    if (s.owner == SLOT_NONE || s.file == SLOT_NONE || r->is_too_big)
+        return LOCK_GRANTED;
+    uint32_t waiter = waiter_find(core, s.owner, s.file, r->offset, r->len);
+    if (waiter != SLOT_NONE && waiter_at(core, waiter)->exclusive == r->exclusive) {
+        grant_cancel(core, waiter);
+        return LOCK_GRANTED;
+    }
+    uint32_t doubtful = lock_find_doubtful(core, s.owner, s.file, r->start, r->end, r->exclusive);
+    if (doubtful != SLOT_NONE) {
+        MARK("cancel_ends_a_doubt");
+        return lock_release(core, s.owner, s.file, r->start, r->end) ? LOCK_GRANTED : LOCK_DENIED;
+    }
+    if (lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive)) {
+        MARK("cancel_of_a_held_lock");
+        return LOCK_DENIED;
+    }
+    return LOCK_GRANTED;
+}
+
+/* ---- SHARE ---- */
+
+static enum lock_status share(struct core *core, const struct peer *from,
+                              const struct lock_request *r)
+{
+    if (r->is_bad_handle)
+        return LOCK_STALE_HANDLE;
+    uint32_t client = client_find(core, &from->address, r->caller_name);
+    if (share_is_denied(core, client, r)) {
+        MARK("share_denied");
+        return LOCK_DENIED;
+    }
+    client = need_client(core, from, r);
+    if (client == SLOT_NONE)
+        return LOCK_NO_RESOURCES;
+    enum lock_status status = share_take(core, client, r, core->wall_ns);
+    if (status == LOCK_NO_RESOURCES)
+        (void)has_room(core, from, r, share_room(core, client)); /* says why */
+    client_settle(core, client); /* a client that is new and was refused has nothing here */
+    return status;
+}
+
+static void unshare(struct core *core, const struct peer *from, const struct lock_request *r)
+{
+    uint32_t client = client_find(core, &from->address, r->caller_name);
+    if (client != SLOT_NONE)
+        share_release(core, client, r);
+}
+
+void locking_answer(struct core *core, const struct peer *from, const struct request *request,
+                    struct response *ret)
+{
+    const struct lock_request *r = &request->lock;
+    *ret = (struct response){.status = LOCK_GRANTED, .cookie = request->cookie};
+    switch (request->kind) {
+    case REQUEST_NLM_TEST:
+        ret->status = test(core, from, r, &ret->holder);
+        return;
+    case REQUEST_NLM_LOCK:
+        ret->status = lock(core, from, request);
+        return;
+    case REQUEST_NLM_CANCEL:
+        ret->status = cancel(core, from, r);
+        return;
+    case REQUEST_NLM_UNLOCK:
+        ret->status = unlock(core, from, r);
+        return;
+    case REQUEST_NLM_GRANTED:
+        ret->status = LOCK_DENIED; /* we wait for nobody's locks */
+        return;
+    case REQUEST_NLM_GRANTED_RES:
+        grant_result(core, from, request->cookie, r->status);
+        return;
+    case REQUEST_NLM_SHARE:
+        ret->status = share(core, from, r);
+        return;
+    case REQUEST_NLM_UNSHARE:
+        unshare(core, from, r);
+        return;
+    case REQUEST_NLM_FREE_ALL:
+        ret->caller_rebooted = client_free_all(core, &from->address, request->mon_name);
+        return;
+    case REQUEST_NSM_STAT:
+    case REQUEST_NSM_MON:
+    case REQUEST_NSM_UNMON:
+    case REQUEST_NSM_UNMON_ALL:
+    case REQUEST_NSM_SIMU_CRASH:
+    case REQUEST_NSM_NOTIFY:
+        break;
+    }
+    UNREACHABLE();
+}

@@ -1,0 +1,99 @@
+/*
+ * owner.c -- the table of lock owners; see owner.h.
+ *
+ * An owner is never stored: it is what the locks and waiters of one (client, svid) have in common,
+ * and comes back with them. Whoever adds a lock or a waiter counts it here, and asks for the
+ * owner's release when it goes.
+ *
+ * Always true, and asserted by owner_check():
+ *  (1) A live owner is on the chain of its key, and no other owner has the same key.
+ *  (2) Between steps a live owner has a lock, an offer or a waiter.
+ *
+ * The counts themselves are compared with the locks by lock_check and with the waiters by
+ * waiter_check.
+ */
+#include "core/owner.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+int owner_init(struct core *core, uint32_t slots_max)
+{
+    struct owners *all = &core->owners;
+    int err = table_init(&all->table, slots_max, sizeof(struct owner));
+    if (err == 0)
+        err = chains_init_hash(&all->by_key, slots_max);
+    return err;
+}
+
+void owner_done(struct core *core)
+{
+    table_done(&core->owners.table);
+    chains_done(&core->owners.by_key);
+}
+
+struct owner *owner_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->owners.table, slot);
+}
+
+static uint64_t key_hash(const struct core *core, uint32_t client, uint32_t svid)
+{
+    return hash_mix(core->seed, (uint64_t)client << 32 | svid);
+}
+
+static uint32_t find(const struct core *core, uint32_t client, uint32_t svid, uint64_t hash)
+{
+    const struct chains *by_key = &core->owners.by_key;
+    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+        const struct owner *owner = owner_at(core, slot);
+        if (owner->client == client && owner->svid == svid)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+uint32_t owner_find(const struct core *core, uint32_t client, uint32_t svid)
+{
+    return find(core, client, svid, key_hash(core, client, svid));
+}
+
+uint32_t owner_add(struct core *core, uint32_t client, uint32_t svid)
+{
+    struct owners *all = &core->owners;
+    uint64_t hash = key_hash(core, client, svid);
+    uint32_t slot = find(core, client, svid, hash);
+    if (slot != SLOT_NONE)
+        return slot;
+    slot = table_add(&all->table);
+    CHECK(slot != SLOT_NONE); /* one for every lock and waiter, and one for the request at hand */
+    *owner_at(core, slot) = (struct owner){.hash = hash, .client = client, .svid = svid};
+    chains_add(&all->by_key, chains_of_hash(&all->by_key, hash), slot);
+    return slot;
+}
+
+void owner_release(struct core *core, uint32_t slot)
+{
+    struct owners *all = &core->owners;
+    const struct owner *owner = owner_at(core, slot);
+    if (owner->lock_count > 0 || owner->waiter_count > 0)
+        return;
+    chains_remove(&all->by_key, chains_of_hash(&all->by_key, owner->hash), slot);
+    table_remove(&all->table, slot);
+}
+
+void owner_check(const struct core *core)
+{
+    const struct table *table = &core->owners.table;
+    table_check(table);
+    for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(table, slot)) {
+        const struct owner *owner = owner_at(core, slot);
+        CHECK(table_is_live(&core->clients.table, owner->client));
+        CHECK(owner->hash == key_hash(core, owner->client, owner->svid));
+        CHECK(owner_find(core, owner->client, owner->svid) == slot);
+        CHECK(owner->lock_count > 0 || owner->waiter_count > 0);
+    }
+}

@@ -1,0 +1,63 @@
+/*
+ * share.h -- share reservations: open modes that deny others (R-SH-1).
+ *
+ * Known by (client, oh, file): here `oh` is who reserves, because the protocol has no svid for it.
+ * Repeating a reservation replaces it. Two reservations conflict when what one may do is what the
+ * other denies. They do not meet byte-range locks.
+ */
+#ifndef CORE_SHARE_H
+#define CORE_SHARE_H
+
+#include "base/chains.h"
+#include "base/table.h"
+#include "core/lock.h"
+
+struct core;
+
+struct share {
+    uint64_t granted_ns; /* wall clock */
+    uint64_t key_hash;
+    uint32_t client, file, oh; /* oh: slot in core->locks.ohs */
+    uint32_t mode, access, state, incarnation, flags;
+};
+
+/* How many shares of a file deny, and how many use, reading [0] and writing [1]. */
+struct share_sums {
+    uint32_t denied[2], used[2];
+};
+
+struct shares {
+    struct table table;      /* of struct share; slots are the store's keys */
+    struct chains by_key;    /* hash of (client, oh, file) */
+    struct chains by_file;   /* chain = file slot */
+    struct chains by_client; /* chain = client slot; newest first */
+    struct share_sums *sums; /* by file slot */
+};
+
+/* After client_init, file_init and lock_init. */
+__attribute__((warn_unused_result)) int share_init(struct core *core, uint32_t slots_max);
+void share_done(struct core *core);
+
+struct share *share_at(const struct core *core, uint32_t slot);
+
+/* Limits, bytes and store space allow one more share of this client; see lock_room. Replacing one
+ * that is there needs none of it. */
+enum lock_room share_room(const struct core *core, uint32_t client);
+
+/* Would this reservation meet another's? A client of SLOT_NONE has none of its own. */
+bool share_is_denied(const struct core *core, uint32_t client, const struct lock_request *request);
+/* SHARE of a file that exists in the pool or not; the client is known. */
+enum lock_status share_take(struct core *core, uint32_t client, const struct lock_request *request,
+                            uint64_t wall_ns);
+/* UNSHARE: nothing happens when there is none. */
+void share_release(struct core *core, uint32_t client, const struct lock_request *request);
+
+/* Frees the shares of a client's older incarnations, at most `max` looked at, from where the last
+ * call stopped (struct client.share_drain_at); see lock_drain. */
+uint32_t share_drain(struct core *core, uint32_t client, uint32_t max, uint32_t *ret_freed);
+
+bool share_load(struct core *core, uint32_t slot, const struct record_share *record);
+uint32_t share_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
+void share_check(const struct core *core);
+
+#endif

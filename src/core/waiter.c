@@ -1,0 +1,558 @@
+/*
+ * waiter.c -- the queue of blocked requests; see waiter.h.
+ *
+ * Always true between steps, and asserted by waiter_check():
+ *  (1) A QUEUED waiter is woken, or hangs on exactly one thing that stands in its way: a lock or
+ *      offer of another owner that conflicts with it, or an earlier conflicting waiter that is
+ *      queued or offered. Hence a waiter whose conflict is gone is always woken (P4).
+ *  (2) Only QUEUED waiters are in the tree of their file.
+ *  (3) There is at most one waiter per (owner, file, offset, len), in whatever phase (R-BLK-9).
+ *
+ * waiter_lock_changed only moves waiters to the heap of the woken. Nothing is offered inside it:
+ * the lock table may be half way through a change.
+ */
+#include "core/waiter.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+#define SECOND_NS   UINT64_C(1000000000)
+#define PATIENCE_NS (300 * SECOND_NS) /* R-BLK-6: a queued waiter not heard of for that long goes */
+#define PLACE_NS    (5 * SECOND_NS)   /* R-BLK-12 */
+
+enum {
+    WOKEN_PER_TURN = 256,
+    OVERDUE_PER_TURN = 256,
+    LOOKED_AT_MAX = 256, /* waiters of a file, in one search for an earlier one */
+};
+
+static bool comes_before(const void *context, uint32_t a, uint32_t b)
+{
+    const struct core *core = context;
+    const struct waiter *x = waiter_at(core, a), *y = waiter_at(core, b);
+    return x->start != y->start ? x->start < y->start : x->order > y->order;
+}
+
+static struct waiter_reach join(struct waiter_reach a, const struct waiter_reach *b)
+{
+    if (b->first_order == UINT64_MAX)
+        return a;
+    if (a.first_order == UINT64_MAX)
+        return *b;
+    return (struct waiter_reach){
+        .end = a.end > b->end ? a.end : b->end,
+        .first_order = a.first_order < b->first_order ? a.first_order : b->first_order,
+    };
+}
+
+static bool is_same(const struct waiter_reach *a, const struct waiter_reach *b)
+{
+    return a->end == b->end && a->first_order == b->first_order;
+}
+
+static bool sum_up(void *context, uint32_t slot, uint32_t left, uint32_t right)
+{
+    struct core *core = context;
+    struct waiter *w = waiter_at(core, slot);
+    struct waiter_reach any = {.end = w->end, .first_order = w->order};
+    struct waiter_reach exclusives =
+        w->exclusive ? any : (struct waiter_reach){.first_order = UINT64_MAX};
+    for (int i = 0; i < 2; i++) {
+        uint32_t child = i == 0 ? left : right;
+        if (child == SLOT_NONE)
+            continue;
+        any = join(any, &waiter_at(core, child)->any);
+        exclusives = join(exclusives, &waiter_at(core, child)->exclusives);
+    }
+    bool is_changed = !is_same(&any, &w->any) || !is_same(&exclusives, &w->exclusives);
+    w->any = any;
+    w->exclusives = exclusives;
+    return is_changed;
+}
+
+int waiter_init(struct core *core, uint32_t slots_max, uint32_t lock_slots_max)
+{
+    struct waiters *all = &core->waiters;
+    int err = table_init(&all->table, slots_max, sizeof(struct waiter));
+    if (err == 0)
+        err = chains_init_hash(&all->by_key, slots_max);
+    if (err == 0)
+        err = chains_init(&all->by_owner, core->owners.table.max, slots_max);
+    if (err == 0)
+        err = chains_init(&all->by_client, core->clients.table.max, slots_max);
+    if (err == 0)
+        err = chains_init(&all->on_lock, lock_slots_max, slots_max);
+    if (err == 0)
+        err = chains_init(&all->on_waiter, slots_max, slots_max);
+    if (err == 0)
+        err = tree_init(&all->queued, slots_max, core->seed, comes_before, sum_up, core);
+    if (err == 0)
+        err = timers_init(&all->woken, slots_max);
+    if (err == 0)
+        err = timers_init(&all->timers, slots_max);
+    return err;
+}
+
+void waiter_done(struct core *core)
+{
+    struct waiters *all = &core->waiters;
+    table_done(&all->table);
+    chains_done(&all->by_key);
+    chains_done(&all->by_owner);
+    chains_done(&all->by_client);
+    chains_done(&all->on_lock);
+    chains_done(&all->on_waiter);
+    tree_done(&all->queued);
+    timers_done(&all->woken);
+    timers_done(&all->timers);
+}
+
+struct waiter *waiter_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->waiters.table, slot);
+}
+
+bool waiter_is_offered(const struct waiter *waiter)
+{
+    return waiter->phase == WAITER_OFFERED || waiter->phase == WAITER_CALLING ||
+           waiter->phase == WAITER_EXPECTING;
+}
+
+uint32_t waiter_client(const struct core *core, const struct waiter *waiter)
+{
+    return owner_at(core, waiter->owner)->client;
+}
+
+static uint64_t key_hash(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
+                         uint64_t len)
+{
+    uint64_t hash = hash_mix(core->seed, (uint64_t)owner << 32 | file);
+    return hash_mix(hash_mix(hash, offset), len);
+}
+
+uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
+                     uint64_t len)
+{
+    const struct chains *by_key = &core->waiters.by_key;
+    uint64_t hash = key_hash(core, owner, file, offset, len);
+    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+        const struct waiter *w = waiter_at(core, slot);
+        if (w->owner == owner && w->file == file && w->offset == offset && w->len == len)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+/* What a search among the queued waiters of a file is for. */
+struct search {
+    uint64_t start, end, order;
+    bool exclusive;
+    uint32_t owner;
+    uint32_t left; /* how many waiters may still be looked at */
+};
+
+static bool stands_in_way(const struct waiter *w, const struct search *search)
+{
+    return w->start <= search->end && w->end >= search->start && w->order < search->order &&
+           (w->exclusive || search->exclusive) && w->owner != search->owner;
+}
+
+/*
+ * The first in the order of the tree, which of equal ranges is the latest. The depth of a treap
+ * bounds the recursion. Where short early requests and long late ones are mixed the sums leave
+ * nothing out, so the search has an end of its own: beyond it the order of the queue is not looked
+ * at, which costs fairness and nothing else.
+ */
+static uint32_t find_below(const struct core *core, uint32_t slot, struct search *search)
+{
+    const struct tree *tree = &core->waiters.queued;
+    while (slot != SLOT_NONE && search->left > 0) {
+        search->left--;
+        const struct waiter *w = waiter_at(core, slot);
+        const struct waiter_reach *reach = search->exclusive ? &w->any : &w->exclusives;
+        if (reach->first_order >= search->order || reach->end < search->start)
+            return SLOT_NONE;
+        uint32_t found = find_below(core, tree_left(tree, slot), search);
+        if (found != SLOT_NONE)
+            return found;
+        if (stands_in_way(w, search))
+            return slot;
+        slot = w->start <= search->end ? tree_right(tree, slot) : SLOT_NONE;
+    }
+    return SLOT_NONE;
+}
+
+uint32_t waiter_find_earlier(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
+                             bool exclusive, uint32_t owner, uint64_t order)
+{
+    struct search search = {start, end, order, exclusive, owner, LOOKED_AT_MAX};
+    return find_below(core, tree_top(file_at(core, file)->waiters), &search);
+}
+
+/* ---- hanging and waking ---- */
+
+static void unhang(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (w->hangs_on != SLOT_NONE)
+        chains_remove(w->on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, w->hangs_on,
+                      slot);
+    w->hangs_on = SLOT_NONE;
+}
+
+static void hang(struct core *core, uint32_t slot, bool on_waiter, uint32_t thing)
+{
+    struct waiter *w = waiter_at(core, slot);
+    CHECK(w->hangs_on == SLOT_NONE);
+    w->on_waiter = on_waiter;
+    w->hangs_on = thing;
+    chains_add(on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, thing, slot);
+}
+
+static void wake(struct core *core, uint32_t slot)
+{
+    unhang(core, slot);
+    timers_set(&core->waiters.woken, slot, waiter_at(core, slot)->order);
+}
+
+static void wake_chain(struct core *core, const struct chains *chains, uint32_t chain)
+{
+    uint32_t slot;
+    while ((slot = chains_first(chains, chain)) != SLOT_NONE)
+        wake(core, slot);
+}
+
+void waiter_lock_changed(struct core *core, uint32_t lock)
+{
+    wake_chain(core, &core->waiters.on_lock, lock);
+}
+
+void waiter_owner_holds(struct core *core, uint32_t owner)
+{
+    const struct chains *by_owner = &core->waiters.by_owner;
+    uint32_t slot = chains_first(by_owner, owner);
+    for (; slot != SLOT_NONE; slot = chains_next(by_owner, slot)) {
+        const struct waiter *w = waiter_at(core, slot);
+        if (w->phase == WAITER_QUEUED && w->on_waiter && w->hangs_on != SLOT_NONE) {
+            MARK("waiter_leaves_queue_order");
+            wake(core, slot);
+        }
+    }
+}
+
+static void leave_queue(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (w->phase != WAITER_QUEUED)
+        return;
+    unhang(core, slot);
+    timers_clear(&core->waiters.woken, slot);
+    tree_remove(&core->waiters.queued, &file_at(core, w->file)->waiters, slot);
+}
+
+static void offer(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    struct lock_want want = {
+        .owner = w->owner,
+        .file = w->file,
+        .start = w->start,
+        .end = w->end,
+        .len = w->len,
+        .exclusive = w->exclusive,
+        .state = w->state,
+        .oh = intern_bytes(&core->locks.ohs, w->oh),
+        .wall_ns = core->wall_ns,
+    };
+    uint32_t lock = SLOT_NONE;
+    if (lock_room(core, waiter_client(core, w)) == LOCK_ROOM)
+        lock = lock_offer(core, &want, slot);
+    if (lock == SLOT_NONE) {
+        MARK("waiter_no_room_for_offer");
+        waiter_pass(core, slot); /* its own poll is told why */
+        return;
+    }
+    leave_queue(core, slot);
+    grant_begin(core, slot, lock);
+}
+
+/* Is something still in the way? Then it hangs on that; else it gets its offer. */
+static void look_again(struct core *core, uint32_t slot)
+{
+    const struct waiter *w = waiter_at(core, slot);
+    uint32_t thing = SLOT_NONE;
+    if (owner_at(core, w->owner)->lock_count == 0)
+        thing =
+            waiter_find_earlier(core, w->file, w->start, w->end, w->exclusive, w->owner, w->order);
+    if (thing != SLOT_NONE) {
+        MARK("waiter_behind_waiter");
+        hang(core, slot, true, thing);
+        return;
+    }
+    thing = lock_find_conflict(core, w->file, w->start, w->end, w->exclusive, w->owner);
+    if (thing != SLOT_NONE)
+        hang(core, slot, false, thing);
+    else
+        offer(core, slot);
+}
+
+/* ---- coming and going ---- */
+
+static void enter_queue(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    w->phase = WAITER_QUEUED;
+    w->heard_ns = core->now_ns;
+    tree_add(&core->waiters.queued, &file_at(core, w->file)->waiters, slot);
+    timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+    wake(core, slot);
+}
+
+static void release_references(struct core *core, const struct waiter *w)
+{
+    if (w->oh != SLOT_NONE)
+        (void)intern_release(&core->locks.ohs, w->oh);
+    if (w->caller_name != SLOT_NONE)
+        (void)intern_release(&core->names, w->caller_name);
+}
+
+/* The way back, and what a callback says beside the lock itself. */
+static void remember_way(struct waiter *w, const struct peer *from, const struct request *request)
+{
+    bool has_cookie = request->lock.is_message && request->cookie.len == 8;
+    w->local = from->local;
+    w->transport = from->transport;
+    w->version = request->lock.version;
+    w->is_message = request->lock.is_message;
+    w->client_cookie = has_cookie ? load_be64(request->cookie.at) : 0;
+}
+
+enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
+                            const struct peer *from, const struct request *request,
+                            uint64_t wall_ns)
+{
+    struct waiters *all = &core->waiters;
+    const struct lock_request *r = &request->lock;
+    uint32_t client = owner_at(core, owner)->client;
+    if (all->table.count >= core->limits.waiters_max) {
+        MARK("waiter_limit");
+        event_add(&core->events, EVENT_WAITER_LIMIT, &from->address, r->caller_name,
+                  core->limits.waiters_max);
+        return LOCK_NO_RESOURCES;
+    }
+    struct waiter fresh = {
+        .order = all->next_order,
+        .offset = r->offset,
+        .len = r->len,
+        .start = r->start,
+        .end = r->end,
+        .queued_ns = wall_ns,
+        .key_hash = key_hash(core, owner, file, r->offset, r->len),
+        .owner = owner,
+        .file = file,
+        .exclusive = r->exclusive,
+        .state = r->state != 0 ? r->state : client_at(core, client)->state_seen,
+        .hangs_on = SLOT_NONE,
+        .grant = {.offer = SLOT_NONE},
+    };
+    fresh.oh = intern_add(&core->locks.ohs, r->oh);
+    fresh.caller_name = intern_add(&core->names, r->caller_name);
+    if (fresh.oh == SLOT_NONE || fresh.caller_name == SLOT_NONE) {
+        release_references(core, &fresh);
+        event_add(&core->events, EVENT_NO_BYTES, &from->address, r->caller_name,
+                  core->limits.bytes_max);
+        return LOCK_NO_RESOURCES;
+    }
+    remember_way(&fresh, from, request);
+    uint32_t slot = table_add(&all->table);
+    CHECK(slot != SLOT_NONE);
+    *waiter_at(core, slot) = fresh;
+    list_init(&waiter_at(core, slot)->grant.queue);
+    all->next_order++;
+    chains_add(&all->by_key, chains_of_hash(&all->by_key, fresh.key_hash), slot);
+    chains_add(&all->by_owner, owner, slot);
+    chains_add(&all->by_client, client, slot);
+    file_keep(core, file);
+    owner_at(core, owner)->waiter_count++;
+    client_at(core, client)->waiter_count++;
+    client_settle(core, client);
+    enter_queue(core, slot);
+    return LOCK_BLOCKED;
+}
+
+void waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
+                  const struct request *request)
+{
+    struct waiter *w = waiter_at(core, slot);
+    switch (w->phase) {
+    case WAITER_QUEUED:
+        MARK("waiter_polled");
+        w->heard_ns = core->now_ns;
+        timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+        return;
+    case WAITER_PLACE:
+        MARK("waiter_takes_its_place_again");
+        remember_way(w, from, request); /* it is a new request, with a new cookie */
+        enter_queue(core, slot);
+        return;
+    case WAITER_PASSED:
+        MARK("waiter_passed_over_polls");
+        remember_way(w, from, request); /* the way it was not reached by need not be its only one */
+        enter_queue(core, slot);
+        return;
+    case WAITER_OFFERED:
+    case WAITER_CALLING:
+    case WAITER_EXPECTING:
+        w->heard_ns = core->now_ns;
+        return;
+    }
+    UNREACHABLE();
+}
+
+/* Those who hung on it look at the world without it. */
+static void stand_aside(struct core *core, uint32_t slot)
+{
+    leave_queue(core, slot);
+    grant_forget(core, slot);
+    timers_clear(&core->waiters.timers, slot);
+    wake_chain(core, &core->waiters.on_waiter, slot);
+}
+
+void waiter_keep_place(struct core *core, uint32_t slot)
+{
+    stand_aside(core, slot);
+    waiter_at(core, slot)->phase = WAITER_PLACE;
+    timers_set(&core->waiters.timers, slot, core->now_ns + PLACE_NS);
+}
+
+void waiter_pass(struct core *core, uint32_t slot)
+{
+    stand_aside(core, slot);
+    waiter_at(core, slot)->phase = WAITER_PASSED;
+    timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+}
+
+void waiter_remove(struct core *core, uint32_t slot)
+{
+    struct waiters *all = &core->waiters;
+    stand_aside(core, slot);
+    struct waiter w = *waiter_at(core, slot);
+    CHECK(w.grant.offer == SLOT_NONE);
+    uint32_t client = waiter_client(core, &w);
+    chains_remove(&all->by_key, chains_of_hash(&all->by_key, w.key_hash), slot);
+    chains_remove(&all->by_owner, w.owner, slot);
+    chains_remove(&all->by_client, client, slot);
+    table_remove(&all->table, slot);
+    release_references(core, &w);
+    file_release(core, w.file);
+    owner_at(core, w.owner)->waiter_count--;
+    owner_release(core, w.owner);
+    client_at(core, client)->waiter_count--;
+    client_settle(core, client);
+}
+
+/* ---- time ---- */
+
+/* R-BLK-6: any call of its client counts as a word of it. Then it is looked at again later. */
+static bool is_client_alive(struct core *core, uint32_t slot)
+{
+    const struct waiter *w = waiter_at(core, slot);
+    uint64_t until_ns = client_at(core, waiter_client(core, w))->seen_ns + PATIENCE_NS;
+    if (until_ns <= core->now_ns)
+        return false;
+    timers_set(&core->waiters.timers, slot, until_ns);
+    return true;
+}
+
+static void overdue(struct core *core, uint32_t slot)
+{
+    switch (waiter_at(core, slot)->phase) {
+    case WAITER_QUEUED:
+    case WAITER_PASSED:
+        if (is_client_alive(core, slot))
+            return;
+        MARK("waiter_silent_too_long");
+        core->waiters.expired++;
+        waiter_remove(core, slot);
+        return;
+    case WAITER_PLACE:
+        waiter_remove(core, slot);
+        return;
+    case WAITER_OFFERED:
+    case WAITER_EXPECTING:
+        grant_due(core, slot);
+        return;
+    case WAITER_CALLING:
+        break;
+    }
+    UNREACHABLE();
+}
+
+bool waiter_work(struct core *core)
+{
+    struct waiters *all = &core->waiters;
+    uint32_t slot;
+    for (uint32_t i = 0; i < OVERDUE_PER_TURN; i++) {
+        if ((slot = timers_take(&all->timers, core->now_ns)) == SLOT_NONE)
+            break;
+        overdue(core, slot);
+    }
+    for (uint32_t i = 0; i < WOKEN_PER_TURN && !core_is_full(core); i++) {
+        if ((slot = timers_take(&all->woken, UINT64_MAX)) == SLOT_NONE)
+            break;
+        look_again(core, slot);
+    }
+    return all->woken.count > 0 || timers_next_ns(&all->timers) <= core->now_ns;
+}
+
+uint64_t waiter_deadline_ns(const struct core *core)
+{
+    /* A full batch lets nobody in; what is durable next brings the next turn by itself. */
+    if (core->waiters.woken.count > 0 && !core_is_full(core))
+        return core->now_ns;
+    return timers_next_ns(&core->waiters.timers);
+}
+
+/* ---- invariants ---- */
+
+static void check_hanging(const struct core *core, uint32_t slot)
+{
+    const struct waiter *w = waiter_at(core, slot);
+    bool is_woken = timers_is_set(&core->waiters.woken, slot);
+    CHECK(is_woken == (w->phase == WAITER_QUEUED && w->hangs_on == SLOT_NONE));
+    if (w->hangs_on == SLOT_NONE)
+        return;
+    CHECK(w->phase == WAITER_QUEUED);
+    if (w->on_waiter) {
+        const struct waiter *other = waiter_at(core, w->hangs_on);
+        CHECK(other->phase == WAITER_QUEUED || waiter_is_offered(other));
+        CHECK(other->order < w->order && other->file == w->file && other->owner != w->owner);
+        CHECK(other->start <= w->end && other->end >= w->start);
+        CHECK(other->exclusive || w->exclusive);
+        CHECK(owner_at(core, w->owner)->lock_count == 0);
+    } else {
+        const struct lock *lock = lock_at(core, w->hangs_on);
+        CHECK(lock->file == w->file && lock->owner != w->owner);
+        CHECK(lock->start <= w->end && lock->end >= w->start);
+        CHECK((lock->flags & RECORD_LOCK_EXCLUSIVE) != 0 || w->exclusive);
+    }
+}
+
+void waiter_check(const struct core *core)
+{
+    const struct waiters *all = &core->waiters;
+    table_check(&all->table);
+    timers_check(&all->woken);
+    timers_check(&all->timers);
+    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
+        const struct waiter *w = waiter_at(core, slot);
+        CHECK(waiter_find(core, w->owner, w->file, w->offset, w->len) == slot);
+        CHECK(waiter_is_offered(w) == (w->grant.offer != SLOT_NONE));
+        CHECK(w->start <= w->end && w->order < all->next_order);
+        check_hanging(core, slot);
+    }
+    grant_check(core);
+}

@@ -1,0 +1,141 @@
+/*
+ * waiter.h -- blocked requests and their queue (R-BLK-8..18). What follows an offer is grant.h's.
+ *
+ *           LOCK(block), conflict     the conflict is gone: lock_offer
+ *   (none) ----------------> QUEUED -----------------------> OFFERED, CALLING, EXPECTING (grant.h)
+ *                             | ^ ^                            |         |            |
+ *            CANCEL, R-BLK-12 | | | nobody there, 5 s (D13)    |         v            v
+ *                             v | +--- PASSED <----------------+     held lock     nothing
+ *                           PLACE  LOCK again: QUEUED again
+ *                       (5 s, then gone)
+ *
+ * A queued waiter hangs on one thing that stands in its way: a lock or offer of another owner, or
+ * an earlier waiter (R-BLK-15). When that thing changes, and only then, the waiter is looked at
+ * again: it gets an offer or hangs on the next. Of several waiters in each other's way a later one
+ * hangs on the latest earlier one, so one unlock wakes one waiter, not the queue (P7). It goes on
+ * hanging there while that one is being offered what both want.
+ *
+ * Those to be looked at again form a heap in queue order that waiter_work empties, a bounded number
+ * per turn. PASSED and PLACE stand in nobody's way.
+ */
+#ifndef CORE_WAITER_H
+#define CORE_WAITER_H
+
+#include "base/chains.h"
+#include "base/list.h"
+#include "base/table.h"
+#include "base/timers.h"
+#include "base/tree.h"
+#include "core/message.h"
+
+struct core;
+
+enum waiter_phase {
+    WAITER_QUEUED,
+    WAITER_OFFERED,   /* the next callback waits for its time or for the store */
+    WAITER_CALLING,   /* a callback is under way */
+    WAITER_EXPECTING, /* GRANTED_MSG arrived; its GRANTED_RES may come */
+    WAITER_PASSED,    /* nobody was there to be told: it must ask again (D13) */
+    WAITER_PLACE,     /* cancelled: only its place is kept (R-BLK-12) */
+};
+
+/* What is known of a subtree of queued waiters. */
+struct waiter_reach {
+    uint64_t end;         /* the furthest; meaningless when it is empty */
+    uint64_t first_order; /* the earliest place in the queue; UINT64_MAX: empty */
+};
+
+/* The callbacks of one offer; see grant.h. */
+struct grant {
+    uint32_t offer;            /* lock slot; SLOT_NONE: none */
+    uint64_t cookie;           /* of all its callbacks (R-BLK-4) */
+    uint64_t after_txn;        /* the offer must be durable before they leave (P1) */
+    uint64_t first_attempt_ns; /* 0: none yet */
+    uint32_t attempt_count;    /* begun */
+    uint32_t failure_count;    /* of them, without an answer: the ladder of R-BLK-5 */
+    uint32_t proc, transport;  /* of the callback under way or next */
+    bool may_have_arrived;     /* one that ended may have reached the client (D13, R-DRC-3) */
+    bool is_repeated;          /* the last one may have arrived more than once */
+    bool is_denied;            /* GRANTED_RES said so before the callback under way has ended */
+    struct list queue;         /* at the gate, or ready to leave */
+};
+
+struct waiter {
+    uint64_t order;       /* place in the queue of everything */
+    uint64_t offset, len; /* as sent */
+    uint64_t start, end;
+    uint64_t heard_ns;  /* its client's last word about it */
+    uint64_t queued_ns; /* wall clock */
+    uint64_t key_hash;
+    uint64_t client_cookie; /* of a LOCK_MSG with 8 bytes; 0: another (R-BLK-4) */
+    uint32_t owner, file, oh, caller_name;
+    uint32_t state, version, transport;
+    struct address local;
+    enum waiter_phase phase;
+    bool exclusive, is_message;
+    bool on_waiter;    /* hangs on a waiter, else on a lock */
+    uint32_t hangs_on; /* SLOT_NONE: on nothing, because it is woken or not queued */
+    struct waiter_reach any, exclusives; /* of its subtree of queued waiters */
+    struct grant grant;
+};
+
+struct waiters {
+    struct table table;      /* of struct waiter */
+    struct chains by_key;    /* hash of (owner, file, offset, len) */
+    struct chains by_owner;  /* chain = owner slot */
+    struct chains by_client; /* chain = client slot */
+    struct chains on_lock;   /* chain = lock slot: who hangs on it */
+    struct chains on_waiter; /* chain = waiter slot: the same */
+    struct tree queued;      /* by (start, later first); roots: struct file.waiters */
+    struct timers woken;     /* to be looked at again; the "deadline" is the order */
+    struct timers timers;    /* next callback, end of patience, end of a kept place */
+    uint64_t next_order;
+    uint64_t deadlocks, expired; /* counted since the start */
+};
+
+__attribute__((warn_unused_result)) int waiter_init(struct core *core, uint32_t slots_max,
+                                                    uint32_t lock_slots_max);
+void waiter_done(struct core *core);
+
+struct waiter *waiter_at(const struct core *core, uint32_t slot);
+/* An offer stands for it. */
+bool waiter_is_offered(const struct waiter *waiter);
+uint32_t waiter_client(const struct core *core, const struct waiter *waiter);
+
+/* The waiter of this owner with this request, whatever its mode (R-BLK-8); SLOT_NONE: none. */
+uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
+                     uint64_t len);
+/* The latest queued waiter of another owner that is in the way of a request with this place in the
+ * queue (R-BLK-15); UINT64_MAX: the end of it. */
+uint32_t waiter_find_earlier(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
+                             bool exclusive, uint32_t owner, uint64_t order);
+/* Would waiting for this close a circle of owners (R-BLK-18)? */
+bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                        uint64_t end, bool exclusive);
+
+/* Queues a request that something is in the way of; LOCK_BLOCKED, or LOCK_NO_RESOURCES. */
+enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
+                            const struct peer *from, const struct request *request,
+                            uint64_t wall_ns);
+/* The same request again: its client is alive, and back in the queue if it had left it. */
+void waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
+                  const struct request *request);
+/* Not queued and not offered any more: only its place is kept, for 5 s. */
+void waiter_keep_place(struct core *core, uint32_t slot);
+/* Nobody was there to be told: it must ask again. */
+void waiter_pass(struct core *core, uint32_t slot);
+/* Gone; whoever hung on it is looked at again. Its offer is accepted, withdrawn or lost before. */
+void waiter_remove(struct core *core, uint32_t slot);
+
+/* What the lock table tells: this lock or offer is gone, or is less than it was. */
+void waiter_lock_changed(struct core *core, uint32_t lock);
+/* This owner holds its first lock: it no longer waits behind waiters (R-BLK-15). */
+void waiter_owner_holds(struct core *core, uint32_t owner);
+
+/* Looks again at those whose obstacle changed, and ends what is overdue. True: there is more. */
+bool waiter_work(struct core *core);
+uint64_t waiter_deadline_ns(const struct core *core);
+
+void waiter_check(const struct core *core);
+
+#endif

@@ -1,0 +1,144 @@
+/*
+ * write.c -- from marked slots to a batch of records.
+ *
+ * The batch is made when the store is free to take it: a slot that changed ten times since the last
+ * batch is written once, as it is now. Kinds come in the order of their numbers and slots in
+ * ascending order, as the store keeps them: a commit then needs the fewest pages.
+ */
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+/* One stored kind: its table, and how an element becomes a record. */
+struct kind_row {
+    enum record_kind kind;
+    const struct table *(*table)(const struct core *core);
+    uint32_t (*encode)(const struct core *core, uint32_t slot, uint8_t *buffer);
+};
+
+static const struct table *registrant_table(const struct core *core)
+{
+    return &core->registrants.table;
+}
+
+static const struct table *notice_table(const struct core *core)
+{
+    return &core->notices.table;
+}
+
+static const struct table *client_table(const struct core *core)
+{
+    return &core->clients.table;
+}
+
+static const struct table *lock_table(const struct core *core)
+{
+    return &core->locks.table;
+}
+
+static const struct table *share_table(const struct core *core)
+{
+    return &core->shares.table;
+}
+
+/* Waiters are not stored (R-BLK-14): one that an older run left behind is only ever deleted. */
+static const struct kind_row kinds[] = {
+    {RECORD_REGISTRANT, registrant_table, registrant_encode},
+    {RECORD_NOTICE, notice_table, notice_encode},
+    {RECORD_CLIENT, client_table, client_encode},
+    {RECORD_LOCK, lock_table, lock_encode},
+    {RECORD_WAITER, NULL, NULL},
+    {RECORD_SHARE, share_table, share_encode},
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+/* Moves the slot at `i` down until no child of it in the heap is larger. */
+static void sift_down(uint32_t *slots, uint32_t count, uint32_t i)
+{
+    uint32_t slot = slots[i];
+    for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
+        if (child + 1 < count && slots[child + 1] > slots[child])
+            child++;
+        if (slots[child] <= slot)
+            break;
+        slots[i] = slots[child];
+    }
+    slots[i] = slot;
+}
+
+/* Heap sort: in place, and as quick when a hundred thousand slots come in descending order. */
+static void sort_slots(uint32_t *slots, uint32_t count)
+{
+    for (uint32_t i = count / 2; i > 0; i--)
+        sift_down(slots, count, i - 1);
+    for (uint32_t end = count; end > 1; end--) {
+        uint32_t largest = slots[0];
+        slots[0] = slots[end - 1];
+        slots[end - 1] = largest;
+        sift_down(slots, end - 1, 0);
+    }
+}
+
+static void write_kind(struct core *core, struct batch_writer *writer, const struct kind_row *row)
+{
+    const struct dirty_slots *dirty = &core->dirty.of[row->kind];
+    uint8_t value[RECORD_VALUE_MAX];
+    sort_slots(dirty->slots, dirty->count);
+    for (uint32_t i = 0; i < dirty->count; i++) {
+        uint32_t slot = dirty->slots[i];
+        if (row->table != NULL && table_is_live(row->table(core), slot)) {
+            uint32_t len = row->encode(core, slot, value);
+            batch_put(writer, row->kind, slot, (struct bytes){value, len});
+        } else {
+            batch_delete(writer, row->kind, slot);
+        }
+    }
+}
+
+bool core_take_batch(struct core *core, struct store_batch *ret)
+{
+    CHECK(!core->batch_out);
+    if (!core_has_changes(core))
+        return false;
+    core->server.txn++;
+    struct batch_writer writer = {.start = core->batch_memory, .max = core->batch_memory_len};
+    uint8_t value[RECORD_VALUE_MAX];
+    uint32_t len = record_put_server(value, &core->server);
+    batch_put(&writer, RECORD_SERVER, 0, (struct bytes){value, len});
+    for (uint32_t i = 0; i < KIND_COUNT; i++)
+        write_kind(core, &writer, &kinds[i]);
+
+    *ret = (struct store_batch){
+        .txn = core->server.txn,
+        .epoch = core->server.epoch,
+        .must_sync = core->sync_wanted,
+        .count = writer.count,
+        .lock_change_count = core->dirty.of[RECORD_LOCK].change_count,
+        .changes = {writer.start, writer.len},
+    };
+    dirty_clear(&core->dirty);
+    core->server_changed = false;
+    core->sync_wanted = false;
+    core->batch_out = true;
+    return true;
+}
+
+uint64_t core_digest(const struct core *core)
+{
+    uint8_t value[RECORD_VALUE_MAX];
+    uint32_t len = record_put_server(value, &core->server);
+    uint64_t digest = hash_bytes(0, (struct bytes){value, len});
+    for (uint32_t i = 0; i < KIND_COUNT; i++) {
+        if (kinds[i].table == NULL)
+            continue;
+        const struct table *table = kinds[i].table(core);
+        for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
+             slot = table_next(table, slot)) {
+            len = kinds[i].encode(core, slot, value);
+            uint64_t key = (uint64_t)kinds[i].kind << 32 | slot;
+            digest = hash_mix(digest, hash_bytes(key, (struct bytes){value, len}));
+        }
+    }
+    return digest;
+}

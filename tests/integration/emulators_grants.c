@@ -1,0 +1,400 @@
+/*
+ * emulators_grants.c -- callbacks answered in every way, polling, and places in the queue.
+ *
+ * Each case is a crossing that real clients produce. Where time passes on the
+ * server's side (5 s for an attempt, 10 s after DENIED_GRACE_PERIOD) the cases wait for what must
+ * follow, never for the time itself.
+ */
+#include "emulators_cases.h"
+#include "peer/emu_call.h"
+#include "stage.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define GRANTED PEER_NLM_IS_GRANTED
+#define DENIED  PEER_NLM_IS_DENIED
+#define BLOCKED PEER_NLM_IS_BLOCKED
+
+/* The holder has the range and `one` waits for it. False: the case makes no sense any more. */
+static bool make_wait(struct emu_host *holder, struct emu_host *one, uint32_t *ret_wait)
+{
+    struct emu_request held = stage_request(3, 0, 100), wanted = stage_request(7, 0, 100);
+    return stage_demand(emu_client_lock(holder, &held), GRANTED, "lock of the holder") &&
+           stage_demand(emu_client_block(one, &wanted, ret_wait), BLOCKED, "a blocking lock");
+}
+
+static void release(struct emu_host *holder)
+{
+    struct emu_request held = stage_request(3, 0, 100);
+    stage_demand(emu_client_unlock(holder, &held), GRANTED, "unlock of the holder");
+}
+
+/* R-BLK-12: a client that cancels and locks again keeps its place. */
+static void mac_keeps_its_place(void)
+{
+    uint32_t mac_wait, other_wait;
+    stage_case("macOS cancels, locks again and keeps its place");
+    struct emu_host *holder = stage_host("linux", "holder");
+    struct emu_host *mac = stage_host("macos", "mac"), *other = stage_host("linux", "other");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    if (!make_wait(holder, mac, &mac_wait) ||
+        !stage_demand(emu_client_block(other, &wanted, &other_wait), BLOCKED, "the one behind"))
+        return;
+    stage_demand(emu_client_poll(mac, mac_wait), BLOCKED, "cancel and lock again");
+    emu_net_lock();
+    uint32_t at_socket = 0;
+    for (uint32_t i = 0; i < mac->record_count; i++)
+        at_socket += mac->records[i].call.proc == PEER_NLM_LOCK_RES &&
+                     mac->records[i].service == EMU_SERVICE_OWN;
+    emu_net_unlock();
+    HARNESS_EXPECT(at_socket >= 2, "%u of 2 LOCK_RES came to the connected socket (U30)",
+                   at_socket);
+    release(holder);
+    if (!stage_demand_granted(mac, mac_wait, "the mac"))
+        return;
+    HARNESS_EXPECT(!emu_client_is_granted(other, other_wait), "the one behind was first");
+    stage_demand(emu_client_unlock(mac, &wanted), GRANTED, "unlock of the mac");
+    stage_demand_granted(other, other_wait, "the one behind");
+}
+
+/* R-OWN-1: the oh of a mac changes with its lockd, its locks do not. */
+static void mac_lockd_restarts(void)
+{
+    stage_case("the lockd of a mac restarts");
+    struct emu_host *mac = stage_host("macos", "mac"), *other = stage_host("linux", "other");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    stage_demand(emu_client_lock(mac, &wanted), GRANTED, "lock");
+    emu_host_restart_lockd(mac);
+    stage_demand(emu_client_unlock(mac, &wanted), GRANTED, "unlock with another oh");
+    stage_demand_free(other, &wanted);
+}
+
+/* The poll is granted, which tells the server that the client knows; a late CANCEL is DENIED. */
+static void bsd_owns_what_it_cannot_cancel(void)
+{
+    uint32_t wait;
+    bool is_owned = false;
+    stage_case("FreeBSD owns what it cannot cancel");
+    struct emu_host *holder = stage_host("linux", "holder"), *bsd = stage_host("freebsd", "bsd");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    if (!make_wait(holder, bsd, &wait))
+        return;
+    release(holder);
+    if (!stage_wait_callbacks(bsd, 1))
+        return;
+    stage_demand(emu_client_poll(bsd, wait), GRANTED, "a poll for what was granted");
+    stage_demand(emu_client_give_up(bsd, wait, &is_owned), DENIED, "cancel of what is held");
+    HARNESS_EXPECT(is_owned, "the client does not know that it holds the lock");
+    stage_demand_held(holder, &wanted, bsd, 7);
+    stage_demand(emu_client_unlock(bsd, &wanted), GRANTED, "unlock");
+    stage_demand_free(holder, &wanted);
+}
+
+/* CANCEL while the callback is not answered: the offer is withdrawn. */
+static void cancel_crosses_the_callback(void)
+{
+    uint32_t wait;
+    bool is_owned;
+    stage_case("CANCEL crosses a callback that nobody answers");
+    struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    if (!make_wait(holder, one, &wait))
+        return;
+    EMU_NET_LOCKED(one->answer = EMU_ANSWER_NEVER);
+    release(holder);
+    if (!stage_wait_callbacks(one, 1))
+        return;
+    stage_demand_held(holder, &wanted, one, 7); /* an offer stands in the way like a lock */
+    stage_demand(emu_client_give_up(one, wait, &is_owned), GRANTED, "cancel of an offer");
+    stage_wait_free(holder, &wanted);
+}
+
+/* D13: silence never releases; the poll takes what was offered (R-BLK-5). */
+static void silence_releases_nothing(void)
+{
+    uint32_t wait;
+    stage_case("a callback that nobody answers, and then a poll");
+    struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
+    struct emu_request wanted = stage_request(7, 0, 100), again = stage_request(3, 0, 100);
+    if (!make_wait(holder, one, &wait))
+        return;
+    EMU_NET_LOCKED(one->answer = EMU_ANSWER_NEVER);
+    release(holder);
+    if (!stage_wait_callbacks(one, 1))
+        return;
+    stage_demand(emu_client_lock(holder, &again), DENIED, "a lock of what is offered");
+    if (!stage_wait_callbacks(one, 2)) /* asked again */
+        return;
+    stage_demand(emu_client_lock(holder, &again), DENIED, "a lock of what is still offered");
+    stage_demand(emu_client_poll(one, wait), GRANTED, "a poll for what is offered");
+    stage_demand_held(holder, &wanted, one, 7);
+    stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
+    stage_demand_free(holder, &wanted);
+}
+
+/* R-DRC-3: the repeat of an accepted callback is refused by the client, which holds the lock. */
+static void accepts_and_answers_late(void)
+{
+    uint32_t wait;
+    stage_case("a callback is accepted, the answer is late, the repeat is refused");
+    struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
+    struct emu_request wanted = stage_request(7, 0, 100), again = stage_request(3, 0, 100);
+    if (!make_wait(holder, one, &wait))
+        return;
+    EMU_NET_LOCKED(one->answer = EMU_ANSWER_LATE);
+    release(holder);
+    if (!stage_wait_callbacks(one, 1))
+        return;
+    HARNESS_EXPECT(emu_client_is_granted(one, wait), "the client did not accept");
+    if (!stage_wait_callbacks(one, 2))
+        return;
+    const struct emu_record *repeat = stage_last_callback(one);
+    HARNESS_EXPECT(repeat->status == DENIED, "the client accepted twice");
+    emu_host_release_answers(one);
+    /* The holder polls with a new request each time; it must never get it. */
+    for (uint32_t i = 0; i < 20; i++)
+        if (!stage_demand(emu_client_lock(holder, &again), DENIED, "a lock of what is relied on"))
+            return;
+    stage_demand_held(holder, &wanted, one, 7);
+    stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
+    stage_demand_free(holder, &wanted);
+}
+
+/* R-BLK-7: DENIED to the first attempt is a refusal, and the next one in line is served. */
+static void refused_goes_to_the_next(void)
+{
+    uint32_t first_wait, second_wait;
+    stage_case("a client that does not want the lock any more");
+    struct emu_host *holder = stage_host("linux", "holder");
+    struct emu_host *first = stage_host("linux", "first"), *second = stage_host("linux", "second");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    if (!make_wait(holder, first, &first_wait) ||
+        !stage_demand(emu_client_block(second, &wanted, &second_wait), BLOCKED, "the second one"))
+        return;
+    emu_host_restart_lockd(first); /* it forgets, and says nothing */
+    release(holder);
+    stage_demand_granted(second, second_wait, "the second one");
+    HARNESS_EXPECT(stage_callbacks(first) == 1, "the first one was asked %u times",
+                   stage_callbacks(first));
+    stage_demand(emu_client_unlock(second, &wanted), GRANTED, "unlock");
+    stage_demand_free(holder, &wanted);
+}
+
+/* A Solaris client in its own grace is asked again later. */
+static void solaris_is_in_grace(void)
+{
+    uint32_t wait;
+    stage_case("Solaris is in grace itself");
+    struct emu_host *holder = stage_host("linux", "holder"), *sun = stage_host("solaris", "sun");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    if (!make_wait(holder, sun, &wait))
+        return;
+    EMU_NET_LOCKED(sun->is_in_grace = true);
+    release(holder);
+    if (!stage_wait_callbacks(sun, 1))
+        return;
+    stage_demand_held(holder, &wanted, sun, 7);
+    EMU_NET_LOCKED(sun->is_in_grace = false);
+    stage_demand_granted(sun, wait, "after its grace");
+    stage_demand_held(holder, &wanted, sun, 7);
+    stage_demand(emu_client_unlock(sun, &wanted), GRANTED, "unlock");
+}
+
+/* R-BLK-2: GRANTED_MSG is answered SYSTEM_ERR, GRANTED works. */
+static void falls_back_to_granted(void)
+{
+    static struct emu_kind kind;
+    uint32_t wait;
+    stage_case("GRANTED_MSG is answered SYSTEM_ERR");
+    kind = emu_table_get("linux-2026")->kind;
+    kind.is_async = true; /* LOCK_MSG makes the server begin with GRANTED_MSG */
+    struct emu_host *holder = stage_host("linux", "holder");
+    struct emu_host *one = stage_host_of(&kind, "one");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    if (!make_wait(holder, one, &wait))
+        return;
+    release(holder);
+    stage_demand_granted(one, wait, "the one that cannot GRANTED_MSG");
+    emu_net_lock();
+    uint32_t messages = emu_host_count(one, PEER_NLM_PROGRAM, PEER_NLM_GRANTED_MSG);
+    emu_net_unlock();
+    const struct emu_record *last = stage_last_callback(one);
+    if (!HARNESS_EXPECT(messages >= 1 && last && last->call.proc == PEER_NLM_GRANTED,
+                        "GRANTED did not follow a GRANTED_MSG"))
+        stage_print_callbacks(one);
+    stage_demand_held(holder, &wanted, one, 7);
+    stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
+}
+
+/* R-BLK-2: it asks over TCP and is registered for UDP only, and the other way round. */
+static void falls_back_to_the_other_transport(bool is_udp)
+{
+    uint32_t wait;
+    stage_case(is_udp ? "asks over UDP, listens on TCP" : "asks over TCP, listens on UDP");
+    struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
+    one->is_udp = is_udp;
+    EMU_NET_LOCKED(one->is_hidden[is_udp] = true);
+    if (!make_wait(holder, one, &wait))
+        return;
+    release(holder);
+    stage_demand_granted(one, wait, "the one that is called over the other transport");
+    const struct emu_record *got = stage_last_callback(one);
+    HARNESS_EXPECT(got && got->is_udp != is_udp, "it was called over the hidden transport");
+}
+
+/* D13: who is provably not reached is passed over, and is served by its own poll. */
+static void unreachable_is_passed_over(enum emu_portmap_mode mode, const char *name)
+{
+    uint32_t first_wait, second_wait;
+    stage_case(name);
+    struct emu_host *holder = stage_host("linux", "holder");
+    struct emu_host *first = stage_host("linux", "first"), *second = stage_host("linux", "second");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    EMU_NET_LOCKED(first->portmap_mode = mode);
+    if (!make_wait(holder, first, &first_wait) ||
+        !stage_demand(emu_client_block(second, &wanted, &second_wait), BLOCKED, "the second one"))
+        return;
+    release(holder);
+    stage_demand_granted(second, second_wait, "the one that can be reached");
+    HARNESS_EXPECT(stage_callbacks(first) == 0, "the unreachable one was called");
+    stage_demand(emu_client_poll(first, first_wait), BLOCKED, "a poll while it is held");
+    stage_demand(emu_client_unlock(second, &wanted), GRANTED, "unlock");
+    stage_demand(emu_client_poll(first, first_wait), GRANTED, "a poll when it is free");
+    stage_demand_held(holder, &wanted, first, 7);
+    stage_demand(emu_client_unlock(first, &wanted), GRANTED, "unlock");
+}
+
+/* R-BLK-19: a refused upgrade leaves the read lock. */
+static void refused_upgrade_keeps_the_lock(void)
+{
+    uint32_t wait;
+    bool is_owned;
+    stage_case("a cancelled upgrade leaves what was held");
+    struct emu_host *other = stage_host("linux", "other"), *one = stage_host("linux", "one");
+    struct emu_request read = stage_request(7, 0, 100), write = read, theirs = read;
+    read.exclusive = false;
+    theirs.exclusive = false;
+    theirs.svid = 3;
+    stage_demand(emu_client_lock(one, &read), GRANTED, "a shared lock");
+    stage_demand(emu_client_lock(other, &theirs), GRANTED, "another one");
+    if (!stage_demand(emu_client_block(one, &write, &wait), BLOCKED, "the upgrade"))
+        return;
+    EMU_NET_LOCKED(one->answer = EMU_ANSWER_NEVER);
+    stage_demand(emu_client_unlock(other, &theirs), GRANTED, "unlock of the other");
+    if (!stage_wait_callbacks(one, 1))
+        return;
+    stage_demand(emu_client_lock(other, &theirs), DENIED, "a shared lock under the offer");
+    stage_demand(emu_client_give_up(one, wait, &is_owned), GRANTED, "cancel of the upgrade");
+    stage_wait_free(other, &theirs);
+    stage_demand(emu_client_lock(other, &theirs), GRANTED, "a shared lock after it");
+    theirs.exclusive = true;
+    stage_demand(emu_client_lock(other, &theirs), DENIED, "an exclusive one beside the other's");
+}
+
+/* R-BLK-16: one unlock serves everybody who fits. */
+static void all_readers_are_granted(void)
+{
+    uint32_t waits[3];
+    stage_case("one unlock grants all readers");
+    struct emu_host *holder = stage_host("linux", "holder");
+    struct emu_host *readers[] = {stage_host("linux", "r1"), stage_host("macos", "r2"),
+                                  stage_host("freebsd", "r3")};
+    struct emu_request held = stage_request(3, 0, 100), wanted = stage_request(7, 0, 100);
+    wanted.exclusive = false;
+    stage_demand(emu_client_lock(holder, &held), GRANTED, "lock of the holder");
+    for (uint32_t i = 0; i < 3; i++)
+        if (!stage_demand(emu_client_block(readers[i], &wanted, &waits[i]), BLOCKED, "a reader"))
+            return;
+    release(holder);
+    for (uint32_t i = 0; i < 3; i++)
+        stage_demand_granted(readers[i], waits[i], "a reader");
+    stage_demand(emu_client_lock(holder, &held), DENIED, "a writer among readers");
+}
+
+/* ---- R-BLK-17: whatever frees a range serves who waits for it ---- */
+
+static void free_by_part(struct emu_host *holder)
+{
+    struct emu_request part = stage_request(3, 20, 10);
+    stage_demand(emu_client_unlock(holder, &part), GRANTED, "unlock of a part");
+}
+
+static void free_by_downgrade(struct emu_host *holder)
+{
+    struct emu_request weaker = stage_request(3, 0, 100);
+    weaker.exclusive = false;
+    stage_demand(emu_client_lock(holder, &weaker), GRANTED, "downgrade");
+}
+
+static void free_by_free_all(struct emu_host *holder)
+{
+    stage_demand(emu_client_free_all(holder, holder->name), 0, "FREE_ALL");
+}
+
+static void every_way_serves_waiters(void)
+{
+    static const struct {
+        const char *name;
+        void (*free_range)(struct emu_host *holder);
+        bool is_for_readers;
+    } ways[] = {
+        {"unlock of a part serves a waiter", free_by_part, false},
+        {"a downgrade serves a reader", free_by_downgrade, true},
+        {"FREE_ALL serves a waiter", free_by_free_all, false},
+    };
+    for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        uint32_t wait;
+        stage_case(ways[i].name);
+        struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
+        struct emu_request held = stage_request(3, 0, 100), wanted = stage_request(7, 20, 10);
+        wanted.exclusive = !ways[i].is_for_readers;
+        stage_demand(emu_client_lock(holder, &held), GRANTED, "lock of the holder");
+        if (!stage_demand(emu_client_block(one, &wanted, &wait), BLOCKED, "a blocking lock"))
+            continue;
+        ways[i].free_range(holder);
+        stage_demand_granted(one, wait, "who waits");
+        stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
+    }
+}
+
+/* The first in line is offered the lock and cancels: the second one is served. */
+static void cancel_serves_the_next(void)
+{
+    uint32_t first_wait, second_wait;
+    bool is_owned;
+    stage_case("CANCEL of an offer serves the next one");
+    struct emu_host *holder = stage_host("linux", "holder");
+    struct emu_host *first = stage_host("linux", "first"), *second = stage_host("linux", "second");
+    struct emu_request wanted = stage_request(7, 0, 100);
+    EMU_NET_LOCKED(first->answer = EMU_ANSWER_NEVER);
+    if (!make_wait(holder, first, &first_wait) ||
+        !stage_demand(emu_client_block(second, &wanted, &second_wait), BLOCKED, "the second one"))
+        return;
+    release(holder);
+    if (!stage_wait_callbacks(first, 1))
+        return;
+    HARNESS_EXPECT(stage_callbacks(second) == 0, "the second one was called first");
+    stage_demand(emu_client_give_up(first, first_wait, &is_owned), GRANTED, "cancel of an offer");
+    stage_demand_granted(second, second_wait, "the second one");
+}
+
+void emulators_grants_run(void)
+{
+    mac_keeps_its_place();
+    mac_lockd_restarts();
+    bsd_owns_what_it_cannot_cancel();
+    cancel_crosses_the_callback();
+    silence_releases_nothing();
+    accepts_and_answers_late();
+    refused_goes_to_the_next();
+    solaris_is_in_grace();
+    falls_back_to_granted();
+    falls_back_to_the_other_transport(false);
+    falls_back_to_the_other_transport(true);
+    unreachable_is_passed_over(EMU_PORTMAP_EMPTY, "a client whose portmapper knows no NLM");
+    refused_upgrade_keeps_the_lock();
+    all_readers_are_granted();
+    every_way_serves_waiters();
+    cancel_serves_the_next();
+}

@@ -1,0 +1,446 @@
+/*
+ * claim.c -- who relies on what, and who may have what; see claim.h.
+ *
+ * What the server may hold for a process is kept per cell as the number of the last call that asked
+ * for it, shared or exclusive; 0: it cannot hold it. An answered UNLOCK sets to 0 what was asked
+ * for before it, because nothing older can be executed after it (mail.h).
+ */
+#include "claim.h"
+
+#include "claim_disk.h"
+
+#include <stdlib.h>
+
+static uint16_t cells_of(const struct ask *ask)
+{
+    return locker_cells(ask->extent.offset, ask->extent.len);
+}
+
+static bool is_cell(uint16_t cells, uint32_t cell)
+{
+    return (cells >> cell & 1) != 0;
+}
+
+/* ---- what is relied on ---- */
+
+static void give_up(struct cells *held, uint16_t cells)
+{
+    held->any &= (uint16_t)~cells;
+    held->exclusive &= (uint16_t)~cells;
+}
+
+static bool conflicts(const struct cells *a, const struct cells *b)
+{
+    return (a->exclusive & b->any) != 0 || (a->any & b->exclusive) != 0;
+}
+
+static bool denies(const struct reservation *a, const struct reservation *b)
+{
+    return (a->access & b->mode) != 0 || (a->mode & b->access) != 0;
+}
+
+/* L2: whoever relies on something new must not meet anybody who relies on something else. */
+static void check_alone(struct world *world, const struct process *process, uint32_t file)
+{
+    struct lockers *all = world->lockers;
+    for (uint32_t i = 0; i < all->count && !world->is_unjudged; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++) {
+            const struct process *other = &all->at[i].processes[p];
+            if (other == process)
+                continue;
+            if (conflicts(&process->held[file], &other->held[file]))
+                world_fail(world, "L2", "%s/%u and %s/%u rely on conflicting locks in file %u",
+                           process->locker->label, process->svid, other->locker->label, other->svid,
+                           file);
+            if (denies(&process->reserved[file], &other->reserved[file]))
+                world_fail(world, "L2", "%s/%u and %s/%u rely on conflicting shares of file %u",
+                           process->locker->label, process->svid, other->locker->label, other->svid,
+                           file);
+        }
+}
+
+void claim_begins(struct world *world, struct process *process, const struct extent *extent)
+{
+    uint16_t cells = locker_cells(extent->offset, extent->len);
+    struct cells *held = &process->held[extent->file];
+    world_trace(world, "%s/%u relies on file %u %llu+%llu %s", process->locker->label,
+                process->svid, extent->file, (unsigned long long)extent->offset,
+                (unsigned long long)extent->len, extent->exclusive ? "exclusive" : "shared");
+    give_up(held, cells);
+    held->any |= cells;
+    if (extent->exclusive)
+        held->exclusive |= cells;
+    world->lockers->grants++;
+    check_alone(world, process, extent->file);
+}
+
+void claim_reserves(struct world *world, struct process *process, uint32_t file,
+                    struct reservation reservation)
+{
+    process->reserved[file] = reservation;
+    check_alone(world, process, file);
+}
+
+void claim_vanishes(struct process *process)
+{
+    if ((process->is_waiting || process->is_in_doubt) && process->ghost_count < LOCKER_GHOSTS_MAX)
+        process->ghosts[process->ghost_count++] = process->wish;
+    for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
+        process->held[file] = (struct cells){0};
+        process->reserved[file] = (struct reservation){0};
+    }
+}
+
+/* ---- what the server may hold ---- */
+
+static void lock_asked(struct ask *ask)
+{
+    struct process *process = ask->process;
+    uint32_t file = ask->extent.file;
+    struct cells *held = &process->held[file];
+    uint16_t cells = cells_of(ask);
+    ask->held_before = *held;
+    if (!ask->extent.exclusive)
+        held->exclusive &= (uint16_t)~cells;
+    for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++) {
+        if (!is_cell(cells, cell))
+            continue;
+        process->shared_number[file][cell] = ask->number;
+        if (ask->extent.exclusive)
+            process->exclusive_number[file][cell] = ask->number;
+    }
+}
+
+void claim_asked(struct world *world, struct ask *ask)
+{
+    struct process *process = ask->process;
+    uint32_t file = ask->extent.file;
+    (void)world;
+    if (ask->plain == PEER_NLM_LOCK) {
+        lock_asked(ask);
+    } else if (ask->plain == PEER_NLM_UNLOCK) {
+        give_up(&process->held[file], cells_of(ask));
+    } else if (ask->procedure == PEER_NLM_SHARE) {
+        ask->reserved_before = process->reserved[file];
+        process->reserved[file].mode &= ask->reservation.mode;
+        process->reserved[file].access &= ask->reservation.access;
+        process->reserved_number[file] = ask->number;
+    } else if (ask->procedure == PEER_NLM_UNSHARE) {
+        process->reserved[file] = (struct reservation){0};
+    }
+}
+
+void claim_refused(struct world *world, const struct ask *ask)
+{
+    struct process *process = ask->process;
+    uint32_t file = ask->extent.file;
+    if (ask->plain == PEER_NLM_LOCK)
+        process->held[file].exclusive |= ask->held_before.exclusive & process->held[file].any;
+    else if (ask->procedure == PEER_NLM_SHARE)
+        process->reserved[file] = ask->reserved_before;
+    check_alone(world, process, file);
+}
+
+/* Nothing that was asked for before this call is there any more. */
+static void forget(struct process *process, uint32_t file, uint16_t cells, uint32_t number)
+{
+    for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++) {
+        if (!is_cell(cells, cell))
+            continue;
+        if (process->shared_number[file][cell] < number)
+            process->shared_number[file][cell] = 0;
+        if (process->exclusive_number[file][cell] < number)
+            process->exclusive_number[file][cell] = 0;
+    }
+}
+
+/* Of these cells, those that no wish of an earlier life covers; one that lies inside them has ended
+ * with them. */
+static uint16_t without_ghosts(struct process *process, uint32_t file, uint16_t cells)
+{
+    uint16_t left = cells;
+    for (uint32_t i = 0; i < process->ghost_count;) {
+        uint16_t ghost = locker_cells(process->ghosts[i].offset, process->ghosts[i].len);
+        if (process->ghosts[i].file == file && (ghost & ~cells) == 0) {
+            process->ghosts[i] = process->ghosts[--process->ghost_count];
+            continue;
+        }
+        if (process->ghosts[i].file == file)
+            left &= (uint16_t)~ghost;
+        i++;
+    }
+    return process->ghost_count == LOCKER_GHOSTS_MAX ? 0 : left;
+}
+
+bool claim_is_conflict(const struct world *world, const struct process *process,
+                       const struct extent *extent)
+{
+    const struct lockers *all = world->lockers;
+    uint16_t cells = locker_cells(extent->offset, extent->len);
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++) {
+            const struct process *other = &all->at[i].processes[p];
+            for (uint32_t cell = 0; cell < LOCKER_CELLS && other != process; cell++)
+                if (is_cell(cells, cell) &&
+                    (extent->exclusive ? other->shared_number
+                                       : other->exclusive_number)[extent->file][cell] != 0)
+                    return true;
+        }
+    return false;
+}
+
+static bool is_share_conflict(const struct world *world, const struct ask *ask)
+{
+    const struct lockers *all = world->lockers;
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++)
+            if (&all->at[i].processes[p] != ask->process &&
+                all->at[i].processes[p].reserved_number[ask->extent.file] != 0)
+                return true;
+    return false;
+}
+
+/* Somebody relies on something in the way of this call. */
+static bool is_relied_on(const struct world *world, const struct ask *ask)
+{
+    const struct lockers *all = world->lockers;
+    uint16_t cells = cells_of(ask);
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++) {
+            const struct process *other = &all->at[i].processes[p];
+            const struct cells *held = &other->held[ask->extent.file];
+            if (other != ask->process &&
+                ((ask->extent.exclusive ? held->any : held->exclusive) & cells) != 0)
+                return true;
+        }
+    return false;
+}
+
+void claim_executing(struct world *world, struct ask *ask)
+{
+    if (ask->procedure == PEER_NLM_SHARE)
+        ask->may_be_denied |= is_share_conflict(world, ask);
+    else if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_TEST)
+        ask->may_be_denied |= claim_is_conflict(world, ask->process, &ask->extent);
+    if (ask->plain == PEER_NLM_TEST)
+        ask->must_be_denied =
+            (ask->must_be_denied || ask->taken_run == 0) && is_relied_on(world, ask);
+}
+
+/* ---- answers that leave ---- */
+
+static void check_granted(struct world *world, const struct ask *ask)
+{
+    struct cells stored = claim_disk_cells(world, ask->process, ask->extent.file, false);
+    uint16_t cells = cells_of(ask);
+    uint16_t there = ask->extent.exclusive ? stored.exclusive : stored.any;
+    if ((cells & ~there) != 0)
+        world_fail(world, "L3", "GRANTED leaves for %s/%u, but the lock is not on the disk",
+                   ask->process->locker->label, ask->process->svid);
+}
+
+/* TEST: nobody who relied on something in the way all the time may be overlooked, and a holder is
+ * somebody who can have that. */
+static void check_test(struct world *world, const struct ask *ask, const struct peer_nlm_res *res)
+{
+    const struct lockers *all = world->lockers;
+    bool is_found = false;
+    uint16_t cells = res->status == PEER_NLM_IS_DENIED ? locker_cells(res->offset, res->len) : 0;
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++) {
+            const struct process *other = &all->at[i].processes[p];
+            struct peer_nlm_bytes oh = locker_oh(other);
+            if (other == ask->process || other->svid != res->svid ||
+                (!peer_nlm_bytes_equal(&oh, &res->oh) && all->at[i].kind != LOCKER_MACOS))
+                continue;
+            bool may = true;
+            for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++)
+                may &= !is_cell(cells, cell) ||
+                       (res->exclusive ? other->exclusive_number
+                                       : other->shared_number)[ask->extent.file][cell] != 0;
+            is_found |= may;
+        }
+    if (res->status == PEER_NLM_IS_GRANTED && ask->must_be_denied)
+        world_fail(world, "L3", "TEST of %s/%u overlooks a lock that somebody relies on",
+                   ask->process->locker->label, ask->process->svid);
+    if (res->status == PEER_NLM_IS_DENIED && !is_found)
+        world_fail(world, "L5", "TEST names a holder, process %u, that cannot be one", res->svid);
+}
+
+static void lock_leaves(struct world *world, struct ask *ask, uint32_t status)
+{
+    struct process *process = ask->process;
+    /* What the process has asked for since may have undone it. */
+    bool is_last = process->taken == ask->number && process->number == ask->number &&
+                   process->void_before <= ask->number;
+    switch ((enum peer_nlm_status)status) {
+    case PEER_NLM_IS_GRANTED:
+        if (is_last)
+            check_granted(world, ask);
+        return;
+    case PEER_NLM_IS_BLOCKED:
+        if (!ask->block || process->locker->kind == LOCKER_PCNFS)
+            world_fail(world, "L1", "a LOCK that does not wait is told BLOCKED");
+        if (!ask->may_be_denied)
+            world_fail(world, "L5", "%s/%u is blocked by nothing", process->locker->label,
+                       process->svid);
+        return;
+    case PEER_NLM_IS_DENIED:
+    case PEER_NLM_IS_DEADLCK:
+        if (!ask->may_be_denied && !world->is_unjudged)
+            world_fail(world, "L5", "%s/%u is denied without a reason", process->locker->label,
+                       process->svid);
+        return;
+    case PEER_NLM_IS_NOLOCKS:
+        if (!world->lockers->plan.is_limited)
+            world_fail(world, "L5", "%s/%u is refused for lack of resources",
+                       process->locker->label, process->svid);
+        return;
+    case PEER_NLM_IS_GRACE:
+    case PEER_NLM_IS_ROFS:
+    case PEER_NLM_IS_STALE_FH:
+    case PEER_NLM_IS_FBIG:
+    case PEER_NLM_IS_FAILED:
+        break;
+    }
+    world_fail(world, "L1", "LOCK is answered with status %u", status);
+}
+
+static void unlock_leaves(struct world *world, struct ask *ask, uint32_t status)
+{
+    struct process *process = ask->process;
+    uint32_t file = ask->extent.file;
+    if (status != PEER_NLM_IS_GRANTED)
+        world_fail(world, "L1", "UNLOCK is answered with status %u (R-NLM-7)", status);
+    /* An offer whose callback is under way stands until that has ended. */
+    struct cells held = claim_disk_cells(world, process, file, true);
+    struct cells stored = claim_disk_cells(world, process, file, false);
+    uint16_t offered = stored.any & (uint16_t)~held.any;
+    uint16_t gone = without_ghosts(process, file, cells_of(ask) & (uint16_t)~offered);
+    forget(process, file, gone, ask->number);
+    for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++)
+        if (is_cell(held.any & cells_of(ask), cell) && process->shared_number[file][cell] == 0 &&
+            !world->is_unjudged)
+            world_fail(world, "L4", "UNLOCK is answered, and the lock of %s/%u is still stored",
+                       process->locker->label, process->svid);
+}
+
+static void share_leaves(struct world *world, struct ask *ask, uint32_t status)
+{
+    struct process *process = ask->process;
+    bool is_found = false;
+    if (ask->procedure == PEER_NLM_UNSHARE) {
+        if (status != PEER_NLM_IS_GRANTED)
+            world_fail(world, "L1", "UNSHARE is answered with status %u", status);
+        if (process->reserved_number[ask->extent.file] < ask->number)
+            process->reserved_number[ask->extent.file] = 0;
+        return;
+    }
+    struct reservation stored = claim_disk_reservation(world, process, ask->extent.file, &is_found);
+    bool is_last = process->taken == ask->number && process->number == ask->number &&
+                   process->void_before <= ask->number;
+    if (status == PEER_NLM_IS_GRANTED && is_last &&
+        (!is_found || stored.mode != ask->reservation.mode ||
+         stored.access != ask->reservation.access))
+        world_fail(world, "L3", "SHARE is granted to %s, but not on the disk",
+                   process->locker->label);
+    if (status == PEER_NLM_IS_DENIED && !ask->may_be_denied)
+        world_fail(world, "L5", "SHARE of %s is denied without a reason", process->locker->label);
+    if (status != PEER_NLM_IS_GRANTED && status != PEER_NLM_IS_DENIED &&
+        !(status == PEER_NLM_IS_NOLOCKS && world->lockers->plan.is_limited))
+        world_fail(world, "L1", "SHARE is answered with status %u", status);
+}
+
+static void free_all_leaves(struct ask *ask)
+{
+    struct locker *locker = ask->process->locker;
+    if (ask->number < ask->process->void_before)
+        return; /* its host has rebooted again */
+    for (uint32_t p = 0; p < locker->process_count; p++) {
+        struct process *process = &locker->processes[p];
+        for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
+            forget(process, file, UINT16_MAX, process->void_before);
+            if (process->reserved_number[file] < process->void_before)
+                process->reserved_number[file] = 0;
+        }
+    }
+}
+
+void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_res *res)
+{
+    if (ask->plain == PEER_NLM_LOCK)
+        lock_leaves(world, ask, res->status);
+    else if (ask->plain == PEER_NLM_UNLOCK)
+        unlock_leaves(world, ask, res->status);
+    else if (ask->plain == PEER_NLM_TEST)
+        check_test(world, ask, res);
+    else if (ask->procedure == PEER_NLM_SHARE || ask->procedure == PEER_NLM_UNSHARE)
+        share_leaves(world, ask, res->status);
+    else if (ask->procedure == PEER_NLM_FREE_ALL)
+        free_all_leaves(ask);
+    else if (res->status != PEER_NLM_IS_GRANTED && res->status != PEER_NLM_IS_DENIED)
+        world_fail(world, "L1", "CANCEL is answered with status %u", res->status);
+}
+
+/* ---- callbacks that leave ---- */
+
+/* L8, and L3 if the client would take it now. */
+static void check_callback(struct world *world, const struct locker *locker,
+                           const struct process *process, const struct address *local,
+                           const struct packet_call *call, const struct peer_nlm_args *args)
+{
+    const struct extent *wish = &process->wish;
+    struct peer_nlm_bytes fh = locker_handle(wish->file), oh = locker_oh(process);
+    bool is_wish = process->is_waiting && !process->is_cancelling &&
+                   peer_nlm_bytes_equal(&fh, &args->lock.fh) && wish->offset == args->lock.offset &&
+                   wish->len == args->lock.len;
+    if (!address_equal(local, &locker->host->local))
+        world_fail(world, "L8", "a callback leaves from an address that %s does not know",
+                   locker->label);
+    if (call->vers != locker->version)
+        world_fail(world, "L8", "a callback to %s is in version %u", locker->label, call->vers);
+    if (!is_wish || process->void_before > process->taken)
+        return;
+    if (process->taken == process->number && args->exclusive != wish->exclusive)
+        world_fail(world, "L8", "a callback to %s/%u has the other mode", locker->label,
+                   process->svid);
+    if (args->exclusive != wish->exclusive)
+        return; /* it is called for what it asked for before */
+    if ((!peer_nlm_bytes_equal(&oh, &args->lock.oh) && locker->kind != LOCKER_MACOS))
+        world_fail(world, "L8", "a callback to %s/%u does not say what was asked for",
+                   locker->label, process->svid);
+    struct cells stored = claim_disk_cells(world, process, wish->file, false);
+    uint16_t cells = locker_cells(wish->offset, wish->len);
+    if ((cells & ~(wish->exclusive ? stored.exclusive : stored.any)) != 0)
+        world_fail(world, "L3", "a callback leaves for %s/%u, but what it offers is not stored",
+                   locker->label, process->svid);
+}
+
+void claim_callback(struct world *world, const struct host *host, const struct address *local,
+                    const struct packet_call *call, const struct peer_nlm_args *args)
+{
+    struct lockers *all = world->lockers;
+    for (uint32_t i = 0; i < all->count; i++) {
+        struct locker *locker = &all->at[i];
+        struct peer_nlm_bytes name = peer_nlm_text(locker->name);
+        if (locker->host != host || !peer_nlm_bytes_equal(&name, &args->lock.caller_name))
+            continue;
+        for (uint32_t p = 0; p < locker->process_count; p++) {
+            if (locker->processes[p].svid != args->lock.svid)
+                continue;
+            if (args->cookie.len != 8)
+                world_fail(world, "L8", "a callback has a cookie of %u bytes", args->cookie.len);
+            all->cookie_seen =
+                (uint64_t)load_be32(args->cookie.at) << 32 | load_be32(args->cookie.at + 4);
+            all->cookie_host = host;
+            all->callbacks++;
+            world_trace(world, "%s/%u is called: %s file %u %llu+%llu", locker->label,
+                        args->lock.svid, peer_nlm_procedure_text(call->proc), args->lock.fh.at[31],
+                        (unsigned long long)args->lock.offset, (unsigned long long)args->lock.len);
+            if (!world->is_unjudged)
+                check_callback(world, locker, &locker->processes[p], local, call, args);
+            return;
+        }
+    }
+    world_fail(world, "L8", "a callback for process %u goes to somebody else", args->lock.svid);
+}

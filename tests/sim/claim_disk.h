@@ -1,0 +1,24 @@
+/*
+ * claim_disk.h -- what lockers rely on, held against the disk; see claim.h.
+ */
+#ifndef SIM_CLAIM_DISK_H
+#define SIM_CLAIM_DISK_H
+
+#include "locker.h"
+
+/* L3, L4: at every commit and every start. */
+void claim_disk_audit(struct world *world);
+/* L6: everything was given back. */
+void claim_disk_empty(struct world *world);
+
+/* The locks on the disk, for whoever reads the trace. */
+void claim_disk_trace(const struct world *world);
+
+/* What the disk holds for this process in this file; offers count unless `held_only`. */
+struct cells claim_disk_cells(const struct world *world, const struct process *process,
+                              uint32_t file, bool held_only);
+/* The reservation on the disk; zero when there is none. */
+struct reservation claim_disk_reservation(const struct world *world, const struct process *process,
+                                          uint32_t file, bool *ret_found);
+
+#endif

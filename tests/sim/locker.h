@@ -1,0 +1,221 @@
+/*
+ * locker.h -- clients that lock: hosts with processes that lock, test, block, cancel and unlock.
+ *
+ * A locker is a host under one name. Two of them may share an address (behind a translator), two
+ * may share a name. Its processes have one call outstanding each, or wait for a lock:
+ *
+ *             LOCK(block) sent           GRANTED: reply, *_RES, or a callback that it accepts
+ *   IDLE -----------------------> WAITING -------------------------------------------> IDLE, relies
+ *    ^                             |  ^  | BLOCKED: polls, or cancels and locks again
+ *    |   CANCEL answered           |  +--+
+ *    +-----------------------------+
+ *
+ *   locker_init.c  who they are
+ *   locker.c       what they do next, reboots, the calm
+ *   ask.c          calls: made, repeated, answered
+ *   called.c       callbacks: GRANTED, GRANTED_MSG, *_RES at the host's own service
+ *   mail.c         the network between them and the server
+ *   claim.c        the oracle: what they rely on, held against each other (P2)
+ *   claim_disk.c   the same, held against the disk (P1)
+ *
+ * A file has 16 cells: cell 15 stands for byte 15 and everything behind it.
+ */
+#ifndef SIM_LOCKER_H
+#define SIM_LOCKER_H
+
+#include "line.h"
+#include "peer/peer_nlm.h"
+#include "world.h"
+
+enum {
+    LOCKER_MAX = 6,
+    LOCKER_PROCESSES_MAX = 3,
+    LOCKER_FILES_MAX = 3,
+    LOCKER_CELLS = 16,
+    LOCKER_ANSWER_MAX = 160,
+    LOCKER_GHOSTS_MAX = 8,
+    LOCKER_KEPT_MAX = 8,
+};
+
+enum locker_kind {
+    LOCKER_LINUX,      /* polls; takes a callback also while it cancels, and gives it back */
+    LOCKER_LINUX_2026, /* the same; GRANTED_MSG is an error */
+    LOCKER_FREEBSD,    /* CANCEL answered DENIED: it owns the lock */
+    LOCKER_MACOS,      /* messages; cancels and locks again; refuses callbacks meanwhile */
+    LOCKER_SOLARIS,    /* TCP; wants its oh back; "in grace" at times */
+    LOCKER_PCNFS,      /* not monitored: NM_LOCK, SHARE; FREE_ALL after a reboot */
+    LOCKER_KIND_END,
+};
+
+/* Cells that somebody has; exclusive ones are in both. */
+struct cells {
+    uint16_t any, exclusive;
+};
+
+/* What a call is about. */
+struct extent {
+    uint32_t file;
+    uint64_t offset, len;
+    bool exclusive;
+};
+
+/* A share reservation; access and mode 0: none. */
+struct reservation {
+    uint32_t mode, access;
+};
+
+struct locker;
+
+struct ask {
+    struct process *process;
+    uint32_t number; /* order among the calls of its process */
+    uint32_t xid, procedure, version;
+    enum peer_nlm_procedure plain; /* LOCK also for LOCK_MSG and NM_LOCK, and so on */
+    struct extent extent;
+    bool block, is_message;
+    struct reservation reservation; /* SHARE */
+    struct cells held_before;       /* LOCK: of that file, to go on with when it is refused */
+    struct reservation reserved_before;
+    uint8_t cookie[8];
+    uint32_t cookie_len;
+    uint8_t *bytes;
+    uint32_t len;
+    bool is_done; /* nobody waits for its answer any more */
+
+    /* What the server did with it, as seen from outside. */
+    uint32_t taken_run, taken_port, taken_forgets;
+    uint64_t taken_order, taken_order_host;
+    uint32_t ended_run; /* in which its answer left last; 0: it did not */
+    uint64_t ended_ns;
+    bool may_be_denied;  /* somebody may have had something in the way */
+    bool must_be_denied; /* TEST: somebody relied on something in the way, whenever it was asked */
+    uint32_t answer_len;
+    uint8_t answer[LOCKER_ANSWER_MAX];
+};
+
+struct process {
+    struct locker *locker;
+    uint32_t index, svid;
+    struct ask *ask; /* outstanding */
+    uint32_t tries, tries_max;
+    uint64_t timeout_ns, timer;
+    uint32_t number;                    /* of its last call */
+    uint32_t taken;                     /* the newest of its calls that the server executed */
+    uint32_t void_before;               /* calls before this number died with their host */
+    uint64_t left_ns;                   /* when an answer to it last left the server */
+    uint32_t called_xid, called_number; /* its last callback, and its last call then */
+
+    struct extent wish;
+    bool is_waiting;    /* for the wish: from the moment LOCK(block) is sent */
+    bool is_blocked;    /* it was told so */
+    bool is_cancelling; /* the outstanding call is the CANCEL of the wish */
+    bool locks_again;   /* after that */
+    bool is_in_doubt;   /* a LOCK was given up: unlock the wish before anything else */
+    uint64_t patience_ns;
+    uint32_t farewell;
+    bool is_finished;
+    bool has_polled; /* since it is calm, or the last restart */
+    bool is_frozen;  /* until the server knows of the reboot */
+
+    /* See claim.h. */
+    struct cells held[LOCKER_FILES_MAX];
+    uint32_t shared_number[LOCKER_FILES_MAX][LOCKER_CELLS];
+    uint32_t exclusive_number[LOCKER_FILES_MAX][LOCKER_CELLS];
+    struct extent ghosts[LOCKER_GHOSTS_MAX]; /* wishes of earlier lives: they may still be queued */
+    uint32_t ghost_count;
+    struct reservation reserved[LOCKER_FILES_MAX];
+    uint32_t reserved_number[LOCKER_FILES_MAX];
+};
+
+/* A TCP connection of a locker to the server. */
+struct pipe {
+    struct locker *locker;
+    uint64_t route;
+    uint16_t port;
+    bool is_open;
+    uint64_t to_server_ns, to_locker_ns; /* when the last message arrives: TCP keeps order */
+    uint32_t sent, delivered;
+};
+
+struct locker {
+    uint32_t index;
+    enum locker_kind kind;
+    struct host *host;
+    char name[24];
+    char label[32]; /* in traces, because names are not unique */
+    uint32_t version;
+    bool is_tcp, keeps_port;
+    bool restarts;  /* a program that counts xids anew, from another port */
+    bool frees_all; /* after a reboot */
+    uint16_t port;
+    uint32_t state; /* NSM */
+    uint32_t oh_count;
+    uint32_t xid_count, cookie_count, restart_count;
+    uint32_t life;    /* what was sent to it in another one does not reach it */
+    uint32_t forgets; /* how often the duplicate cache may have dropped what it holds of it */
+    struct pipe *pipe;
+    struct process processes[LOCKER_PROCESSES_MAX];
+    uint32_t process_count;
+};
+
+struct mail;
+
+/* What a seed decides for them. */
+struct locker_plan {
+    uint32_t files, span; /* offsets are below the span */
+    uint32_t blocking, exclusive, mute, reboots;
+    uint64_t think_max_ns, poll_max_ns;
+    bool is_limited; /* answers may be NOLOCKS */
+};
+
+struct lockers {
+    struct locker at[LOCKER_MAX];
+    uint32_t count;
+    struct locker_plan plan;
+    struct ask **asks;
+    uint32_t ask_count, ask_max;
+    struct pipe **pipes;
+    uint32_t pipe_count, pipe_max;
+    uint64_t cookie_seen;            /* of the last callback, for spoofers, */
+    const struct host *cookie_host;  /* and who was called */
+    uint64_t taken;                  /* calls that the server executed, */
+    uint64_t taken_of[HOST_ALL_MAX]; /* and of one host */
+    uint32_t grants, callbacks, denials;
+
+    /* For scenarios. */
+    bool is_mute;       /* callbacks are executed, not answered */
+    bool holds_results; /* GRANTED_RES wait for called_release */
+    struct packet *kept[LOCKER_KEPT_MAX];
+    struct process *kept_for[LOCKER_KEPT_MAX];
+    uint32_t kept_count;
+};
+
+/* Their hosts follow those of the watchers. Nothing when the plan has no lockers. */
+void locker_init(struct world *world);
+void locker_done(struct world *world);
+
+/* A process's time has come. */
+void locker_act(struct world *world, struct process *process);
+/* Everything on that host vanishes and starts anew. */
+void locker_reboot(struct world *world, struct locker *locker);
+/* From now on nothing fails: whoever waits must get his lock, then all is given back. */
+void locker_be_calm(struct world *world);
+/* The server started: in calm, whoever waits asks once more. */
+void locker_server_started(struct world *world);
+bool locker_all_finished(const struct world *world);
+
+/* Who relies on what and waits for what; nothing unless verbose. */
+void locker_trace(const struct world *world);
+
+void locker_set_timer(struct world *world, struct process *process, uint64_t delay_ns);
+
+/* The outstanding call was answered. */
+void locker_answered(struct world *world, struct ask *ask, const struct peer_nlm_res *res);
+/* The wish came true, by whatever message: from here on the process relies on it. */
+void locker_has(struct world *world, struct process *process, const struct extent *extent);
+
+uint16_t locker_cells(uint64_t offset, uint64_t len);
+struct peer_nlm_bytes locker_handle(uint32_t file);
+struct peer_nlm_bytes locker_oh(const struct process *process);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * spoofer.c -- UNLOCK, CANCEL, FREE_ALL, UNSHARE and GRANTED_RES in a victim's name; see spoofer.h.
+ *
+ * The victim's name, process, file, and the cookie of the last callback are known to the stranger.
+ * He sends from an address of nobody, or from that of another locker whose name is another one. He
+ * also sends what only servers send (GRANTED, *_RES), which must be answered and change nothing.
+ */
+#include "spoofer.h"
+
+#include "locker.h"
+#include "machine.h"
+
+static const enum peer_nlm_procedure orders[] = {
+    PEER_NLM_UNLOCK,      PEER_NLM_UNLOCK,  PEER_NLM_CANCEL,      PEER_NLM_UNLOCK_MSG,
+    PEER_NLM_CANCEL_MSG,  PEER_NLM_UNSHARE, PEER_NLM_GRANTED_RES, PEER_NLM_GRANTED_RES,
+    PEER_NLM_GRANTED_RES, PEER_NLM_GRANTED, PEER_NLM_LOCK_RES,    PEER_NLM_FREE_ALL,
+    PEER_NLM_FREE_ALL};
+
+static const struct process *choose_victim(struct world *world)
+{
+    struct lockers *all = world->lockers;
+    const struct locker *locker = &all->at[world_random(world, all->count)];
+    return &locker->processes[world_random(world, locker->process_count)];
+}
+
+static void put_order(struct world *world, const struct process *victim,
+                      enum peer_nlm_procedure procedure, struct packet *packet)
+{
+    static struct peer_nlm_args args;
+    static struct peer_nlm_res res;
+    uint8_t cookie[8];
+    uint32_t xid = (uint32_t)world_random(world, UINT32_MAX);
+    const struct extent *wish = &victim->wish;
+    bool is_wish = world_chance(world, 50);
+    store_be32(cookie, (uint32_t)(world->lockers->cookie_seen >> 32));
+    store_be32(cookie + 4, (uint32_t)world->lockers->cookie_seen);
+    packet_clear(packet);
+    if (procedure == PEER_NLM_GRANTED_RES || procedure == PEER_NLM_LOCK_RES) {
+        memset(&res, 0, sizeof res);
+        res.cookie = peer_nlm_bytes_of(cookie, 8);
+        res.status = world_chance(world, 80) ? PEER_NLM_IS_DENIED : PEER_NLM_IS_GRANTED;
+        peer_nlm_put_res_call(packet, xid, 4, procedure, &res);
+        return;
+    }
+    memset(&args, 0, sizeof args);
+    args.cookie = peer_nlm_bytes_of(cookie, 8);
+    args.block = true;
+    args.exclusive = wish->exclusive;
+    args.lock.caller_name = peer_nlm_text(victim->locker->name);
+    args.lock.fh = locker_handle(
+        is_wish ? wish->file : (uint32_t)world_random(world, world->lockers->plan.files));
+    args.lock.oh = locker_oh(victim);
+    args.lock.svid = victim->svid;
+    args.lock.offset = is_wish ? wish->offset : 0;
+    args.lock.len = is_wish ? wish->len : 0;
+    args.state = 4711;
+    peer_nlm_put_call(packet, xid, 4, procedure, &args);
+}
+
+/* Another locker's address, if it has another name; else nobody's. */
+static struct address choose_address(struct world *world, const struct process *victim)
+{
+    struct lockers *all = world->lockers;
+    const struct locker *other = &all->at[world_random(world, all->count)];
+    bool is_same = address_equal(&other->host->address, &victim->locker->host->address) ||
+                   other->host == all->cookie_host;
+    for (uint32_t i = 0; i < all->count; i++)
+        is_same |=
+            all->at[i].host == other->host && strcmp(all->at[i].name, victim->locker->name) == 0;
+    struct address address;
+    (void)address_parse(bytes_of_text("10.66.6.6"), &address);
+    return is_same || world_chance(world, 50) ? address : other->host->address;
+}
+
+void spoofer_strike(struct world *world)
+{
+    static struct packet packet;
+    if (!world->machine.is_up)
+        return;
+    const struct process *victim = choose_victim(world);
+    enum peer_nlm_procedure procedure =
+        orders[world_random(world, sizeof orders / sizeof orders[0])];
+    struct address address = choose_address(world, victim);
+    /* The result of a message is rightly carried to whoever sent it: only lockers are there. */
+    bool is_message = procedure >= PEER_NLM_TEST_MSG && procedure <= PEER_NLM_GRANTED_MSG;
+    if (is_message && address.bytes[0] == 10)
+        procedure -= PEER_NLM_TEST_MSG - PEER_NLM_TEST;
+    put_order(world, victim, procedure, &packet);
+    struct rpc_source from = {.peer = {.address = address,
+                                       .local = victim->locker->host->local,
+                                       .port = 999,
+                                       .transport = RECORD_UDP}};
+    struct bytes reply;
+    world_trace(world, "somebody sends %s in the name of %s/%u", peer_nlm_procedure_text(procedure),
+                victim->locker->label, victim->svid);
+    enum rpc_verdict verdict =
+        machine_receive_raw(world, &from, (struct bytes){packet.bytes, packet.len}, &reply);
+    if (verdict == RPC_NO_ANSWER && world->plan.messages_per_second == 0)
+        world_fail(world, "P6", "%s from a stranger is not answered",
+                   peer_nlm_procedure_text(procedure));
+    machine_turn(world);
+}

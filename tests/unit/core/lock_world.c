@@ -1,0 +1,231 @@
+/*
+ * lock_world.c -- see lock_world.h.
+ */
+#include "lock_world.h"
+
+#include "base/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct lock_world_log lock_world_log;
+
+const struct core_limits lock_world_limits = {
+    .locks_max = 1000000,
+    .locks_per_client_max = 1000000,
+    .bytes_max = 1024 * 1024,
+    .batch_puts_max = 1000000,
+    .share_count = 1,
+};
+
+void lock_world_forget(void)
+{
+    lock_world_log = (struct lock_world_log){0};
+}
+
+bool lock_world_was_changed(uint32_t slot)
+{
+    CHECK(lock_world_log.changed_count <= 1024);
+    for (uint32_t i = 0; i < lock_world_log.changed_count; i++)
+        if (lock_world_log.changed[i] == slot)
+            return true;
+    return false;
+}
+
+bool lock_world_was_lost(uint32_t waiter)
+{
+    for (uint32_t i = 0; i < lock_world_log.lost_count; i++)
+        if (lock_world_log.lost[i] == waiter)
+            return true;
+    return false;
+}
+
+/* ---- what the lock table calls ---- */
+
+struct client *client_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->clients.table, slot);
+}
+
+void client_settle(struct core *core, uint32_t slot)
+{
+    CHECK(table_is_live(&core->clients.table, slot));
+    lock_world_log.settled_count++;
+}
+
+void waiter_lock_changed(struct core *core, uint32_t lock)
+{
+    CHECK(table_is_live(&core->locks.table, lock)); /* the promise of lock_element.c */
+    if (lock_world_log.changed_count < 1024)
+        lock_world_log.changed[lock_world_log.changed_count] = lock;
+    lock_world_log.changed_count++;
+}
+
+void waiter_owner_holds(struct core *core, uint32_t owner)
+{
+    CHECK(owner_at(core, owner)->lock_count == 1);
+    if (lock_world_log.holds_count < 64)
+        lock_world_log.holds[lock_world_log.holds_count] = owner;
+    lock_world_log.holds_count++;
+}
+
+void grant_lost(struct core *core, uint32_t waiter)
+{
+    (void)core;
+    CHECK(lock_world_log.lost_count < LOCK_WORLD_LOST_MAX);
+    lock_world_log.lost[lock_world_log.lost_count++] = waiter;
+}
+
+/* ---- the world ---- */
+
+struct core *lock_world_new(uint32_t clients, uint32_t slots_max, const struct core_limits *limits)
+{
+    struct core *core = calloc(1, sizeof *core);
+    CHECK(core != NULL);
+    core->limits = *limits;
+    core->seed = 42;
+    core->has_room = true;
+    core->arena = arena_new(limits->bytes_max);
+    CHECK(core->arena != NULL);
+    CHECK(table_init(&core->clients.table, clients, sizeof(struct client)) == 0);
+    const uint32_t dirty_max[RECORD_KIND_END] = {[RECORD_LOCK] = slots_max};
+    CHECK(dirty_init(&core->dirty, dirty_max) == 0);
+    CHECK(owner_init(core, slots_max + 1) == 0);
+    CHECK(file_init(core, slots_max + 1) == 0);
+    CHECK(lock_init(core, slots_max) == 0);
+    for (uint32_t i = 0; i < clients; i++) {
+        uint32_t slot = table_add(&core->clients.table);
+        CHECK(slot == i);
+        client_at(core, slot)->id = 1000 + i;
+        client_at(core, slot)->incarnation = 1;
+    }
+    lock_world_forget();
+    return core;
+}
+
+void lock_world_free(struct core *core)
+{
+    lock_done(core);
+    file_done(core);
+    owner_done(core);
+    dirty_done(&core->dirty);
+    table_done(&core->clients.table);
+    arena_free(core->arena);
+    free(core);
+}
+
+struct bytes lock_world_handle(uint32_t file)
+{
+    static const char *const handles[LOCK_WORLD_FILES_MAX] = {"file-0", "file-1", "file-2",
+                                                              "file-3"};
+    CHECK(file < LOCK_WORLD_FILES_MAX);
+    return bytes_of_text(handles[file]);
+}
+
+uint32_t lock_world_owner(const struct core *core, struct who who)
+{
+    return owner_find(core, who.client, who.svid);
+}
+
+uint32_t lock_world_file(const struct core *core, uint32_t file)
+{
+    return file_find(core, lock_world_handle(file));
+}
+
+struct lock_want lock_world_want(uint64_t start, uint64_t end, bool exclusive)
+{
+    return (struct lock_want){
+        .start = start,
+        .end = end,
+        .len = end == UINT64_MAX ? 0 : end - start + 1,
+        .exclusive = exclusive,
+        .state = 1,
+        .oh = bytes_of_text("oh"),
+        .wall_ns = 1,
+    };
+}
+
+static void prepare(struct core *core, struct who who, struct lock_want *want)
+{
+    want->owner = owner_add(core, who.client, who.svid);
+    want->file = file_add(core, lock_world_handle(who.file));
+    CHECK(want->file != SLOT_NONE);
+}
+
+static void put_away(struct core *core, const struct lock_want *want)
+{
+    owner_release(core, want->owner);
+    file_release(core, want->file);
+}
+
+bool lock_world_carry_out(struct core *core, struct who who, struct lock_want *want)
+{
+    prepare(core, who, want);
+    bool is_taken = lock_take(core, want);
+    put_away(core, want);
+    return is_taken;
+}
+
+bool lock_world_take(struct core *core, struct who who, uint64_t start, uint64_t end,
+                     bool exclusive)
+{
+    struct lock_want want = lock_world_want(start, end, exclusive);
+    return lock_world_carry_out(core, who, &want);
+}
+
+uint32_t lock_world_offer(struct core *core, struct who who, struct lock_want *want,
+                          uint32_t waiter)
+{
+    prepare(core, who, want);
+    uint32_t slot = lock_offer(core, want, waiter);
+    put_away(core, want);
+    return slot;
+}
+
+bool lock_world_release(struct core *core, struct who who, uint64_t start, uint64_t end)
+{
+    uint32_t owner = lock_world_owner(core, who), file = lock_world_file(core, who.file);
+    return owner == SLOT_NONE || file == SLOT_NONE || lock_release(core, owner, file, start, end);
+}
+
+uint32_t lock_world_obstacle(const struct core *core, struct who who, uint64_t start, uint64_t end,
+                             bool exclusive)
+{
+    uint32_t file = lock_world_file(core, who.file);
+    if (file == SLOT_NONE)
+        return SLOT_NONE;
+    return lock_find_conflict(core, file, start, end, exclusive, lock_world_owner(core, who));
+}
+
+const char *lock_world_held(const struct core *core, struct who who)
+{
+    static char text[1024];
+    size_t len = 0;
+    text[0] = '\0';
+    uint32_t file = lock_world_file(core, who.file), owner = lock_world_owner(core, who);
+    if (file == SLOT_NONE || owner == SLOT_NONE)
+        return text;
+    const struct tree *tree = &core->locks.by_start;
+    for (uint32_t slot = tree_first(tree, file_at(core, file)->locks); slot != SLOT_NONE;
+         slot = tree_next(tree, slot)) {
+        const struct lock *lock = lock_at(core, slot);
+        if (lock->owner != owner || (lock->flags & RECORD_LOCK_OFFER))
+            continue;
+        char end[24] = "end";
+        if (lock->end != UINT64_MAX)
+            (void)snprintf(end, sizeof end, "%" PRIu64, lock->end);
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%c %" PRIu64 "-%s",
+                                len == 0 ? "" : ", ",
+                                lock->flags & RECORD_LOCK_EXCLUSIVE ? 'x' : 's', lock->start, end);
+        CHECK(len < sizeof text);
+    }
+    return text;
+}
+
+void lock_world_check(const struct core *core)
+{
+    lock_check(core);
+    owner_check(core);
+    file_check(core);
+}

@@ -1,0 +1,49 @@
+/*
+ * locker.h -- clients that lock, in a few words each: `lock(A, 0, 10, X | BLOCK)`.
+ *
+ * A locker is a process of a client. All of them use file "f" of a core made by locker_new, whose
+ * batches are stored and whose work is done after every step, so that a test reads like what
+ * happens. Where a test needs the moments in between it uses the core itself.
+ */
+#ifndef UNIT_CORE_LOCKER_H
+#define UNIT_CORE_LOCKER_H
+
+#include "fixture.h"
+
+struct locker {
+    const char *address, *name;
+    uint32_t svid;
+};
+
+extern const struct locker A, B, C, D;
+extern const struct locker A2;        /* another process of A's client */
+extern const struct locker ELSEWHERE; /* A's name and svid from another address */
+
+enum { S = 0, X = 1, BLOCK = 2, RECLAIM = 4, UNMONITORED = 8, MESSAGE = 16 };
+
+struct core *locker_new(const struct core_limits *limits);
+void locker_done(void);
+extern struct core *the_core;
+
+/* The request of a locker about [offset, offset + len); len 0: to the end. */
+struct request locker_request(enum request_kind kind, struct locker who, uint64_t offset,
+                              uint64_t len, int how);
+struct response locker_step(struct locker who, const struct request *request);
+
+enum lock_status lock(struct locker who, uint64_t offset, uint64_t len, int how);
+enum lock_status unlock(struct locker who, uint64_t offset, uint64_t len);
+enum lock_status cancel(struct locker who, uint64_t offset, uint64_t len, int how);
+enum lock_status test(struct locker who, uint64_t offset, uint64_t len, int how);
+void free_all(struct locker who);
+
+/* Stores what is open and does the work there is, until there is none. */
+void settle(void);
+
+/* The callback that leaves now; the test fails when there is none, or it is not for this locker. */
+struct core_call granted(struct locker who);
+bool nobody_called(void);
+void answered(struct core_call call, enum lock_status status);
+void failed(struct core_call call, enum core_call_outcome outcome);
+void granted_res(struct locker who, uint64_t cookie, enum lock_status status);
+
+#endif

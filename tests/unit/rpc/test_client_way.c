@@ -1,0 +1,457 @@
+/*
+ * test_client_way.c -- which way a call takes: TCP or UDP first, what is known of the other one,
+ * calls from the listening socket, calls that are one way, and the answer that comes back with the
+ * result. Move by move, as in test_client.c.
+ */
+#include "call_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct world world;
+static struct packet answer;
+
+static int begin(void **state)
+{
+    (void)state;
+    world_begin(&world, 16, 16);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    world_end(&world);
+    return 0;
+}
+
+static struct client_attempt attempt_of(uint64_t id, enum client_way way)
+{
+    struct client_attempt attempt = world_attempt(&world, id, 1);
+    attempt.way = way;
+    return attempt;
+}
+
+static struct client_attempt one_way(enum client_way way, uint16_t sent_port)
+{
+    struct client_attempt attempt = attempt_of(0, way);
+    attempt.is_one_way = true;
+    attempt.from_listener = true;
+    attempt.sent_port = sent_port;
+    return attempt;
+}
+
+static void start(const struct client_attempt *attempt)
+{
+    assert_true(rpc_client_start(world.client, attempt, world.now_ns));
+    rpc_client_check(world.client);
+}
+
+static void test_client_way__udp_first(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    world_expect_message_udp(&world, 800, 0);
+    world_answer_void_udp(&world, 800);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    /* The port is known now, and used. */
+    start(&attempt);
+    world_expect_message_udp(&world, 800, 0);
+    world_answer_void_udp(&world, 800);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+}
+
+static void test_client_way__udp_first_where_only_tcp_is_registered(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 0);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 700);
+    world_expect_connect(&world, 700);
+    world_connected(&world, true);
+    world_expect_message_tcp(&world, 0);
+    world_answer_void_tcp(&world);
+    world_expect_disconnect(&world, world.connection);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    /* Both are known: that it is not on UDP for 10 s, its TCP port for longer. */
+    start(&attempt);
+    world_expect_connect(&world, 700);
+    rpc_client_cancel(world.client, 7);
+    world_expect_disconnect(&world, world.connection);
+    world_pass_ms(&world, 10000);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    rpc_client_cancel(world.client, 7);
+}
+
+/* That a program is on UDP says nothing of TCP, which is asked for first. */
+static void test_client_way__a_known_udp_port_is_not_a_reason_to_avoid_tcp(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    world_expect_message_udp(&world, 800, 0);
+    world_answer_void_udp(&world, 800);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    attempt.way = CLIENT_TCP_FIRST;
+    start(&attempt);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 700);
+    world_expect_connect(&world, 700);
+    rpc_client_cancel(world.client, 7);
+    world_expect_disconnect(&world, world.connection);
+    /* Now both are known, each to whom it concerns. */
+    attempt.way = CLIENT_UDP_FIRST;
+    start(&attempt);
+    world_expect_message_udp(&world, 800, 0);
+    rpc_client_cancel(world.client, 7);
+}
+
+static void test_client_way__only_calls_leave_from_the_listener(void **state)
+{
+    (void)state;
+    struct client_action action;
+    struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
+    attempt.from_listener = true;
+    start(&attempt);
+    assert_true(rpc_client_next_action(world.client, &action));
+    assert_int_equal(action.port, PORTMAPPER);
+    assert_false(action.from_listener);
+    world.xid = packet_xid(action.bytes.at, action.bytes.len);
+    world_answer_port(&world, 800);
+    for (uint32_t i = 0; i < 2; i++) { /* also when it is repeated */
+        assert_true(rpc_client_next_action(world.client, &action));
+        assert_int_equal(action.kind, CLIENT_DATAGRAM);
+        assert_int_equal(action.port, 800);
+        assert_true(action.from_listener);
+        assert_true(address_equal(&action.local, &attempt.local));
+        world_pass_ms(&world, i == 0 ? 1000 : 0);
+    }
+    world.xid = packet_xid(action.bytes.at, action.bytes.len);
+    world_answer_void_udp(&world, 800);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+
+    attempt.from_listener = false;
+    start(&attempt);
+    assert_true(rpc_client_next_action(world.client, &action));
+    assert_int_equal(action.port, 800);
+    assert_false(action.from_listener);
+    rpc_client_cancel(world.client, 7);
+    rpc_client_host_restarted(world.client, &attempt.to);
+
+    attempt.from_listener = true; /* has no meaning over TCP */
+    attempt.way = CLIENT_TCP_FIRST;
+    start(&attempt);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 700);
+    assert_true(rpc_client_next_action(world.client, &action));
+    assert_int_equal(action.kind, CLIENT_CONNECT);
+    assert_false(action.from_listener);
+    rpc_client_cancel(world.client, 7);
+    world_expect_disconnect(&world, action.connection);
+}
+
+/* The body of the last answer comes with the result. */
+static void test_client_way__the_answer_comes_back(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t answer_len, kept_len;
+    } lengths[] = {{0, 0},
+                   {16, 16},
+                   {CLIENT_RESULT_MAX, CLIENT_RESULT_MAX},
+                   {CLIENT_RESULT_MAX + 4, 0},
+                   {2000, 0}};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct client_attempt attempt = world_attempt(&world, 7, 2);
+        attempt.way = CLIENT_UDP_FIRST;
+        start(&attempt);
+        if (i == 0) {
+            world_expect_question(&world, 2, 17);
+            world_answer_port(&world, 800);
+        }
+        for (uint32_t message = 0; message < 2; message++) {
+            world_expect_message_udp(&world, 800, message);
+            world_put_accepted(&answer, world.xid, PACKET_SUCCESS);
+            uint32_t len = message == 0 ? 8 : lengths[i].answer_len;
+            for (uint32_t j = 0; j < len; j += 4)
+                packet_put_u32(&answer, message * 1000 + j);
+            world_datagram(&world, 1, 800, &answer);
+        }
+        struct client_result result;
+        assert_true(rpc_client_next_result(world.client, &result));
+        assert_int_equal(result.outcome, CLIENT_ANSWERED);
+        assert_int_equal(result.body.len, lengths[i].kept_len);
+        for (uint32_t j = 0; j < result.body.len; j += 4)
+            assert_int_equal(load_be32(result.body.at + j), 1000 + j);
+    }
+}
+
+/* Whether some message may have arrived twice is known (R-DRC-3 needs it). Over UDP it always may:
+ * the network repeats datagrams, too. */
+static void test_client_way__repeats_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_resent, is_refused;
+    } cases[] = {{false, false}, {true, false}, {false, true}};
+    struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        start(&attempt);
+        if (i == 0) {
+            world_expect_question(&world, 2, 17);
+            world_answer_port(&world, 800);
+        }
+        world_expect_message_udp(&world, 800, 0);
+        if (cases[i].is_resent) {
+            world_pass_ms(&world, 1000);
+            world_expect_message_udp(&world, 800, 0);
+        }
+        if (cases[i].is_refused) { /* by whoever has that port now: it was not executed there */
+            world_put_accepted(&answer, world.xid, PACKET_PROG_UNAVAIL);
+            world_datagram(&world, 1, 800, &answer);
+            world_pass_ms(&world, 500);
+            world_expect_question(&world, 2, 17);
+            world_answer_port(&world, 800);
+            world_expect_message_udp(&world, 800, 0);
+        }
+        world_answer_void_udp(&world, 800);
+        struct client_result result;
+        assert_true(rpc_client_next_result(world.client, &result));
+        assert_int_equal(result.outcome, CLIENT_ANSWERED);
+        assert_true(result.is_repeated);
+    }
+    attempt = attempt_of(8, CLIENT_TCP_FIRST);
+    start(&attempt);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 801);
+    world_expect_connect(&world, 801);
+    world_connected(&world, true);
+    world_expect_message_tcp(&world, 0);
+    world_answer_void_tcp(&world);
+    struct client_result result;
+    assert_true(rpc_client_next_result(world.client, &result));
+    assert_false(result.is_repeated);
+    world_expect_disconnect(&world, world.connection);
+}
+
+static void test_client_way__one_way_over_udp_leaves_once(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    world_expect_message_udp(&world, 800, 0);
+    world_expect_no_result(&world);
+    assert_int_equal(rpc_client_count(world.client), 0);
+    world_answer_void_udp(&world, 800); /* nobody listens to it */
+    start(&attempt);                    /* the port is known */
+    world_expect_message_udp(&world, 800, 0);
+    world_expect_no_result(&world);
+}
+
+static void test_client_way__one_way_where_it_is_already(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 800);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+    start(&attempt);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+    attempt.sent_port = 801; /* somebody else at the same host */
+    start(&attempt);
+    world_expect_message_udp(&world, 800, 0);
+    world_expect_no_result(&world);
+}
+
+/* It is not asked about on TCP, nor over TCP, and not again for a while. */
+static void test_client_way__one_way_that_is_not_registered(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 0);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+    start(&attempt);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+    /* Others ask: "not registered" is "not yet" for them. */
+    struct client_attempt other = attempt_of(7, CLIENT_UDP_FIRST);
+    start(&other);
+    world_expect_question(&world, 2, 17);
+    rpc_client_cancel(world.client, 7);
+    world_pass_ms(&world, 10000);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    world_expect_message_udp(&world, 800, 0);
+    world_expect_no_result(&world);
+}
+
+static void test_client_way__one_way_at_a_silent_portmapper(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_pass_ms(&world, 400);
+    world_expect_question(&world, 2, 17);
+    world_pass_ms(&world, 600);
+    world_expect_question(&world, 2, 17); /* where others would try TCP */
+    world_pass_ms(&world, 1000);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+    assert_int_equal(rpc_client_count(world.client), 0);
+    start(&attempt);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+}
+
+static void test_client_way__one_way_without_a_portmapper(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
+    start(&attempt);
+    world_expect_question(&world, 2, 17);
+    world_unreachable(&world, PORTMAPPER);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+    assert_int_equal(rpc_client_count(world.client), 0);
+}
+
+static void test_client_way__one_way_over_tcp(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_TCP_FIRST, 0);
+    start(&attempt);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 700);
+    world_expect_connect(&world, 700);
+    world_connected(&world, true);
+    world_expect_message_tcp(&world, 0);
+    world_answer_void_tcp(&world);
+    world_expect_disconnect(&world, world.connection);
+    world_expect_no_result(&world);
+    assert_int_equal(rpc_client_count(world.client), 0);
+
+    /* A port that is no longer right is asked for again: nothing has left. */
+    start(&attempt);
+    world_expect_connect(&world, 700);
+    world_connected(&world, false);
+    world_pass_ms(&world, 500);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 701);
+    world_expect_connect(&world, 701);
+    world_connected(&world, true);
+    world_expect_message_tcp(&world, 0);
+    world_lost(&world); /* it has left: not a second time */
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+    assert_int_equal(rpc_client_count(world.client), 0);
+
+    /* Nor is a port that its portmapper has just named tried twice. */
+    start(&attempt);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 701);
+    world_expect_connect(&world, 701);
+    world_connected(&world, false);
+    world_expect_nothing(&world);
+    world_expect_no_result(&world);
+}
+
+static void test_client_way__one_way_over_tcp_that_is_never_answered(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_TCP_FIRST, 0);
+    start(&attempt);
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 700);
+    world_expect_connect(&world, 700);
+    world_connected(&world, true);
+    world_expect_message_tcp(&world, 0);
+    world_pass_ms(&world, 4999);
+    world_pass_ms(&world, 1);
+    world_expect_disconnect(&world, world.connection);
+    world_expect_no_result(&world);
+}
+
+/* A quarter of the attempts at most, so that the others always find room. */
+static void test_client_way__one_way_calls_leave_room(void **state)
+{
+    (void)state;
+    struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
+    for (uint32_t i = 0; i < 4; i++) {
+        attempt.to = world_host(10 + i);
+        start(&attempt);
+    }
+    assert_false(rpc_client_start(world.client, &attempt, world.now_ns));
+    for (uint64_t i = 0; i < 12; i++) {
+        assert_true(rpc_client_has_room(world.client));
+        struct client_attempt other = attempt_of(i, CLIENT_TCP_FIRST);
+        start(&other);
+    }
+    assert_false(rpc_client_has_room(world.client));
+    for (uint64_t i = 0; i < 12; i++)
+        rpc_client_cancel(world.client, i); /* cancels none of the others, whose id is 0 too */
+    assert_int_equal(rpc_client_count(world.client), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct client_action action;
+        assert_true(rpc_client_next_action(world.client, &action));
+        rpc_client_unreachable(world.client, &action.to, PORTMAPPER, world.now_ns);
+    }
+    world_expect_no_result(&world);
+    start(&attempt); /* known to be absent */
+}
+
+static void test_client_way__numbers_are_nobody_elses(void **state)
+{
+    (void)state;
+    uint32_t xid = rpc_client_take_xid(world.client);
+    assert_int_not_equal(rpc_client_take_xid(world.client), xid);
+    world_start(&world, 7, 0);
+    world_expect_question(&world, 2, 6);
+    assert_int_not_equal(world.xid, xid);
+    assert_int_not_equal(world.xid, xid + 1);
+    rpc_client_cancel(world.client, 7);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_client_way__##name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(udp_first),
+        TEST(udp_first_where_only_tcp_is_registered),
+        TEST(a_known_udp_port_is_not_a_reason_to_avoid_tcp),
+        TEST(only_calls_leave_from_the_listener),
+        TEST(the_answer_comes_back),
+        TEST(repeats_are_told),
+        TEST(one_way_over_udp_leaves_once),
+        TEST(one_way_where_it_is_already),
+        TEST(one_way_that_is_not_registered),
+        TEST(one_way_at_a_silent_portmapper),
+        TEST(one_way_without_a_portmapper),
+        TEST(one_way_over_tcp),
+        TEST(one_way_over_tcp_that_is_never_answered),
+        TEST(one_way_calls_leave_room),
+        TEST(numbers_are_nobody_elses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,587 @@
+/*
+ * test_server_message.c -- NLM through the RPC server without sockets: which procedures and
+ * versions there are, and messages (the _MSG procedures): the void at once, the result behind the
+ * gate as a call, repeats, the ways that a result takes over UDP and TCP, the limit of messages
+ * over UDP, and replies that arrive where we listen.
+ *
+ * Calls are made and read with the tests' own XDR.
+ */
+#include "peer/peer_nlm.h"
+#include "proto/nlm.h"
+#include "proto/nsm.h"
+#include "rpc/server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { CALLER_PORT = 900, LOCKD_PORT = 4045, PORTMAPPER = 111 };
+
+static const struct program *const programs[] = {&nlm_program, &nsm_program};
+static const struct file_share shares[] = {{.name = {(const uint8_t *)"default", 7}}};
+static struct packet call, answer;
+static uint8_t reply_bytes[4096];
+
+/* A server whose first batch is durable. */
+struct fixture {
+    struct core *core;
+    struct rpc_server *server;
+    struct rpc_client *client;
+    struct rpc_source from;
+    struct packet_reply reply; /* the last one decoded */
+    uint64_t now_ns;
+};
+
+static const struct rpc_server_limits ample = {.outbox_max = 16, .cache_max = 64};
+
+static void store(struct fixture *f)
+{
+    struct store_batch batch;
+    if (core_take_batch(f->core, &batch))
+        rpc_server_stored(f->server, batch.txn, true, f->now_ns, 0);
+}
+
+static void open_server(struct fixture *f, const struct rpc_server_limits *limits)
+{
+    struct core_limits core_limits = {.clients_max = 10,
+                                      .locks_max = 100,
+                                      .locks_per_client_max = 100,
+                                      .waiters_max = 10,
+                                      .bytes_max = 1 << 20,
+                                      .batch_puts_max = 64,
+                                      .server_name = bytes_of_text("holdfast.example"),
+                                      .shares = shares,
+                                      .share_count = 1,
+                                      .notify_timeout_ns = 5 * SECOND_NS,
+                                      .window_ns = 90 * SECOND_NS,
+                                      .give_up_ns = 900 * SECOND_NS};
+    struct rpc_client_limits client_limits = {
+        .attempts_max = 64, .connections_max = 16, .bytes_max = 1 << 20};
+    *f = (struct fixture){.core = core_new(&core_limits, 1),
+                          .client = rpc_client_new(&client_limits, 5000, 1)};
+    assert_non_null(f->core);
+    assert_non_null(f->client);
+    core_start(f->core, &(struct core_boot){0});
+    f->server = rpc_server_new(limits, programs, 2, f->core, 1);
+    assert_non_null(f->server);
+    rpc_server_set_client(f->server, f->client);
+    f->from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
+                                           .local = {.family = 4, .bytes = {10, 0, 0, 1}},
+                                           .port = CALLER_PORT,
+                                           .transport = RECORD_UDP},
+                                  .route = 5};
+    store(f);
+}
+
+static void close_server(struct fixture *f)
+{
+    rpc_server_free(f->server);
+    rpc_client_free(f->client);
+    core_free(f->core);
+}
+
+static enum rpc_verdict receive(struct fixture *f)
+{
+    assert_true(rpc_server_reply_max(f->server) <= sizeof reply_bytes);
+    struct xdr_out out = xdr_out_of(reply_bytes, rpc_server_reply_max(f->server));
+    enum rpc_verdict verdict = rpc_server_receive(
+        f->server, &f->from, (struct bytes){call.bytes, call.len}, f->now_ns, 0, &out);
+    rpc_server_check(f->server);
+    rpc_client_check(f->client);
+    bool has_reply = verdict == RPC_ANSWERED || verdict == RPC_ACKNOWLEDGED;
+    assert_int_equal(xdr_out_len(&out) > 0, has_reply);
+    if (has_reply)
+        assert_true(packet_get_reply(reply_bytes, xdr_out_len(&out), &f->reply));
+    return verdict;
+}
+
+/* The void that acknowledges a message. */
+static void assert_void(const struct fixture *f, uint32_t xid)
+{
+    assert_int_equal(f->reply.xid, xid);
+    assert_true(f->reply.accepted);
+    assert_int_equal(f->reply.status, PACKET_SUCCESS);
+    assert_int_equal(f->reply.body_len, 0);
+}
+
+static struct peer_nlm_args lock_args(uint64_t offset)
+{
+    static const uint8_t fh[32] = {1, 2, 3};
+    return (struct peer_nlm_args){
+        .cookie = peer_nlm_bytes_of("12345678", 8),
+        .exclusive = true,
+        .state = 3,
+        .lock = {.caller_name = peer_nlm_text("mac"),
+                 .fh = peer_nlm_bytes_of(fh, sizeof fh),
+                 .oh = peer_nlm_bytes_of("o\0h", 3),
+                 .svid = 7,
+                 .offset = offset,
+                 .len = 10},
+    };
+}
+
+static void put_call(uint32_t xid, uint32_t vers, uint32_t procedure, uint64_t offset)
+{
+    struct peer_nlm_args args = lock_args(offset);
+    peer_nlm_put_call(&call, xid, vers, procedure, &args);
+}
+
+/* A result on its way: a call of this procedure with our cookie; its xid is returned. */
+static uint32_t read_result(struct bytes message, uint32_t vers, uint32_t procedure,
+                            uint32_t status)
+{
+    struct packet_reader reader = {message.at, message.len, false};
+    struct packet_call header;
+    struct peer_nlm_res res;
+    assert_true(packet_get_call(&reader, &header));
+    assert_int_equal(header.prog, PEER_NLM_PROGRAM);
+    assert_int_equal(header.vers, vers);
+    assert_int_equal(header.proc, procedure);
+    assert_int_equal(header.auth, PACKET_AUTH_NONE);
+    assert_true(peer_nlm_get_res(&reader, vers, procedure, &res));
+    assert_int_equal(res.cookie.len, 8);
+    assert_memory_equal(res.cookie.at, "12345678", 8);
+    assert_int_equal(res.status, status);
+    return header.xid;
+}
+
+static bool next(struct fixture *f, struct rpc_reply *ret)
+{
+    bool has_one = rpc_server_next(f->server, f->now_ns, ret);
+    rpc_server_check(f->server);
+    rpc_client_check(f->client);
+    return has_one;
+}
+
+static void test_server_message__procedures_and_versions(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    for (uint32_t vers = 0; vers <= 5; vers++)
+        for (uint32_t proc = 0; proc <= 30; proc++) {
+            packet_clear(&call);
+            packet_put_call(&call,
+                            &(struct packet_call){
+                                .xid = 9, .prog = PEER_NLM_PROGRAM, .vers = vers, .proc = proc});
+            packet_put_u32(&call, 0xffffffff); /* arguments of no procedure */
+            assert_int_equal(receive(&f), RPC_ANSWERED);
+            assert_true(f.reply.accepted);
+            bool is_version = vers == 1 || vers == 3 || vers == 4;
+            bool is_there = proc <= 16 || (vers > 1 && proc >= 20 && proc <= 23);
+            assert_int_equal(f.reply.status, !is_version ? PACKET_PROG_MISMATCH
+                                             : is_there  ? PACKET_GARBAGE_ARGS
+                                                         : PACKET_PROC_UNAVAIL);
+            if (!is_version)
+                assert_true(f.reply.low == 1 && f.reply.high == 4);
+        }
+    assert_int_equal(rpc_server_waiting(f.server), 0);
+    assert_int_equal(nlm_program.record_max, rpc_server_record_max(f.server));
+    close_server(&f);
+}
+
+/* Void, without waiting for the store, whoever sends them and whatever they answer (R-NLM-4). */
+static void test_server_message__results_that_nobody_waits_for(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    put_call(1, 4, PEER_NLM_LOCK, 0);
+    assert_int_equal(receive(&f), RPC_WAITING); /* the store stands still from here on */
+    struct peer_nlm_res res = {.cookie = peer_nlm_bytes_of("12345678", 8), .status = 0};
+    for (uint32_t proc = PEER_NLM_TEST_RES; proc <= PEER_NLM_UNLOCK_RES; proc++) {
+        peer_nlm_put_res_call(&call, proc, 4, proc, &res);
+        assert_int_equal(receive(&f), RPC_ANSWERED);
+        assert_void(&f, proc);
+    }
+    put_call(16, 4, PEER_NLM_SM_NOTIFY, 0);
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_void(&f, 16);
+    assert_int_equal(rpc_server_waiting(f.server), 1);
+    /* This one the core must see. */
+    peer_nlm_put_res_call(&call, 15, 4, PEER_NLM_GRANTED_RES, &res);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    store(&f);
+    struct rpc_reply reply;
+    assert_true(next(&f, &reply));
+    assert_true(next(&f, &reply));
+    assert_true(packet_get_reply(reply.message.at, reply.message.len, &f.reply));
+    assert_void(&f, 15);
+    close_server(&f);
+}
+
+/* In each version: the void at once, the result when it is durable, from where it was asked. */
+static void test_server_message__void_then_result(void **state)
+{
+    (void)state;
+    static const uint32_t versions[] = {1, 3, 4};
+    for (uint32_t v = 0; v < 3; v++) {
+        struct fixture f;
+        struct rpc_reply reply;
+        open_server(&f, &ample);
+        for (uint32_t proc = PEER_NLM_TEST_MSG; proc <= PEER_NLM_GRANTED_MSG; proc++) {
+            put_call(100 + proc, versions[v], proc, 0);
+            assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+            assert_void(&f, 100 + proc);
+        }
+        assert_int_equal(rpc_server_waiting(f.server), 5);
+        assert_true(next(&f, &reply)); /* TEST_MSG changed nothing */
+        assert_false(next(&f, &reply));
+        store(&f);
+        for (uint32_t proc = PEER_NLM_LOCK_MSG; proc <= PEER_NLM_GRANTED_MSG; proc++) {
+            assert_true(next(&f, &reply));
+            assert_true(reply.is_call);
+            assert_int_equal(reply.to.peer.port, CALLER_PORT);
+            assert_int_equal(reply.to.route, 5);
+            assert_int_equal(reply.taken_by, 5);
+            assert_true(address_equal(&reply.to.peer.local, &f.from.peer.local));
+            /* There was no CANCEL to cancel: the owner holds the lock. GRANTED is not for us. */
+            bool is_denied = proc == PEER_NLM_CANCEL_MSG || proc == PEER_NLM_GRANTED_MSG;
+            (void)read_result(reply.message, versions[v], peer_nlm_answer_to(proc), is_denied);
+        }
+        assert_false(next(&f, &reply));
+        struct core_status status;
+        core_status(f.core, &status);
+        assert_int_equal(status.locks, 0); /* the UNLOCK_MSG came last */
+        close_server(&f);
+    }
+}
+
+static void test_server_message__repeats(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    uint8_t first[256];
+    open_server(&f, &ample);
+    put_call(10, 4, PEER_NLM_LOCK_MSG, 0);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    f.from.route = 6; /* in progress: the void again, and one result, by the newest way */
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_void(&f, 10);
+    assert_int_equal(rpc_server_waiting(f.server), 1);
+    store(&f);
+    assert_true(next(&f, &reply));
+    assert_int_equal(reply.to.route, 6);
+    assert_int_equal(reply.taken_by, 5);
+    assert_in_range(reply.message.len, 1, sizeof first);
+    uint32_t len = reply.message.len;
+    memcpy(first, reply.message.at, len);
+    assert_false(next(&f, &reply));
+
+    struct packet lock = call;
+    put_call(11, 4, PEER_NLM_UNLOCK_MSG, 0);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    call = lock; /* a late copy, behind a result that still waits */
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_void(&f, 10);
+    assert_false(next(&f, &reply));
+    store(&f);
+    assert_true(next(&f, &reply));
+    (void)read_result(reply.message, 4, PEER_NLM_UNLOCK_RES, 0);
+    assert_true(next(&f, &reply)); /* the same bytes, and no lock */
+    assert_true(reply.is_call);
+    assert_int_equal(reply.taken_by, 6);
+    assert_int_equal(reply.message.len, len);
+    assert_memory_equal(reply.message.at, first, len);
+    struct core_status status;
+    core_status(f.core, &status);
+    assert_int_equal(status.locks, 0);
+
+    /* With nothing else under way it needs no batch. */
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_true(next(&f, &reply));
+    assert_memory_equal(reply.message.at, first, len);
+
+    f.from.peer.port++; /* another port is another caller */
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    store(&f);
+    assert_true(next(&f, &reply));
+    core_status(f.core, &status);
+    assert_int_equal(status.locks, 1);
+    close_server(&f);
+}
+
+static void test_server_message__busy(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    open_server(&f, &(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
+    put_call(1, 4, PEER_NLM_LOCK_MSG, 0);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    store(&f);
+    assert_true(next(&f, &reply));
+    struct packet first = call;
+    for (uint32_t i = 2; i < 4; i++) {
+        put_call(i, 4, PEER_NLM_LOCK_MSG, 100 * i);
+        assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    }
+    put_call(4, 4, PEER_NLM_LOCK_MSG, 400); /* no room: not even the void */
+    assert_int_equal(receive(&f), RPC_BUSY);
+    call = first; /* nor for a result once more */
+    assert_int_equal(receive(&f), RPC_BUSY);
+    store(&f);
+    assert_true(next(&f, &reply));
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    close_server(&f);
+}
+
+/* The next thing that the client wants done. */
+static struct client_action act(struct fixture *f, enum client_action_kind kind, uint16_t port)
+{
+    struct client_action action;
+    assert_true(rpc_client_next_action(f->client, &action));
+    assert_int_equal(action.kind, kind);
+    assert_int_equal(action.port, port);
+    assert_true(address_equal(&action.to, &f->from.peer.address));
+    assert_true(address_equal(&action.local, &f->from.peer.local));
+    return action;
+}
+
+/* Its portmapper is asked, and says this. */
+static void look_up(struct fixture *f, uint32_t port)
+{
+    struct client_action action = act(f, CLIENT_DATAGRAM, PORTMAPPER);
+    assert_false(action.from_listener);
+    packet_clear(&answer);
+    packet_put_accepted(&answer, packet_xid(action.bytes.at, action.bytes.len), PACKET_SUCCESS);
+    packet_put_u32(&answer, port);
+    rpc_client_datagram(f->client, &action.to, PORTMAPPER, (struct bytes){answer.bytes, answer.len},
+                        f->now_ns);
+}
+
+static void expect_idle(struct fixture *f)
+{
+    struct client_action action;
+    struct client_result result;
+    assert_false(rpc_client_next_action(f->client, &action));
+    assert_false(rpc_client_next_result(f->client, &result));
+    assert_int_equal(rpc_client_count(f->client), 0);
+}
+
+/* One LOCK_MSG, up to its result. */
+static struct rpc_reply lock(struct fixture *f, uint32_t xid)
+{
+    struct rpc_reply reply;
+    put_call(xid, 3, PEER_NLM_LOCK_MSG, 0);
+    assert_int_equal(receive(f), RPC_ACKNOWLEDGED);
+    store(f);
+    assert_true(next(f, &reply));
+    return reply;
+}
+
+/* Back to the source, and to where the host listens if that is elsewhere. */
+static void test_server_message__a_result_over_udp(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    struct rpc_reply reply = lock(&f, 1);
+    uint32_t xid = read_result(reply.message, 3, PEER_NLM_LOCK_RES, 0);
+    look_up(&f, LOCKD_PORT);
+    struct client_action action = act(&f, CLIENT_DATAGRAM, LOCKD_PORT);
+    assert_true(action.from_listener);
+    assert_int_not_equal(read_result(action.bytes, 3, PEER_NLM_LOCK_RES, 0), xid);
+    expect_idle(&f);
+    reply = lock(&f, 2); /* the port is known */
+    assert_true(reply.message.len > 0);
+    (void)act(&f, CLIENT_DATAGRAM, LOCKD_PORT);
+    expect_idle(&f);
+    f.from.peer.port = LOCKD_PORT; /* one that calls from there has it already */
+    reply = lock(&f, 3);
+    assert_true(reply.message.len > 0);
+    expect_idle(&f);
+    close_server(&f);
+}
+
+static void test_server_message__a_result_over_tcp(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    f.from.peer.transport = RECORD_TCP;
+    struct rpc_reply reply = lock(&f, 1);
+    assert_true(reply.is_call);
+    assert_int_equal(reply.message.len, 0);
+    assert_int_equal(reply.taken_by, 5);
+    look_up(&f, LOCKD_PORT);
+    struct client_action action = act(&f, CLIENT_CONNECT, LOCKD_PORT);
+    rpc_client_connected(f.client, action.connection, true, f.now_ns);
+    action = act(&f, CLIENT_WRITE, LOCKD_PORT);
+    struct bytes record = {action.bytes.at + 4, action.bytes.len - 4};
+    uint32_t xid = read_result(record, 3, PEER_NLM_LOCK_RES, 0);
+    packet_clear(&answer);
+    packet_put_accepted(&answer, xid, PACKET_SUCCESS);
+    rpc_client_record(f.client, action.connection, (struct bytes){answer.bytes, answer.len},
+                      f.now_ns);
+    assert_true(rpc_client_next_action(f.client, &action));
+    assert_int_equal(action.kind, CLIENT_DISCONNECT);
+    expect_idle(&f);
+    close_server(&f);
+}
+
+/* A client that is full carries nothing; what leaves over UDP leaves, and nothing breaks. */
+static void test_server_message__a_full_client(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    for (uint32_t i = 0; i < 100; i++) {
+        f.from.peer.address.bytes[3] = (uint8_t)(10 + i);
+        put_call(i, 4, PEER_NLM_TEST_MSG, 0);
+        assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+        struct rpc_reply reply;
+        assert_true(next(&f, &reply));
+        assert_true(reply.message.len > 0);
+    }
+    assert_int_equal(rpc_client_count(f.client), 16);
+    rpc_server_set_client(f.server, NULL); /* nor does a server that has none */
+    put_call(1000, 4, PEER_NLM_TEST_MSG, 0);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    struct rpc_reply reply;
+    assert_true(next(&f, &reply));
+    (void)read_result(reply.message, 4, PEER_NLM_TEST_RES, 0);
+    close_server(&f);
+}
+
+/* A reply where we listen is the client's, never a call. */
+static void test_server_message__replies_go_to_the_client(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    struct client_attempt attempt = {
+        .id = 77,
+        .to = f.from.peer.address,
+        .local = f.from.peer.local,
+        .prog = PEER_NLM_PROGRAM,
+        .vers = 4,
+        .proc = PEER_NLM_GRANTED,
+        .way = CLIENT_UDP_FIRST,
+        .from_listener = true,
+        .message_count = 1,
+        .deadline_ns = 5 * SECOND_NS,
+    };
+    assert_true(rpc_client_start(f.client, &attempt, 0));
+    look_up(&f, LOCKD_PORT);
+    struct client_action action = act(&f, CLIENT_DATAGRAM, LOCKD_PORT);
+    assert_true(action.from_listener);
+    uint32_t xid = packet_xid(action.bytes.at, action.bytes.len);
+    packet_clear(&call);
+    packet_put_accepted(&call, xid, PACKET_SUCCESS);
+    packet_put_u32(&call, 0x01020304);
+    struct client_result result;
+    f.from.peer.transport = RECORD_TCP; /* not over TCP: those come on connections of our own */
+    f.from.peer.port = LOCKD_PORT;
+    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_false(rpc_client_next_result(f.client, &result));
+    f.from.peer.transport = RECORD_UDP;
+    f.from.peer.port = LOCKD_PORT + 1; /* somebody else */
+    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_false(rpc_client_next_result(f.client, &result));
+    f.from.peer.port = LOCKD_PORT;
+    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_true(rpc_client_next_result(f.client, &result));
+    assert_int_equal(result.id, 77);
+    assert_int_equal(result.outcome, CLIENT_ANSWERED);
+    assert_int_equal(result.body.len, 4);
+    assert_int_equal(load_be32(result.body.at), 0x01020304);
+    assert_int_equal(receive(&f), RPC_NO_ANSWER); /* once more: nobody's */
+    close_server(&f);
+}
+
+static uint32_t count_events(struct fixture *f, enum event_kind kind)
+{
+    struct event event;
+    uint32_t count = 0;
+    while (event_take(core_events(f->core), &event))
+        count += event.kind == kind;
+    return count;
+}
+
+/* R-SEC-6: per address, messages over UDP only, and nothing of what is dropped is executed. */
+static void test_server_message__too_many(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    open_server(&f, &(struct rpc_server_limits){.outbox_max = 64,
+                                                .cache_max = 128,
+                                                .messages_burst = 20,
+                                                .messages_per_second = 10});
+    f.now_ns = SECOND_NS;
+    (void)count_events(&f, EVENT_TOO_MANY_MESSAGES);
+    for (uint32_t i = 0; i < 25; i++) {
+        put_call(i, 4, PEER_NLM_LOCK_MSG, 100 * i);
+        assert_int_equal(receive(&f), i < 20 ? RPC_ACKNOWLEDGED : RPC_NO_ANSWER);
+    }
+    struct core_status status;
+    core_status(f.core, &status);
+    assert_int_equal(status.locks, 20);
+    assert_int_equal(count_events(&f, EVENT_TOO_MANY_MESSAGES), 5);
+    put_call(3, 4, PEER_NLM_LOCK_MSG, 300); /* a repeat makes us send too */
+    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    put_call(100, 4, PEER_NLM_LOCK, 5000); /* what is no message is not limited */
+    assert_int_equal(receive(&f), RPC_WAITING);
+    f.from.peer.transport = RECORD_TCP; /* nor are messages over TCP, whose source is no lie */
+    put_call(101, 4, PEER_NLM_LOCK_MSG, 6000);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    f.from.peer.transport = RECORD_UDP;
+    f.from.peer.address.bytes[3]++; /* nor others */
+    put_call(102, 4, PEER_NLM_TEST_MSG, 7000);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    f.from.peer.address.bytes[3]--;
+    f.now_ns += SECOND_NS / 10;
+    put_call(103, 4, PEER_NLM_LOCK_MSG, 8000);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    put_call(104, 4, PEER_NLM_LOCK_MSG, 9000);
+    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    store(&f);
+    for (uint32_t i = 0; i < 24; i++)
+        assert_true(next(&f, &reply));
+    assert_false(next(&f, &reply));
+    close_server(&f);
+}
+
+static void test_server_message__privileged_port(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &(struct rpc_server_limits){
+                        .outbox_max = 16, .cache_max = 64, .require_privileged_port = true});
+    f.from.peer.port = 1024;
+    for (uint32_t proc = PEER_NLM_TEST; proc <= PEER_NLM_GRANTED_MSG; proc++) {
+        put_call(proc, 4, proc, 0);
+        assert_int_equal(receive(&f), RPC_ANSWERED);
+        assert_false(f.reply.accepted);
+        assert_int_equal(f.reply.status, PACKET_AUTH_ERROR);
+    }
+    f.from.peer.port = 1023;
+    put_call(1, 4, PEER_NLM_LOCK, 0);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    put_call(2, 4, PEER_NLM_LOCK_MSG, 0);
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    close_server(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_server_message__procedures_and_versions),
+        cmocka_unit_test(test_server_message__results_that_nobody_waits_for),
+        cmocka_unit_test(test_server_message__void_then_result),
+        cmocka_unit_test(test_server_message__repeats),
+        cmocka_unit_test(test_server_message__busy),
+        cmocka_unit_test(test_server_message__a_result_over_udp),
+        cmocka_unit_test(test_server_message__a_result_over_tcp),
+        cmocka_unit_test(test_server_message__a_full_client),
+        cmocka_unit_test(test_server_message__replies_go_to_the_client),
+        cmocka_unit_test(test_server_message__too_many),
+        cmocka_unit_test(test_server_message__privileged_port),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
