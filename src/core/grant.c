@@ -266,12 +266,31 @@ bool grant_next_void(struct core *core, uint64_t *ret_call)
 
 /* ---- answers ---- */
 
-/* It became a lock of its own, and not a part of others: a CANCEL may still end it. */
-static void note_doubt(struct core *core, uint32_t lock)
+/* The client says that it has the lock. False: no slots for it. */
+static bool confirm(struct core *core, uint32_t slot)
 {
-    if (table_is_live(&core->locks.table, lock) &&
-        !(lock_at(core, lock)->flags & RECORD_LOCK_OFFER))
-        lock_at(core, lock)->is_doubtful = true;
+    const struct waiter *w = waiter_at(core, slot);
+    client_granted_by(core, waiter_client(core, w), w->grant.proc);
+    if (!grant_accept(core, slot, true))
+        return false;
+    core->grants.counters.granted++;
+    return true;
+}
+
+/* It denies it, perhaps because it has it already. Where the offer becomes a lock of its own, and
+ * not a part of others, a CANCEL may still end it. False: no slots for it. */
+static bool doubt(struct core *core, uint32_t slot)
+{
+    const struct waiter w = *waiter_at(core, slot);
+    MARK("grant_denied_to_a_repeat");
+    if (!grant_accept(core, slot, false))
+        return false;
+    core->grants.counters.granted++;
+    if (!table_is_live(&core->locks.table, w.grant.offer))
+        return true;
+    struct lock *lock = lock_at(core, w.grant.offer);
+    lock->is_doubtful = lock->start == w.start && lock->end == w.end;
+    return true;
 }
 
 static void take_answer(struct core *core, uint32_t slot, uint32_t status, bool is_repeated)
@@ -290,19 +309,10 @@ static void take_answer(struct core *core, uint32_t slot, uint32_t status, bool 
         waiter_remove(core, slot);
         return;
     }
-    if (status == LOCK_GRANTED)
-        client_granted_by(core, waiter_client(core, w), w->grant.proc);
-    else
-        MARK("grant_denied_to_a_repeat");
-    uint32_t offer = w->grant.offer;
-    if (!grant_accept(core, slot, status == LOCK_GRANTED)) {
+    if (!(status == LOCK_GRANTED ? confirm(core, slot) : doubt(core, slot))) {
         w->grant.may_have_arrived = true;
         schedule(core, slot, GRACE_NS);
-        return;
     }
-    if (status != LOCK_GRANTED)
-        note_doubt(core, offer);
-    core->grants.counters.granted++;
 }
 
 /* R-BLK-5: 1, 2, 4, 8, then every 10 s, from the end of the callback. */
@@ -387,9 +397,8 @@ void grant_result(struct core *core, const struct peer *from, struct bytes cooki
     bool is_repeated = w->grant.is_repeated;
     MARK("grant_result");
     if (is_calling) {
-        if (grant_accept(core, slot, true))
-            core->grants.counters.granted++;
-        return; /* without slots it is asked again when this callback has ended */
+        (void)confirm(core, slot); /* without slots it is asked again when this call has ended */
+        return;
     }
     timers_clear(&core->waiters.timers, slot);
     list_remove(&waiter_at(core, slot)->grant.queue);

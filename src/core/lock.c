@@ -21,9 +21,10 @@
  *      gives up any of its bytes: nobody relies on it any more, and rests of it would hide from
  *      lock_drain.
  *
- * An offer is accepted piece by piece: each stretch of it that the owner holds exclusively stays
- * exclusive, everything gets the offer's stamp. That makes as many locks as there are stretches, so
- * there is a bound: beyond it the offer stands, which excludes others just as well.
+ * An offer that its client confirms replaces what the owner held there before it. One that the
+ * client only may have taken is accepted piece by piece: each stretch of it that the owner holds
+ * exclusively stays exclusive. Everything gets the offer's stamp. That makes as many locks as there
+ * are stretches, so there is a bound: beyond it the offer stands, which excludes others as well.
  *
  * The table has more slots than locks may be taken (see core_new). Takes stop at the limit; what
  * comes out of the reserve are the second and third piece of a take or an UNLOCK, and accepted
@@ -228,7 +229,9 @@ static void renew(struct core *core, const struct lock *fresh, const struct plan
     bool is_same = to.start == old->start && to.end == old->end && lock_element_is_alike(old, &to);
     if (is_same && old->oh == to.oh) {
         MARK("lock_repeated");
-        old->serial = ++core->locks.serial; /* it was asked for again, also if only in part */
+        /* It was asked for again, also if only in part, and its client is told that it has it. */
+        old->serial = ++core->locks.serial;
+        old->is_doubtful = false;
         return;
     }
     if (is_same)
@@ -461,17 +464,16 @@ bool lock_confirm(struct core *core, uint32_t slot)
     return accept(core, slot, serial == 0 ? 0 : serial + 1);
 }
 
-uint32_t lock_find_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                            uint64_t end, bool exclusive)
+bool lock_is_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                      uint64_t end, bool exclusive)
 {
     uint32_t slot = lock_range_first_own(core, owner, file, start);
     if (slot == SLOT_NONE)
-        return SLOT_NONE;
+        return false;
     const struct lock *lock = lock_at(core, slot);
     bool is_exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0;
-    bool is_it =
-        lock->is_doubtful && lock->start == start && lock->end == end && is_exclusive == exclusive;
-    return is_it ? slot : SLOT_NONE;
+    return lock->is_doubtful && lock->start == start && lock->end == end &&
+           is_exclusive == exclusive;
 }
 
 /* ---- clients that started anew ---- */
@@ -484,7 +486,7 @@ bool lock_free_if_doomed(struct core *core, uint32_t slot)
     uint32_t owner = lock->owner;
     if (lock->waiter != SLOT_NONE)
         grant_lost(core, lock->waiter);
-    lock_element_remove(core, slot);
+    lock_element_remove(core, slot); /* and drain_at moves on, if it stood here */
     lock_element_settle(core, owner);
     return true;
 }
@@ -495,20 +497,11 @@ uint32_t lock_drain(struct core *core, uint32_t slot, uint32_t max, uint32_t *re
     uint32_t seen = 0, freed = 0;
     for (; seen < max && client->drain_at != 0; seen++) {
         uint32_t at = client->drain_at - 1;
-        const struct lock *lock = lock_at(core, at);
-        uint32_t owner = lock->owner;
-        if (!lock_element_is_doomed(core, lock)) {
+        if (lock_free_if_doomed(core, at))
+            freed++;
+        else
             client->drain_at = chains_next(&core->locks.by_client, at) + 1;
-            continue;
-        }
-        if (lock->waiter != SLOT_NONE)
-            grant_lost(core, lock->waiter);
-        lock_element_remove(core, at); /* and drain_at moves on */
-        owner_release(core, owner);
-        freed++;
     }
-    if (freed > 0)
-        client_settle(core, slot);
     *ret_freed = freed;
     return seen;
 }

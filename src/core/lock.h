@@ -111,9 +111,9 @@ bool lock_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_
 /* If it is to be freed because its client started anew, it is, now. The caller keeps the file. */
 bool lock_free_if_doomed(struct core *core, uint32_t slot);
 
-/* The owner's held lock with exactly this range and mode, if it is doubtful; SLOT_NONE: none. */
-uint32_t lock_find_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                            uint64_t end, bool exclusive);
+/* Does the owner hold exactly this range in this mode, and is that in doubt? */
+bool lock_is_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                      uint64_t end, bool exclusive);
 
 /* Limits, bytes and store space allow one more lock of this client (R-SEC-6, R-PER-8);
  * SLOT_NONE: of a new one. */

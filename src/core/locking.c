@@ -88,16 +88,11 @@ static void look_for_move(struct core *core, const struct peer *from, const stru
  */
 static uint32_t find_obstacle(struct core *core, struct subject *s, const struct lock_request *r)
 {
-    uint32_t file = s->file, slot = SLOT_NONE;
+    uint32_t file = s->file, left = DOOMED_PER_REQUEST, slot;
     file_keep(core, file);
-    for (uint32_t i = 0; i < DOOMED_PER_REQUEST; i++) {
+    do
         slot = lock_find_conflict(core, file, r->start, r->end, r->exclusive, s->owner);
-        if (slot == SLOT_NONE || !lock_free_if_doomed(core, slot))
-            break;
-        slot = SLOT_NONE;
-    }
-    if (slot == SLOT_NONE)
-        slot = lock_find_conflict(core, file, r->start, r->end, r->exclusive, s->owner);
+    while (slot != SLOT_NONE && left-- > 0 && lock_free_if_doomed(core, slot));
     file_release(core, file);
     s->file = file_find(core, r->fh);
     return slot;
@@ -341,8 +336,7 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
         grant_cancel(core, waiter);
         return LOCK_GRANTED;
     }
-    uint32_t doubtful = lock_find_doubtful(core, s.owner, s.file, r->start, r->end, r->exclusive);
-    if (doubtful != SLOT_NONE) {
+    if (lock_is_doubtful(core, s.owner, s.file, r->start, r->end, r->exclusive)) {
         MARK("cancel_ends_a_doubt");
         return lock_release(core, s.owner, s.file, r->start, r->end) ? LOCK_GRANTED : LOCK_DENIED;
     }

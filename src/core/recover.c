@@ -32,6 +32,15 @@ static enum record_result load_server(struct core *core, struct bytes value)
     return result;
 }
 
+/* Ids and epochs are never used again, also when the server record that counted them is lost. */
+static void note_seen(struct core *core, uint64_t id, uint64_t epoch)
+{
+    if (id > core->id_seen_max)
+        core->id_seen_max = id;
+    if (epoch > core->epoch_seen_max)
+        core->epoch_seen_max = epoch;
+}
+
 static enum record_result load_registrant(struct core *core, uint32_t slot, struct bytes value)
 {
     struct record_registrant record;
@@ -40,10 +49,7 @@ static enum record_result load_registrant(struct core *core, uint32_t slot, stru
         return result;
     if (!registrant_load(core, slot, &record))
         return RECORD_CORRUPT;
-    if (record.id > core->id_seen_max)
-        core->id_seen_max = record.id;
-    if (record.server_epoch > core->epoch_seen_max)
-        core->epoch_seen_max = record.server_epoch;
+    note_seen(core, record.id, record.server_epoch);
     return RECORD_GOOD;
 }
 
@@ -64,10 +70,7 @@ static enum record_result load_client(struct core *core, uint32_t slot, struct b
         return result;
     if (!client_load(core, slot, &record))
         return RECORD_CORRUPT;
-    if (record.id > core->id_seen_max)
-        core->id_seen_max = record.id;
-    if (record.server_epoch > core->epoch_seen_max)
-        core->epoch_seen_max = record.server_epoch;
+    note_seen(core, record.id, record.server_epoch);
     return RECORD_GOOD;
 }
 

@@ -227,12 +227,10 @@ enum lock_status share_take(struct core *core, uint32_t client, const struct loc
         .incarnation = of->incarnation,
         .flags = request->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0,
     };
-    uint32_t slot = find(core, client, request->oh, request->fh);
-    uint32_t file = file_find(core, request->fh);
-    const struct share *mine = slot == SLOT_NONE ? NULL : share_at(core, slot);
-    if (file != SLOT_NONE && conflicts(core, file, fresh.mode, fresh.access, mine))
+    if (share_is_denied(core, client, request))
         return LOCK_DENIED;
-    if (mine == NULL)
+    uint32_t slot = find(core, client, request->oh, request->fh);
+    if (slot == SLOT_NONE)
         return add(core, request, &fresh);
     replace(core, slot, &fresh);
     return LOCK_GRANTED;

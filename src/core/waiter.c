@@ -466,16 +466,23 @@ static bool is_client_alive(struct core *core, uint32_t slot)
     return true;
 }
 
+static void end_silent(struct core *core, uint32_t slot)
+{
+    MARK("waiter_silent_too_long");
+    core->waiters.expired++;
+    waiter_remove(core, slot);
+}
+
 static void overdue(struct core *core, uint32_t slot)
 {
     switch (waiter_at(core, slot)->phase) {
     case WAITER_QUEUED:
-    case WAITER_PASSED:
         if (is_client_alive(core, slot))
             return;
-        MARK("waiter_silent_too_long");
-        core->waiters.expired++;
-        waiter_remove(core, slot);
+        end_silent(core, slot);
+        return;
+    case WAITER_PASSED: /* only its own poll brings it back, so only that counts */
+        end_silent(core, slot);
         return;
     case WAITER_PLACE:
         waiter_remove(core, slot);

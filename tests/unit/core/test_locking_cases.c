@@ -124,6 +124,54 @@ static void test_locking_cases__cancel_ends_what_is_in_doubt(void **state)
     assert_int_equal(lock(C, 0, 0, X), LOCK_GRANTED);
 }
 
+static void test_locking_cases__a_poll_ends_the_doubt(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    failed(granted(B), CALL_UNKNOWN);
+    fixture_wait(FIXTURE_SECOND);
+    failed(granted(B), CALL_UNKNOWN);
+    fixture_wait(2 * FIXTURE_SECOND);
+    answered(granted(B), LOCK_DENIED);
+    assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_GRANTED); /* it was told: it relies on it */
+    assert_int_equal(cancel(B, 0, 0, X), LOCK_DENIED);
+    assert_int_equal(test(C, 0, 0, S), LOCK_DENIED);
+}
+
+static void test_locking_cases__who_was_passed_over_must_ask_itself(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    struct core_call call = granted(B);
+    fixture_wait(5 * FIXTURE_SECOND);
+    failed(call, CALL_UNDELIVERED);
+    for (int i = 0; i < 11; i++) {
+        fixture_wait(30 * FIXTURE_SECOND);
+        (void)test(B, 50, 1, X); /* other calls do not bring it back (D13) */
+    }
+    assert_int_equal(fixture_status(the_core).waiters, 0);
+}
+
+static void test_locking_cases__an_early_result_teaches_the_procedure(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        int how = round == 0 ? MESSAGE : 0;
+        assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
+        assert_int_equal(lock(B, 0, 0, X | BLOCK | how), LOCK_BLOCKED);
+        assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+        struct core_call call = granted(B);
+        assert_int_equal(call.kind, CALL_GRANTED_MSG); /* R-BLK-2: what worked last */
+        granted_res(B, call.cookie, LOCK_GRANTED);     /* before its call has ended */
+        assert_int_equal(fixture_status(the_core).locks, 1);
+        assert_int_equal(unlock(B, 0, 0), LOCK_GRANTED);
+    }
+}
+
 static void test_locking_cases__any_call_of_its_client_keeps_a_waiter(void **state)
 {
     (void)state;
@@ -204,6 +252,9 @@ int main(void)
         CASE(what_was_taken_since_the_offer_stays_exclusive),
         CASE(a_doubt_weakens_nothing),
         CASE(cancel_ends_what_is_in_doubt),
+        CASE(a_poll_ends_the_doubt),
+        CASE(who_was_passed_over_must_ask_itself),
+        CASE(an_early_result_teaches_the_procedure),
         CASE(any_call_of_its_client_keeps_a_waiter),
         CASE(a_refused_share_is_not_recorded),
         CASE(what_is_to_be_freed_is_in_nobodys_way),
