@@ -20,9 +20,9 @@ SANITIZED := -Dwerror=true -Db_lundef=false
 OPTS_release := -Dtests=false
 OPTS_dev     := -Dwerror=true
 OPTS_clang   := -Dwerror=true
-OPTS_asan    := $(SANITIZED) -Db_sanitize=address,undefined
-OPTS_tsan    := $(SANITIZED) -Db_sanitize=thread
-OPTS_fuzz    := $(SANITIZED) -Db_sanitize=address,undefined -Dfuzz=true
+OPTS_asan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined
+OPTS_tsan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=thread
+OPTS_fuzz    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined -Dfuzz=true
 
 BENCH := $(addprefix tests/bench/,bench echo enroll handles hosts lockers locks traffic)
 TEST := tools/run-tests $(BUDGET)
@@ -53,7 +53,7 @@ asan: $(B)/asan/build.ninja
 	export HOLDFAST_SIM_SEEDS; $(TEST) $(B)/asan -t 4 $(call suites,unit vectors fuzz sim)
 
 tsan: $(B)/tsan/build.ninja
-	@$(TEST) $(B)/tsan -t 4 store/worker
+	@TARGETS=tests/unit/store/test_worker $(TEST) $(B)/tsan -t 4 store/worker
 
 lint: $(B)/dev/build.ninja $(B)/release/build.ninja
 	@$(call ninja,$(B)/dev)

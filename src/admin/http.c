@@ -1,8 +1,8 @@
 /*
- * http.c -- routes, and libmicrohttpd inside the libuv loop; see http.h.
+ * http.c -- libmicrohttpd inside the libuv loop; see http.h.
  *
  * libmicrohttpd runs without a thread of its own: it keeps an epoll descriptor of its sockets,
- * which the loop polls like any other; http_run lets it do what is ready, and its next timeout
+ * which the loop polls like any other; run() lets it do what is ready, and its next timeout
  * becomes a timer. Handlers therefore run in the server's thread and may read its state.
  *
  * A peer cannot make it cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed
@@ -11,18 +11,20 @@
  * own. A limit per address would not do, because all local peers have the same.
  *
  * Always true:
- *  (1) Neither the request path nor the Host reaches an answer unescaped.
+ *  (1) A suspended connection is on `parked`, in the order of after_txn, which never decreases;
+ *      http_stored resumes it, or http_free.
  *  (2) After http_free no callback of libmicrohttpd runs; the struct lives until both handles of
  *      the loop are closed.
  */
 #include "admin/http.h"
 
+#include "admin/host.h"
+#include "admin/route.h"
 #include "base/check.h"
 #include "base/list.h"
 #include "wire/sockaddr.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -34,8 +36,6 @@ enum {
     CONNECTION_BYTES = 16 * 1024, /* headers of a request, and of its answer */
     IDLE_S = 3,
     DEAF_MS = 1000, /* until a poll that failed is tried again */
-    BODY_MAX = 2048,
-    SHOWN_MAX = 200, /* bytes of a path, a Host or a reason that an error repeats */
     NAME_MAX_LEN = 256,
 };
 
@@ -43,6 +43,8 @@ enum {
 struct visitor {
     struct list node; /* of http->by_age while it may be sent away, of http->spare while unused */
     int fd;
+    struct exchange exchange; /* its request; one at a time */
+    struct list parked;       /* while the answer waits for the store */
 };
 
 struct http {
@@ -56,176 +58,105 @@ struct http {
     int handles_open;
     struct address address;
     uint16_t port;
-    struct http_hooks hooks;
+    const struct admin *admin;
+    bool is_control;
+    uint64_t durable_txn;
+    struct list parked; /* visitors, oldest first */
+    uint32_t parked_count;
     char own_name[NAME_MAX_LEN]; /* of this machine; "" when it is not to be accepted */
 };
 
-/* An answer before it is queued. `error` and `hint` make a JSON body, `text` a plain one. */
-struct answer {
-    unsigned status;
-    const char *text;
-    const char *error, *hint;
-    struct bytes shown; /* what the error repeats of the request, may be empty */
-};
-
-typedef void (*route_fn)(struct http *http, struct text *ret_text, struct answer *ret);
-
-static void answer_health(struct http *http, struct text *ret_text, struct answer *ret)
+/* The answer leaves. Without one there was no memory for it, and the connection is closed. */
+static enum MHD_Result leave(struct exchange *exchange)
 {
-    (void)http;
-    (void)ret_text;
-    *ret = (struct answer){.status = MHD_HTTP_OK, .text = "ok\n"};
-}
-
-static void answer_ready(struct http *http, struct text *ret_text, struct answer *ret)
-{
-    if (http->hooks.is_ready(http->hooks.context, ret_text)) {
-        *ret = (struct answer){.status = MHD_HTTP_OK, .text = "ready\n"};
-        return;
-    }
-    *ret = (struct answer){
-        .status = MHD_HTTP_SERVICE_UNAVAILABLE,
-        .error = "not ready: ",
-        .shown = {(const uint8_t *)ret_text->start, ret_text->len},
-        .hint = "clients are not served now; /healthz says whether the process is alive"};
-}
-
-static const struct {
-    const char *path;
-    route_fn answer;
-} routes[] = {
-    {"/healthz", answer_health},
-    {"/readyz", answer_ready},
-};
-
-static route_fn find_route(const char *path)
-{
-    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
-        if (strcmp(path, routes[i].path) == 0)
-            return routes[i].answer;
-    return NULL;
-}
-
-/* The host part of "name", "name:port", "1.2.3.4:port" or "[v6]:port"; the port may be any. */
-static struct bytes host_of(const char *header)
-{
-    size_t len;
-    if (header[0] == '[') {
-        header++;
-        len = strcspn(header, "]");
-    } else {
-        len = strcspn(header, ":");
-    }
-    return (struct bytes){(const uint8_t *)header, (uint32_t)len};
-}
-
-static bool is_any(const struct address *address)
-{
-    static const uint8_t zeros[16];
-    return memcmp(address->bytes, zeros, sizeof zeros) == 0;
-}
-
-/*
- * Names are what rebinding needs, so only names that nobody else can own are accepted. An address
- * cannot be rebound; it must still be one of ours, as far as we know which ones those are.
- */
-static bool is_our_host(const struct http *http, const char *header)
-{
-    struct bytes host = host_of(header);
-    struct address address;
-    if (address_parse(host, &address))
-        return address_is_loopback(&address) || address_equal(&address, &http->address) ||
-               is_any(&http->address);
-    return bytes_equal_fold(host, bytes_of_text("localhost")) ||
-           (http->own_name[0] != '\0' && bytes_equal_fold(host, bytes_of_text(http->own_name)));
-}
-
-static enum MHD_Result queue(struct MHD_Connection *connection, const struct answer *answer)
-{
-    char buffer[BODY_MAX];
-    struct text body;
-    text_init(&body, buffer, sizeof buffer);
-    if (answer->error == NULL) {
-        text_add(&body, answer->text);
-    } else {
-        text_add(&body, "{\"error\": \"");
-        text_add(&body, answer->error);
-        struct bytes shown = answer->shown;
-        bool is_cut = shown.len > SHOWN_MAX;
-        text_add_json(&body, (struct bytes){shown.at, is_cut ? SHOWN_MAX : shown.len});
-        text_add(&body, is_cut ? "...\", \"hint\": \"" : "\", \"hint\": \"");
-        text_add(&body, answer->hint);
-        text_add(&body, "\"}\n");
-    }
-    CHECK(body.len < body.max); /* nothing was cut: the JSON is whole */
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(body.len, buffer, MHD_RESPMEM_MUST_COPY);
-    if (response == NULL)
+    if (exchange->response == NULL)
         return MHD_NO;
-    const char *type = answer->error == NULL ? "text/plain; charset=utf-8" : "application/json";
-    enum MHD_Result result = MHD_NO;
-    if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES &&
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") == MHD_YES &&
-        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
-        (answer->status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD") == MHD_YES))
-        result = MHD_queue_response(connection, answer->status, response);
-    MHD_destroy_response(response); /* drops our reference; the connection has its own */
-    return result;
+    return MHD_queue_response(exchange->connection, exchange->status, exchange->response);
 }
 
-/* Decides everything that needs the request's headers only. */
-static enum MHD_Result answer_request(struct http *http, struct MHD_Connection *connection,
-                                      const char *path, bool is_read)
+/* False: refused, and that is the answer. */
+static bool may_ask(struct http *http, struct exchange *exchange)
 {
-    const char *host =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-    route_fn route = find_route(path);
-    char reason[BODY_MAX / 2];
-    struct text text;
-    text_init(&text, reason, sizeof reason);
-    struct answer answer;
+    if (http->is_control) {
+        struct ucred peer;
+        socklen_t len = sizeof peer;
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+            (peer.uid == 0 || peer.uid == geteuid())) {
+            exchange->who = (struct admin_caller){peer.uid, peer.gid, peer.pid};
+            return true;
+        }
+        exchange_error(exchange, MHD_HTTP_FORBIDDEN, "only root and the user of the server may ask",
+                       (struct bytes){0}, "use sudo, or read what --http serves");
+        return false;
+    }
     /* No Host at all is HTTP/1.0: a probe, never a browser. */
-    if (host != NULL && !is_our_host(http, host))
-        answer = (struct answer){.status = MHD_HTTP_FORBIDDEN,
-                                 .error = "this server does not go by the name ",
-                                 .shown = bytes_of_text(host),
-                                 .hint = "ask by the address of --http or as localhost"};
-    else if (route == NULL)
-        answer = (struct answer){.status = MHD_HTTP_NOT_FOUND,
-                                 .error = "there is nothing at ",
-                                 .shown = bytes_of_text(path),
-                                 .hint = "try /healthz or /readyz"};
-    else if (!is_read)
-        answer = (struct answer){.status = MHD_HTTP_METHOD_NOT_ALLOWED,
-                                 .error = "this can only be read: ",
-                                 .shown = bytes_of_text(path),
-                                 .hint = "use GET or HEAD"};
-    else
-        route(http, &text, &answer);
-    return queue(connection, &answer);
+    const char *host =
+        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    if (host == NULL || host_is_ours(host, &http->address, http->own_name))
+        return true;
+    exchange_error(exchange, MHD_HTTP_FORBIDDEN, "this server does not go by the name ",
+                   bytes_of_text(host), "ask by the address of --http or as localhost");
+    return false;
+}
+
+/* The headers are there. What is refused is so before its body is read. */
+static enum MHD_Result begin(struct http *http, struct visitor *visitor,
+                             struct MHD_Connection *connection, const char *path,
+                             const char *method)
+{
+    struct exchange *exchange = &visitor->exchange;
+    exchange_reset(exchange); /* of the connection's last request */
+    exchange->admin = http->admin;
+    exchange->connection = connection;
+    exchange->path = path;
+    exchange->is_control = http->is_control;
+    if (may_ask(http, exchange) && route_find(exchange, method))
+        return MHD_YES;
+    return leave(exchange);
 }
 
 /*
- * libmicrohttpd calls once when the headers are there and again for the body. Answering GET in the
- * second call keeps the connection usable; answering anything else in the first refuses its body.
+ * libmicrohttpd calls once when the headers are there, again for each piece of a body, and again
+ * when that is over; after a suspension once more. Answering in the last keeps the connection
+ * usable.
  */
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_len, void **state)
 {
-    static char headers_seen;
+    struct http *http = context;
     (void)version;
     (void)upload;
-    bool is_read =
-        strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    if (*state == NULL && is_read) {
-        *state = &headers_seen;
-        return MHD_YES;
+    struct visitor *visitor = *state;
+    if (visitor == NULL) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        CHECK(info != NULL);
+        *state = visitor = info->socket_context;
+        return begin(http, visitor, connection, path, method);
     }
     if (*upload_len > 0)
         return MHD_NO; /* a body where there can be none: close the connection */
-    return answer_request(context, connection, path, is_read);
+    struct exchange *exchange = &visitor->exchange;
+    if (exchange->response == NULL) {
+        exchange->answer(exchange);
+        if (exchange->response != NULL && exchange->after_txn > http->durable_txn) {
+            list_append(&http->parked, &visitor->parked);
+            http->parked_count++;
+            MHD_suspend_connection(connection);
+            return MHD_YES;
+        }
+    }
+    return leave(exchange);
+}
+
+static void resume(struct http *http, struct visitor *visitor)
+{
+    list_remove(&visitor->parked);
+    http->parked_count--;
+    MHD_resume_connection(visitor->exchange.connection);
 }
 
 /* Keeps the order in which connections came; the last place costs the oldest its own. */
@@ -235,6 +166,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     struct http *http = context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         struct visitor *gone = *state;
+        exchange_reset(&gone->exchange);
         list_remove(&gone->node);
         list_append(&http->spare, &gone->node);
         http->visitor_count--;
@@ -320,7 +252,7 @@ static int listen_on(const struct address *address, uint16_t port, uint16_t *ret
     int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    const int on = 1, is_v6_only = !is_any(address);
+    const int on = 1, is_v6_only = !host_is_any(address);
     /* Connections of the last run that are not quite gone must not stop this one. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         (address->family == 6 &&
@@ -343,13 +275,16 @@ static int start_daemon(struct http *http, int fd)
 {
     list_init(&http->by_age);
     list_init(&http->spare);
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
+    list_init(&http->parked);
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        list_init(&http->visitors[i].parked);
         list_append(&http->spare, &http->visitors[i].node);
+    }
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
     if (http->daemon == NULL)
         return -1;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -357,15 +292,9 @@ static int start_daemon(struct http *http, int fd)
     return info->epoll_fd;
 }
 
-struct http *http_new(uv_loop_t *loop, const struct address *address, uint16_t port,
-                      const struct http_hooks *hooks, int *ret_exit_code, struct text *ret_why)
+/* An endpoint on a listening socket, which it takes over. NULL: no memory. */
+static struct http *serve(uv_loop_t *loop, int fd, const struct admin *admin)
 {
-    uint16_t port_bound = 0;
-    int fd = listen_on(address, port, &port_bound);
-    if (fd < 0) {
-        *ret_exit_code = fail(-fd, address, port, ret_why);
-        return NULL;
-    }
     struct http *http = calloc(1, sizeof *http);
     int epoll_fd = -1;
     if (http == NULL)
@@ -378,16 +307,9 @@ struct http *http_new(uv_loop_t *loop, const struct address *address, uint16_t p
     }
     if (epoll_fd < 0) {
         free(http);
-        *ret_exit_code = fail(ENOMEM, address, port, ret_why);
         return NULL;
     }
-    http->address = *address;
-    http->port = port_bound;
-    http->hooks = *hooks;
-    /* Who listens on the network is asked by the name of the machine, by scrapers for instance. */
-    if (!address_is_loopback(address) &&
-        gethostname(http->own_name, sizeof http->own_name - 1) != 0)
-        http->own_name[0] = '\0';
+    http->admin = admin;
     CHECK(uv_timer_init(loop, &http->timer) == 0); /* it only fills the struct */
     http->timer.data = http;
     http->poll.data = http;
@@ -396,9 +318,58 @@ struct http *http_new(uv_loop_t *loop, const struct address *address, uint16_t p
     return http;
 }
 
+struct http *http_new(uv_loop_t *loop, const struct address *address, uint16_t port,
+                      const struct admin *admin, int *ret_exit_code, struct text *ret_why)
+{
+    uint16_t port_bound = 0;
+    int fd = listen_on(address, port, &port_bound);
+    struct http *http = fd < 0 ? NULL : serve(loop, fd, admin);
+    if (http == NULL) {
+        *ret_exit_code = fail(fd < 0 ? -fd : ENOMEM, address, port, ret_why);
+        return NULL;
+    }
+    http->address = *address;
+    http->port = port_bound;
+    /* Who listens on the network is asked by the name of the machine, by scrapers for instance. */
+    if (!address_is_loopback(address) &&
+        gethostname(http->own_name, sizeof http->own_name - 1) != 0)
+        http->own_name[0] = '\0';
+    return http;
+}
+
+struct http *http_new_control(uv_loop_t *loop, int fd, const struct admin *admin)
+{
+    struct http *http = serve(loop, fd, admin);
+    if (http != NULL)
+        http->is_control = true;
+    return http;
+}
+
 uint16_t http_port(const struct http *http)
 {
     return http->port;
+}
+
+void http_stored(struct http *http, uint64_t txn)
+{
+    if (http == NULL)
+        return;
+    http->durable_txn = txn;
+    bool is_any = false;
+    while (!list_is_empty(&http->parked)) {
+        struct visitor *first = LIST_ELEMENT(http->parked.next, struct visitor, parked);
+        if (first->exchange.after_txn > txn)
+            break;
+        resume(http, first);
+        is_any = true;
+    }
+    if (is_any) /* libmicrohttpd looks after them when it runs, and not before */
+        CHECK(uv_timer_start(&http->timer, on_timer, 0, 0) == 0);
+}
+
+uint32_t http_waiting(const struct http *http)
+{
+    return http == NULL ? 0 : http->parked_count;
 }
 
 static void on_close(uv_handle_t *handle)
@@ -415,6 +386,9 @@ void http_free(struct http *http)
     /* The loop must forget the descriptor before libmicrohttpd closes it. */
     uv_close((uv_handle_t *)&http->poll, on_close);
     uv_close((uv_handle_t *)&http->timer, on_close);
+    /* What they wait for will not come: libmicrohttpd closes them with the others. */
+    while (!list_is_empty(&http->parked))
+        resume(http, LIST_ELEMENT(http->parked.next, struct visitor, parked));
     MHD_stop_daemon(http->daemon);
     http->daemon = NULL;
 }

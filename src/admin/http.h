@@ -1,19 +1,16 @@
 /*
- * http.h -- the HTTP endpoint: libmicrohttpd, driven by the server's own loop.
+ * http.h -- an HTTP endpoint: libmicrohttpd, driven by the server's own loop.
  *
- *   GET /healthz   200: the loop turns
- *   GET /readyz    200: clients are served; 503: the reason in words
+ * There are two of them, with the same routes (route.h): one over TCP, which only reads, and one
+ * over the control socket, which may change. Whoever asks there must be root or the user that we
+ * run as, whatever became of the file's mode.
  *
- * Everything here reads; nothing changes the server. Errors are JSON, {"error": ..., "hint": ...}.
- *
- * A browser on this machine can be lured into asking us under a name that its attacker controls
- * (DNS rebinding), so a request is answered only when its Host is a name or an address of ours.
+ * An answer to a change is held back until http_stored says that the change is durable (P1).
  */
 #ifndef ADMIN_HTTP_H
 #define ADMIN_HTTP_H
 
-#include "base/address.h"
-#include "base/text.h"
+#include "admin/admin.h"
 
 #include <uv.h>
 
@@ -22,24 +19,26 @@
 
 struct http;
 
-struct http_hooks {
-    void *context;
-    /* True: clients are served. Otherwise *ret_reason says, in words, why they are not. */
-    bool (*is_ready)(void *context, struct text *ret_reason);
-};
-
 /*
  * Listens on the address; port 0 takes any free one. NULL with a sentence in *ret_why and an exit
- * code: the address is in use, is not ours, or is not permitted.
+ * code: the address is in use, is not ours, or is not permitted. `admin` is borrowed.
  */
 struct http *http_new(uv_loop_t *loop, const struct address *address, uint16_t port,
-                      const struct http_hooks *hooks, int *ret_exit_code, struct text *ret_why);
+                      const struct admin *admin, int *ret_exit_code, struct text *ret_why);
+
+/* The same on the socket of control_open, which it takes over. NULL: no memory. */
+struct http *http_new_control(uv_loop_t *loop, int fd, const struct admin *admin);
 
 /* The port it listens on. */
 uint16_t http_port(const struct http *http);
 
+/* Everything up to txn is durable: answers that waited for it leave. NULL is legal. */
+void http_stored(struct http *http, uint64_t txn);
+/* Answers that wait for the store. */
+uint32_t http_waiting(const struct http *http);
+
 /*
- * Closes the port and every connection at once. The memory goes when the loop has closed the
+ * Closes the socket and every connection at once. The memory goes when the loop has closed the
  * handles: in its next turn, so run the loop until it ends before closing it. NULL is legal.
  */
 void http_free(struct http *http);

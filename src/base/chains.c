@@ -79,3 +79,11 @@ uint32_t chains_next(const struct chains *chains, uint32_t slot)
 }
 
 _Static_assert(UINT32_C(0) - 1 == SLOT_NONE, "an empty link must read as SLOT_NONE");
+
+bool chains_has(const struct chains *chains, uint32_t chain, uint32_t slot)
+{
+    uint32_t at = chains_first(chains, chain);
+    while (at != SLOT_NONE && at != slot)
+        at = chains_next(chains, at);
+    return at == slot;
+}

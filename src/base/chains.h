@@ -9,6 +9,7 @@
 #ifndef BASE_CHAINS_H
 #define BASE_CHAINS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct chain_link {
@@ -40,5 +41,7 @@ void chains_remove(struct chains *chains, uint32_t chain, uint32_t slot);
 /* Walk a chain: SLOT_NONE ends it. The current slot may be removed once its successor was asked. */
 uint32_t chains_first(const struct chains *chains, uint32_t chain);
 uint32_t chains_next(const struct chains *chains, uint32_t slot);
+/* For checks: is the slot on this chain? Costs its length. */
+bool chains_has(const struct chains *chains, uint32_t chain, uint32_t slot);
 
 #endif

@@ -100,6 +100,12 @@ bool timers_is_set(const struct timers *timers, uint32_t slot)
     return timers->place[slot] != 0;
 }
 
+uint64_t timers_deadline_ns(const struct timers *timers, uint32_t slot)
+{
+    CHECK(timers_is_set(timers, slot));
+    return timers->heap[timers->place[slot] - 1].deadline_ns;
+}
+
 uint64_t timers_next_ns(const struct timers *timers)
 {
     return timers->count == 0 ? UINT64_MAX : timers->heap[0].deadline_ns;

@@ -29,6 +29,8 @@ void timers_set(struct timers *timers, uint32_t slot, uint64_t deadline_ns);
 /* Nothing happens when it is not set. */
 void timers_clear(struct timers *timers, uint32_t slot);
 bool timers_is_set(const struct timers *timers, uint32_t slot);
+/* Of a slot that is set. */
+uint64_t timers_deadline_ns(const struct timers *timers, uint32_t slot);
 
 /* The earliest deadline, UINT64_MAX when none is set. */
 uint64_t timers_next_ns(const struct timers *timers);

@@ -1,40 +1,12 @@
 /*
- * main.c -- the `holdfast` command: a table of subcommands.
- *
- * `holdfast serve` becomes holdfastd: the server is a program of its own, so that it links nothing
- * that only the command needs. It is looked for beside this program, then in ../sbin, where an
- * installation puts it, then in $PATH.
+ * main.c -- the `holdfast` command: finds the row of the table (command.h) that was asked for.
  */
 #include "base/suggest.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { EXIT_USAGE = 2 };
-
-#define SERVER "holdfastd"
-
-typedef int (*command_fn)(int argc, char **argv);
-
-static int run_serve(int argc, char **argv);
-static int run_help(int argc, char **argv);
-static int run_version(int argc, char **argv);
-
-static const struct {
-    const char *name;
-    command_fn run; /* argv[0] is the name of the command */
-    const char *help;
-} commands[] = {
-    {"serve", run_serve, "run the server in the foreground; serve --help lists its options"},
-    {"help", run_help, "print this text"},
-    {"version", run_version, "print the version"},
-};
-
-enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static void print_usage(FILE *out)
 {
@@ -44,80 +16,38 @@ static void print_usage(FILE *out)
                 "\n"
                 "Commands:\n",
                 out);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
-    (void)fputs("\nExit codes: 0 ok, 2 usage or configuration; the server's: serve --help.\n", out);
+    for (size_t i = 0; i < command_count; i++)
+        (void)fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].help);
+    (void)fputs("\nCOMMAND --help says more. Exit codes: 0 ok, 1 the answer is no, 2 usage or\n"
+                "configuration, 75 the server cannot be reached; the server's: serve --help.\n",
+                out);
 }
 
-/* 0 when everything that was printed has gone out. */
-static int finish(void)
+int about_help(const struct command *command, int argc, char **argv)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return EXIT_SUCCESS;
-    (void)fprintf(stderr, "holdfast: cannot write to standard output: %s\n", strerror(errno));
-    return EXIT_FAILURE;
-}
-
-static int refuse_arguments(char **argv)
-{
-    (void)fprintf(stderr, "holdfast %s: takes no arguments, but was given \"%s\"\n", argv[0],
-                  argv[1]);
-    return EXIT_USAGE;
-}
-
-static int run_help(int argc, char **argv)
-{
-    if (argc > 1)
-        return refuse_arguments(argv);
+    struct arguments arguments;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+        return exit_code;
     print_usage(stdout);
-    return finish();
+    return arguments_finish();
 }
 
-static int run_version(int argc, char **argv)
+int about_version(const struct command *command, int argc, char **argv)
 {
-    if (argc > 1)
-        return refuse_arguments(argv);
+    struct arguments arguments;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+        return exit_code;
     (void)puts("holdfast " HOLDFAST_VERSION);
-    return finish();
-}
-
-/* Runs the server that lies at `beside` from the directory of this program, if there is one. */
-static void try_server(const char *beside, char **argv)
-{
-    char path[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (len <= 0)
-        return;
-    path[len] = '\0';
-    char *slash = strrchr(path, '/');
-    if (slash == NULL)
-        return;
-    size_t room = sizeof path - (size_t)(slash + 1 - path);
-    if ((size_t)snprintf(slash + 1, room, "%s" SERVER, beside) >= room)
-        return;
-    argv[0] = path;
-    (void)execv(path, argv); /* returns only when it failed: then the next place is tried */
-    argv[0] = SERVER;
-}
-
-static int run_serve(int argc, char **argv)
-{
-    (void)argc;
-    try_server("", argv);
-    try_server("../sbin/", argv);
-    (void)execvp(SERVER, argv);
-    (void)fprintf(stderr,
-                  "holdfast serve: cannot run " SERVER ": %s; it belongs beside this program, in "
-                  "../sbin, or in $PATH\n",
-                  strerror(errno));
-    return EXIT_USAGE;
+    return arguments_finish();
 }
 
 static int refuse_command(const char *name)
 {
     struct suggest suggest;
     suggest_init(&suggest, name);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
+    for (size_t i = 0; i < command_count; i++)
         suggest_offer(&suggest, commands[i].name);
     (void)fprintf(stderr, "holdfast: unknown command \"%s\"", name);
     if (suggest.best != NULL)
@@ -138,8 +68,8 @@ int main(int argc, char **argv)
         name = "help";
     if (strcmp(name, "--version") == 0)
         name = "version";
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
+    for (size_t i = 0; i < command_count; i++)
         if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return commands[i].run(&commands[i], argc - 1, argv + 1);
     return refuse_command(name);
 }

@@ -106,3 +106,9 @@ void nsm_xdr_put_status(struct xdr_out *out, struct bytes mon_name, uint32_t sta
     xdr_put_u32(out, state);
     xdr_put_fixed(out, priv);
 }
+
+void nsm_xdr_put_stat_chge(struct xdr_out *out, struct bytes mon_name, uint32_t state)
+{
+    xdr_put_opaque(out, mon_name);
+    xdr_put_u32(out, state);
+}

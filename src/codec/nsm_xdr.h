@@ -65,5 +65,7 @@ void nsm_xdr_put_stat(struct xdr_out *out, uint32_t state);
 /* Arguments of the call to a registrant: status{mon_name, state, priv}. */
 void nsm_xdr_put_status(struct xdr_out *out, struct bytes mon_name, uint32_t state,
                         struct bytes priv);
+/* Those of SM_NOTIFY to a status monitor: stat_chge{mon_name, state}. */
+void nsm_xdr_put_stat_chge(struct xdr_out *out, struct bytes mon_name, uint32_t state);
 
 #endif

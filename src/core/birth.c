@@ -19,6 +19,8 @@ enum {
     NOTICE_BYTES_MAX = 2 * RECORD_NAME_MAX,
     CLIENT_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX,
     LOCK_BYTES_MAX = RECORD_FH_MAX + RECORD_NAME_MAX,
+    WAITER_BYTES_MAX = RECORD_FH_MAX + 2 * RECORD_NAME_MAX,
+    TRACKED_BYTES_MAX = 32 + RECORD_BYTES_MAX,
     /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by
      * its bytes must fit also then, or a restart could not load what was stored. */
     SPARE_BYTES = 8 * 64 * 1024,
@@ -51,6 +53,7 @@ static void size_tables(const struct core_limits *limits, uint32_t slots_max[REC
     slots_max[RECORD_LOCK] = locks + max_u32(locks / 4, SPLIT_RESERVE_MIN);
     slots_max[RECORD_WAITER] = max_u32(limits->waiters_max, used[RECORD_WAITER]);
     slots_max[RECORD_SHARE] = max_u32(limits->locks_max, used[RECORD_SHARE]);
+    slots_max[RECORD_TRACKED] = max_u32(limits->clients_max, used[RECORD_TRACKED]);
 }
 
 static uint64_t stored_bytes(const uint32_t used[RECORD_KIND_END])
@@ -58,7 +61,9 @@ static uint64_t stored_bytes(const uint32_t used[RECORD_KIND_END])
     return (uint64_t)used[RECORD_REGISTRANT] * REGISTRANT_BYTES_MAX +
            (uint64_t)used[RECORD_NOTICE] * NOTICE_BYTES_MAX +
            (uint64_t)used[RECORD_CLIENT] * CLIENT_BYTES_MAX +
-           ((uint64_t)used[RECORD_LOCK] + used[RECORD_SHARE]) * LOCK_BYTES_MAX;
+           ((uint64_t)used[RECORD_LOCK] + used[RECORD_SHARE]) * LOCK_BYTES_MAX +
+           (uint64_t)used[RECORD_WAITER] * WAITER_BYTES_MAX +
+           (uint64_t)used[RECORD_TRACKED] * TRACKED_BYTES_MAX;
 }
 
 /* The order matters: later parts ask earlier ones how large they are. */
@@ -69,13 +74,14 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
     uint32_t folds = registrants + slots_max[RECORD_NOTICE] + clients;
     int err = intern_init(&core->folds, core->arena, folds, core->seed);
     if (err == 0)
-        err = intern_init(&core->names, core->arena, folds + registrants + waiters, core->seed);
+        err = intern_init(&core->names, core->arena, folds + registrants + waiters + PROBE_MAX,
+                          core->seed);
     if (err == 0)
         err = registrant_init(core, registrants);
     if (err == 0)
         err = notice_init(core, slots_max[RECORD_NOTICE]);
     if (err == 0)
-        err = notify_init(core, registrants);
+        err = notify_init(core, registrants, clients);
     if (err == 0)
         err = client_init(core, clients);
     if (err == 0)
@@ -92,6 +98,14 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
         err = grant_init(core, waiters);
     if (err == 0)
         err = move_init(core);
+    if (err == 0)
+        err = probe_init(core);
+    if (err == 0)
+        err = unsettled_init(core, 2 * locks);
+    if (err == 0)
+        err = grace_init(core);
+    if (err == 0)
+        err = tracker_init(core, slots_max[RECORD_TRACKED]);
     if (err == 0)
         err = dirty_init(&core->dirty, slots_max);
     return err == 0 ? reserve_batch(core, slots_max) : err;
@@ -137,6 +151,10 @@ void core_free(struct core *core)
     waiter_done(core);
     grant_done(core);
     move_done(core);
+    probe_done(core);
+    unsettled_done(core);
+    grace_done(core);
+    tracker_done(core);
     intern_done(&core->names);
     intern_done(&core->folds);
     dirty_done(&core->dirty);

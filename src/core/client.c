@@ -1,17 +1,15 @@
 /*
- * client.c -- the table of lock clients: who they are, when they are forgotten, how they are freed;
- * see client.h.
+ * client.c -- the table of lock clients: who they are, what they say, when they are forgotten; see
+ * client.h.
  *
- * Always true; client_check() asserts all but (2) and (6):
+ * Always true; client_check() asserts all but (2) and (5):
  *  (1) A live client is on exactly one chain of each index, the one its fields name, and no two
  *      have the same address and name without case (R-ID-1).
  *  (2) It holds one reference to its address, to its name as first spelled, and to its fold.
  *  (3) lock_count, share_count and waiter_count are what the chains of those tables hold for it.
- *  (4) It is on the list `draining` while anything of an older incarnation may be left: cursors
- *      stand only there, and off the list everything it has is of its present incarnation.
- *  (5) With nothing here and not draining it has a deadline. One that has something may still have
+ *  (4) With nothing here and not draining it has a deadline. One that has something may still have
  *      one too; what it is worth is decided when it comes.
- *  (6) What the store has of a client differs from what is here only where the slot is marked
+ *  (5) What the store has of a client differs from what is here only where the slot is marked
  *      dirty: seen_wall_ns therefore moves only when the record is written for another reason.
  *
  * Forgetting is lazy, because nothing depends on its moment. A client that calls does not move its
@@ -19,12 +17,7 @@
  * itself again. One that may not be forgotten yet is looked at again 300 s later, whatever holds
  * it: no other file has to remember to say so.
  *
- * After a restart the time of the last call is not known on this run's clock (SEEN_UNKNOWN); it
- * counts from when it is first looked for.
- *
- * A client that started anew (client_renew) is freed in the order of its chains, newest first. New
- * locks and shares go to the front of them, behind which the cursors walk away, so a client that
- * locks faster than it is drained does not keep the drain from ending.
+ * The time of its last call is not stored: after a restart it counts from the start.
  */
 #include "core/client.h"
 
@@ -35,17 +28,10 @@
 #define SECOND           UINT64_C(1000000000)
 #define EXPIRY_NS        (300 * SECOND)
 #define REBOOTED_KEEP_NS (86400 * SECOND) /* 24 h */
-#define SEEN_UNKNOWN     UINT64_MAX
-#define STATE_HALF       UINT32_C(0x80000000) /* of the circle of state numbers */
 
 struct client *client_at(const struct core *core, uint32_t slot)
 {
     return table_at(&core->clients.table, slot);
-}
-
-static uint32_t slot_of(const struct core *core, const struct client *client)
-{
-    return (uint32_t)(client - (const struct client *)(const void *)core->clients.table.elements);
 }
 
 int client_init(struct core *core, uint32_t slots_max)
@@ -211,33 +197,39 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
 
 /* ---- what they say ---- */
 
-/* State numbers go round in a circle: newer is what lies less than half of it ahead. */
-static bool is_newer_state(uint32_t state, uint32_t than)
-{
-    return state != 0 && state != than && (than == 0 || state - than < STATE_HALF);
-}
-
 void client_heard(struct core *core, uint32_t slot, const struct peer *from,
                   const struct lock_request *request, uint64_t wall_ns)
 {
     struct client *client = client_at(core, slot);
     client->seen_ns = core->now_ns;
+    client->is_counted = false; /* it is alive */
 
     uint32_t versions = client->versions | UINT32_C(1) << request->version;
     uint32_t flags = client->flags | (request->is_unmonitored ? 0 : RECORD_CLIENT_MONITORED);
-    bool is_newer = is_newer_state(request->state, client->state_seen);
+    bool is_newer = client_is_newer_state(request->state, client->state_seen);
     if (address_equal(&client->local, &from->local) &&
         client->transport == (uint32_t)from->transport && client->versions == versions &&
-        client->flags == flags && client->server_epoch == core->server.epoch && !is_newer)
+        client->flags == flags && !is_newer)
         return;
     client->local = from->local;
     client->transport = from->transport;
     client->versions = versions;
-    client->flags = flags;
-    client->server_epoch = core->server.epoch;
+    if ((flags & ~client->flags) & RECORD_CLIENT_MONITORED)
+        client->told_state = core->server.state; /* until now it relied on nothing (R-NM-1) */
+    /* That it waits no longer is worth no write of its own: at worst it is told in vain. */
+    client->flags = client->waiter_count > 0 ? flags : flags & ~(uint32_t)RECORD_CLIENT_WAITS;
     if (is_newer)
-        client->state_seen = request->state;
+        client_saw_state(core, slot, request->state);
     client->seen_wall_ns = wall_ns;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+}
+
+void client_waits(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    if (client->flags & RECORD_CLIENT_WAITS)
+        return;
+    client->flags |= RECORD_CLIENT_WAITS;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
 
@@ -308,11 +300,13 @@ void client_settle(struct core *core, uint32_t slot)
 
 /* R-SEC-5: something may still be owed to it, or come from it. Nobody is told who was not monitored
  * (R-NM-1). */
-static bool must_be_kept(const struct core *core, const struct client *client)
+static bool must_be_kept(const struct core *core, uint32_t slot)
 {
+    const struct client *client = client_at(core, slot);
     if (client->flags & RECORD_CLIENT_CRASHED)
         return true;
-    if ((client->flags & RECORD_CLIENT_MONITORED) && client->told_state != core->server.state)
+    if ((client->flags & RECORD_CLIENT_MONITORED) &&
+        !target_knows(&core->server, client->told_state))
         return true;
     return client->rebooted_ns != 0 && (core->wall_ns < client->rebooted_ns ||
                                         core->wall_ns - client->rebooted_ns < REBOOTED_KEEP_NS);
@@ -324,6 +318,7 @@ static void forget(struct core *core, uint32_t slot)
     struct client client = *client_at(core, slot);
     MARK("client_forgotten");
     CHECK(has_nothing(client_at(core, slot)));
+    notify_forget(core, target_of_client(core, slot));
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, client.key_hash), slot);
     chains_remove(&all->by_address, client.address, slot);
     chains_remove(&all->by_name, client.fold, slot);
@@ -343,11 +338,9 @@ void client_expire(struct core *core)
         struct client *client = client_at(core, slot);
         if (!has_nothing(client))
             continue;
-        if (client->seen_ns == SEEN_UNKNOWN)
-            client->seen_ns = core->now_ns;
         if (core->now_ns - client->seen_ns < EXPIRY_NS)
             timers_set(expiry, slot, client->seen_ns + EXPIRY_NS);
-        else if (must_be_kept(core, client))
+        else if (must_be_kept(core, slot))
             timers_set(expiry, slot, core->now_ns + EXPIRY_NS);
         else
             forget(core, slot);
@@ -359,95 +352,6 @@ uint64_t client_deadline_ns(const struct core *core)
     if (!list_is_empty(&core->clients.draining))
         return core->now_ns;
     return timers_next_ns(&core->clients.expiry);
-}
-
-/* ---- how they are freed ---- */
-
-/* A cursor at the first slot of a chain. */
-static uint32_t cursor_at_first(const struct chains *chains, uint32_t chain)
-{
-    uint32_t slot = chains_first(chains, chain);
-    return slot == SLOT_NONE ? 0 : slot + 1;
-}
-
-static void begin_drain(struct core *core, uint32_t slot)
-{
-    struct client *client = client_at(core, slot);
-    client->drain_at = cursor_at_first(&core->locks.by_client, slot);
-    client->share_drain_at = cursor_at_first(&core->shares.by_client, slot);
-    if (!list_is_empty(&client->draining)) {
-        MARK("client_renewed_while_draining");
-        return;
-    }
-    client->drained_count = 0;
-    list_append(&core->clients.draining, &client->draining);
-    client_settle(core, slot);
-}
-
-void client_renew(struct core *core, uint32_t slot)
-{
-    struct client *client = client_at(core, slot);
-    struct address address = client_address(core, slot);
-    MARK("client_renewed");
-    CHECK(client->incarnation < UINT32_MAX);
-    client->incarnation++;
-    dirty_put(&core->dirty, RECORD_CLIENT, slot);
-    event_add(&core->events, EVENT_CLIENT_RENEWED, &address, name_of(core, client), client->id);
-    grant_drop_client(core, slot);
-    begin_drain(core, slot);
-}
-
-bool client_free_all(struct core *core, const struct address *from, struct bytes name)
-{
-    uint32_t slot = name.len == 0 ? SLOT_NONE : client_find(core, from, name);
-    if (slot == SLOT_NONE) {
-        MARK("free_all_of_nobody");
-        event_add(&core->events, EVENT_FREE_ALL_IGNORED, from, name, 0);
-        return false;
-    }
-    client_renew(core, slot);
-    return true;
-}
-
-/* Looks at up to `max` locks and shares of one client; returns at how many. */
-static uint32_t drain_one(struct core *core, uint32_t slot, uint32_t max)
-{
-    struct client *client = client_at(core, slot);
-    uint32_t locks_freed = 0, shares_freed = 0;
-    uint32_t count = lock_drain(core, slot, max, &locks_freed);
-    CHECK(count <= max);
-    if (client->drain_at == 0)
-        count += share_drain(core, slot, max - count, &shares_freed);
-    CHECK(count <= max);
-    client->drained_count += locks_freed + shares_freed;
-    return count;
-}
-
-static void end_drain(struct core *core, uint32_t slot)
-{
-    struct client *client = client_at(core, slot);
-    struct address address = client_address(core, slot);
-    list_remove(&client->draining);
-    client_settle(core, slot);
-    event_add(&core->events, EVENT_CLIENT_FREED, &address, name_of(core, client),
-              client->drained_count);
-}
-
-bool client_drain(struct core *core)
-{
-    struct clients *all = &core->clients;
-    uint32_t left = CLIENT_DRAIN_MAX;
-    while (!list_is_empty(&all->draining)) {
-        struct client *client = LIST_ELEMENT(all->draining.next, struct client, draining);
-        uint32_t slot = slot_of(core, client);
-        left -= drain_one(core, slot, left);
-        if (client->drain_at != 0 || client->share_drain_at != 0) {
-            MARK("client_drained_in_pieces");
-            return true;
-        }
-        end_drain(core, slot);
-    }
-    return false;
 }
 
 /* ---- the store ---- */
@@ -464,7 +368,6 @@ bool client_load(struct core *core, uint32_t slot, const struct record_client *r
         .rebooted_ns = record->rebooted_ns,
         .untold_ns = record->untold_ns,
         .server_epoch = record->server_epoch,
-        .seen_ns = SEEN_UNKNOWN,
         .local = record->local,
         .transport = record->transport,
         .versions = record->versions,
@@ -506,31 +409,14 @@ uint32_t client_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
     return record_put_client(buffer, slot, &record);
 }
 
-/* Of an incarnation that is over: of what this client has here, is there anything? */
-static bool has_old(const struct core *core, uint32_t slot)
-{
-    uint32_t incarnation = client_at(core, slot)->incarnation;
-    const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
-    for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
-        if (lock_at(core, at)->incarnation != incarnation)
-            return true;
-    for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
-        if (share_at(core, at)->incarnation != incarnation)
-            return true;
-    return false;
-}
-
 void client_start(struct core *core)
 {
     const struct table *table = &core->clients.table;
     for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
          slot = table_next(table, slot)) {
-        if (has_old(core, slot)) {
-            MARK("client_drain_goes_on");
-            begin_drain(core, slot);
-        } else {
+        client_at(core, slot)->seen_ns = core->now_ns;
+        if (!client_life_start(core, slot))
             client_settle(core, slot);
-        }
     }
 }
 
@@ -544,29 +430,6 @@ static uint32_t chain_length(const struct chains *chains, uint32_t chain)
     return count;
 }
 
-static bool is_chained(const struct chains *chains, uint32_t chain, uint32_t slot)
-{
-    uint32_t at = chains_first(chains, chain);
-    while (at != SLOT_NONE && at != slot)
-        at = chains_next(chains, at);
-    return at == slot;
-}
-
-static void check_drain(const struct core *core, uint32_t slot)
-{
-    const struct client *client = client_at(core, slot);
-    if (list_is_empty(&client->draining)) {
-        CHECK(client->drain_at == 0);
-        CHECK(client->share_drain_at == 0);
-        CHECK(!core->started || !has_old(core, slot));
-        return;
-    }
-    if (client->drain_at != 0)
-        CHECK(is_chained(&core->locks.by_client, slot, client->drain_at - 1));
-    if (client->share_drain_at != 0)
-        CHECK(is_chained(&core->shares.by_client, slot, client->share_drain_at - 1));
-}
-
 static void check_one(const struct core *core, uint32_t slot)
 {
     const struct clients *all = &core->clients;
@@ -578,13 +441,13 @@ static void check_one(const struct core *core, uint32_t slot)
     CHECK(client->key_hash == key_hash(core, client->address, client->fold));
     CHECK(bytes_equal_fold(intern_bytes(&core->folds, client->fold), name_of(core, client)));
     CHECK(client_find(core, &address, name_of(core, client)) == slot);
-    CHECK(is_chained(&all->by_address, client->address, slot));
-    CHECK(is_chained(&all->by_name, client->fold, slot));
+    CHECK(chains_has(&all->by_address, client->address, slot));
+    CHECK(chains_has(&all->by_name, client->fold, slot));
     CHECK(client->lock_count == chain_length(&core->locks.by_client, slot));
     CHECK(client->share_count == chain_length(&core->shares.by_client, slot));
     CHECK(client->waiter_count == chain_length(&core->waiters.by_client, slot));
     CHECK(!core->started || !has_nothing(client) || timers_is_set(&all->expiry, slot));
-    check_drain(core, slot);
+    client_life_check(core, slot);
 }
 
 void client_check(const struct core *core)

@@ -45,11 +45,26 @@ struct client {
     uint32_t state_seen, free_below, told_state;
     uint32_t incarnation, flags;
     uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
-    uint32_t drain_at;       /* where lock_drain goes on, slot + 1; 0: at the end */
-    uint32_t share_drain_at; /* the same of share_drain */
-    uint64_t move_next_ns;   /* D17: not looked into again before; monotonic */
-    uint32_t drained_count;  /* freed since the drain began */
-    struct list draining;    /* on core->clients.draining while older incarnations hold something */
+    uint32_t drain_at;         /* where lock_drain goes on, slot + 1; 0: at the end */
+    uint32_t share_drain_at;   /* the same of share_drain */
+    uint64_t move_next_ns;     /* D17: not looked into again before; monotonic */
+    uint64_t probe_next_ns;    /* not asked for its state again because of a request before */
+    uint64_t doubt_since_ns;   /* it was asked because of doubtful notices since then, ... */
+    uint32_t doubt_count;      /* ... so often */
+    uint64_t reached_ns;       /* heard of in this run, by an answer or a call of its own; 0: not */
+    uint64_t told_ns;          /* it answered SM_NOTIFY in this run; 0: not */
+    uint64_t reclaimed_ns;     /* its last reclaim in this run; 0: none */
+    uint32_t must_know;        /* our state since an order; 0, or until it was told (operate.h) */
+    uint32_t unsettled_count;  /* ranges it has not reclaimed yet */
+    uint32_t unsettled_shares; /* shares it has not reclaimed yet */
+    uint32_t reclaim_count;    /* requests that did, in this run */
+    bool is_given_up;          /* the notifier gave up on it in this run */
+    bool is_spared;            /* it need not be told of our last restart (notify.c) */
+    bool is_counted;           /* as crashed, and it was not heard of as alive since */
+    uint32_t drained_count;    /* freed since the drain began */
+    bool drain_is_counted;     /* what it frees was counted when the client was not reached */
+    bool drain_is_search;      /* only when it finds something was there a crash */
+    struct list draining; /* on core->clients.draining while older incarnations hold something */
 };
 
 struct clients {
@@ -82,16 +97,53 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
  * changed. Only LOCK and SHARE: no other call makes a client one that must be told. */
 void client_heard(struct core *core, uint32_t slot, const struct peer *from,
                   const struct lock_request *request, uint64_t wall_ns);
+/* It waits for a lock. That is stored, because a wait is not (R-BLK-14): after a restart only one
+ * who is told asks again at once. */
+void client_waits(struct core *core, uint32_t slot);
 /* GRANTED worked with this procedure (R-BLK-2). */
 void client_granted_by(struct core *core, uint32_t slot, uint32_t proc);
 
 /* Its counts changed: with nothing left it will be forgotten, with something it will not. */
 void client_settle(struct core *core, uint32_t slot);
 
+/* State numbers go round in a circle: newer is what lies less than half of it ahead. 0 is none, and
+ * everything is newer than none. */
+bool client_is_newer_state(uint32_t state, uint32_t than);
+/* A newer state of its own that frees nothing: a reclaim's, or SM_STAT's of an unknown one. */
+void client_saw_state(struct core *core, uint32_t slot, uint32_t state);
+
+/* Of what it has here, is something with this stamp over (R-SEC-3)? It is then freed, or about to
+ * be. What was taken before its state was known is over with its incarnation, or when its counter
+ * begins anew. */
+static inline bool client_is_over(const struct client *client, uint32_t incarnation, uint32_t state)
+{
+    if (incarnation != client->incarnation)
+        return true;
+    if (client->free_below == 0)
+        return false;
+    if (client->flags & RECORD_CLIENT_RECOUNTED)
+        return state != client->free_below;
+    return state != 0 && (int32_t)(state - client->free_below) < 0;
+}
+/* The stamp of what is taken now: never one that is over. */
+static inline uint32_t client_stamp(const struct client *client, uint32_t state)
+{
+    return client_is_over(client, client->incarnation, state) ? client->free_below : state;
+}
+
 /* It started anew: everything it has here is freed, its waiters at once. */
 void client_renew(struct core *core, uint32_t slot);
-/* FREE_ALL: the client of that address and name, if there is one (R-NLM-8). False: there is not. */
-bool client_free_all(struct core *core, const struct address *from, struct bytes name);
+/* The same for what is stamped with an older state than state_seen. False: there is nothing, or it
+ * is being freed already. */
+bool client_free_older(struct core *core, uint32_t slot);
+/* The same for what is stamped with any other state: its counter began anew at this one. */
+void client_recount(struct core *core, uint32_t slot, uint32_t state);
+/* Frees up to CLIENT_DRAIN_MAX elements of this client now. True: nothing is left to be freed. */
+bool client_drain_now(struct core *core, uint32_t slot);
+/* FREE_ALL: the client of that address and name, if there is one (R-NLM-8), in this state (0: it
+ * does not say). False: there is none. */
+bool client_free_all(struct core *core, const struct address *from, struct bytes name,
+                     uint32_t state);
 
 /* Frees up to CLIENT_DRAIN_MAX elements of clients that started anew. True: there is more. */
 bool client_drain(struct core *core);
@@ -110,7 +162,10 @@ bool client_load(struct core *core, uint32_t slot, const struct record_client *r
 uint32_t client_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
 /* After loading: clients with nothing are timed, those with old incarnations drained. */
 void client_start(struct core *core);
+/* Of one client: false when nothing that it has is over. */
+bool client_life_start(struct core *core, uint32_t slot);
 
 void client_check(const struct core *core);
+void client_life_check(const struct core *core, uint32_t slot);
 
 #endif

@@ -51,6 +51,14 @@ bool core_is_full(const struct core *core)
     return core->dirty.put_count >= core->limits.batch_puts_max;
 }
 
+void core_raise_state(struct core *core)
+{
+    core->server.state = core_next_state(core->server.state);
+    core->server_changed = true;
+    core->sync_wanted = true;
+    core->state_txn = core_gate_txn(core);
+}
+
 /* R-NSM-1: no name that another host's status monitor would take for a path, or that is no text. */
 static bool is_acceptable_name(struct bytes name)
 {
@@ -115,48 +123,54 @@ static bool refuse_mon(struct core *core, const struct peer *from, const struct 
     UNREACHABLE();
 }
 
-static void simulate_crash(struct core *core, const struct peer *from)
+/* True: it was from somebody who may ask for it. */
+static bool simulate_crash(struct core *core, const struct peer *from)
 {
     if (!address_is_loopback(&from->address) || from->port >= 1024) {
         report(core, EVENT_CRASH_REFUSED, from, (struct bytes){0}, from->port);
-        return;
+        return false;
     }
     MARK("simu_crash");
-    core->server.state = core_next_state(core->server.state);
-    core->server_changed = true;
-    core->sync_wanted = true;
-    notify_restarted(core);
+    struct record_server before = core->server;
+    core_raise_state(core);
+    core->server.restart_state = core->server.state;
+    grace_begin_anew(core);
+    notify_restarted(core, &before);
     report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
+    return true;
 }
 
 /* SM_NOTIFY. True: news, and the caller is the host that rebooted. */
-static bool hear_notice(struct core *core, const struct peer *from, const struct request *request,
-                        uint64_t wall_ns)
+static bool hear_notice(struct core *core, const struct peer *from, const struct request *request)
 {
+    uint32_t state = request->state;
     if (!is_acceptable_name(request->mon_name)) {
         report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
         return false;
     }
-    switch (notice_hear(core, &from->address, request->mon_name, request->state, wall_ns)) {
+    enum reboot_heard heard = reboot_hear(core, &from->address, request->mon_name, state);
+    bool is_believed = heard == REBOOT_NEWS || heard == REBOOT_REPEATED;
+    switch (notice_hear(core, &from->address, request->mon_name, state, is_believed)) {
     case NOTICE_NEW:
-        report(core, EVENT_NOTICE, from, request->mon_name, request->state);
+        report(core, EVENT_NOTICE, from, request->mon_name, state);
         return true;
     case NOTICE_KNOWN:
-        return false;
+        break;
     case NOTICE_UNHEARD:
-        report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, request->state);
-        return false;
+        if (heard == REBOOT_UNHEARD)
+            report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, state);
+        break;
     case NOTICE_BYTES:
         report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
-        return false;
+        break;
     }
-    UNREACHABLE();
+    return heard == REBOOT_NEWS;
 }
 
 static void answer(struct core *core, const struct peer *from, const struct request *request,
                    uint64_t wall_ns, struct response *ret)
 {
-    bool refused = false, rebooted = false;
+    bool refused = false, rebooted = false, restarted = false;
     switch (request->kind) {
     case REQUEST_NSM_STAT:
         refused = !is_acceptable_name(request->mon_name);
@@ -173,10 +187,10 @@ static void answer(struct core *core, const struct peer *from, const struct requ
             (void)registrant_remove_all(core, &from->address, request->my_name);
         break;
     case REQUEST_NSM_SIMU_CRASH:
-        simulate_crash(core, from);
+        restarted = simulate_crash(core, from);
         break;
     case REQUEST_NSM_NOTIFY:
-        rebooted = hear_notice(core, from, request, wall_ns);
+        rebooted = hear_notice(core, from, request);
         break;
     case REQUEST_NLM_TEST:
     case REQUEST_NLM_LOCK:
@@ -190,8 +204,10 @@ static void answer(struct core *core, const struct peer *from, const struct requ
         locking_answer(core, from, request, ret);
         return;
     }
-    *ret = (struct response){
-        .refused = refused, .state = core->server.state, .caller_rebooted = rebooted};
+    *ret = (struct response){.refused = refused,
+                             .state = core->server.state,
+                             .caller_rebooted = rebooted,
+                             .we_restarted = restarted};
 }
 
 static void stored(struct core *core, uint64_t txn, bool has_room)
@@ -202,6 +218,7 @@ static void stored(struct core *core, uint64_t txn, bool has_room)
     core->has_room = has_room;
     if (txn == core->server.txn)
         core->batch_out = false;
+    grace_stored(core);
     notify_stored(core);
     grant_stored(core);
 }
@@ -221,7 +238,12 @@ static void call_done(struct core *core, const struct core_input *input)
     uint64_t handle = input->call & ~caller_bits;
     switch ((enum core_caller)((input->call & caller_bits) >> CALLER_SHIFT)) {
     case CALL_OF_NOTIFY:
-        notify_call_done(core, handle, input->outcome == CALL_ANSWERED, input->answered_count);
+        notify_call_done(core, target_find(core, false, handle), input->outcome == CALL_ANSWERED,
+                         input->answered_count);
+        return;
+    case CALL_OF_NOTIFY_CLIENT:
+        notify_call_done(core, target_find(core, true, handle), input->outcome == CALL_ANSWERED,
+                         input->answered_count);
         return;
     case CALL_OF_GRANT: {
         uint32_t slot = table_find(&core->waiters.table, handle);
@@ -231,6 +253,9 @@ static void call_done(struct core *core, const struct core_input *input)
     }
     case CALL_OF_MOVE:
         move_call_done(core, handle, input);
+        return;
+    case CALL_OF_PROBE:
+        probe_call_done(core, handle, input);
         return;
     }
     UNREACHABLE();
@@ -252,11 +277,18 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
         stored(core, input->txn, input->has_room);
         return;
     case CORE_READY:
+        grace_ready(core);
         notify_ready(core);
+        tracker_ready(core);
         return;
     case CORE_CALL_DONE:
         CHECK(!core_is_full(core));
         call_done(core, input);
+        return;
+    case CORE_ORDER:
+        CHECK(!core_is_full(core));
+        ret->order_result = operate(core, input->order);
+        ret->after_txn = core_gate_txn(core);
         return;
     }
     UNREACHABLE();
@@ -266,7 +298,8 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
 {
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
-    return notify_next_call(core, ret) || grant_next_call(core, ret) || move_next_call(core, ret);
+    return notify_next_call(core, ret) || grant_next_call(core, ret) || move_next_call(core, ret) ||
+           probe_next_call(core, ret);
 }
 
 bool core_next_void_call(struct core *core, uint64_t *ret_id)
@@ -279,10 +312,13 @@ void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
     core->wall_ns = wall_ns;
-    (void)recover_work(core); /* core_deadline_ns says whether there is more */
+    (void)grace_work(core); /* core_deadline_ns says whether there is more */
+    recover_work(core);
+    (void)notify_work(core);
     (void)client_drain(core);
     (void)waiter_work(core);
     client_expire(core);
+    tracker_work(core);
 }
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
@@ -290,14 +326,20 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+uint64_t core_work_deadline_ns(const struct core *core)
+{
+    uint64_t next_ns = min_u64(grace_deadline_ns(core), tracker_deadline_ns(core));
+    next_ns = min_u64(next_ns, recover_deadline_ns(core));
+    return min_u64(next_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
+}
+
 uint64_t core_deadline_ns(const struct core *core)
 {
-    bool is_recovering = core->accept_at != SLOT_NONE && !core_is_full(core);
-    if (is_recovering || !list_is_empty(&core->grants.ready) ||
-        !list_is_empty(&core->clients.draining))
+    if (!list_is_empty(&core->grants.ready))
         return core->now_ns;
-    uint64_t calls_ns = min_u64(notify_deadline_ns(core), move_deadline_ns(core));
-    return min_u64(calls_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
+    uint64_t calls_ns =
+        min_u64(notify_deadline_ns(core), min_u64(move_deadline_ns(core), probe_deadline_ns(core)));
+    return min_u64(calls_ns, core_work_deadline_ns(core));
 }
 
 void core_status(const struct core *core, struct core_status *ret)
@@ -319,7 +361,11 @@ void core_status(const struct core *core, struct core_status *ret)
         .has_room = core->has_room,
         .notify = core->notify.counters,
         .grants = core->grants.counters,
+        .reboots = core->reboots,
+        .reclaims = core->grace.counters,
+        .tracked = core->tracker.counters,
     };
+    grace_status(core, &ret->grace);
 }
 
 uint32_t core_share_locks(const struct core *core, uint32_t share)
@@ -345,9 +391,13 @@ void core_check(const struct core *core)
     notice_check(core);
     notify_check(core);
     client_check(core);
+    probe_check(core);
     owner_check(core);
     file_check(core);
     lock_check(core);
     share_check(core);
     waiter_check(core);
+    unsettled_check(core);
+    grace_check(core);
+    tracker_check(core);
 }

@@ -25,15 +25,21 @@
 
 #include "core/event.h"
 #include "core/file.h"
+#include "core/grace.h"
 #include "core/grant.h"
 #include "core/message.h"
 #include "core/notify.h"
+#include "core/operate.h"
+#include "core/reboot.h"
+#include "core/tracker.h"
 
 struct core;
 
+#define CORE_NAMES_MAX 6 /* beside the numeric address and its PTR name */
+
 struct core_limits {
-    uint32_t clients_max; /* --max-clients, of registrants and of lock clients each; what is stored
-                           * above it is kept, new ones are refused */
+    uint32_t clients_max; /* --max-clients, of registrants, lock clients and tracked ones each; what
+                           * is stored above it is kept, new ones are refused */
     uint32_t locks_max;   /* --max-locks, of locks and of share reservations each */
     uint32_t locks_per_client_max;        /* --max-locks-per-client */
     uint32_t waiters_max;                 /* --max-waiters */
@@ -47,6 +53,14 @@ struct core_limits {
     uint64_t notify_timeout_ns;           /* --notify-timeout: one attempt, all in all (D4) */
     uint64_t window_ns;                   /* --recovery-window */
     uint64_t give_up_ns;                  /* --give-up, after the window (R-NOTIFY-4) */
+    uint64_t grace_ns;                    /* --grace */
+    bool hold_unreachable;                /* --unreachable hold (R-GRACE-5) */
+    bool trust_reclaim;                   /* --trust-reclaim (D11) */
+    bool distrust_state;                  /* --trust-state off (R-SEC-5) */
+    bool verify_notices;                  /* --verify-notify always (R-SEC-4) */
+    bool resume;                          /* --recovery resume (D12) */
+    const struct bytes *names;            /* R-NOTIFY-2: by which clients may know us; borrowed */
+    uint32_t name_count;                  /* at most CORE_NAMES_MAX */
 };
 
 /* Records that one request may put into a batch beyond batch_puts_max, which is looked at before
@@ -54,6 +68,7 @@ struct core_limits {
 #define CORE_PUTS_PER_REQUEST_MAX 128
 
 struct core_boot {
+    uint64_t now_ns;    /* monotonic, as in struct core_input */
     uint64_t wall_ns;   /* wall clock, for the state number of an incomplete store (D16) */
     bool may_have_lost; /* D16: from store_summary, or --assume-lost */
 };
@@ -71,6 +86,7 @@ enum core_input_kind {
     CORE_STORED,
     CORE_READY,     /* we serve and are registered: notification begins (R-NOTIFY-7) */
     CORE_CALL_DONE, /* a call of core_next_call ended */
+    CORE_ORDER,     /* an operator changes something */
 };
 
 struct core_input {
@@ -94,13 +110,15 @@ struct core_input {
             uint32_t state;          /* SM_STAT: the number it answered; 0: none */
             bool is_repeated;        /* it may have reached the host more than once */
         };
+        const struct order *order;
     };
 };
 
-/* The answer to a request. Other inputs have none and leave it untouched. */
+/* The answer to a request or an order. Other inputs have none and leave it untouched. */
 struct core_answer {
     uint64_t after_txn;
-    struct response response;
+    struct response response;       /* to a request */
+    enum order_result order_result; /* to an order */
 };
 
 enum core_call_kind {
@@ -109,6 +127,7 @@ enum core_call_kind {
     CALL_GRANTED_MSG, /* the same; its answer comes later, as GRANTED_RES */
     CALL_NULL,        /* is anybody there? */
     CALL_STAT,        /* SM_STAT: which state is the host in? (8.3) */
+    CALL_NOTIFY,      /* SM_NOTIFY: a lock client is told of our restart (D3) */
 };
 
 /* One thing told to a registrant. */
@@ -133,6 +152,10 @@ struct core_call {
             struct bytes priv;
             uint32_t status_count;
             struct core_call_status status[CORE_CALL_STATUS_MAX];
+        };
+        struct { /* CALL_NOTIFY: one after another, over one connection (D4) */
+            uint32_t our_state, our_name_count;
+            struct bytes our_names[NAMING_MAX];
         };
         struct bytes mon_name; /* CALL_STAT */
         struct { /* CALL_GRANTED, CALL_GRANTED_MSG: the lock as it was asked for (R-BLK-1) */
@@ -168,7 +191,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
  */
 bool core_take_batch(struct core *core, struct store_batch *ret);
 
-/* True when the open batch holds all it can: take it before the next request or ended call. */
+/* True when the open batch holds all it can: take it before the next request, order, ended call. */
 bool core_is_full(const struct core *core);
 
 /*
@@ -186,6 +209,16 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret);
 bool core_next_void_call(struct core *core, uint64_t *ret_id);
 /* When core_next_call may have one or core_work something to do; UINT64_MAX: not as things are. */
 uint64_t core_deadline_ns(const struct core *core);
+/* The same when no call could be made: grace must end on time all the same (P4). */
+uint64_t core_work_deadline_ns(const struct core *core);
+
+/*
+ * Names that a resolver knows (R-NOTIFY-2). The addresses of ours whose names clients that are to
+ * be told may know, at most `max`; returns how many. What is found is told to the core, best before
+ * CORE_READY: of the address, or (local NULL) of this host. What is no name is ignored.
+ */
+uint32_t core_list_locals(const struct core *core, struct address *ret, uint32_t max);
+void core_learn_name(struct core *core, const struct address *local, struct bytes name);
 
 /* What operators see. */
 struct core_status {
@@ -197,7 +230,11 @@ struct core_status {
     uint64_t durable_txn;
     bool incomplete, has_room;
     struct grant_counters grants;
+    struct reboot_counters reboots;
+    struct grace_counters reclaims;
+    struct grace_status grace;
     struct notify_counters notify;
+    struct tracker_counters tracked;
 };
 void core_status(const struct core *core, struct core_status *ret);
 /* Locks and offers in the files of one share, by its index in the limits (D14). */

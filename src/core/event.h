@@ -13,24 +13,31 @@
 #define EVENT_NAME_MAX 64
 
 enum event_kind {
-    EVENT_BAD_NAME,        /* a name that R-NSM-1 refuses */
-    EVENT_LIMIT,           /* a new registration over --max-clients */
-    EVENT_NO_BYTES,        /* over --max-bytes */
-    EVENT_NO_ROOM,         /* the store has no space for new records */
-    EVENT_BAD_CALLBACK,    /* a my_prog that D1 refuses */
-    EVENT_NOT_ALLOWED,     /* SM_MON family from an address that --mon-from excludes */
-    EVENT_CRASH_REFUSED,   /* SM_SIMU_CRASH from elsewhere than a local privileged port */
-    EVENT_CRASH_SIMULATED, /* SM_SIMU_CRASH accepted */
-    EVENT_NOTICE,          /* SM_NOTIFY accepted: name, value = state */
-    EVENT_NOTICE_IGNORED,  /* SM_NOTIFY that nobody here has a reason to believe */
-    EVENT_TOLD,           /* a registrant answered: name = my_name, value = the state it was told */
-    EVENT_NOT_REACHED,    /* a first attempt failed: name = my_name; it is tried again */
-    EVENT_GIVEN_UP,       /* --give-up: name = my_name; the next start tries again */
-    EVENT_ROUND_OVER,     /* all were tried once: name = how many, in words; value = milliseconds */
-    EVENT_CLIENT_RENEWED, /* a lock client started anew: name = its caller_name, value = id */
-    EVENT_CLIENT_FREED,   /* all it held before is freed: value = how many locks and shares */
-    EVENT_CLIENT_MOVED,   /* D17: a request of its name from another address; value = its id */
+    EVENT_BAD_NAME,           /* a name that R-NSM-1 refuses */
+    EVENT_LIMIT,              /* a new registration over --max-clients */
+    EVENT_NO_BYTES,           /* over --max-bytes */
+    EVENT_NO_ROOM,            /* the store has no space for new records */
+    EVENT_BAD_CALLBACK,       /* a my_prog that D1 refuses */
+    EVENT_NOT_ALLOWED,        /* SM_MON family from an address that --mon-from excludes */
+    EVENT_CRASH_REFUSED,      /* SM_SIMU_CRASH from elsewhere than a local privileged port */
+    EVENT_CRASH_SIMULATED,    /* SM_SIMU_CRASH accepted */
+    EVENT_NOTICE,             /* SM_NOTIFY accepted: name, value = state */
+    EVENT_NOTICE_IGNORED,     /* SM_NOTIFY that nobody here has a reason to believe */
+    EVENT_NOTICE_UNCONFIRMED, /* the same, and the client's own status monitor was asked */
+    EVENT_TOLD,               /* a target answered: name = its own, value = the state it was told */
+    EVENT_NOT_REACHED,        /* a first attempt failed: the same; it is tried again */
+    EVENT_GIVEN_UP,           /* --give-up: the same; the next start tries again */
+    EVENT_ROUND_OVER, /* all were tried once: name = how many, in words; value = milliseconds */
+    EVENT_CLIENT_REBOOTED,   /* a lock client restarted: name = its caller_name, value = state */
+    EVENT_CLIENT_UNREACHED,  /* D5: not reached: name = its caller_name, value = locks and shares */
+    EVENT_CLIENT_RENEWED,    /* a lock client started anew: name = its caller_name, value = id */
+    EVENT_CLIENT_FREED,      /* all it held before is freed: value = how many locks and shares */
+    EVENT_CLIENT_MOVED,      /* D17: a request of its name from another address; value = its id */
     EVENT_CLIENT_RELOCATED,  /* D17: and the old address is silent: its record moved; value = id */
+    EVENT_NOT_RESUMED,       /* --recovery resume, but this start must reclaim: name = why */
+    EVENT_GRACE_OVER,        /* value = stored locks and shares that nobody has reclaimed */
+    EVENT_GRACE_SETTLED,     /* the same, and there are none */
+    EVENT_RECLAIM_DENIED,    /* a reclaim that matches nothing stored, or conflicts: name */
     EVENT_FREE_ALL_IGNORED,  /* FREE_ALL of a name that has nothing here from that address */
     EVENT_LOCK_LIMIT,        /* a lock over --max-locks: name = caller_name, value = the limit */
     EVENT_CLIENT_LOCK_LIMIT, /* the same over --max-locks-per-client */

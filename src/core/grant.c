@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "core/lock_range.h"
 #include "core/state.h"
 
 #include <stdlib.h>
@@ -89,6 +90,16 @@ void grant_begin(struct core *core, uint32_t slot, uint32_t offer)
 static uint64_t call_of(const struct core *core, uint32_t slot)
 {
     return core_call_id(CALL_OF_GRANT, table_handle(&core->waiters.table, slot));
+}
+
+void grant_restore(struct core *core, uint32_t slot, uint32_t offer, uint64_t cookie)
+{
+    struct waiter *w = waiter_at(core, slot);
+    lock_at(core, offer)->waiter = slot;
+    w->client_cookie = cookie;
+    grant_begin(core, slot, offer);
+    w->grant.may_have_arrived = true;
+    w->grant.attempt_count = 1; /* of the run before, as far as anybody knows */
 }
 
 void grant_forget(struct core *core, uint32_t slot)
@@ -171,13 +182,82 @@ bool grant_unlock(struct core *core, uint32_t owner, uint32_t file, uint64_t sta
     return true;
 }
 
+void grant_reclaim(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+{
+    const struct chains *by_owner = &core->waiters.by_owner;
+    uint32_t next;
+    for (uint32_t slot = chains_first(by_owner, owner); slot != SLOT_NONE; slot = next) {
+        const struct waiter *w = waiter_at(core, slot);
+        next = chains_next(by_owner, slot);
+        if (w->file != file || w->start > end || w->end < start || !waiter_is_offered(w) ||
+            w->grant.attempt_count == 0)
+            continue;
+        MARK("grant_reclaimed");
+        if (!grant_accept(core, slot, false))
+            return; /* no slots: the offer stands */
+    }
+}
+
+static void drop(struct core *core, uint32_t slot)
+{
+    if (waiter_is_offered(waiter_at(core, slot)))
+        withdraw(core, slot);
+    waiter_remove(core, slot);
+}
+
 void grant_drop_client(struct core *core, uint32_t client)
 {
     uint32_t slot;
-    while ((slot = chains_first(&core->waiters.by_client, client)) != SLOT_NONE) {
-        if (waiter_is_offered(waiter_at(core, slot)))
-            withdraw(core, slot);
-        waiter_remove(core, slot);
+    while ((slot = chains_first(&core->waiters.by_client, client)) != SLOT_NONE)
+        drop(core, slot);
+}
+
+uint32_t grant_drop_file(struct core *core, uint32_t client, uint32_t file)
+{
+    const struct chains *by_client = &core->waiters.by_client;
+    uint32_t next, count = 0;
+    for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
+        next = chains_next(by_client, slot);
+        if (waiter_at(core, slot)->file != file)
+            continue;
+        drop(core, slot);
+        count++;
+    }
+    return count;
+}
+
+/* The offer stays without its waiter. */
+static void leave_offer(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    MARK("grant_offer_outlives_its_waiter");
+    lock_at(core, w->grant.offer)->waiter = SLOT_NONE;
+    w->grant.offer = SLOT_NONE;
+    waiter_remove(core, slot);
+}
+
+void grant_drop_all(struct core *core)
+{
+    const struct table *table = &core->waiters.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
+        const struct waiter *w = waiter_at(core, slot);
+        if (waiter_is_offered(w) && w->grant.attempt_count > 0)
+            leave_offer(core, slot);
+        else
+            drop(core, slot);
+    }
+}
+
+void grant_drop_older(struct core *core, uint32_t client)
+{
+    const struct chains *by_client = &core->waiters.by_client;
+    const struct client *of = client_at(core, client);
+    uint32_t next;
+    for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
+        next = chains_next(by_client, slot);
+        if (client_is_over(of, of->incarnation, waiter_at(core, slot)->state))
+            drop(core, slot);
     }
 }
 
@@ -283,10 +363,13 @@ static bool doubt(struct core *core, uint32_t slot)
 {
     const struct waiter w = *waiter_at(core, slot);
     MARK("grant_denied_to_a_repeat");
+    /* What it holds there already, in another mode, must not end with the doubt. */
+    uint32_t held = lock_range_first_own(core, w.owner, w.file, w.start);
+    bool is_alone = held == SLOT_NONE || lock_at(core, held)->start > w.end;
     if (!grant_accept(core, slot, false))
         return false;
     core->grants.counters.granted++;
-    if (!table_is_live(&core->locks.table, w.grant.offer))
+    if (!is_alone || !table_is_live(&core->locks.table, w.grant.offer))
         return true;
     struct lock *lock = lock_at(core, w.grant.offer);
     lock->is_doubtful = lock->start == w.start && lock->end == w.end;

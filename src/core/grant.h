@@ -52,6 +52,9 @@ void grant_done(struct core *core);
 /* An offer was made for this queued waiter: the first callback follows. */
 void grant_begin(struct core *core, uint32_t waiter, uint32_t offer);
 
+/* The same for an offer of the run before, which may have been taken already (D12). */
+void grant_restore(struct core *core, uint32_t waiter, uint32_t offer, uint64_t cookie);
+
 /* The client takes the lock, or (`is_certain` false) may have taken it. False: no slots for it; the
  * offer stands. The waiter is gone when true. */
 __attribute__((warn_unused_result)) bool grant_accept(struct core *core, uint32_t waiter,
@@ -62,8 +65,17 @@ void grant_cancel(struct core *core, uint32_t waiter);
  * may have been taken becomes held first. False: no slots for that. */
 __attribute__((warn_unused_result)) bool grant_unlock(struct core *core, uint32_t owner,
                                                       uint32_t file, uint64_t start, uint64_t end);
+/* A reclaim of bytes that were offered to it: it must have taken them. */
+void grant_reclaim(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
 /* The client started anew: it waits for nothing. */
 void grant_drop_client(struct core *core, uint32_t client);
+/* The same on one file; returns how many waits that were. */
+uint32_t grant_drop_file(struct core *core, uint32_t client, uint32_t file);
+/* The same, but for what it asked for in the life that its stamps say it is in (client_is_over). */
+void grant_drop_older(struct core *core, uint32_t client);
+/* Everybody asks again: waiters end, and offers that nobody was called for (D6). One that a client
+ * may have taken stays, without its waiter; it is its lock by then (R-BLK-19). */
+void grant_drop_all(struct core *core);
 /* The lock table frees an offer of this waiter. */
 void grant_lost(struct core *core, uint32_t waiter);
 

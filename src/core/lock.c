@@ -123,11 +123,18 @@ static bool is_split(const struct core *core, const struct lock *lock, uint64_t 
     return lock->start < start && lock->end > end && !lock_element_is_doomed(core, lock);
 }
 
+/* All of an element that goes: never a part of an unsettled range, so this needs no slot. */
+static void settle(struct core *core, const struct lock *lock)
+{
+    CHECK(unsettled_settle(core, lock->owner, lock->file, lock->start, lock->end));
+}
+
 /* Takes a range out of a lock that overlaps it. */
 static void cut(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
 {
     struct lock left = *lock_at(core, slot), right = left;
     if (is_cleared(core, &left, start, end)) {
+        settle(core, &left);
         lock_element_remove(core, slot);
         return;
     }
@@ -234,6 +241,8 @@ static void renew(struct core *core, const struct lock *fresh, const struct plan
         old->is_doubtful = false;
         return;
     }
+    if (lock_element_is_doomed(core, old))
+        settle(core, old); /* nobody will reclaim what it covered beyond the fresh one */
     if (is_same)
         to.granted_ns = old->granted_ns; /* only its oh is new */
     if (!is_as_asked)
@@ -269,13 +278,11 @@ static bool shape(struct core *core, const struct lock_want *want, struct lock *
         .file = want->file,
         .holding = SLOT_NONE,
         .waiter = SLOT_NONE,
-        .state = want->state,
+        .state = client_stamp(client, want->state),
         .incarnation = client->incarnation,
         .flags = (want->exclusive ? RECORD_LOCK_EXCLUSIVE : 0U) |
                  (want->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0U),
     };
-    if (lock_element_is_doomed(core, &fresh))
-        fresh.state = client->free_below;
     fresh.oh = intern_add(&core->locks.ohs, want->oh);
     if (fresh.oh == SLOT_NONE)
         return false;
@@ -289,6 +296,17 @@ static bool is_in_nobodys_way(const struct core *core, const struct lock_want *w
                               want->owner) == SLOT_NONE;
 }
 
+/* The reserve is for everybody: one client gets as much of it again as it may hold (R-RNG-5). */
+static bool may_split(const struct core *core, uint32_t owner)
+{
+    uint32_t count = client_at(core, owner_at(core, owner)->client)->lock_count;
+    const struct core_limits *limits = &core->limits;
+    bool is_few = limits->locks_per_client_max < limits->locks_max;
+    uint64_t may_hold = is_few ? limits->locks_per_client_max : limits->locks_max;
+    uint64_t most = 2 * may_hold + LOCK_ACCEPT_PUTS_MAX;
+    return lock_element_free_count(core) > 0 && count < most;
+}
+
 bool lock_take(struct core *core, const struct lock_want *want)
 {
     struct lock fresh;
@@ -296,20 +314,14 @@ bool lock_take(struct core *core, const struct lock_want *want)
     if (!shape(core, want, &fresh))
         return false;
     struct plan plan = make_plan(core, &fresh);
-    bool has_slots = plan.slots <= lock_element_free_count(core);
+    bool has_slots = plan.slots <= lock_element_free_count(core) &&
+                     (plan.slots == 0 || may_split(core, want->owner)) &&
+                     unsettled_settle(core, fresh.owner, fresh.file, fresh.start, fresh.end);
     if (has_slots)
         carry_out(core, &fresh, &plan);
     (void)intern_release(&core->locks.ohs, fresh.oh);
     client_settle(core, owner_at(core, want->owner)->client);
     return has_slots;
-}
-
-/* The reserve is for everybody: one client gets as much of it again as it may hold (R-RNG-5). */
-static bool may_split(const struct core *core, uint32_t owner)
-{
-    uint32_t count = client_at(core, owner_at(core, owner)->client)->lock_count;
-    uint64_t most = 2 * (uint64_t)core->limits.locks_per_client_max + LOCK_ACCEPT_PUTS_MAX;
-    return lock_element_free_count(core) > 0 && count < most;
 }
 
 bool lock_release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
@@ -319,6 +331,8 @@ bool lock_release(struct core *core, uint32_t owner, uint32_t file, uint64_t sta
     if (slot == SLOT_NONE || lock_at(core, slot)->start > end)
         return true;
     if (is_split(core, lock_at(core, slot), start, end) && !may_split(core, owner))
+        return false;
+    if (!unsettled_settle(core, owner, file, start, end))
         return false;
     for (; slot != SLOT_NONE && lock_at(core, slot)->start <= end; slot = next) {
         next = tree_next(&core->locks.own, slot);
@@ -435,6 +449,8 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial)
         lock_element_hold(core, slot);
         return true;
     }
+    if (!unsettled_settle(core, offer.owner, offer.file, offer.start, offer.end))
+        return false;
     MARK("offer_meets_own_locks");
     uint32_t oh = intern_add(&core->locks.ohs, intern_bytes(&core->locks.ohs, offer.oh));
     CHECK(oh == offer.oh);
@@ -476,32 +492,63 @@ bool lock_is_doubtful(const struct core *core, uint32_t owner, uint32_t file, ui
            is_exclusive == exclusive;
 }
 
+bool lock_restore_offer(struct core *core, uint32_t slot)
+{
+    struct lock offer = *lock_at(core, slot);
+    CHECK(offer.flags & RECORD_LOCK_OFFER);
+    offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
+    if (lock_element_is_doomed(core, &offer) || !make_plan(core, &offer).is_alone)
+        return lock_accept(core, slot);
+    lock_element_restore(core, slot);
+    return true;
+}
+
 /* ---- clients that started anew ---- */
+
+static void free_one(struct core *core, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    uint32_t owner = lock->owner;
+    if (lock->waiter != SLOT_NONE)
+        grant_lost(core, lock->waiter);
+    if (lock->holding != SLOT_NONE)
+        settle(core, lock);
+    lock_element_remove(core, slot); /* and drain_at moves on, if it stood here */
+    lock_element_settle(core, owner);
+}
 
 bool lock_free_if_doomed(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     if (!lock_element_is_doomed(core, lock))
         return false;
-    uint32_t owner = lock->owner;
-    if (lock->waiter != SLOT_NONE)
-        grant_lost(core, lock->waiter);
-    lock_element_remove(core, slot); /* and drain_at moves on, if it stood here */
-    lock_element_settle(core, owner);
+    client_at(core, owner_at(core, lock->owner)->client)->drained_count++;
+    free_one(core, slot);
     return true;
 }
 
-uint32_t lock_drain(struct core *core, uint32_t slot, uint32_t max, uint32_t *ret_freed)
+uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file)
+{
+    const struct chains *by_client = &core->locks.by_client;
+    uint32_t next, count = 0;
+    for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
+        next = chains_next(by_client, slot);
+        if (lock_at(core, slot)->file != file)
+            continue;
+        free_one(core, slot);
+        count++;
+    }
+    return count;
+}
+
+uint32_t lock_drain(struct core *core, uint32_t slot, uint32_t max)
 {
     struct client *client = client_at(core, slot);
-    uint32_t seen = 0, freed = 0;
+    uint32_t seen = 0;
     for (; seen < max && client->drain_at != 0; seen++) {
         uint32_t at = client->drain_at - 1;
-        if (lock_free_if_doomed(core, at))
-            freed++;
-        else
+        if (!lock_free_if_doomed(core, at))
             client->drain_at = chains_next(&core->locks.by_client, at) + 1;
     }
-    *ret_freed = freed;
     return seen;
 }

@@ -62,7 +62,8 @@ struct lock {
 struct holding {
     uint64_t hash;
     uint32_t owner, file;
-    tree_root locks; /* by start */
+    tree_root locks;     /* by start */
+    tree_root unsettled; /* ranges that wait to be reclaimed; see unsettled.h */
     uint32_t count;
 };
 
@@ -108,7 +109,8 @@ uint32_t lock_next_conflict(const struct core *core, uint32_t file, uint64_t sta
 bool lock_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
                  uint64_t end, bool exclusive);
 
-/* If it is to be freed because its client started anew, it is, now. The caller keeps the file. */
+/* If it is to be freed because its client started anew, it is, now, and counted there. The caller
+ * keeps the file. */
 bool lock_free_if_doomed(struct core *core, uint32_t slot);
 
 /* Does the owner hold exactly this range in this mode, and is that in doubt? */
@@ -146,6 +148,12 @@ uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t wa
 #define LOCK_ACCEPT_PUTS_MAX 64
 
 /*
+ * An offer that a run before this one made (R-BLK-19): it is its owner's lock now. The store's
+ * record says as much and is not written again, unless it meets what the owner holds. False: it
+ * stands as an offer.
+ */
+__attribute__((warn_unused_result)) bool lock_restore_offer(struct core *core, uint32_t slot);
+/*
  * The client said that it has the lock: the offer replaces what its owner held there before, like
  * any lock that is taken (5.2). What the owner took exclusively since the offer was made stays so.
  */
@@ -163,7 +171,9 @@ void lock_withdraw(struct core *core, uint32_t slot);
  * looked at, from where the last call stopped (struct client.drain_at). Returns how many that were.
  * Offers go by way of grant_lost.
  */
-uint32_t lock_drain(struct core *core, uint32_t client, uint32_t max, uint32_t *ret_freed);
+uint32_t lock_drain(struct core *core, uint32_t client, uint32_t max);
+/* Frees what a client has on one file, which the caller keeps; returns how many. */
+uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file);
 
 /* A stored record comes back; the client is loaded before. False: it cannot be. Overlapping held
  * locks of one owner are damage. */

@@ -45,11 +45,7 @@ static struct client *client_of(const struct core *core, const struct lock *lock
 
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock)
 {
-    const struct client *client = client_of(core, lock);
-    if (lock->incarnation != client->incarnation)
-        return true;
-    return client->free_below != 0 && lock->state != 0 &&
-           (int32_t)(lock->state - client->free_below) < 0;
+    return client_is_over(client_of(core, lock), lock->incarnation, lock->state);
 }
 
 uint32_t lock_element_free_count(const struct core *core)
@@ -110,6 +106,7 @@ static void leave_holding(struct core *core, uint32_t slot)
     if (--holding->count > 0)
         return;
     CHECK(holding->locks == 0);
+    CHECK(holding->unsettled == 0);
     chains_remove(&all->holdings_by_key, chains_of_hash(&all->holdings_by_key, holding->hash), at);
     table_remove(&all->holdings, at);
 }
@@ -204,7 +201,7 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
         waiter_lock_changed(core, slot);
 }
 
-void lock_element_hold(struct core *core, uint32_t slot)
+void lock_element_restore(struct core *core, uint32_t slot)
 {
     struct lock *lock = lock_at(core, slot);
     CHECK(lock->flags & RECORD_LOCK_OFFER);
@@ -212,6 +209,11 @@ void lock_element_hold(struct core *core, uint32_t slot)
     lock->waiter = SLOT_NONE;
     core->locks.offer_count--;
     join_holding(core, slot);
+}
+
+void lock_element_hold(struct core *core, uint32_t slot)
+{
+    lock_element_restore(core, slot);
     dirty_put(&core->dirty, RECORD_LOCK, slot);
 }
 

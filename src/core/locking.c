@@ -4,6 +4,9 @@
  * LOCK, in the order in which things are looked at:
  *
  *   no such handle, or a range beyond the largest file ........ STALE_FH, FBIG
+ *   a reclaim ................................................. see reclaim()
+ *   a newer state than any before ............................. what it held is freed (R-SEC-5)
+ *   in grace .................................................. GRACE
  *   the same request is being offered ......................... GRANTED: its answer (R-BLK-5)
  *   the same range is queued or offered in the other mode ..... that request is over (R-BLK-11)
  *   a lock or offer of another owner is in the way ............ DENIED, or it waits
@@ -18,24 +21,34 @@
 #include "core/locking.h"
 
 #include "base/check.h"
+#include "core/lock_element.h"
 #include "core/state.h"
 
-enum { DOOMED_PER_REQUEST = 64 };
+enum { DOOMED_PER_REQUEST = CLIENT_DRAIN_MAX };
 
 /* What a request is about, as far as it is known here. */
 struct subject {
     uint32_t client, owner, file; /* SLOT_NONE: not known */
 };
 
+/* The client that asks; SLOT_NONE: not known. Whoever calls is there (D5 (6)). */
+static uint32_t find_client(struct core *core, const struct peer *from, struct bytes name)
+{
+    uint32_t slot = client_find(core, &from->address, name);
+    if (slot != SLOT_NONE) {
+        client_at(core, slot)->seen_ns = core->now_ns;
+        grace_reached(core, slot);
+    }
+    return slot;
+}
+
 static struct subject find_subject(struct core *core, const struct peer *from,
                                    const struct lock_request *r)
 {
     struct subject s = {SLOT_NONE, SLOT_NONE, SLOT_NONE};
-    s.client = client_find(core, &from->address, r->caller_name);
-    if (s.client != SLOT_NONE) {
-        client_at(core, s.client)->seen_ns = core->now_ns;
+    s.client = find_client(core, from, r->caller_name);
+    if (s.client != SLOT_NONE)
         s.owner = owner_find(core, s.client, r->svid);
-    }
     if (!r->is_bad_handle)
         s.file = file_find(core, r->fh);
     return s;
@@ -108,12 +121,16 @@ static enum lock_status test(struct core *core, const struct peer *from,
     if (r->is_too_big)
         return LOCK_TOO_BIG;
     struct subject s = find_subject(core, from, r);
+    if (grace_is_on(core))
+        return LOCK_GRACE;
     if (s.file == SLOT_NONE)
         return LOCK_GRANTED;
     uint32_t slot = find_obstacle(core, &s, r);
     if (slot == SLOT_NONE)
         return LOCK_GRANTED;
     const struct lock *lock = lock_at(core, slot);
+    if (lock_element_is_doomed(core, lock))
+        return LOCK_GRACE; /* there is more of it than one request frees: ask again */
     *ret_holder = (struct lock_holder){
         .exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0,
         .svid = owner_at(core, lock->owner)->svid,
@@ -126,6 +143,24 @@ static enum lock_status test(struct core *core, const struct peer *from,
 }
 
 /* ---- LOCK ---- */
+
+/*
+ * R-SEC-5: a newer state than any before says that the client started anew and that its SM_NOTIFY
+ * was lost: *ret_is_new_life. What it held before is freed first; the owner may be gone with it.
+ * False: there is so much of it that the client must ask again.
+ */
+static bool is_of_this_life(struct core *core, struct subject *s, const struct lock_request *r,
+                            bool *ret_is_new_life)
+{
+    if (s->client == SLOT_NONE)
+        return true;
+    *ret_is_new_life = reboot_of_request(core, s->client, r->state);
+    if (!client_drain_now(core, s->client))
+        return false;
+    s->owner = owner_find(core, s->client, r->svid);
+    s->file = file_find(core, r->fh);
+    return true;
+}
 
 /* True when there is room; the reason is reported when there is not. */
 static bool has_room(struct core *core, const struct peer *from, const struct lock_request *r,
@@ -244,18 +279,49 @@ static bool replace(struct core *core, uint32_t waiter)
     return true;
 }
 
-/* R-GRACE-4 has nothing to match here: what is held is confirmed, everything else is too late. */
+static void note_reclaim(struct core *core, const struct peer *from, const struct lock_request *r,
+                         enum lock_status status)
+{
+    if (status == LOCK_GRANTED) {
+        core->grace.counters.reclaims_granted++;
+        grace_reclaimed(core, client_find(core, &from->address, r->caller_name));
+        return;
+    }
+    MARK("reclaim_denied");
+    core->grace.counters.reclaims_denied++;
+    report(core, EVENT_RECLAIM_DENIED, from, r, 0);
+}
+
+/*
+ * A reclaim is granted when the owner holds it as far as the store knows: every byte, in that mode
+ * or a stronger one (R-GRACE-4). That is so in grace and after it, as long as the bytes were not
+ * given up. It is then stamped and settled; an exact one changes nothing that is stored (R-GRACE-9).
+ *
+ * What matches nothing is refused: in grace for good, because others may hold it; afterwards it is
+ * too late. A store that may have lost something, and `--trust-reclaim`, take it if nothing is in
+ * its way (D11, D16). A reclaim never waits.
+ */
 static enum lock_status reclaim(struct core *core, const struct peer *from,
                                 const struct lock_request *r)
 {
     struct subject s = find_subject(core, from, r);
-    bool is_held = s.owner != SLOT_NONE && s.file != SLOT_NONE &&
-                   lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive);
-    return is_held ? LOCK_GRANTED : LOCK_GRACE;
+    if (s.owner != SLOT_NONE && s.file != SLOT_NONE)
+        grant_reclaim(core, s.owner, s.file, r->start, r->end); /* its answer may be on its way */
+    bool is_known = s.owner != SLOT_NONE && s.file != SLOT_NONE &&
+                    lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive);
+    bool is_taken_on_trust = !is_known && grace_is_on(core) && grace_trusts(core) &&
+                             (s.file == SLOT_NONE || find_obstacle(core, &s, r) == SLOT_NONE);
+    enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
+    if (s.client != SLOT_NONE && r->state != 0)
+        reboot_of_reclaim(core, s.client, r->state);
+    if (is_known || is_taken_on_trust)
+        status = grant(core, from, r, s, SLOT_NONE);
+    note_reclaim(core, from, r, status);
+    return status;
 }
 
 static enum lock_status lock(struct core *core, const struct peer *from,
-                             const struct request *request)
+                             const struct request *request, bool *ret_is_new_life)
 {
     const struct lock_request *r = &request->lock;
     if (r->is_bad_handle)
@@ -265,6 +331,8 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     if (r->reclaim)
         return reclaim(core, from, r);
     struct subject s = find_subject(core, from, r);
+    if (!is_of_this_life(core, &s, r, ret_is_new_life) || grace_is_on(core))
+        return LOCK_GRACE;
     uint32_t waiter = SLOT_NONE;
     if (s.owner != SLOT_NONE && s.file != SLOT_NONE)
         waiter = waiter_find(core, s.owner, s.file, r->offset, r->len);
@@ -291,6 +359,8 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     if (s.file == SLOT_NONE)
         return grant(core, from, r, s, SLOT_NONE);
     if (obstacle != SLOT_NONE) {
+        if (lock_element_is_doomed(core, lock_at(core, obstacle)))
+            return LOCK_GRACE;
         look_for_move(core, from, r, obstacle);
     } else if (may_wait && (s.owner == SLOT_NONE || owner_at(core, s.owner)->lock_count == 0)) {
         uint64_t order = waiter != SLOT_NONE ? waiter_at(core, waiter)->order : UINT64_MAX;
@@ -349,12 +419,28 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
 
 /* ---- SHARE ---- */
 
-static enum lock_status share(struct core *core, const struct peer *from,
-                              const struct lock_request *r)
+/* As for locks: what is stored, or anything that fits where the store may have lost something. */
+static bool may_reclaim_share(struct core *core, uint32_t client, const struct lock_request *r)
 {
-    if (r->is_bad_handle)
-        return LOCK_STALE_HANDLE;
-    uint32_t client = client_find(core, &from->address, r->caller_name);
+    bool is_known = client != SLOT_NONE && share_matches(core, client, r);
+    return is_known || (grace_is_on(core) && grace_trusts(core));
+}
+
+/* Who started anew is in nobody's way. */
+static void free_doomed_shares(struct core *core, struct bytes fh)
+{
+    uint32_t file = file_find(core, fh);
+    if (file == SLOT_NONE)
+        return;
+    file_keep(core, file);
+    share_free_doomed(core, file, DOOMED_PER_REQUEST);
+    file_release(core, file);
+}
+
+static enum lock_status take_share(struct core *core, const struct peer *from,
+                                   const struct lock_request *r, uint32_t client)
+{
+    free_doomed_shares(core, r->fh);
     if (share_is_denied(core, client, r)) {
         MARK("share_denied");
         return LOCK_DENIED;
@@ -369,9 +455,24 @@ static enum lock_status share(struct core *core, const struct peer *from,
     return status;
 }
 
+static enum lock_status share(struct core *core, const struct peer *from,
+                              const struct lock_request *r)
+{
+    if (r->is_bad_handle)
+        return LOCK_STALE_HANDLE;
+    uint32_t client = find_client(core, from, r->caller_name);
+    if (!r->reclaim)
+        return grace_is_on(core) ? LOCK_GRACE : take_share(core, from, r, client);
+    enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
+    if (may_reclaim_share(core, client, r))
+        status = take_share(core, from, r, client);
+    note_reclaim(core, from, r, status);
+    return status;
+}
+
 static void unshare(struct core *core, const struct peer *from, const struct lock_request *r)
 {
-    uint32_t client = client_find(core, &from->address, r->caller_name);
+    uint32_t client = find_client(core, from, r->caller_name);
     if (client != SLOT_NONE)
         share_release(core, client, r);
 }
@@ -386,7 +487,7 @@ void locking_answer(struct core *core, const struct peer *from, const struct req
         ret->status = test(core, from, r, &ret->holder);
         return;
     case REQUEST_NLM_LOCK:
-        ret->status = lock(core, from, request);
+        ret->status = lock(core, from, request, &ret->caller_rebooted);
         return;
     case REQUEST_NLM_CANCEL:
         ret->status = cancel(core, from, r);
@@ -407,7 +508,8 @@ void locking_answer(struct core *core, const struct peer *from, const struct req
         unshare(core, from, r);
         return;
     case REQUEST_NLM_FREE_ALL:
-        ret->caller_rebooted = client_free_all(core, &from->address, request->mon_name);
+        ret->caller_rebooted =
+            client_free_all(core, &from->address, request->mon_name, request->state);
         return;
     case REQUEST_NSM_STAT:
     case REQUEST_NSM_MON:

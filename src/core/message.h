@@ -89,6 +89,7 @@ struct response {
     bool refused;         /* STAT_FAIL where the protocol has it */
     uint32_t state;       /* our state number */
     bool caller_rebooted; /* the caller said, and we believe, that it started anew */
+    bool we_restarted;    /* as it asked: SM_SIMU_CRASH (D6) */
     enum lock_status status;
     struct lock_holder holder; /* TEST answered DENIED */
     struct bytes cookie;       /* the request's */

@@ -5,8 +5,9 @@
  *  (1) Every notice's name is watched by at least one registrant, in some spelling.
  *  (2) There is at most one notice per name, whatever the spelling.
  *
- * Who may speak for a name (D7): the host whose address the name spells, and any host from which
- * somebody registered to watch that name. Everybody else is ignored: a notice makes us call every
+ * Who may speak for a name (D7): the host whose address the name spells, any host from which
+ * somebody registered to watch that name, and a lock client that is believed to have started anew
+ * (reboot.h). Everybody else is ignored: a notice makes us call every
  * registrant of the name, and such calls are not for strangers to order (P5).
  */
 #include "core/notice.h"
@@ -78,16 +79,16 @@ static void drop(struct core *core, uint32_t slot)
 }
 
 enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
-                               uint32_t state, uint64_t wall_ns)
+                               uint32_t state, bool is_believed)
 {
     uint32_t fold = core_find_fold(core, mon_name);
     /* State 0 says nothing: no host that counts its restarts is at 0, and here it means "none". */
     if (state == 0 || fold == SLOT_NONE || !registrant_any_of(core, fold) ||
-        !may_speak_for(core, from, mon_name, fold)) {
+        !(is_believed || may_speak_for(core, from, mon_name, fold))) {
         MARK("notice_unheard");
         return NOTICE_UNHEARD;
     }
-    struct notice content = {.heard_ns = wall_ns, .state = state, .address = *from};
+    struct notice content = {.heard_ns = core->wall_ns, .state = state, .address = *from};
     uint32_t slot = find(core, fold);
     if (slot != SLOT_NONE) {
         struct notice *known = notice_at(core, slot);
@@ -97,7 +98,7 @@ enum notice_result notice_hear(struct core *core, const struct address *from, st
         }
         MARK("notice_replaced");
         known->state = state;
-        known->heard_ns = wall_ns;
+        known->heard_ns = core->wall_ns;
         known->address = *from;
     } else {
         slot = table_add(&core->notices.table);

@@ -38,9 +38,9 @@ enum notice_result {
     NOTICE_BYTES,   /* no bytes left to keep it in */
 };
 
-/* SM_NOTIFY with an acceptable name. */
+/* SM_NOTIFY with an acceptable name. `is_believed`: a lock client is meant, and it is true. */
 enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
-                               uint32_t state, uint64_t wall_ns);
+                               uint32_t state, bool is_believed);
 
 /* The state last heard of this name; 0: none. `fold` is the slot of a name without case. */
 uint32_t notice_state(const struct core *core, uint32_t fold);

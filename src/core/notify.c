@@ -1,15 +1,18 @@
 /*
- * notify.c -- the schedule of calls to registrants; see notify.h.
+ * notify.c -- the schedule of calls that tell of restarts and reboots; see notify.h.
  *
  * Always true once we are ready, and asserted by notify_check():
- *  (1) A registrant that is owed something is WAITING, CALLING or GIVEN UP; one that is owed
- *      nothing is IDLE, or CALLING with a call that is out of date. Nobody is forgotten (P3).
+ *  (1) A target that is owed something is WAITING, CALLING or GIVEN UP; one that is owed nothing is
+ *      IDLE, or CALLING with a call that is out of date. Nobody is forgotten (P3).
  *  (2) A WAITING job has a timer or waits at the gate; no other job has either.
  *  (3) A call says only what is durable: its after_txn was reached before it left (P1).
  *  (4) The members of a round are WAITING or CALLING and owed our state: a round always ends.
  *
  * A mark is cleared by an answer and by nothing else. What the answer proves is what the call said:
- * a state number that changed while the call was under way leaves the registrant owed the new one.
+ * a state number that changed while the call was under way leaves the target owed the new one.
+ *
+ * First attempts are all due at once, those that were active last first (R-NOTIFY-5): a deadline in
+ * the past is as good as now, so the age of what we know of a target is its place in the queue.
  */
 #include "core/notify.h"
 
@@ -21,54 +24,42 @@
 
 #define SECOND_NS       UINT64_C(1000000000)
 #define MS_NS           UINT64_C(1000000)
-#define WINDOW_RETRY_NS (5 * SECOND_NS) /* D5 (4): at least this often while the window stands */
+#define WINDOW_RETRY_NS (5 * SECOND_NS)  /* D5 (4): at least this often while the window stands */
+#define LAST_CALL_NS    (10 * SECOND_NS) /* D5 (4): and once more so long before grace ends */
 #define JITTER_NS       (SECOND_NS / 2)
 #define LADDER_FIRST_NS (2 * SECOND_NS) /* R-NOTIFY-4 */
 #define LADDER_LAST_NS  (120 * SECOND_NS)
 #define RELAY_GAP_NS    (SECOND_NS / 100) /* D7 */
 
-enum { DEFAULT_PORT = 12049 }; /* D3: where a registrant listens that tells us nothing better */
-
-static struct registrant *registrant_of(const struct core *core, uint32_t slot)
+static struct notify_job *job_of(const struct core *core, uint32_t target)
 {
-    return table_at(&core->registrants.table, slot);
+    return &core->notify.jobs[target];
 }
 
-static struct notify_job *job_of(const struct core *core, uint32_t slot)
-{
-    return &core->notify.jobs[slot];
-}
-
-int notify_init(struct core *core, uint32_t slots_max)
+int notify_init(struct core *core, uint32_t registrants_max, uint32_t clients_max)
 {
     struct notify *notify = &core->notify;
+    uint32_t targets_max = registrants_max + clients_max;
     list_init(&notify->gated);
     notify->prng.state = core->seed;
-    notify->jobs = calloc(slots_max > 0 ? slots_max : 1, sizeof *notify->jobs);
-    return notify->jobs == NULL ? -1 : timers_init(&notify->timers, slots_max);
+    notify->spare_at = SLOT_NONE;
+    notify->jobs = calloc(targets_max > 0 ? targets_max : 1, sizeof *notify->jobs);
+    if (notify->jobs == NULL || unreached_init(core, clients_max) != 0)
+        return -1;
+    return timers_init(&notify->timers, targets_max);
 }
 
 void notify_done(struct core *core)
 {
     free(core->notify.jobs);
+    unreached_done(core);
     timers_done(&core->notify.timers);
 }
 
-static bool owes_restart(const struct core *core, const struct registrant *r)
+static bool is_owed(const struct core *core, uint32_t target)
 {
-    return r->told_state != core->server.state;
-}
-
-static uint32_t owed_notice(const struct core *core, const struct registrant *r)
-{
-    uint32_t state = notice_state(core, r->mon_fold);
-    return state != r->relayed_state ? state : 0;
-}
-
-static bool is_owed(const struct core *core, uint32_t slot)
-{
-    const struct registrant *r = registrant_of(core, slot);
-    return owes_restart(core, r) || owed_notice(core, r) != 0;
+    struct target_news owed = target_owed(core, target);
+    return owed.state != 0 || owed.notice != 0;
 }
 
 static bool is_phase_owed(enum notify_phase phase)
@@ -76,9 +67,9 @@ static bool is_phase_owed(enum notify_phase phase)
     return phase != NOTIFY_IDLE;
 }
 
-static void set_phase(struct core *core, uint32_t slot, enum notify_phase phase)
+static void set_phase(struct core *core, uint32_t target, enum notify_phase phase)
 {
-    struct notify_job *job = job_of(core, slot);
+    struct notify_job *job = job_of(core, target);
     struct notify_counters *counters = &core->notify.counters;
     counters->owed += is_phase_owed(phase) && !is_phase_owed(job->phase);
     counters->owed -= !is_phase_owed(phase) && is_phase_owed(job->phase);
@@ -86,9 +77,9 @@ static void set_phase(struct core *core, uint32_t slot, enum notify_phase phase)
 }
 
 /* What it is told next must be durable first, and is tried for as long as anything new. */
-static void renew(struct core *core, uint32_t slot)
+static void renew(struct core *core, uint32_t target)
 {
-    struct notify_job *job = job_of(core, slot);
+    struct notify_job *job = job_of(core, target);
     uint64_t window_end_ns = core->notify.window_end_ns;
     uint64_t from_ns = window_end_ns > core->now_ns ? window_end_ns : core->now_ns;
     job->after_txn = core_gate_txn(core);
@@ -97,22 +88,24 @@ static void renew(struct core *core, uint32_t slot)
 }
 
 /* Something new is owed: tried at this time, as if for the first time. */
-static void schedule(struct core *core, uint32_t slot, uint64_t time_ns)
+static void schedule(struct core *core, uint32_t target, uint64_t time_ns)
 {
-    struct notify_job *job = job_of(core, slot);
-    renew(core, slot);
+    struct notify_job *job = job_of(core, target);
+    renew(core, target);
     if (job->phase == NOTIFY_CALLING || !core->notify.is_ready)
         return; /* whether it is still owed something is asked when the call ends, or at ready */
-    if (job->phase == NOTIFY_WAITING && !timers_is_set(&core->notify.timers, slot))
+    if (job->phase == NOTIFY_WAITING && !timers_is_set(&core->notify.timers, target))
         return; /* at the gate already */
     if (job->phase != NOTIFY_WAITING) {
         job->attempt_count = 0;
         list_init(&job->by_gate);
-        set_phase(core, slot, NOTIFY_WAITING);
+        set_phase(core, target, NOTIFY_WAITING);
     }
     job->has_turn = false;
-    timers_set(&core->notify.timers, slot, time_ns);
+    timers_set(&core->notify.timers, target, time_ns);
 }
+
+/* ---- the first round ---- */
 
 /* Everybody was tried once: what an operator waits for after a restart. */
 static void report_round(struct core *core)
@@ -132,100 +125,190 @@ static void report_round(struct core *core)
                       (core->now_ns - round->start_ns) / MS_NS);
 }
 
-static void leave_round(struct core *core, uint32_t slot)
+static void leave_round(struct core *core, uint32_t target, bool is_heard)
 {
-    job_of(core, slot)->is_in_round = false;
+    struct notify_job *job = job_of(core, target);
+    job->is_in_round = false;
+    unreached_leave(core, job->host, is_heard);
     if (--core->notify.round.left == 0)
         report_round(core);
 }
 
 /* An attempt has ended. One that began before our state changed said nothing of it. */
-static void end_first_attempt(struct core *core, uint32_t slot, bool is_reached)
+static void end_first_attempt(struct core *core, uint32_t target, bool is_reached)
 {
-    const struct notify_job *job = job_of(core, slot);
-    if (!job->is_in_round || job->sent_state != core->server.state)
+    const struct notify_job *job = job_of(core, target);
+    if (!job->is_in_round || !target_knows(&core->server, job->sent.state))
         return;
     *(is_reached ? &core->notify.round.reached : &core->notify.round.failed) += 1;
-    leave_round(core, slot);
+    leave_round(core, target, is_reached);
+}
+
+/* Whoever was left in a round before is in the next one. */
+static void end_round(struct core *core)
+{
+    if (core->notify.round.left == 0)
+        return;
+    MARK("notify_round_begins_anew");
+    uint32_t target = target_next(core, SLOT_NONE);
+    for (; target != SLOT_NONE; target = target_next(core, target))
+        if (job_of(core, target)->is_in_round)
+            unreached_leave(core, job_of(core, target)->host, true);
 }
 
 static void begin_round(struct core *core)
 {
     struct notify_round *round = &core->notify.round;
-    const struct table *table = &core->registrants.table;
-    uint32_t slot = table_next(table, SLOT_NONE);
-    if (round->left > 0)
-        MARK("notify_round_begins_anew");
+    end_round(core);
+    unreached_begin(core);
     *round = (struct notify_round){.start_ns = core->now_ns};
-    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
-        bool is_member = owes_restart(core, registrant_of(core, slot));
-        job_of(core, slot)->is_in_round = is_member;
-        round->count += is_member;
+    uint32_t target = target_next(core, SLOT_NONE);
+    for (; target != SLOT_NONE; target = target_next(core, target)) {
+        struct notify_job *job = job_of(core, target);
+        job->is_marked = false;
+        job->is_in_round = target_owed(core, target).state != 0;
+        if (!job->is_in_round)
+            continue;
+        job->host = unreached_join(core, target);
+        round->count++;
     }
     round->left = round->count;
 }
 
-static void schedule_all_owed(struct core *core)
+/* The place of a first attempt among all others: before those of whom less was heard lately. */
+static uint64_t place_ns(const struct core *core, uint32_t target)
 {
-    const struct table *table = &core->registrants.table;
-    uint32_t slot = table_next(table, SLOT_NONE);
-    for (; slot != SLOT_NONE; slot = table_next(table, slot))
-        if (is_owed(core, slot))
-            schedule(core, slot, core->now_ns);
+    uint64_t seen_ns = target_seen_ns(core, target);
+    uint64_t age_ms = core->wall_ns > seen_ns ? (core->wall_ns - seen_ns) / MS_NS : 0;
+    return age_ms < core->now_ns ? age_ms : core->now_ns;
+}
+
+static void begin(struct core *core)
+{
+    uint64_t window_ns = core->limits.window_ns;
+    if (core->limits.grace_ns > window_ns)
+        window_ns = core->limits.grace_ns;
+    core->notify.window_end_ns = core->now_ns + window_ns;
+    begin_round(core);
+    uint32_t target = target_next(core, SLOT_NONE);
+    for (; target != SLOT_NONE; target = target_next(core, target))
+        if (is_owed(core, target))
+            schedule(core, target, place_ns(core, target));
 }
 
 void notify_ready(struct core *core)
 {
     CHECK(!core->notify.is_ready);
     core->notify.is_ready = true;
-    core->notify.window_end_ns = core->now_ns + core->limits.window_ns;
-    begin_round(core);
-    schedule_all_owed(core);
+    begin(core);
 }
 
-void notify_restarted(struct core *core)
+/*
+ * Clients that neither rely on anything nor wait need not be told: the store says so, unless it may
+ * have lost what they held (D16), or they knew nothing of the restart before.
+ */
+static void spare_idle(struct core *core, const struct record_server *before)
 {
-    if (!core->notify.is_ready)
-        return;
-    core->notify.window_end_ns = core->now_ns + core->limits.window_ns;
-    begin_round(core);
-    schedule_all_owed(core);
+    const struct table *table = &core->clients.table;
+    bool is_restart = before->state != core->server.state;
+    bool is_complete = !(core->server.flags & RECORD_SERVER_INCOMPLETE);
+    uint32_t slot = table_next(table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
+        struct client *client = client_at(core, slot);
+        bool is_idle = client->lock_count == 0 && client->share_count == 0 &&
+                       !(client->flags & RECORD_CLIENT_WAITS);
+        client->is_spared = is_restart && is_complete && is_idle &&
+                            target_knows(before, client->told_state) &&
+                            (client->flags & RECORD_CLIENT_MONITORED);
+    }
+    core->notify.spare_at = table_next(table, SLOT_NONE);
 }
+
+/* What is spared is written down, as far as the open batch takes it. A crash before that only has
+ * them told in vain. */
+static void write_spared(struct core *core)
+{
+    const struct table *table = &core->clients.table;
+    uint32_t *at = &core->notify.spare_at;
+    for (; *at != SLOT_NONE && !core_is_full(core); *at = table_next(table, *at)) {
+        if (!table_is_live(table, *at) || !client_at(core, *at)->is_spared)
+            continue;
+        MARK("notify_spares_the_idle");
+        client_at(core, *at)->is_spared = false;
+        client_at(core, *at)->told_state = core->server.state;
+        dirty_put(&core->dirty, RECORD_CLIENT, *at);
+    }
+}
+
+void notify_restarted(struct core *core, const struct record_server *before)
+{
+    spare_idle(core, before);
+    write_spared(core);
+    if (core->notify.is_ready)
+        begin(core);
+}
+
+/* ---- news, and signs of life ---- */
 
 void notify_relay(struct core *core, uint32_t fold)
 {
     const struct chains *by_name = &core->registrants.by_name;
     for (uint32_t slot = chains_first(by_name, fold); slot != SLOT_NONE;
          slot = chains_next(by_name, slot)) {
-        if (job_of(core, slot)->phase == NOTIFY_WAITING)
-            renew(core, slot); /* it is told when its time comes */
-        else if (is_owed(core, slot))
-            schedule(core, slot, core->now_ns);
+        uint32_t target = target_of_registrant(slot);
+        if (job_of(core, target)->phase == NOTIFY_WAITING)
+            renew(core, target); /* it is told when its time comes */
+        else if (is_owed(core, target))
+            schedule(core, target, core->now_ns);
     }
 }
 
-void notify_heard(struct core *core, uint32_t slot)
+void notify_news(struct core *core, uint32_t target)
 {
-    struct notify_job *job = job_of(core, slot);
-    renew(core, slot); /* its priv may be a new one */
-    bool is_waiting = job->phase == NOTIFY_WAITING && timers_is_set(&core->notify.timers, slot);
+    schedule(core, target, core->now_ns);
+}
+
+void notify_heard(struct core *core, uint32_t target)
+{
+    struct notify_job *job = job_of(core, target);
+    struct address address = target_address(core, target);
+    unreached_heard(core, &address);
+    renew(core, target); /* its priv may be a new one */
+    bool is_waiting = job->phase == NOTIFY_WAITING && timers_is_set(&core->notify.timers, target);
     if (job->phase != NOTIFY_GIVEN_UP && !is_waiting)
         return;
     MARK("notify_heard_of_again");
-    schedule(core, slot, core->now_ns);
+    schedule(core, target, core->now_ns);
 }
 
-void notify_forget(struct core *core, uint32_t slot)
+void notify_reached(struct core *core, uint32_t client)
 {
-    struct notify_job *job = job_of(core, slot);
-    timers_clear(&core->notify.timers, slot);
+    unreached_heard_client(core, client);
+    notify_heard(core, target_of_client(core, client));
+}
+
+void notify_called(struct core *core, uint32_t client)
+{
+    uint32_t target = target_of_client(core, client);
+    if (job_of(core, target)->phase == NOTIFY_GIVEN_UP)
+        notify_heard(core, target);
+}
+
+void notify_forget(struct core *core, uint32_t target)
+{
+    struct notify_job *job = job_of(core, target);
+    timers_clear(&core->notify.timers, target);
     if (job->phase == NOTIFY_WAITING)
         list_remove(&job->by_gate);
     if (job->phase == NOTIFY_CALLING && job->attempt_count == 0)
-        core->notify.counters.failed++; /* not reached, as far as we will ever know */
+        core->notify.counters.failed++;    /* not reached, as far as we will ever know */
+    if (!target_is_client(core, target)) { /* somebody at its address has called for that */
+        struct address address = target_address(core, target);
+        unreached_heard(core, &address);
+    }
     if (job->is_in_round)
-        leave_round(core, slot);
-    set_phase(core, slot, NOTIFY_IDLE);
+        leave_round(core, target, true);
+    set_phase(core, target, NOTIFY_IDLE);
     *job = (struct notify_job){0};
 }
 
@@ -242,64 +325,41 @@ void notify_stored(struct core *core)
     }
 }
 
-/* D3: the port in a my_name of the form name:port, else the default. */
-static uint16_t port_hint(struct bytes my_name)
+/* ---- calls ---- */
+
+/* While the window stands a later attempt is over when the next one is due (D5 (4)). */
+static uint64_t budget_ns(const struct core *core, uint32_t target)
 {
-    uint32_t port = 0, at = my_name.len;
-    for (uint32_t scale = 1; at > 0 && my_name.at[at - 1] != ':'; at--, scale *= 10) {
-        uint8_t c = my_name.at[at - 1];
-        if (c < '0' || c > '9' || scale > 10000)
-            return DEFAULT_PORT;
-        port += scale * (uint32_t)(c - '0');
-    }
-    bool is_port = at > 1 && at < my_name.len && port > 0 && port <= UINT16_MAX;
-    return is_port ? (uint16_t)port : DEFAULT_PORT;
+    uint64_t timeout_ns = core->limits.notify_timeout_ns;
+    bool is_first = job_of(core, target)->attempt_count == 0;
+    if (is_first || core->now_ns >= core->notify.window_end_ns || timeout_ns < WINDOW_RETRY_NS)
+        return timeout_ns;
+    return WINDOW_RETRY_NS;
 }
 
-static void put_status(struct core_call *call, struct bytes mon_name, uint32_t state)
+/* The call to a target that is owed something. */
+static void begin_call(struct core *core, uint32_t target, struct core_call *ret)
 {
-    call->status[call->status_count++] = (struct core_call_status){mon_name, state};
-}
-
-/* The call to a registrant that is owed something. */
-static void begin_call(struct core *core, uint32_t slot, struct core_call *ret)
-{
-    struct notify_job *job = job_of(core, slot);
-    const struct registrant *r = registrant_of(core, slot);
-    struct bytes my_name = intern_bytes(&core->names, r->my_name);
-    *ret = (struct core_call){
-        .id = core_call_id(CALL_OF_NOTIFY, table_handle(&core->registrants.table, slot)),
-        .local = r->local,
-        .prog = r->my_prog,
-        .vers = r->my_vers,
-        .proc = r->my_proc,
-        .port_hint = port_hint(my_name),
-        .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
-        .priv = {r->priv, RECORD_PRIV_LEN},
-    };
-    memcpy(&ret->to, intern_bytes(&core->registrants.addresses, r->address).at, sizeof ret->to);
-    job->sent_state = owes_restart(core, r) ? core->server.state : 0;
-    job->sent_notice = owed_notice(core, r);
-    if (job->sent_state != 0)
-        put_status(ret, core->limits.server_name, job->sent_state);
-    if (job->sent_notice != 0)
-        put_status(ret, intern_bytes(&core->names, r->mon_name), job->sent_notice);
+    struct notify_job *job = job_of(core, target);
+    job->sent = target_owed(core, target);
+    target_put_call(core, target, job->sent, ret);
+    ret->deadline_ns = core->now_ns + budget_ns(core, target);
     job->has_turn = false;
     job->started_ns = core->now_ns;
     if (job->attempt_count == 0)
         core->notify.counters.started++;
-    set_phase(core, slot, NOTIFY_CALLING);
+    set_phase(core, target, NOTIFY_CALLING);
 }
 
 /*
  * At most 100 relays per second (D7): false when this one must wait for its turn, which is then
  * its next deadline. A call that also says that we restarted is made anyway and needs no turn.
  */
-static bool take_turn(struct core *core, uint32_t slot)
+static bool take_turn(struct core *core, uint32_t target)
 {
     struct notify *notify = &core->notify;
-    struct notify_job *job = job_of(core, slot);
-    if (job->has_turn || owes_restart(core, registrant_of(core, slot)))
+    struct notify_job *job = job_of(core, target);
+    if (job->has_turn || target_owed(core, target).state != 0)
         return true;
     uint64_t turn_ns = core->now_ns;
     if (notify->relay_next_ns > turn_ns)
@@ -309,36 +369,38 @@ static bool take_turn(struct core *core, uint32_t slot)
         return true;
     MARK("notify_relay_waits_its_turn");
     job->has_turn = true;
-    timers_set(&notify->timers, slot, turn_ns);
+    timers_set(&notify->timers, target, turn_ns);
     return false;
+}
+
+/* Is what it would be told now not durable yet? That is also so when our state number was raised
+ * for somebody else's sake. */
+static bool is_gated(const struct core *core, uint32_t target)
+{
+    struct notify_job *job = job_of(core, target);
+    if (target_owed(core, target).state != 0 && job->after_txn < core->state_txn)
+        job->after_txn = core->state_txn;
+    return job->after_txn > core->durable_txn;
 }
 
 bool notify_next_call(struct core *core, struct core_call *ret)
 {
-    uint32_t slot;
-    while ((slot = timers_take(&core->notify.timers, core->now_ns)) != SLOT_NONE) {
-        struct notify_job *job = job_of(core, slot);
+    uint32_t target;
+    while ((target = timers_take(&core->notify.timers, core->now_ns)) != SLOT_NONE) {
+        struct notify_job *job = job_of(core, target);
         CHECK(job->phase == NOTIFY_WAITING);
-        if (!is_owed(core, slot)) {
-            set_phase(core, slot, NOTIFY_IDLE);
-        } else if (job->after_txn > core->durable_txn) {
+        if (!is_owed(core, target)) {
+            set_phase(core, target, NOTIFY_IDLE);
+        } else if (is_gated(core, target)) {
             MARK("notify_waits_for_the_store");
             job->has_turn = false;
             list_append(&core->notify.gated, &job->by_gate);
-        } else if (take_turn(core, slot)) {
-            begin_call(core, slot, ret);
+        } else if (take_turn(core, target)) {
+            begin_call(core, target, ret);
             return true;
         }
     }
     return false;
-}
-
-static void report(struct core *core, enum event_kind kind, uint32_t slot, uint32_t state)
-{
-    const struct registrant *r = registrant_of(core, slot);
-    struct address address;
-    memcpy(&address, intern_bytes(&core->registrants.addresses, r->address).at, sizeof address);
-    event_add(&core->events, kind, &address, intern_bytes(&core->names, r->my_name), state);
 }
 
 static uint64_t jitter_ns(struct core *core)
@@ -346,16 +408,41 @@ static uint64_t jitter_ns(struct core *core)
     return prng_below(&core->notify.prng, JITTER_NS);
 }
 
-/* Not reached: when is it tried again? */
-static void retry(struct core *core, uint32_t slot)
+/* While the window stands: within 5 s of the last attempt, and 10 s before grace ends (D5 (4)). */
+static uint64_t next_in_window_ns(struct core *core, const struct notify_job *job)
+{
+    const struct grace *grace = &core->grace;
+    uint64_t next_ns = job->started_ns + WINDOW_RETRY_NS - jitter_ns(core);
+    if (next_ns < core->now_ns)
+        next_ns = core->now_ns;
+    if (grace->phase != GRACE_STANDING || grace->end_ns < LAST_CALL_NS)
+        return next_ns;
+    uint64_t last_ns = grace->end_ns - LAST_CALL_NS;
+    return core->now_ns < last_ns && next_ns > last_ns ? last_ns : next_ns;
+}
+
+static void give_up(struct core *core, uint32_t target)
 {
     struct notify *notify = &core->notify;
-    struct notify_job *job = job_of(core, slot);
+    MARK("notify_given_up");
+    notify->counters.given_up++;
+    target_report(core, EVENT_GIVEN_UP, target, core->server.state);
+    if (job_of(core, target)->is_in_round) { /* our state changed during its last attempt */
+        notify->round.failed++;
+        leave_round(core, target, false);
+    }
+    set_phase(core, target, NOTIFY_GIVEN_UP);
+    target_given_up(core, target);
+}
+
+/* Not reached: when is it tried again? */
+static void retry(struct core *core, uint32_t target)
+{
+    struct notify *notify = &core->notify;
+    struct notify_job *job = job_of(core, target);
     uint64_t next_ns;
     if (core->now_ns < notify->window_end_ns) {
-        next_ns = job->started_ns + WINDOW_RETRY_NS - jitter_ns(core);
-        if (next_ns < core->now_ns)
-            next_ns = core->now_ns;
+        next_ns = next_in_window_ns(core, job);
     } else if (core->now_ns < job->give_up_ns) {
         uint64_t delay_ns = LADDER_FIRST_NS << (job->ladder_step < 6 ? job->ladder_step : 6);
         job->ladder_step++;
@@ -364,72 +451,56 @@ static void retry(struct core *core, uint32_t slot)
         if (next_ns > job->give_up_ns)
             next_ns = job->give_up_ns; /* once more at the end */
     } else {
-        MARK("notify_given_up");
-        notify->counters.given_up++;
-        report(core, EVENT_GIVEN_UP, slot, core->server.state);
-        if (job->is_in_round) { /* our state changed during its last attempt */
-            notify->round.failed++;
-            leave_round(core, slot);
-        }
-        set_phase(core, slot, NOTIFY_GIVEN_UP);
+        give_up(core, target);
         return;
     }
     list_init(&job->by_gate);
-    set_phase(core, slot, NOTIFY_WAITING);
-    timers_set(&notify->timers, slot, next_ns);
+    set_phase(core, target, NOTIFY_WAITING);
+    timers_set(&notify->timers, target, next_ns);
 }
 
-/* What the answers prove is written down: the mark is cleared (P3). */
-static void clear_marks(struct core *core, uint32_t slot, uint32_t answered_count)
+void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint32_t answered_count)
 {
-    struct notify_job *job = job_of(core, slot);
-    struct registrant *r = registrant_of(core, slot);
-    if (job->sent_state != 0 && answered_count > 0) {
-        r->told_state = job->sent_state;
-        answered_count--;
-        dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
-    } else if (job->sent_state != 0) {
-        return;
-    }
-    if (job->sent_notice != 0 && answered_count > 0) {
-        r->relayed_state = job->sent_notice;
-        dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
-    }
-}
-
-void notify_call_done(struct core *core, uint64_t id, bool is_answered, uint32_t answered_count)
-{
-    uint32_t slot = table_find(&core->registrants.table, id);
-    if (slot == SLOT_NONE || job_of(core, slot)->phase != NOTIFY_CALLING) {
+    if (target == SLOT_NONE || job_of(core, target)->phase != NOTIFY_CALLING) {
         MARK("notify_answer_for_nobody");
         return;
     }
-    struct notify_job *job = job_of(core, slot);
+    struct notify_job *job = job_of(core, target);
     struct notify_counters *counters = &core->notify.counters;
     bool is_first = job->attempt_count++ == 0;
     *(is_answered ? (is_first ? &counters->succeeded : &counters->retries_succeeded)
                   : (is_first ? &counters->failed : &counters->retries_failed)) += 1;
-    uint32_t said = job->sent_state != 0 ? job->sent_state : job->sent_notice;
+    uint32_t said = job->sent.state != 0 ? job->sent.state : job->sent.notice;
     if (is_answered)
-        report(core, EVENT_TOLD, slot, said);
+        target_report(core, EVENT_TOLD, target, said);
     else if (is_first)
-        report(core, EVENT_NOT_REACHED, slot, said);
-    end_first_attempt(core, slot, is_answered || answered_count > 0);
-    clear_marks(core, slot, answered_count);
-    job->sent_state = job->sent_notice = 0;
-    if (!is_owed(core, slot)) {
-        set_phase(core, slot, NOTIFY_IDLE);
+        target_report(core, EVENT_NOT_REACHED, target, said);
+    target_answered(core, target, job->sent, is_answered, answered_count);
+    end_first_attempt(core, target, is_answered || answered_count > 0);
+    job->sent = (struct target_news){0};
+    if (!is_owed(core, target)) {
+        set_phase(core, target, NOTIFY_IDLE);
     } else if (is_answered) {
         MARK("notify_news_during_call");
-        set_phase(core, slot, NOTIFY_IDLE);
-        schedule(core, slot, core->now_ns);
+        set_phase(core, target, NOTIFY_IDLE);
+        schedule(core, target, core->now_ns);
     } else {
-        retry(core, slot);
+        retry(core, target);
     }
+    (void)notify_work(core);
+}
+
+bool notify_work(struct core *core)
+{
+    write_spared(core);
+    return unreached_work(core);
 }
 
 uint64_t notify_deadline_ns(const struct core *core)
 {
+    bool has_work = unreached_has_work(core) || core->notify.spare_at != SLOT_NONE;
+    if (has_work && !core_is_full(core))
+        return core->now_ns;
     return timers_next_ns(&core->notify.timers);
 }
 
@@ -437,18 +508,18 @@ void notify_check(const struct core *core)
 {
     const struct notify *notify = &core->notify;
     timers_check(&notify->timers);
+    unreached_check(core);
     if (!notify->is_ready)
         return;
-    const struct table *table = &core->registrants.table;
-    uint32_t slot = table_next(table, SLOT_NONE), owed = 0, members = 0;
-    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
-        const struct notify_job *job = job_of(core, slot);
-        bool is_timed = timers_is_set(&notify->timers, slot);
+    uint32_t target = target_next(core, SLOT_NONE), owed = 0, members = 0;
+    for (; target != SLOT_NONE; target = target_next(core, target)) {
+        const struct notify_job *job = job_of(core, target);
+        bool is_timed = timers_is_set(&notify->timers, target);
         bool is_gated = job->phase == NOTIFY_WAITING && !list_is_empty(&job->by_gate);
-        CHECK(job->phase != NOTIFY_IDLE || !is_owed(core, slot));
+        CHECK(job->phase != NOTIFY_IDLE || !is_owed(core, target));
         CHECK((job->phase == NOTIFY_WAITING) == (is_timed != is_gated));
         CHECK(!job->is_in_round ||
-              (owes_restart(core, registrant_of(core, slot)) &&
+              (target_owed(core, target).state != 0 &&
                (job->phase == NOTIFY_WAITING || job->phase == NOTIFY_CALLING)));
         owed += job->phase != NOTIFY_IDLE;
         members += job->is_in_round;

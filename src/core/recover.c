@@ -12,9 +12,14 @@
  * one.
  */
 #include "base/check.h"
+#include "core/lock_element.h"
+#include "core/lock_range.h"
 #include "core/state.h"
 
-#define STATE_MAX UINT32_C(0x7fffffff) /* the protocol's state is a signed number */
+#define STATE_MAX       UINT32_C(0x7fffffff) /* the protocol's state is a signed number */
+#define OFFERS_AGAIN_NS UINT64_C(1000000000)
+
+enum { OFFERS_PER_TURN = 2000 };
 
 uint32_t core_next_state(uint32_t state)
 {
@@ -83,14 +88,18 @@ static enum record_result load_lock(struct core *core, uint32_t slot, struct byt
     return lock_load(core, slot, &record) ? RECORD_GOOD : RECORD_CORRUPT;
 }
 
-/* Waiters do not outlive a run (R-BLK-14): their clients ask again. */
+/* Waiters outlive a run only if it is resumed (D12); else their clients ask again (R-BLK-14). */
 static enum record_result load_waiter(struct core *core, uint32_t slot, struct bytes value)
 {
     struct record_waiter record;
     enum record_result result = record_get_waiter(value, slot, &record);
-    if (result == RECORD_GOOD)
+    if (result != RECORD_GOOD)
+        return result;
+    if (!core->limits.resume) {
         dirty_delete(&core->dirty, RECORD_WAITER, slot);
-    return result;
+        return RECORD_GOOD;
+    }
+    return waiter_load(core, slot, &record) ? RECORD_GOOD : RECORD_CORRUPT;
 }
 
 static enum record_result load_share(struct core *core, uint32_t slot, struct bytes value)
@@ -100,6 +109,18 @@ static enum record_result load_share(struct core *core, uint32_t slot, struct by
     if (result != RECORD_GOOD)
         return result;
     return share_load(core, slot, &record) ? RECORD_GOOD : RECORD_CORRUPT;
+}
+
+static enum record_result load_tracked(struct core *core, uint32_t slot, struct bytes value)
+{
+    struct record_tracked record;
+    enum record_result result = record_get_tracked(value, slot, &record);
+    if (result != RECORD_GOOD)
+        return result;
+    if (!tracker_load(core, slot, &record))
+        return RECORD_CORRUPT;
+    note_seen(core, record.id, record.server_epoch);
+    return RECORD_GOOD;
 }
 
 enum record_result core_load(struct core *core, enum record_kind kind, uint32_t slot,
@@ -129,6 +150,9 @@ enum record_result core_load(struct core *core, enum record_kind kind, uint32_t 
     case RECORD_SHARE:
         result = load_share(core, slot, value);
         break;
+    case RECORD_TRACKED:
+        result = load_tracked(core, slot, value);
+        break;
     case RECORD_KIND_END:
         break;
     }
@@ -154,29 +178,172 @@ static void replace_lost_server(struct core *core, uint64_t wall_seconds)
     server->next_id++;
 }
 
+/* What a client that was monitored holds must be confirmed by it; an unmonitored one cannot, and
+ * holds what it holds (R-NM-1). What is being freed is nobody's any more. */
+static void unsettle_lock(struct core *core, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    uint32_t left_out = RECORD_LOCK_UNMONITORED | RECORD_LOCK_OFFER;
+    if ((lock->flags & left_out) == 0 && !lock_element_is_doomed(core, lock) &&
+        unsettled_settle(core, lock->owner, lock->file, lock->start, lock->end))
+        unsettled_add(core, lock->owner, lock->file, lock->start, lock->end);
+}
+
+static void unsettle_share(struct core *core, uint32_t slot)
+{
+    const struct share *share = share_at(core, slot);
+    if ((share->flags & RECORD_LOCK_UNMONITORED) == 0 && !share_is_over(core, share))
+        share_unsettle(core, slot);
+}
+
+static bool is_left_over(const struct core *core, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    return (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE;
+}
+
 /*
  * An offer outlives a run as a lock of its owner (R-BLK-19): its client may have taken it, and its
- * waiter is gone. There may be more of them than one batch takes, so this is part of core_work. One
- * that finds no slots for its pieces stands as it is, which excludes others just as well.
+ * waiter is gone. One that finds no room for its pieces, in the table or in the open batch, stands
+ * as it is, which excludes others just as well, and is tried again (recover_work).
  */
-bool recover_work(struct core *core)
+static void restore_offers(struct core *core)
 {
-    const struct table *table = &core->locks.table;
-    for (; core->accept_at != SLOT_NONE && !core_is_full(core);
-         core->accept_at = table_next(table, core->accept_at)) {
-        uint32_t slot = core->accept_at;
-        bool is_offer = table_is_live(table, slot) &&
-                        (lock_at(core, slot)->flags & RECORD_LOCK_OFFER) &&
-                        lock_at(core, slot)->waiter == SLOT_NONE;
-        if (is_offer && !lock_accept(core, slot))
+    const struct table *locks = &core->locks.table;
+    core->offers_left = core->offers_seen = 0;
+    core->offer_at = SLOT_NONE;
+    uint32_t slot = table_next(locks, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(locks, slot)) {
+        if (is_left_over(core, slot) && !lock_restore_offer(core, slot)) {
             MARK("start_offer_stays");
+            core->offers_left++;
+        }
     }
-    return core->accept_at != SLOT_NONE;
+}
+
+struct gap {
+    uint64_t start, end;
+};
+
+/* The bytes of an offer that its owner does not hold; at most as many as an offer that can be
+ * accepted may have. */
+static uint32_t find_gaps(const struct core *core, const struct lock *offer,
+                          struct gap ret[static LOCK_ACCEPT_PUTS_MAX])
+{
+    uint32_t count = 0, slot = lock_range_first_own(core, offer->owner, offer->file, offer->start);
+    uint64_t from = offer->start;
+    for (; slot != SLOT_NONE && count < LOCK_ACCEPT_PUTS_MAX;
+         slot = tree_next(&core->locks.own, slot)) {
+        const struct lock *lock = lock_at(core, slot);
+        if (lock->start > offer->end)
+            break;
+        if (lock->start > from)
+            ret[count++] = (struct gap){from, lock->start - 1};
+        if (lock->end >= offer->end)
+            return count;
+        from = lock->end + 1;
+    }
+    if (count < LOCK_ACCEPT_PUTS_MAX)
+        ret[count++] = (struct gap){from, offer->end};
+    return count;
+}
+
+/*
+ * In grace its owner may still come for it; afterwards nobody will. What the owner held before is
+ * settled or not as it was; only the bytes that the offer adds are its to confirm. True: it is an
+ * offer no longer.
+ */
+static bool settle_offer(struct core *core, uint32_t slot)
+{
+    struct lock offer = *lock_at(core, slot);
+    struct gap gaps[LOCK_ACCEPT_PUTS_MAX];
+    if (!grace_is_on(core)) {
+        lock_withdraw(core, slot);
+        return true;
+    }
+    uint32_t count = find_gaps(core, &offer, gaps);
+    if (!lock_restore_offer(core, slot))
+        return false;
+    MARK("start_offer_restored_later");
+    for (uint32_t i = 0; i < count && !(offer.flags & RECORD_LOCK_UNMONITORED); i++)
+        unsettled_add(core, offer.owner, offer.file, gaps[i].start, gaps[i].end);
+    return true;
+}
+
+void recover_work(struct core *core)
+{
+    for (uint32_t i = 0; i < OFFERS_PER_TURN && core->offers_left > 0 && !core_is_full(core) &&
+                         core->now_ns >= core->offer_next_ns;
+         i++) {
+        core->offer_at = table_next(&core->locks.table, core->offer_at);
+        if (core->offer_at == SLOT_NONE) { /* once through all of them */
+            core->offers_left = core->offers_seen;
+            core->offers_seen = 0;
+            core->offer_next_ns = core->now_ns + OFFERS_AGAIN_NS;
+        } else if (is_left_over(core, core->offer_at) && !settle_offer(core, core->offer_at)) {
+            core->offers_seen++;
+        }
+    }
+}
+
+uint64_t recover_deadline_ns(const struct core *core)
+{
+    return core->offers_left == 0 || core_is_full(core) ? UINT64_MAX : core->offer_next_ns;
+}
+
+void recover_unsettle_all(struct core *core)
+{
+    const struct table *locks = &core->locks.table, *shares = &core->shares.table;
+    restore_offers(core);
+    uint32_t slot = table_next(locks, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(locks, slot))
+        unsettle_lock(core, slot);
+    for (slot = table_next(shares, SLOT_NONE); slot != SLOT_NONE; slot = table_next(shares, slot))
+        unsettle_share(core, slot);
+}
+
+/* A run in reclaim mode stores no waiters. Those who waited would neither be told nor called. */
+static bool has_lost_waiters(const struct core *core)
+{
+    const struct table *table = &core->clients.table;
+    if (core->server.flags & RECORD_SERVER_WAITERS)
+        return false;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    while (slot != SLOT_NONE && !(client_at(core, slot)->flags & RECORD_CLIENT_WAITS))
+        slot = table_next(table, slot);
+    return slot != SLOT_NONE || core->locks.offer_count > 0;
+}
+
+/*
+ * D12: everything that was granted is stored, so a restarted server knows all of it. It goes on as
+ * if nothing had happened, with the same state number, unless the last run left something in doubt:
+ * locks that nobody had confirmed, requests that waited and are not stored, or a store that may
+ * have lost something.
+ */
+static bool may_resume(struct core *core)
+{
+    const struct record_server *server = &core->server;
+    const char *because = NULL;
+    if (!core->limits.resume || !core->server_loaded)
+        return false;
+    if (server->flags & RECORD_SERVER_INCOMPLETE)
+        because = "the store may have lost something";
+    else if (!(server->flags & RECORD_SERVER_SETTLED))
+        because = "the last run ended in grace, or with locks unsettled";
+    else if (has_lost_waiters(core))
+        because = "the last run was no resume run, and requests waited";
+    if (because == NULL)
+        return true;
+    MARK("start_cannot_resume");
+    event_add(&core->events, EVENT_NOT_RESUMED, NULL, bytes_of_text(because), 0);
+    return false;
 }
 
 void core_start(struct core *core, const struct core_boot *boot)
 {
     CHECK(!core->started);
+    core->now_ns = boot->now_ns;
+    core->wall_ns = boot->wall_ns;
     struct record_server *server = &core->server;
     uint64_t wall_seconds = boot->wall_ns / 1000000000;
     bool server_lost = !core->server_loaded && (core->records_loaded > 0 || core->corrupt_found);
@@ -189,17 +356,36 @@ void core_start(struct core *core, const struct core_boot *boot)
     if (server_lost || core->corrupt_found || boot->may_have_lost)
         server->flags |= RECORD_SERVER_INCOMPLETE;
 
-    server->state = core_next_state(server->state);
+    struct record_server before = *server;
+    bool is_resumed = may_resume(core);
+    if (!is_resumed)
+        server->state = core_next_state(server->state);
     if (server->flags & RECORD_SERVER_INCOMPLETE) {
         uint32_t clock_state = (uint32_t)(wall_seconds & STATE_MAX) | 1;
         if (clock_state > server->state)
             server->state = clock_state;
     }
+    if (!is_resumed)
+        server->restart_state = server->state;
+    server->flags &= ~(uint32_t)RECORD_SERVER_WAITERS;
+    server->flags |= core->limits.resume ? RECORD_SERVER_WAITERS : 0U;
     server->epoch++;
     core->server_changed = true;
+    core->state_txn = core_gate_txn(core);
     core->sync_wanted = true;
     notice_sweep(core);
     core->started = true;
     client_start(core);
-    core->accept_at = table_next(&core->locks.table, SLOT_NONE);
+    tracker_start(core);
+    if (is_resumed) {
+        MARK("start_resumes");
+        restore_offers(core); /* without a waiter: of a run before the last */
+        waiter_start(core);
+        probe_begin_all(core); /* one that rebooted while we were away could not tell us */
+    } else {
+        grant_drop_all(core); /* waiters that were loaded in the hope of a resume */
+        recover_unsettle_all(core);
+    }
+    grace_begin(core);
+    notify_restarted(core, &before);
 }

@@ -179,7 +179,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     uint32_t slot = find(core, &key, hash);
     if (slot != SLOT_NONE) {
         update(core, slot, from, request->priv);
-        notify_heard(core, slot);
+        notify_heard(core, target_of_registrant(slot));
         return REGISTRANT_UPDATED;
     }
     enum registrant_result verdict = admission(core);
@@ -220,7 +220,7 @@ static void drop(struct core *core, uint32_t slot)
     chains_remove(&all->by_watch, chains_of_hash(&all->by_watch, r.watch_hash), slot);
     chains_remove(&all->by_address, r.address, slot);
     chains_remove(&all->by_name, r.mon_fold, slot);
-    notify_forget(core, slot);
+    notify_forget(core, target_of_registrant(slot));
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_REGISTRANT, slot);
 
@@ -331,14 +331,6 @@ uint32_t registrant_encode(const struct core *core, uint32_t slot, uint8_t *buff
     return record_put_registrant(buffer, slot, &record);
 }
 
-static bool is_chained(const struct chains *chains, uint32_t chain, uint32_t slot)
-{
-    uint32_t at = chains_first(chains, chain);
-    while (at != SLOT_NONE && at != slot)
-        at = chains_next(chains, at);
-    return at == slot;
-}
-
 void registrant_check(const struct core *core)
 {
     const struct registrants *all = &core->registrants;
@@ -361,9 +353,9 @@ void registrant_check(const struct core *core)
         CHECK(find(core, &key, r->key_hash) == slot);
         CHECK(r->watch_hash == watch_hash(core, r->address, r->mon_fold));
         CHECK(bytes_equal_fold(intern_bytes(&core->folds, r->mon_fold), key.mon_name));
-        CHECK(is_chained(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot));
-        CHECK(is_chained(&all->by_address, r->address, slot));
-        CHECK(is_chained(&all->by_name, r->mon_fold, slot));
+        CHECK(chains_has(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot));
+        CHECK(chains_has(&all->by_address, r->address, slot));
+        CHECK(chains_has(&all->by_name, r->mon_fold, slot));
         CHECK(r->id != 0);
         CHECK(r->id < core->server.next_id || !core->started);
     }

@@ -123,9 +123,30 @@ static void link_slot(struct core *core, uint32_t slot, const struct share *cont
     client_at(core, content->client)->share_count++;
 }
 
+static void settle(struct core *core, uint32_t slot)
+{
+    struct share *share = share_at(core, slot);
+    if (!share->is_unsettled)
+        return;
+    share->is_unsettled = false;
+    client_at(core, share->client)->unsettled_shares--;
+    core->grace.unsettled_shares--;
+}
+
+void share_unsettle(struct core *core, uint32_t slot)
+{
+    struct share *share = share_at(core, slot);
+    if (share->is_unsettled)
+        return;
+    share->is_unsettled = true;
+    client_at(core, share->client)->unsettled_shares++;
+    core->grace.unsettled_shares++;
+}
+
 static void drop(struct core *core, uint32_t slot)
 {
     struct shares *all = &core->shares;
+    settle(core, slot);
     struct share share = *share_at(core, slot);
     struct client *client = client_at(core, share.client);
     if (client->share_drain_at == slot + 1) {
@@ -186,6 +207,7 @@ static enum lock_status add(struct core *core, const struct lock_request *reques
 /* The reservation that is there becomes what is asked for now. */
 static void replace(struct core *core, uint32_t slot, const struct share *fresh)
 {
+    settle(core, slot);
     struct share *share = share_at(core, slot);
     if (share->mode == fresh->mode && share->access == fresh->access &&
         share->state == fresh->state && share->incarnation == fresh->incarnation &&
@@ -223,7 +245,7 @@ enum lock_status share_take(struct core *core, uint32_t client, const struct loc
         .client = client,
         .mode = request->mode,
         .access = request->access,
-        .state = request->state != 0 ? request->state : of->state_seen,
+        .state = client_stamp(of, request->state != 0 ? request->state : of->state_seen),
         .incarnation = of->incarnation,
         .flags = request->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0,
     };
@@ -236,11 +258,70 @@ enum lock_status share_take(struct core *core, uint32_t client, const struct loc
     return LOCK_GRANTED;
 }
 
+bool share_is_over(const struct core *core, const struct share *share)
+{
+    return client_is_over(client_at(core, share->client), share->incarnation, share->state);
+}
+
 void share_release(struct core *core, uint32_t client, const struct lock_request *request)
 {
     uint32_t slot = find(core, client, request->oh, request->fh);
     if (slot != SLOT_NONE)
         drop(core, slot);
+}
+
+bool share_matches(const struct core *core, uint32_t client, const struct lock_request *request)
+{
+    uint32_t slot = find(core, client, request->oh, request->fh);
+    if (slot == SLOT_NONE)
+        return false;
+    const struct share *share = share_at(core, slot);
+    return !share_is_over(core, share) && (request->mode & ~share->mode) == 0 &&
+           (request->access & ~share->access) == 0;
+}
+
+uint32_t share_drop_unsettled(struct core *core, uint32_t client, uint32_t max)
+{
+    uint32_t next, dropped = 0;
+    if (client_at(core, client)->unsettled_shares == 0)
+        return 0;
+    for (uint32_t slot = chains_first(&core->shares.by_client, client);
+         slot != SLOT_NONE && dropped < max; slot = next) {
+        next = chains_next(&core->shares.by_client, slot);
+        if (!share_at(core, slot)->is_unsettled)
+            continue;
+        drop(core, slot);
+        dropped++;
+    }
+    return dropped;
+}
+
+uint32_t share_free_file(struct core *core, uint32_t client, uint32_t file)
+{
+    uint32_t next, count = 0;
+    uint32_t slot = chains_first(&core->shares.by_client, client);
+    for (; slot != SLOT_NONE; slot = next) {
+        next = chains_next(&core->shares.by_client, slot);
+        if (share_at(core, slot)->file != file)
+            continue;
+        drop(core, slot);
+        count++;
+    }
+    return count;
+}
+
+void share_free_doomed(struct core *core, uint32_t file, uint32_t max)
+{
+    uint32_t next, count = 0;
+    uint32_t slot = chains_first(&core->shares.by_file, file);
+    for (; slot != SLOT_NONE && count < max; slot = next, count++) {
+        const struct share *share = share_at(core, slot);
+        next = chains_next(&core->shares.by_file, slot);
+        if (!share_is_over(core, share))
+            continue;
+        client_at(core, share->client)->drained_count++;
+        drop(core, slot);
+    }
 }
 
 uint32_t share_drain(struct core *core, uint32_t client, uint32_t max, uint32_t *ret_freed)
@@ -251,7 +332,7 @@ uint32_t share_drain(struct core *core, uint32_t client, uint32_t max, uint32_t 
         uint32_t slot = of->share_drain_at - 1;
         uint32_t next = chains_next(&core->shares.by_client, slot);
         of->share_drain_at = next == SLOT_NONE ? 0 : next + 1;
-        if (share_at(core, slot)->incarnation == of->incarnation)
+        if (!share_is_over(core, share_at(core, slot)))
             continue;
         drop(core, slot);
         freed++;
@@ -317,14 +398,6 @@ uint32_t share_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
 
 /* ---- what must be true ---- */
 
-static bool is_chained(const struct chains *chains, uint32_t chain, uint32_t slot)
-{
-    uint32_t at = chains_first(chains, chain);
-    while (at != SLOT_NONE && at != slot)
-        at = chains_next(chains, at);
-    return at == slot;
-}
-
 /* From the shares themselves: the sums, and that nobody uses what another denies. */
 static void check_file(const struct core *core, uint32_t file)
 {
@@ -353,8 +426,8 @@ void share_check(const struct core *core)
         CHECK(share->incarnation <= client_at(core, share->client)->incarnation);
         CHECK(share->key_hash == key_hash(core, share->client, share->oh, share->file));
         CHECK(find(core, share->client, oh, file_handle(core, share->file)) == slot);
-        CHECK(is_chained(&all->by_file, share->file, slot));
-        CHECK(is_chained(&all->by_client, share->client, slot));
+        CHECK(chains_has(&all->by_file, share->file, slot));
+        CHECK(chains_has(&all->by_client, share->client, slot));
         if (chains_first(&all->by_file, share->file) == slot)
             check_file(core, share->file);
     }

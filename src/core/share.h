@@ -19,6 +19,7 @@ struct share {
     uint64_t key_hash;
     uint32_t client, file, oh; /* oh: slot in core->locks.ohs */
     uint32_t mode, access, state, incarnation, flags;
+    bool is_unsettled; /* stored, and not reclaimed since the start (R-GRACE-3) */
 };
 
 /* How many shares of a file deny, and how many use, reading [0] and writing [1]. */
@@ -52,9 +53,23 @@ enum lock_status share_take(struct core *core, uint32_t client, const struct loc
 /* UNSHARE: nothing happens when there is none. */
 void share_release(struct core *core, uint32_t client, const struct lock_request *request);
 
-/* Frees the shares of a client's older incarnations, at most `max` looked at, from where the last
+/* It is to be freed: its client started anew, and share_drain has not come by yet (R-SEC-3). */
+bool share_is_over(const struct core *core, const struct share *share);
+/* Frees those shares of a client, at most `max` looked at, from where the last
  * call stopped (struct client.share_drain_at); see lock_drain. */
 uint32_t share_drain(struct core *core, uint32_t client, uint32_t max, uint32_t *ret_freed);
+
+/* After loading: it waits to be reclaimed. */
+void share_unsettle(struct core *core, uint32_t slot);
+/* Does a reclaim match what is stored: this key, denying and using no more? */
+bool share_matches(const struct core *core, uint32_t client, const struct lock_request *request);
+/* Frees shares that the client did not reclaim, at most `max`. Returns how many. */
+/* Frees what the client has on one file, which the caller keeps; returns how many. */
+uint32_t share_free_file(struct core *core, uint32_t client, uint32_t file);
+/* Frees those on this file, which the caller keeps, that are to be freed because their clients
+ * started anew; at most `max` are looked at. */
+void share_free_doomed(struct core *core, uint32_t file, uint32_t max);
+uint32_t share_drop_unsettled(struct core *core, uint32_t client, uint32_t max);
 
 bool share_load(struct core *core, uint32_t slot, const struct record_share *record);
 uint32_t share_encode(const struct core *core, uint32_t slot, uint8_t *buffer);

@@ -8,6 +8,7 @@
 #include "core/core.h"
 #include "core/dirty.h"
 #include "core/file.h"
+#include "core/grace.h"
 #include "core/grant.h"
 #include "core/lock.h"
 #include "core/locking.h"
@@ -15,8 +16,12 @@
 #include "core/notice.h"
 #include "core/notify.h"
 #include "core/owner.h"
+#include "core/probe.h"
+#include "core/reboot.h"
 #include "core/registrant.h"
 #include "core/share.h"
+#include "core/tracker.h"
+#include "core/unsettled.h"
 #include "core/waiter.h"
 
 struct core {
@@ -28,6 +33,7 @@ struct core {
     struct record_server server;
     bool server_changed; /* must go into the open batch although no slot is dirty */
     bool sync_wanted;    /* the open batch adds a client or changes the state */
+    uint64_t state_txn;  /* the batch that makes our state number durable */
     bool batch_out;      /* taken and not yet stored */
     uint64_t durable_txn;
     bool has_room;
@@ -37,7 +43,11 @@ struct core {
     bool corrupt_found;
     uint32_t records_loaded;
     uint64_t id_seen_max, epoch_seen_max;
-    uint32_t accept_at; /* recover_work has come so far in the table of locks */
+
+    /* Offers of the run before that could not become locks yet: how many, as of the last pass and
+     * in this one, and where it stands. */
+    uint32_t offers_left, offers_seen, offer_at;
+    uint64_t offer_next_ns;
 
     struct arena *arena;
     struct intern names; /* as they were spelled */
@@ -53,6 +63,11 @@ struct core {
     struct grants grants;
     struct shares shares;
     struct moves moves;
+    struct probes probes;
+    struct reboot_counters reboots;
+    struct unsettled unsettled;
+    struct grace grace;
+    struct tracker tracker;
     struct dirty dirty;
     uint8_t *batch_memory;
     uint64_t batch_memory_len;
@@ -62,13 +77,25 @@ struct core {
 /* The next state number: odd, larger (R-PER-4). After 2^31 - 1, the largest the protocol's signed
  * number can say, it starts again at 1. */
 uint32_t core_next_state(uint32_t state);
+/* We take it. Nobody is told before it is durable, or a crash could use it once more. */
+void core_raise_state(struct core *core);
 
 /* Whose call it was: kept in the id beside the handle of a slot. */
-enum core_caller { CALL_OF_NOTIFY, CALL_OF_GRANT, CALL_OF_MOVE };
+enum core_caller {
+    CALL_OF_NOTIFY, /* to a registrant */
+    CALL_OF_NOTIFY_CLIENT,
+    CALL_OF_GRANT,
+    CALL_OF_MOVE,
+    CALL_OF_PROBE,
+};
 uint64_t core_call_id(enum core_caller caller, uint64_t handle);
 
-/* What a start leaves to do, in pieces. True: there is more. */
-bool recover_work(struct core *core);
+/* Everything is held as far as the store knows; whether it still is its clients must say
+ * (R-GRACE-3). */
+void recover_unsettle_all(struct core *core);
+/* Offers of the run before that are still to become locks, or to go when grace is over. */
+void recover_work(struct core *core);
+uint64_t recover_deadline_ns(const struct core *core);
 
 /* The batch that must be durable before anything that depends on the state as it is now may leave:
  * the open one if it holds anything, else the last one taken (P1). */

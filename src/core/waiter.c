@@ -124,7 +124,7 @@ uint32_t waiter_client(const struct core *core, const struct waiter *waiter)
     return owner_at(core, waiter->owner)->client;
 }
 
-static uint64_t key_hash(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
+uint64_t waiter_key_hash(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
                          uint64_t len)
 {
     uint64_t hash = hash_mix(core->seed, (uint64_t)owner << 32 | file);
@@ -135,7 +135,7 @@ uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uin
                      uint64_t len)
 {
     const struct chains *by_key = &core->waiters.by_key;
-    uint64_t hash = key_hash(core, owner, file, offset, len);
+    uint64_t hash = waiter_key_hash(core, owner, file, offset, len);
     uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
     for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
         const struct waiter *w = waiter_at(core, slot);
@@ -189,6 +189,19 @@ uint32_t waiter_find_earlier(const struct core *core, uint32_t file, uint64_t st
 {
     struct search search = {start, end, order, exclusive, owner, LOOKED_AT_MAX};
     return find_below(core, tree_top(file_at(core, file)->waiters), &search);
+}
+
+/* Waiters outlive a run only where a run is resumed (R-BLK-14, D12). */
+static void mark_changed(struct core *core, uint32_t slot)
+{
+    if (core->limits.resume)
+        dirty_put(&core->dirty, RECORD_WAITER, slot);
+}
+
+static void mark_gone(struct core *core, uint32_t slot)
+{
+    if (core->limits.resume)
+        dirty_delete(&core->dirty, RECORD_WAITER, slot);
 }
 
 /* ---- hanging and waking ---- */
@@ -276,6 +289,7 @@ static void offer(struct core *core, uint32_t slot)
     }
     leave_queue(core, slot);
     grant_begin(core, slot, lock);
+    mark_changed(core, slot);
 }
 
 /* Is something still in the way? Then it hangs on that; else it gets its offer. */
@@ -300,14 +314,26 @@ static void look_again(struct core *core, uint32_t slot)
 
 /* ---- coming and going ---- */
 
-static void enter_queue(struct core *core, uint32_t slot)
+void waiter_be_patient(struct core *core, uint32_t slot)
+{
+    waiter_at(core, slot)->heard_ns = core->now_ns;
+    timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+}
+
+void waiter_enter_queue(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
     w->phase = WAITER_QUEUED;
-    w->heard_ns = core->now_ns;
     tree_add(&core->waiters.queued, &file_at(core, w->file)->waiters, slot);
-    timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+    waiter_be_patient(core, slot);
     wake(core, slot);
+}
+
+/* The same for one that is not stored like that. */
+static void enqueue(struct core *core, uint32_t slot)
+{
+    waiter_enter_queue(core, slot);
+    mark_changed(core, slot);
 }
 
 static void release_references(struct core *core, const struct waiter *w)
@@ -327,6 +353,21 @@ static void remember_way(struct waiter *w, const struct peer *from, const struct
     w->version = request->lock.version;
     w->is_message = request->lock.is_message;
     w->client_cookie = has_cookie ? load_be64(request->cookie.at) : 0;
+}
+
+void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
+{
+    struct waiters *all = &core->waiters;
+    uint32_t client = waiter_client(core, content);
+    *waiter_at(core, slot) = *content;
+    list_init(&waiter_at(core, slot)->grant.queue);
+    chains_add(&all->by_key, chains_of_hash(&all->by_key, content->key_hash), slot);
+    chains_add(&all->by_owner, content->owner, slot);
+    chains_add(&all->by_client, client, slot);
+    file_keep(core, content->file);
+    owner_at(core, content->owner)->waiter_count++;
+    client_at(core, client)->waiter_count++;
+    client_settle(core, client);
 }
 
 enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
@@ -349,7 +390,7 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
         .start = r->start,
         .end = r->end,
         .queued_ns = wall_ns,
-        .key_hash = key_hash(core, owner, file, r->offset, r->len),
+        .key_hash = waiter_key_hash(core, owner, file, r->offset, r->len),
         .owner = owner,
         .file = file,
         .exclusive = r->exclusive,
@@ -368,17 +409,10 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
     remember_way(&fresh, from, request);
     uint32_t slot = table_add(&all->table);
     CHECK(slot != SLOT_NONE);
-    *waiter_at(core, slot) = fresh;
-    list_init(&waiter_at(core, slot)->grant.queue);
     all->next_order++;
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, fresh.key_hash), slot);
-    chains_add(&all->by_owner, owner, slot);
-    chains_add(&all->by_client, client, slot);
-    file_keep(core, file);
-    owner_at(core, owner)->waiter_count++;
-    client_at(core, client)->waiter_count++;
-    client_settle(core, client);
-    enter_queue(core, slot);
+    waiter_link(core, slot, &fresh);
+    enqueue(core, slot);
+    client_waits(core, client);
     return LOCK_BLOCKED;
 }
 
@@ -389,18 +423,17 @@ void waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
     switch (w->phase) {
     case WAITER_QUEUED:
         MARK("waiter_polled");
-        w->heard_ns = core->now_ns;
-        timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+        waiter_be_patient(core, slot);
         return;
     case WAITER_PLACE:
         MARK("waiter_takes_its_place_again");
         remember_way(w, from, request); /* it is a new request, with a new cookie */
-        enter_queue(core, slot);
+        enqueue(core, slot);
         return;
     case WAITER_PASSED:
         MARK("waiter_passed_over_polls");
         remember_way(w, from, request); /* the way it was not reached by need not be its only one */
-        enter_queue(core, slot);
+        enqueue(core, slot);
         return;
     case WAITER_OFFERED:
     case WAITER_CALLING:
@@ -425,6 +458,7 @@ void waiter_keep_place(struct core *core, uint32_t slot)
     stand_aside(core, slot);
     waiter_at(core, slot)->phase = WAITER_PLACE;
     timers_set(&core->waiters.timers, slot, core->now_ns + PLACE_NS);
+    mark_gone(core, slot);
 }
 
 void waiter_pass(struct core *core, uint32_t slot)
@@ -432,6 +466,7 @@ void waiter_pass(struct core *core, uint32_t slot)
     stand_aside(core, slot);
     waiter_at(core, slot)->phase = WAITER_PASSED;
     timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+    mark_changed(core, slot);
 }
 
 void waiter_remove(struct core *core, uint32_t slot)
@@ -445,6 +480,7 @@ void waiter_remove(struct core *core, uint32_t slot)
     chains_remove(&all->by_owner, w.owner, slot);
     chains_remove(&all->by_client, client, slot);
     table_remove(&all->table, slot);
+    mark_gone(core, slot);
     release_references(core, &w);
     file_release(core, w.file);
     owner_at(core, w.owner)->waiter_count--;

@@ -113,6 +113,15 @@ uint32_t waiter_find_earlier(const struct core *core, uint32_t file, uint64_t st
 bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
                         uint64_t end, bool exclusive);
 
+/* For waiter_load.c: the key of waiter_find; a waiter in a live slot gets its place in
+ * every index, taking references to what it names; it joins the queue, to be looked at. */
+uint64_t waiter_key_hash(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
+                         uint64_t len);
+void waiter_link(struct core *core, uint32_t slot, const struct waiter *content);
+void waiter_enter_queue(struct core *core, uint32_t slot);
+/* Its client's word came just now: it is not dropped before 5 min without another (R-BLK-6). */
+void waiter_be_patient(struct core *core, uint32_t slot);
+
 /* Queues a request that something is in the way of; LOCK_BLOCKED, or LOCK_NO_RESOURCES. */
 enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
                             const struct peer *from, const struct request *request,
@@ -135,6 +144,15 @@ void waiter_owner_holds(struct core *core, uint32_t owner);
 /* Looks again at those whose obstacle changed, and ends what is overdue. True: there is more. */
 bool waiter_work(struct core *core);
 uint64_t waiter_deadline_ns(const struct core *core);
+
+/* A stored waiter comes back, its client and its offer are loaded before; resume mode only. False:
+ * it cannot be. */
+bool waiter_load(struct core *core, uint32_t slot, const struct record_waiter *record);
+/* After loading: everybody's patience begins now. */
+void waiter_start(struct core *core);
+/* Kept waiters only have a place, which no run outlives. */
+bool waiter_is_stored(const struct core *core, uint32_t slot);
+uint32_t waiter_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
 
 void waiter_check(const struct core *core);
 

@@ -14,6 +14,7 @@ struct kind_row {
     enum record_kind kind;
     const struct table *(*table)(const struct core *core);
     uint32_t (*encode)(const struct core *core, uint32_t slot, uint8_t *buffer);
+    bool (*is_stored)(const struct core *core, uint32_t slot); /* NULL: whatever is live is */
 };
 
 static const struct table *registrant_table(const struct core *core)
@@ -41,14 +42,24 @@ static const struct table *share_table(const struct core *core)
     return &core->shares.table;
 }
 
-/* Waiters are not stored (R-BLK-14): one that an older run left behind is only ever deleted. */
+static const struct table *waiter_table(const struct core *core)
+{
+    return &core->waiters.table;
+}
+
+static const struct table *tracked_table(const struct core *core)
+{
+    return &core->tracker.table;
+}
+
 static const struct kind_row kinds[] = {
-    {RECORD_REGISTRANT, registrant_table, registrant_encode},
-    {RECORD_NOTICE, notice_table, notice_encode},
-    {RECORD_CLIENT, client_table, client_encode},
-    {RECORD_LOCK, lock_table, lock_encode},
-    {RECORD_WAITER, NULL, NULL},
-    {RECORD_SHARE, share_table, share_encode},
+    {RECORD_REGISTRANT, registrant_table, registrant_encode, NULL},
+    {RECORD_NOTICE, notice_table, notice_encode, NULL},
+    {RECORD_CLIENT, client_table, client_encode, NULL},
+    {RECORD_LOCK, lock_table, lock_encode, NULL},
+    {RECORD_WAITER, waiter_table, waiter_encode, waiter_is_stored},
+    {RECORD_SHARE, share_table, share_encode, NULL},
+    {RECORD_TRACKED, tracked_table, tracker_encode, NULL},
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -80,6 +91,12 @@ static void sort_slots(uint32_t *slots, uint32_t count)
     }
 }
 
+static bool is_stored(const struct core *core, const struct kind_row *row, uint32_t slot)
+{
+    return row->is_stored != NULL ? row->is_stored(core, slot)
+                                  : table_is_live(row->table(core), slot);
+}
+
 static void write_kind(struct core *core, struct batch_writer *writer, const struct kind_row *row)
 {
     const struct dirty_slots *dirty = &core->dirty.of[row->kind];
@@ -87,7 +104,7 @@ static void write_kind(struct core *core, struct batch_writer *writer, const str
     sort_slots(dirty->slots, dirty->count);
     for (uint32_t i = 0; i < dirty->count; i++) {
         uint32_t slot = dirty->slots[i];
-        if (row->table != NULL && table_is_live(row->table(core), slot)) {
+        if (is_stored(core, row, slot)) {
             uint32_t len = row->encode(core, slot, value);
             batch_put(writer, row->kind, slot, (struct bytes){value, len});
         } else {
@@ -130,11 +147,11 @@ uint64_t core_digest(const struct core *core)
     uint32_t len = record_put_server(value, &core->server);
     uint64_t digest = hash_bytes(0, (struct bytes){value, len});
     for (uint32_t i = 0; i < KIND_COUNT; i++) {
-        if (kinds[i].table == NULL)
-            continue;
         const struct table *table = kinds[i].table(core);
         for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
              slot = table_next(table, slot)) {
+            if (!is_stored(core, &kinds[i], slot))
+                continue;
             len = kinds[i].encode(core, slot, value);
             uint64_t key = (uint64_t)kinds[i].kind << 32 | slot;
             digest = hash_mix(digest, hash_bytes(key, (struct bytes){value, len}));

@@ -2,8 +2,9 @@
  * config.c -- the option table, and reading it from defaults, file and command line; see config.h.
  *
  * Defaults are text in the table and go through the same parser as everything else, so what the
- * help shows is what is in force. Four depend on something else and are filled in last: the store
- * (on who we are), --nlm-port and --nsm-port (on --port) and --grace (on --recovery-window).
+ * help shows is what is in force. Five depend on something else and are filled in last: the store
+ * (on who we are), --control (on the store), --nlm-port and --nsm-port (on --port) and --grace (on
+ * --recovery-window).
  *
  * Always true:
  *  (1) An option that has no effect in this version has no row: it is refused like any unknown one,
@@ -26,12 +27,19 @@
 #define STORE_OF_ROOT   "lmdb:/var/lib/holdfast"
 #define STORE_OF_OTHERS "lmdb:holdfast-data"
 
+#define CONTROL_NAME          "control.sock"
+#define CONTROL_WITHOUT_STORE "/run/holdfast/" CONTROL_NAME
+
 #define SECONDS_MAX 86400   /* a day: longer windows are typing errors */
 #define LOCKS_MAX   8000000 /* a quarter more slots must stay below RECORD_SLOT_MAX */
 #define MIB         (UINT64_C(1) << 20)
 #define GIB         (UINT64_C(1) << 30)
 
 static const char *const sync_words[] = {"full", "process", NULL};
+static const char *const recovery_words[] = {"reclaim", "resume", NULL};
+static const char *const unreachable_words[] = {"release", "hold", NULL};
+static const char *const switch_words[] = {"on", "off", NULL};
+static const char *const verify_words[] = {"auto", "always", NULL};
 static const char *const mon_from_words[] = {"any", "loopback", NULL};
 static const char *const rpcbind_words[] = {"auto", "system", "embedded", "off", NULL};
 static const char *const store_words[] = {"lmdb:", "memory:", NULL};
@@ -105,8 +113,16 @@ const struct config_option config_options[] = {
      .argument = "ADDR:PORT|off",
      .default_text = "127.0.0.1:12080",
      FIELD(http),
-     .help = "Where /healthz and /readyz are served, [ADDR]:PORT for IPv6; port 0: any free one, "
-             "printed at start."},
+     .help =
+         "Where HTTP is served, for reading only: /healthz, /readyz, /api/v1/status; [ADDR]:PORT "
+         "for IPv6; port 0: any free one, printed at start."},
+    {.name = "control",
+     .type = CONFIG_TEXT,
+     .argument = "PATH",
+     .default_shown =
+         CONTROL_NAME " in the store's directory; " CONTROL_WITHOUT_STORE " without one",
+     FIELD(control),
+     .help = "The socket for the command holdfast, mode 0600: the same HTTP, and changes."},
 
     {.group = "Store",
      .name = "store",
@@ -152,8 +168,27 @@ const struct config_option config_options[] = {
      .default_shown = "the value of --recovery-window",
      .high = SECONDS_MAX,
      FIELD(grace_s),
-     .help = "Seconds in which locks can be reclaimed; begins only when locks are stored. 0: none. "
-             "This version begins no grace."},
+     .help = "Seconds in which only reclaims are granted after a restart. Begins only when locks "
+             "are stored, and ends as soon as every one of them is settled. 0: none; what was "
+             "held is then lost."},
+    {.name = "recovery",
+     .type = CONFIG_CHOICE,
+     .default_text = "reclaim",
+     .choices = recovery_words,
+     FIELD(recovery),
+     .help = "After a restart: reclaim tells every client, which reclaims its locks in grace; "
+             "resume goes on with locks and waiters as they were, and tells nobody."},
+    {.name = "unreachable",
+     .type = CONFIG_CHOICE,
+     .default_text = "release",
+     .choices = unreachable_words,
+     FIELD(unreachable),
+     .help = "Locks of a client that cannot be told of a restart: release gives them up when grace "
+             "ends, hold keeps them until --give-up is over."},
+    {.name = "trust-reclaim",
+     .type = CONFIG_FLAG,
+     FIELD(trust_reclaim),
+     .help = "Grant reclaims that match nothing stored if nothing is in their way."},
 
     {.name = "notify-timeout",
      .type = CONFIG_SECONDS,
@@ -176,9 +211,11 @@ const struct config_option config_options[] = {
      .type = CONFIG_NAMES,
      .argument = "NAME",
      .flags = CONFIG_REPEATABLE,
-     .default_shown = "the host name",
+     .default_shown = "none beside the names of this host and its addresses",
      FIELD(names),
-     .help = "A name that clients know this server by; the first one is told to registrants."},
+     .help = "A name that clients know this server by, beside the host name (full and short) and "
+             "the address that they use, under which they are told of a restart anyway. The first "
+             "one is told to registrants."},
     {.name = "source-ports",
      .type = CONFIG_PORTS,
      .argument = "LO-HI",
@@ -253,6 +290,20 @@ const struct config_option config_options[] = {
      .choices = mon_from_words,
      FIELD(mon_from),
      .help = "Who may register with SM_MON: any address, or only this machine."},
+    {.name = "trust-state",
+     .type = CONFIG_CHOICE,
+     .default_text = "on",
+     .choices = switch_words,
+     FIELD(trust_state),
+     .help = "A LOCK with a newer state number frees what its client held before it rebooted; off "
+             "for clients whose number grows without a reboot, as in restarted containers."},
+    {.name = "verify-notify",
+     .type = CONFIG_CHOICE,
+     .default_text = "auto",
+     .choices = verify_words,
+     FIELD(verify_notify),
+     .help = "Ask a client's own status monitor before its SM_NOTIFY is believed: auto when in "
+             "doubt, or always."},
     {.name = "require-privileged-port",
      .type = CONFIG_FLAG,
      FIELD(require_privileged_port),
@@ -472,6 +523,30 @@ static enum config_origin origin_of(const struct config *config, const char *nam
     return config->origins[option - config_options];
 }
 
+/* Beside the records if they are in a directory. */
+static int derive_control(struct config *config, struct text *ret_why)
+{
+    static const char scheme[] = "lmdb:", name[] = "/" CONTROL_NAME;
+    config->control_is_default = config->control == NULL;
+    if (!config->control_is_default)
+        return 0;
+    const struct config_option *option = config_find("control");
+    if (strncmp(config->store, scheme, sizeof scheme - 1) != 0)
+        return config_set(config, option, CONTROL_WITHOUT_STORE, CONFIG_FROM_DEFAULT, 0, ret_why);
+    const char *directory = config->store + sizeof scheme - 1;
+    size_t size = strlen(directory) + sizeof name;
+    config->control = malloc(size);
+    if (config->control == NULL) {
+        text_add(ret_why, "out of memory");
+        return -ENOMEM;
+    }
+    struct text path;
+    text_init(&path, config->control, (uint32_t)size);
+    text_add(&path, directory);
+    text_add(&path, name);
+    return 0;
+}
+
 static int derive(struct config *config, struct text *ret_why)
 {
     if (config->no_rpcbind)
@@ -482,10 +557,14 @@ static int derive(struct config *config, struct text *ret_why)
         config->nsm_port = config->port;
     if (origin_of(config, "grace") == CONFIG_FROM_DEFAULT)
         config->grace_s = config->recovery_window_s;
-    if (config->store != NULL)
-        return 0;
-    const char *store = geteuid() == 0 ? STORE_OF_ROOT : STORE_OF_OTHERS;
-    return config_set(config, config_find("store"), store, CONFIG_FROM_DEFAULT, 0, ret_why);
+    if (config->store == NULL) {
+        const char *store = geteuid() == 0 ? STORE_OF_ROOT : STORE_OF_OTHERS;
+        int result =
+            config_set(config, config_find("store"), store, CONFIG_FROM_DEFAULT, 0, ret_why);
+        if (result != 0)
+            return result;
+    }
+    return derive_control(config, ret_why);
 }
 
 int config_read(int argc, char *const *argv, struct config *ret, struct text *ret_why)

@@ -19,7 +19,7 @@
 #include "daemon/log.h"
 
 #define CONFIG_LISTEN_MAX 64 /* --listen on one command line or in one file */
-#define CONFIG_NAME_MAX   16 /* --name */
+#define CONFIG_NAME_MAX   4  /* --name: all of them fit into one notification */
 #define CONFIG_OPTION_MAX 64 /* rows of the table at most */
 #define CONFIG_EXIT       2  /* exit code for usage and configuration errors */
 
@@ -80,6 +80,10 @@ struct config_endpoint {
 };
 
 enum config_sync { CONFIG_SYNC_FULL, CONFIG_SYNC_PROCESS };
+enum config_recovery { CONFIG_RECLAIM, CONFIG_RESUME };
+enum config_unreachable { CONFIG_RELEASE, CONFIG_HOLD };
+enum config_switch { CONFIG_ON, CONFIG_OFF };
+enum config_verify { CONFIG_VERIFY_AUTO, CONFIG_VERIFY_ALWAYS };
 enum config_mon_from { CONFIG_MON_FROM_ANY, CONFIG_MON_FROM_LOOPBACK };
 enum config_rpcbind {
     CONFIG_RPCBIND_AUTO,
@@ -103,6 +107,8 @@ struct config {
     bool no_rpcbind; /* folded into rpcbind */
     bool force;      /* take over a foreign registration */
     struct config_endpoint http;
+    char *control;           /* path of the control socket */
+    bool control_is_default; /* nobody asked for that path */
 
     char *store;
     enum config_sync sync;
@@ -111,6 +117,9 @@ struct config {
 
     uint32_t recovery_window_s;
     uint32_t grace_s;
+    enum config_recovery recovery;
+    enum config_unreachable unreachable;
+    bool trust_reclaim;
     uint32_t notify_timeout_s;
     uint32_t give_up_s;
     struct config_names names; /* none given: the host name */
@@ -126,6 +135,8 @@ struct config {
     uint64_t bytes_max;
 
     enum config_mon_from mon_from;
+    enum config_switch trust_state;
+    enum config_verify verify_notify;
     bool require_privileged_port;
     char *user; /* NULL: stay who we are */
 

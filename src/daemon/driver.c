@@ -118,6 +118,7 @@ static void take_news(struct driver *driver)
     }
     rpc_server_stored(parts->server, driver->durable_txn, report.has_room,
                       clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
+    http_stored(parts->control, driver->durable_txn);
 }
 
 static void hand_batch(struct driver *driver)
@@ -173,7 +174,7 @@ static void on_turn(uv_check_t *check)
     log_drain(parts->log, core_events(parts->core), clock_now_ns(parts->clock),
               clock_wall_ns(parts->clock));
     bool is_idle = !worker_is_busy(driver->worker) && rpc_server_waiting(parts->server) == 0 &&
-                   registrar_is_stopped(parts->registrar);
+                   http_waiting(parts->control) == 0 && registrar_is_stopped(parts->registrar);
     if (driver->is_draining && is_idle)
         end(driver, 0);
 }
@@ -219,9 +220,9 @@ static void on_signal(uv_signal_t *handle, int number)
     wire_quiesce(driver->parts.wire);
 }
 
-static uint64_t commit_age_ns(struct driver *driver)
+uint64_t driver_commit_age_ns(struct driver *driver)
 {
-    if (!worker_is_busy(driver->worker))
+    if (driver->worker == NULL || !worker_is_busy(driver->worker))
         return 0;
     return clock_now_ns(driver->parts.clock) - driver->commit_since_ns;
 }
@@ -231,7 +232,7 @@ static void on_tick(uv_timer_t *timer)
     struct driver *driver = timer->data;
     struct driver_parts *parts = &driver->parts;
     log_tick(parts->log, clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
-    if (commit_age_ns(driver) > parts->store_timeout_ns) {
+    if (driver_commit_age_ns(driver) > parts->store_timeout_ns) {
         say_error(driver, "it did not finish a commit within --store-timeout; look at the disk");
         end(driver, EXIT_STORE);
     }
@@ -246,6 +247,7 @@ struct driver *driver_new(const struct driver_parts *parts)
     struct core_status status;
     core_status(parts->core, &status);
     driver->durable_txn = status.durable_txn;
+    http_stored(parts->control, driver->durable_txn);
     CHECK(uv_prepare_init(parts->loop, &driver->sleep) == 0);
     CHECK(uv_check_init(parts->loop, &driver->turn) == 0);
     CHECK(uv_async_init(parts->loop, &driver->news, on_news) == 0);
@@ -281,7 +283,7 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason)
         text_add(ret_reason, "stopping");
         return false;
     }
-    uint64_t age_ns = commit_age_ns(driver);
+    uint64_t age_ns = driver_commit_age_ns(driver);
     if (age_ns > NOT_READY_NS) {
         text_add(ret_reason, "the store has not finished a commit for ");
         text_add_u64(ret_reason, age_ns / SECOND_NS);
@@ -306,6 +308,19 @@ void driver_ready(struct driver *driver)
                                .wall_ns = clock_wall_ns(parts->clock)};
     core_step(parts->core, &input, NULL);
     call_out(driver);
+}
+
+void driver_order(struct driver *driver, const struct order *order, struct core_answer *ret)
+{
+    struct driver_parts *parts = &driver->parts;
+    struct core_input input = {.kind = CORE_ORDER,
+                               .now_ns = clock_now_ns(parts->clock),
+                               .wall_ns = clock_wall_ns(parts->clock),
+                               .order = order};
+    if (core_is_full(parts->core) || driver->is_draining || driver->is_ended)
+        *ret = (struct core_answer){.order_result = ORDER_LATER};
+    else
+        core_step(parts->core, &input, ret);
 }
 
 void driver_stop(struct driver *driver, int exit_code)

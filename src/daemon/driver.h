@@ -5,6 +5,7 @@
 #ifndef DAEMON_DRIVER_H
 #define DAEMON_DRIVER_H
 
+#include "admin/http.h"
 #include "base/text.h"
 #include "core/core.h"
 #include "daemon/log.h"
@@ -30,6 +31,7 @@ struct driver_parts {
     struct wire *wire;
     struct caller *caller;
     struct registrar *registrar;
+    struct http *control; /* whose answers wait for the store; NULL: none */
     struct store *store;
     uint64_t store_timeout_ns; /* --store-timeout */
 };
@@ -42,6 +44,12 @@ __attribute__((warn_unused_result)) bool driver_start(struct driver *driver);
 
 /* For /readyz: false with the reason in words while clients are not served. */
 bool driver_is_ready(struct driver *driver, struct text *ret_reason);
+
+/* Steps an order of the operator; it is not now, when the open batch is full. */
+void driver_order(struct driver *driver, const struct order *order, struct core_answer *ret);
+
+/* How long the commit under way has taken so far; 0: none is. */
+uint64_t driver_commit_age_ns(struct driver *driver);
 
 /* We serve, and can be found: from here on clients are told of the restart (R-NOTIFY-7). */
 void driver_ready(struct driver *driver);

@@ -66,8 +66,13 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "state")                                                                                   \
     ROW(EVENT_NOTICE, INFO, "a client says that it has restarted", "name", "state")                \
     ROW(EVENT_NOTICE_IGNORED, INFO,                                                                \
-        "ignored a restart notice: nobody here watches that client from that address", "name",     \
-        "state")                                                                                   \
+        "ignored a restart notice: nobody locks here, or is watched, under that name from that "   \
+        "address",                                                                                 \
+        "name", "state")                                                                           \
+    ROW(EVENT_NOTICE_UNCONFIRMED, WARNING,                                                         \
+        "ignored a restart notice: the status monitor of the client that it names does not "       \
+        "confirm it; nothing was freed",                                                           \
+        "name", "state")                                                                           \
     ROW(EVENT_TOLD, DEBUG, "told a client", "name", "state")                                       \
     ROW(EVENT_NOT_REACHED, WARNING, "could not tell a client yet; it is tried again", "name",      \
         "state")                                                                                   \
@@ -76,6 +81,11 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "state")                                                                                   \
     ROW(EVENT_ROUND_OVER, INFO, "the first round of notification is over", "clients",              \
         "milliseconds")                                                                            \
+    ROW(EVENT_CLIENT_REBOOTED, INFO, "a client has restarted", "name", "state")                    \
+    ROW(EVENT_CLIENT_UNREACHED, WARNING,                                                           \
+        "a client is not there: it counts as crashed, what it held is given up when grace ends "   \
+        "unless it comes back",                                                                    \
+        "name", "locks")                                                                           \
     ROW(EVENT_CLIENT_RENEWED, INFO,                                                                \
         "a client has started anew: what it held before is being freed", "name", "client")         \
     ROW(EVENT_CLIENT_FREED, INFO, "freed what a client held before it started anew", "name",       \
@@ -88,6 +98,17 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "a client is known by another address from now on: the old one is silent, the new one "    \
         "has its state number",                                                                    \
         "name", "client")                                                                          \
+    ROW(EVENT_NOT_RESUMED, WARNING,                                                                \
+        "--recovery resume is not possible this time: clients are told and reclaim", "because",    \
+        NULL)                                                                                      \
+    ROW(EVENT_GRACE_OVER, WARNING, "grace is over; what nobody has reclaimed is given up", NULL,   \
+        "locks")                                                                                   \
+    ROW(EVENT_GRACE_SETTLED, INFO, "grace is over: everything that was stored is settled", NULL,   \
+        NULL)                                                                                      \
+    ROW(EVENT_RECLAIM_DENIED, WARNING,                                                             \
+        "refused a reclaim: nothing stored matches it, or another client has reclaimed those "     \
+        "bytes; see --trust-reclaim",                                                              \
+        "name", NULL)                                                                              \
     ROW(EVENT_FREE_ALL_IGNORED, INFO,                                                              \
         "ignored FREE_ALL: no client of that name has locked from that address", "name", NULL)     \
     ROW(EVENT_LOCK_LIMIT, WARNING, "refused a lock: --max-locks are held", "name", "limit")        \

@@ -14,12 +14,15 @@
  * use, 70 internal check failed, 71 another server is registered with rpcbind, 74 store, 78 store
  * written by a newer format.
  */
+#include "admin/control.h"
 #include "admin/http.h"
 #include "base/check.h"
 #include "daemon/config.h"
 #include "daemon/config_print.h"
+#include "daemon/console.h"
 #include "daemon/descriptors.h"
 #include "daemon/driver.h"
+#include "daemon/names.h"
 #include "daemon/notify_ready.h"
 #include "daemon/privilege.h"
 #include "daemon/registrar.h"
@@ -31,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -50,7 +54,8 @@ enum {
     SPARE_DESCRIPTORS = 256, /* beside the connections: sockets, store, HTTP */
 };
 
-#define SECOND_NS UINT64_C(1000000000)
+#define SECOND_NS     UINT64_C(1000000000)
+#define RUN_DIRECTORY "/run/holdfast" /* of the control socket, without a store */
 
 static const struct program *const programs[] = {&nlm_program, &nsm_program};
 
@@ -71,10 +76,14 @@ struct daemon {
     struct rpc_client *client;
     struct wire *wire;
     struct caller *caller;
-    char host_name[256];
+    struct names *names;
     struct registrar *registrar;
+    bool is_registered, is_named; /* both: ready */
     struct driver *driver;
+    struct console console;
     struct http *http;
+    struct control control;    /* the file of the control socket, */
+    struct http *control_http; /* and who serves it */
 };
 
 static void on_abort(int number)
@@ -105,17 +114,6 @@ static int fail(struct daemon *daemon, int exit_code, const char *sentence)
     return exit_code;
 }
 
-/* For /readyz. */
-static bool is_ready(void *context, struct text *ret_reason)
-{
-    const struct daemon *daemon = context;
-    if (daemon->driver == NULL) {
-        text_add(ret_reason, "starting");
-        return false;
-    }
-    return driver_is_ready(daemon->driver, ret_reason);
-}
-
 static int bind_http(struct daemon *daemon)
 {
     const struct config_endpoint *at = &daemon->config.http;
@@ -124,9 +122,9 @@ static int bind_http(struct daemon *daemon)
     char buffer[512];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
-    struct http_hooks hooks = {.context = daemon, .is_ready = is_ready};
     int exit_code = EXIT_UNAVAILABLE;
-    daemon->http = http_new(&daemon->loop, &at->address, at->port, &hooks, &exit_code, &why);
+    daemon->http =
+        http_new(&daemon->loop, &at->address, at->port, &daemon->console.admin, &exit_code, &why);
     return daemon->http == NULL ? fail(daemon, exit_code, buffer) : 0;
 }
 
@@ -168,6 +166,12 @@ static int drop_privileges(struct daemon *daemon, const struct privilege *privil
     const char *path = store_path(daemon->config.store);
     if (path != NULL && privilege_hand_over(privilege, path, &why) != 0)
         return fail(daemon, EXIT_STORE, buffer);
+    /* Without a store the control socket has a directory of its own, if it can be made. */
+    if (path == NULL && daemon->config.control_is_default) {
+        (void)mkdir(RUN_DIRECTORY, 0755);
+        if (privilege_hand_over(privilege, RUN_DIRECTORY, &why) != 0)
+            text_init(&why, buffer, sizeof buffer); /* open_control says what is missing */
+    }
     if (privilege_drop(privilege, &why) != 0)
         return fail(daemon, EXIT_USAGE, buffer);
     return 0;
@@ -188,17 +192,6 @@ static int load_record(void *context, enum record_kind kind, uint32_t slot, stru
     UNREACHABLE();
 }
 
-/* What registrants are told our name is (D3): the first --name, or what this host calls itself. */
-static struct bytes server_name(struct daemon *daemon)
-{
-    if (daemon->config.names.count > 0)
-        return bytes_of_text(daemon->config.names.at[0]);
-    if (gethostname(daemon->host_name, sizeof daemon->host_name - 1) != 0 ||
-        daemon->host_name[0] == '\0')
-        return bytes_of_text("localhost");
-    return bytes_of_text(daemon->host_name);
-}
-
 /* Opens the store and reads it into a new core. */
 static int load(struct daemon *daemon)
 {
@@ -213,6 +206,9 @@ static int load(struct daemon *daemon)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE(daemon->summary.note));
 
+    daemon->names = names_new(&daemon->loop, config);
+    if (daemon->names == NULL)
+        return fail(daemon, EXIT_USAGE, "out of memory");
     struct core_limits limits = {.clients_max = config->clients_max,
                                  .locks_max = config->locks_max,
                                  .locks_per_client_max = config->locks_per_client_max,
@@ -220,12 +216,19 @@ static int load(struct daemon *daemon)
                                  .bytes_max = config->bytes_max,
                                  .batch_puts_max = STORE_BATCH_PUTS_MAX - CORE_PUTS_PER_REQUEST_MAX,
                                  .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK,
-                                 .server_name = server_name(daemon),
+                                 .server_name = names_first(daemon->names),
                                  .shares = daemon->shares,
                                  .share_count = config_share_list(&config->shares, daemon->shares),
                                  .notify_timeout_ns = config->notify_timeout_s * SECOND_NS,
                                  .window_ns = config->recovery_window_s * SECOND_NS,
-                                 .give_up_ns = config->give_up_s * SECOND_NS};
+                                 .give_up_ns = config->give_up_s * SECOND_NS,
+                                 .grace_ns = config->grace_s * SECOND_NS,
+                                 .hold_unreachable = config->unreachable == CONFIG_HOLD,
+                                 .trust_reclaim = config->trust_reclaim,
+                                 .distrust_state = config->trust_state == CONFIG_OFF,
+                                 .verify_notices = config->verify_notify == CONFIG_VERIFY_ALWAYS,
+                                 .resume = config->recovery == CONFIG_RESUME};
+    limits.name_count = names_list(daemon->names, &limits.names);
     memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
     daemon->core = core_new(&limits, random_seed());
     if (daemon->core == NULL)
@@ -243,10 +246,34 @@ static int load(struct daemon *daemon)
     return 0;
 }
 
+/*
+ * After the store is locked: what lies in its directory is then a dead server's. Without a store
+ * nobody has asked for a socket, and a server that forgets everything can do without.
+ */
+static int open_control(struct daemon *daemon)
+{
+    char buffer[1024];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    int exit_code;
+    if (control_open(daemon->config.control, &daemon->control, &exit_code, &why)) {
+        daemon->control_http =
+            http_new_control(&daemon->loop, daemon->control.fd, &daemon->console.admin);
+        return daemon->control_http == NULL ? fail(daemon, EXIT_USAGE, "out of memory") : 0;
+    }
+    if (store_path(daemon->config.store) != NULL || !daemon->config.control_is_default)
+        return fail(daemon, exit_code, buffer);
+    log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+            LOG_MESSAGE("no control socket: the command holdfast cannot ask this server"),
+            LOG_TEXT("cause", buffer));
+    return 0;
+}
+
 /* The first batch: the new state and epoch, durable before anybody is answered. */
 static int boot(struct daemon *daemon)
 {
     struct core_boot boot = {
+        .now_ns = clock_now_ns(&daemon->clock),
         .wall_ns = clock_wall_ns(&daemon->clock),
         .may_have_lost = daemon->summary.may_have_lost || daemon->config.assume_lost,
     };
@@ -315,6 +342,7 @@ static int serve(struct daemon *daemon)
         .wire = daemon->wire,
         .caller = daemon->caller,
         .registrar = daemon->registrar,
+        .control = daemon->control_http,
         .store = daemon->store,
         .store_timeout_ns = daemon->config.store_timeout_s * SECOND_NS,
     };
@@ -322,6 +350,9 @@ static int serve(struct daemon *daemon)
     if (daemon->driver == NULL)
         return fail(daemon, EXIT_STORE, "out of memory");
     daemon->store = NULL; /* the driver's from here on */
+    daemon->console.driver = daemon->driver;
+    daemon->console.registrar = daemon->registrar;
+    daemon->console.admin.core = daemon->core;
     if (!driver_start(daemon->driver))
         return fail(
             daemon, EXIT_STORE,
@@ -354,7 +385,9 @@ static void announce(struct daemon *daemon)
     text_add_count(&line, (uint64_t)status.registrants + status.clients);
     text_add(&line, " clients, ");
     text_add_count(&line, status.locks);
-    text_add(&line, " locks, grace 0 s)");
+    text_add(&line, " locks, grace ");
+    text_add_u64(&line, (status.grace.remaining_ns + SECOND_NS - 1) / SECOND_NS);
+    text_add(&line, " s)");
     (void)printf("holdfast: %s\n", buffer);
     (void)fflush(stdout);
     log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
@@ -377,7 +410,23 @@ static void announce(struct daemon *daemon)
                 LOG_TEXT("cause", strerror(-err)));
 }
 
-/* Clients can find us, as far as that is possible (10.1): or the start has failed after all. */
+/* Clients can find us, and what they may call us is known, as far as that is possible. */
+static void become_ready(struct daemon *daemon)
+{
+    if (!daemon->is_registered || !daemon->is_named)
+        return;
+    announce(daemon);
+    driver_ready(daemon->driver);
+}
+
+static void on_named(void *context)
+{
+    struct daemon *daemon = context;
+    daemon->is_named = true;
+    become_ready(daemon);
+}
+
+/* The registration stands, as far as that is possible (10.1): or the start has failed after all. */
 static void on_settled(void *context, int exit_code)
 {
     struct daemon *daemon = context;
@@ -385,8 +434,8 @@ static void on_settled(void *context, int exit_code)
         driver_stop(daemon->driver, exit_code);
         return;
     }
-    announce(daemon);
-    driver_ready(daemon->driver);
+    daemon->is_registered = true;
+    become_ready(daemon);
 }
 
 /* Chooses how clients find us; while that may still need root and costs no state number. */
@@ -418,12 +467,15 @@ static int run(struct daemon *daemon, const struct privilege *privilege)
     if (exit_code == 0)
         exit_code = load(daemon);
     if (exit_code == 0)
+        exit_code = open_control(daemon);
+    if (exit_code == 0)
         exit_code = boot(daemon);
     if (exit_code == 0)
         exit_code = serve(daemon);
     if (exit_code == 0)
         exit_code = registrar_start(daemon->registrar, daemon->core);
     if (exit_code == 0) {
+        names_ask(daemon->names, daemon->core, daemon, on_named);
         clock_turn_over(&daemon->clock);
         exit_code = driver_run(daemon->driver);
     } else if (daemon->driver != NULL) {
@@ -432,15 +484,20 @@ static int run(struct daemon *daemon, const struct privilege *privilege)
     return exit_code;
 }
 
-static void clean_up(struct daemon *daemon)
+static void clean_up(struct daemon *daemon, int exit_code)
 {
+    if (!names_close(daemon->names))
+        _exit(exit_code); /* what is left to be done is to free memory */
     http_free(daemon->http);
+    control_close(&daemon->control); /* before its socket is closed */
+    http_free(daemon->control_http);
     registrar_close(daemon->registrar);
     if (daemon->driver == NULL && daemon->wire != NULL)
         wire_close(daemon->wire);
     (void)uv_run(&daemon->loop, UV_RUN_DEFAULT); /* until libuv has closed every handle */
     driver_free(daemon->driver);
     registrar_free(daemon->registrar);
+    names_free(daemon->names);
     caller_free(daemon->caller);
     wire_free(daemon->wire);
     rpc_client_free(daemon->client);
@@ -486,6 +543,7 @@ int main(int argc, char **argv)
     if (is_done)
         return exit_code;
     log_init(&daemon.log, daemon.config.log_level, daemon.config.log_format, STDERR_FILENO);
+    console_init(&daemon.console, &daemon.config, &daemon.log, &daemon.clock);
 
     char buffer[512];
     struct text why;
@@ -498,6 +556,6 @@ int main(int argc, char **argv)
     }
     CHECK(uv_loop_init(&daemon.loop) == 0);
     exit_code = run(&daemon, &privilege);
-    clean_up(&daemon);
+    clean_up(&daemon, exit_code);
     return exit_code;
 }

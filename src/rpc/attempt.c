@@ -289,6 +289,12 @@ static void send_question(struct rpc_client *client, struct attempt *a)
         add_todo(client, a, ATTEMPT_LOOKUP_TCP);
         return;
     }
+    if (lookup_needs_tcp(&a->lookup)) {
+        bool is_coming = a->connection != 0 && (a->todo & ATTEMPT_DISCONNECT) == 0;
+        if (!is_coming)
+            want_connection(client, a, true);
+        return;
+    }
     add_todo(client, a, ATTEMPT_LOOKUP_UDP);
     await(client, a, PORTMAP_PORT);
 }
@@ -333,6 +339,8 @@ void attempt_look_up(struct rpc_client *client, struct attempt *a, uint64_t now_
 /* Its portmapper is not there, or does not know the program. */
 static void knows_nothing(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
+    if (lookup_needs_tcp(&a->lookup))
+        a->is_question_open = false; /* from the beginning: the program may be on UDP by then */
     if (a->call.port_hint != 0) {
         MARK("client_port_hint");
         go_to(client, a, PORTMAP_TCP, a->call.port_hint, true, now_ns);
@@ -350,10 +358,11 @@ static struct bytes put_call(struct rpc_client *client, const struct attempt *a,
                              bool is_record)
 {
     uint32_t skip = is_record ? RECORD_MARK_LEN : 0;
+    uint32_t way = is_record ? PORTMAP_TCP : PORTMAP_UDP;
     struct xdr_out out =
         xdr_out_of(client->message + skip, (uint32_t)sizeof client->message - skip);
     if (is_question) {
-        lookup_put(&a->lookup, a->xid, a->call.to.family, a->call.prog, a->call.vers, &out);
+        lookup_put(&a->lookup, way, a->xid, a->call.to.family, a->call.prog, a->call.vers, &out);
     } else {
         uint32_t i = a->message_index;
         rpc_msg_put_call(&out, a->xid, a->call.prog, a->call.vers, a->call.proc);
@@ -410,20 +419,21 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
 
 /* ---- what happened ---- */
 
-static void lookup_was_answered(struct rpc_client *client, struct attempt *a,
+static void lookup_was_answered(struct rpc_client *client, struct attempt *a, uint32_t way,
                                 const struct rpc_answer *answer, uint64_t now_ns)
 {
     uint16_t port = 0;
-    uint32_t prot = a->lookup.prot;
+    uint32_t prot = lookup_prot(&a->lookup, way);
+    bool was_last = a->lookup.is_last;
     a->is_question_open = false;
     a->was_silent = false;
-    switch (lookup_answered(&a->lookup, answer, &port)) {
+    switch (lookup_answered(&a->lookup, way, answer, &port)) {
     case LOOKUP_FOUND:
         note_port(client, a, prot, port, now_ns);
         go_to(client, a, prot, port, false, now_ns);
         return;
     case LOOKUP_ASK:
-        if (a->lookup.prot != prot)
+        if (a->lookup.is_last != was_last) /* it is not on this one */
             note_port(client, a, prot, 0, now_ns);
         ask_portmapper(client, a, now_ns);
         return;
@@ -460,11 +470,11 @@ static void message_was_answered(struct rpc_client *client, struct attempt *a,
         ask(client, a, now_ns);
 }
 
-void attempt_answered(struct rpc_client *client, struct attempt *a, const struct rpc_answer *answer,
-                      uint64_t now_ns)
+void attempt_answered(struct rpc_client *client, struct attempt *a, uint32_t way,
+                      const struct rpc_answer *answer, uint64_t now_ns)
 {
     if (a->phase == ATTEMPT_LOOKING_UP)
-        lookup_was_answered(client, a, answer, now_ns);
+        lookup_was_answered(client, a, way, answer, now_ns);
     else if (a->phase == ATTEMPT_ASKING)
         message_was_answered(client, a, answer, now_ns);
 }
@@ -509,7 +519,7 @@ void attempt_lost(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
     release_connection(client, a);
     if (a->phase != ATTEMPT_LOOKING_UP) {
         rest(client, a, now_ns);
-    } else if (a->is_udp_unreachable) {
+    } else if (a->is_udp_unreachable || lookup_needs_tcp(&a->lookup)) {
         MARK("client_no_portmapper_on_tcp");
         knows_nothing(client, a, now_ns);
     } else {

@@ -105,9 +105,9 @@ void attempt_end(struct rpc_client *client, struct attempt *a, enum client_outco
 /* Takes the first thing to do off an attempt that has one. */
 void attempt_act(struct rpc_client *client, struct attempt *a, struct client_action *ret);
 
-/* What happened to it. */
-void attempt_answered(struct rpc_client *client, struct attempt *a, const struct rpc_answer *answer,
-                      uint64_t now_ns);
+/* What happened to it. `way` is PORTMAP_TCP or PORTMAP_UDP. */
+void attempt_answered(struct rpc_client *client, struct attempt *a, uint32_t way,
+                      const struct rpc_answer *answer, uint64_t now_ns);
 void attempt_unreachable(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
 void attempt_connected(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
 void attempt_lost(struct rpc_client *client, struct attempt *a, uint64_t now_ns);

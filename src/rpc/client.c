@@ -221,7 +221,7 @@ void rpc_client_datagram(struct rpc_client *client, const struct address *from, 
         struct attempt *a = attempt_at(client, slot);
         if (a->xid != answer.xid || !address_equal(&a->call.to, from) || !is_asked(a, port))
             continue;
-        attempt_answered(client, a, &answer, now_ns);
+        attempt_answered(client, a, PORTMAP_UDP, &answer, now_ns);
         return;
     }
 }
@@ -256,7 +256,7 @@ void rpc_client_record(struct rpc_client *client, uint64_t connection, struct by
     struct rpc_answer answer;
     struct attempt *a = attempt_of(client, connection);
     if (a != NULL && a->is_connected && rpc_msg_get_answer(record, &answer) && answer.xid == a->xid)
-        attempt_answered(client, a, &answer, now_ns);
+        attempt_answered(client, a, PORTMAP_TCP, &answer, now_ns);
 }
 
 void rpc_client_lost(struct rpc_client *client, uint64_t connection, uint64_t now_ns)

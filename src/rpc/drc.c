@@ -304,6 +304,18 @@ void drc_forget(struct drc *drc, const struct address *address)
         drop(drc, LIST_ELEMENT(caller->done.next, struct entry, in_address));
 }
 
+void drc_forget_all(struct drc *drc)
+{
+    MARK("drc_forget_all");
+    uint32_t slot = table_next(&drc->callers, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&drc->callers, slot)) {
+        struct caller *caller = table_at(&drc->callers, slot);
+        caller->life++;
+    }
+    while (!list_is_empty(&drc->done))
+        drop(drc, oldest_of_all(drc));
+}
+
 uint32_t drc_count(const struct drc *drc)
 {
     return drc->entries.count;

@@ -65,6 +65,8 @@ void drc_end(struct drc *drc, uint64_t entry, struct bytes reply, uint64_t now_n
 
 /* A rebooted client numbers its calls anew: forget what it had asked and been answered. */
 void drc_forget(struct drc *drc, const struct address *address);
+/* We did, or act as if: what was granted before may be given up, and must not be said again. */
+void drc_forget_all(struct drc *drc);
 
 uint32_t drc_count(const struct drc *drc);
 void drc_check(const struct drc *drc);

@@ -10,23 +10,35 @@
 
 struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only)
 {
+    CHECK(prot == PORTMAP_UDP || !is_only);
     return (struct lookup){
         .vers = family == 6 ? PORTMAP_VERSION_RPCB4 : PORTMAP_VERSION_PMAP,
-        .prot = prot,
+        .prot = family == 6 ? PORTMAP_UDP : prot,
         .is_last = is_only,
     };
 }
 
-void lookup_put(const struct lookup *lookup, uint32_t xid, uint32_t family, uint32_t prog,
-                uint32_t vers, struct xdr_out *out)
+bool lookup_needs_tcp(const struct lookup *lookup)
 {
+    return lookup->vers != PORTMAP_VERSION_PMAP && lookup->prot == PORTMAP_TCP;
+}
+
+uint32_t lookup_prot(const struct lookup *lookup, uint32_t way)
+{
+    return lookup->vers == PORTMAP_VERSION_PMAP ? lookup->prot : way;
+}
+
+void lookup_put(const struct lookup *lookup, uint32_t way, uint32_t xid, uint32_t family,
+                uint32_t prog, uint32_t vers, struct xdr_out *out)
+{
+    uint32_t prot = lookup_prot(lookup, way);
     rpc_msg_put_call(out, xid, PORTMAP_PROGRAM, lookup->vers, PORTMAP_GETPORT);
     if (lookup->vers == PORTMAP_VERSION_PMAP) {
         portmap_xdr_put_mapping(
-            out, &(struct portmap_mapping){.prog = prog, .vers = vers, .prot = lookup->prot});
+            out, &(struct portmap_mapping){.prog = prog, .vers = vers, .prot = prot});
         return;
     }
-    struct bytes netid = bytes_of_text(portmap_netid(lookup->prot, family));
+    struct bytes netid = bytes_of_text(portmap_netid(prot, family));
     portmap_xdr_put_rpcb(out, &(struct portmap_rpcb){.prog = prog, .vers = vers, .netid = netid});
 }
 
@@ -53,12 +65,14 @@ static uint16_t port_of(uint32_t vers, struct bytes results)
     return uaddr_port;
 }
 
-enum lookup_step lookup_answered(struct lookup *lookup, const struct rpc_answer *answer,
-                                 uint16_t *ret_port)
+enum lookup_step lookup_answered(struct lookup *lookup, uint32_t way,
+                                 const struct rpc_answer *answer, uint16_t *ret_port)
 {
-    uint32_t next_vers = next_version(lookup->vers);
+    uint32_t next_vers = next_version(lookup->vers), prot = lookup_prot(lookup, way);
     if (answer->stat == RPC_ANSWER_PROG_MISMATCH && next_vers != 0) {
         MARK("lookup_other_version");
+        if (lookup->vers == PORTMAP_VERSION_PMAP)
+            lookup->prot = PORTMAP_UDP;
         lookup->vers = next_vers;
         return LOOKUP_ASK;
     }
@@ -69,9 +83,10 @@ enum lookup_step lookup_answered(struct lookup *lookup, const struct rpc_answer 
         *ret_port = port;
         return LOOKUP_FOUND;
     }
-    if (lookup->is_last)
+    /* RPCBIND was asked over TCP because UDP is silent: so would the program be. */
+    if (lookup->is_last || prot != lookup->prot)
         return LOOKUP_NOTHING;
-    lookup->prot = lookup->prot == PORTMAP_TCP ? PORTMAP_UDP : PORTMAP_TCP;
+    lookup->prot = prot == PORTMAP_TCP ? PORTMAP_UDP : PORTMAP_TCP;
     lookup->is_last = true;
     return LOOKUP_ASK;
 }

@@ -17,10 +17,12 @@
 _Static_assert((int)NLM_GRANTED_MAX <= (int)CLIENT_ARGS_MAX, "every GRANTED can be sent");
 _Static_assert((int)NLM_RESULT_MAX <= (int)CLIENT_ARGS_MAX, "and the result of every message");
 _Static_assert((int)NSM_STATUS_MAX <= (int)CLIENT_ARGS_MAX, "and every status");
+_Static_assert((int)NAMING_MAX <= (int)CLIENT_MESSAGES_MAX, "and SM_NOTIFY with every name");
+_Static_assert((int)CORE_CALL_STATUS_MAX <= (int)NAMING_MAX, "no call has more messages");
 
 /* Arguments under construction. */
 struct arguments {
-    uint8_t bytes[CORE_CALL_STATUS_MAX][CLIENT_ARGS_MAX];
+    uint8_t bytes[NAMING_MAX][CLIENT_ARGS_MAX];
 };
 
 static void put_statuses(const struct core_call *call, struct arguments *arguments,
@@ -30,6 +32,21 @@ static void put_statuses(const struct core_call *call, struct arguments *argumen
     for (uint32_t i = 0; i < call->status_count; i++) {
         struct xdr_out out = xdr_out_of(arguments->bytes[i], sizeof arguments->bytes[i]);
         nsm_xdr_put_status(&out, call->status[i].mon_name, call->status[i].state, call->priv);
+        CHECK(!out.overflowed);
+        attempt->messages[i] = (struct bytes){arguments->bytes[i], xdr_out_len(&out)};
+    }
+}
+
+/* One SM_NOTIFY for each name, with the same state (R-NOTIFY-2); from a privileged port, because
+ * some status monitors believe no other (R-NOTIFY-3). */
+static void put_notify(const struct core_call *call, struct arguments *arguments,
+                       struct client_attempt *attempt)
+{
+    attempt->message_count = call->our_name_count;
+    attempt->is_privileged = true;
+    for (uint32_t i = 0; i < call->our_name_count; i++) {
+        struct xdr_out out = xdr_out_of(arguments->bytes[i], sizeof arguments->bytes[i]);
+        nsm_xdr_put_stat_chge(&out, call->our_names[i], call->our_state);
         CHECK(!out.overflowed);
         attempt->messages[i] = (struct bytes){arguments->bytes[i], xdr_out_len(&out)};
     }
@@ -95,6 +112,9 @@ static void begin(struct rpc_client *client, const struct core_call *call, uint6
     case CALL_STAT:
         put_stat(call, &arguments, &attempt);
         break;
+    case CALL_NOTIFY:
+        put_notify(call, &arguments, &attempt);
+        break;
     }
     CHECK(rpc_client_start(client, &attempt, now_ns)); /* rpc_client_has_room was asked */
 }
@@ -159,5 +179,5 @@ void outcall_turn(struct core *core, struct rpc_client *client, uint64_t now_ns,
 
 uint64_t outcall_deadline_ns(const struct core *core, const struct rpc_client *client)
 {
-    return rpc_client_has_room(client) ? core_deadline_ns(core) : UINT64_MAX;
+    return rpc_client_has_room(client) ? core_deadline_ns(core) : core_work_deadline_ns(core);
 }

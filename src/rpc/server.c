@@ -356,6 +356,8 @@ static void execute(struct rpc_server *server, const struct rpc_source *from,
     core_step(server->core, &input, &answer);
     if (answer.response.caller_rebooted)
         forget_host(server, &from->peer.address);
+    if (answer.response.we_restarted)
+        drc_forget_all(server->cache);
 
     uint32_t len = encode(server, call, procedure, &answer.response);
     struct outbox_entry entry = {.to = *from,

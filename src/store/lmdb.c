@@ -233,6 +233,7 @@ static bool is_intact(int kind, uint32_t slot, struct bytes value)
     struct record_lock lock;
     struct record_waiter waiter;
     struct record_share share;
+    struct record_tracked tracked;
     if (slot >= RECORD_SLOT_MAX)
         return false;
     switch ((enum record_kind)kind) {
@@ -250,6 +251,8 @@ static bool is_intact(int kind, uint32_t slot, struct bytes value)
         return record_get_waiter(value, slot, &waiter) != RECORD_CORRUPT;
     case RECORD_SHARE:
         return record_get_share(value, slot, &share) != RECORD_CORRUPT;
+    case RECORD_TRACKED:
+        return record_get_tracked(value, slot, &tracked) != RECORD_CORRUPT;
     case RECORD_KIND_END:
         break;
     }

@@ -10,7 +10,7 @@
  *        4     4  CRC-32C of: kind (4) and slot (4) of the key, then bytes 0..3, then the body
  *        8        the body, to the end of the value
  *
- *   server:      txn 8, epoch 8, next_id 8, state 4, flags 4
+ *   server:      txn 8, epoch 8, next_id 8, state 4, flags 4, restart_state 4
  *   registrant:  id 8, registered_ns 8, server_epoch 8, address A, local A, port 4, transport 4,
  *                my_prog 4, my_vers 4, my_proc 4, told_state 4, relayed_state 4, priv 16,
  *                mon_name N, my_name N
@@ -19,7 +19,8 @@
  *   A, address:  family 1 (0 none, 4, 6), then nothing | 4 bytes | 16 bytes and scope 4
  *   N, name:     length 2, then that many bytes
  *
- * The bodies of the lock manager's kinds stand at the top of record_lock.c.
+ * The bodies of the lock manager's kinds stand at the top of record_lock.c, that of a tracked
+ * client at the top of record_tracked.c.
  *
  * A change in a batch, which lives in memory only:
  *
@@ -40,17 +41,19 @@
  *      family), so the core may rely on what it loads as on what it made itself.
  *
  * A change of any of these bytes and every new kind raise RECORD_FORMAT (R-PER-5). Format 2 brought
- * the kinds of record_lock.c and changed no byte of the older ones: a decoder reads both.
+ * the kinds of record_lock.c. Format 3 brought that of record_tracked.c, the last field of the
+ * server record, and two flags. A decoder reads them all.
  */
 #include "store/record_bytes.h"
 
 enum {
     SINCE = 1, /* these kinds are there since the first format */
+    RESTART_STATE_SINCE = 3,
 
     REGISTRANT_LEN_MAX =
         HEADER_LEN + 3 * 8 + 2 * ADDRESS_LEN_MAX + 7 * 4 + RECORD_PRIV_LEN + 2 * NAME_LEN_MAX,
     NOTICE_LEN_MAX = HEADER_LEN + 8 + ADDRESS_LEN_MAX + 4 + NAME_LEN_MAX,
-    SERVER_FLAGS = RECORD_SERVER_INCOMPLETE,
+    SERVER_FLAGS = RECORD_SERVER_INCOMPLETE | RECORD_SERVER_SETTLED | RECORD_SERVER_WAITERS,
 };
 
 _Static_assert(REGISTRANT_LEN_MAX <= RECORD_VALUE_MAX, "two longest names must fit");
@@ -73,6 +76,8 @@ const char *record_kind_name(enum record_kind kind)
         return "waiter";
     case RECORD_SHARE:
         return "share";
+    case RECORD_TRACKED:
+        return "tracked";
     case RECORD_KIND_END:
         break;
     }
@@ -81,7 +86,7 @@ const char *record_kind_name(enum record_kind kind)
 
 uint32_t record_put_server(uint8_t *buffer, const struct record_server *record)
 {
-    CHECK(record->state % 2 == 1);
+    CHECK(record->state % 2 == 1 && record->restart_state % 2 == 1);
     CHECK(has_only(record->flags, SERVER_FLAGS));
     struct writer out = put_header(buffer, RECORD_SERVER);
     put_u64(&out, record->txn);
@@ -89,6 +94,7 @@ uint32_t record_put_server(uint8_t *buffer, const struct record_server *record)
     put_u64(&out, record->next_id);
     put_u32(&out, record->state);
     put_u32(&out, record->flags);
+    put_u32(&out, record->restart_state);
     return put_checksum(&out, RECORD_SERVER, 0);
 }
 
@@ -137,7 +143,8 @@ enum record_result record_get_server(struct bytes value, struct record_server *r
     record.next_id = get_u64(&in);
     record.state = get_u32(&in);
     record.flags = get_u32(&in);
-    if (!is_done(&in) || record.state % 2 == 0)
+    record.restart_state = in.version < RESTART_STATE_SINCE ? record.state : get_u32(&in);
+    if (!is_done(&in) || record.state % 2 == 0 || record.restart_state % 2 == 0)
         return RECORD_CORRUPT;
     if (!has_only(record.flags, SERVER_FLAGS))
         return RECORD_CORRUPT;

@@ -23,6 +23,7 @@ enum record_kind {
     RECORD_LOCK = 5,       /* a held byte range, or one offered to a waiter (R-BLK-19) */
     RECORD_WAITER = 6,     /* a blocked request; stored in resume mode only (D12, R-BLK-14) */
     RECORD_SHARE = 7,      /* a share reservation */
+    RECORD_TRACKED = 8,    /* a client of another protocol (D15) */
     RECORD_KIND_END,
 };
 
@@ -35,15 +36,20 @@ enum record_result {
     RECORD_NEWER,   /* intact, but written by a newer format */
 };
 
-#define RECORD_FORMAT    2    /* raised by every change of any record's bytes, and by new kinds */
-#define RECORD_NAME_MAX  1024 /* mon_name, my_name, caller_name, oh */
-#define RECORD_FH_MAX    64   /* a file handle (R-NLM-1) */
-#define RECORD_PRIV_LEN  16
-#define RECORD_VALUE_MAX 2304     /* no record is longer */
-#define RECORD_SLOT_MAX  10000000 /* no slot of any kind reaches it */
+#define RECORD_FORMAT       3 /* raised by every change of any record's bytes, and by new kinds */
+#define RECORD_NAME_MAX     1024 /* mon_name, my_name, caller_name, oh */
+#define RECORD_FH_MAX       64   /* a file handle (R-NLM-1) */
+#define RECORD_PROTOCOL_MAX 16   /* the name of a protocol */
+#define RECORD_KEY_MAX      64   /* what a protocol knows a client by */
+#define RECORD_BYTES_MAX    1024 /* what a protocol keeps with it */
+#define RECORD_PRIV_LEN     16
+#define RECORD_VALUE_MAX    2304     /* no record is longer */
+#define RECORD_SLOT_MAX     10000000 /* no slot of any kind reaches it */
 
 enum record_server_flag {
     RECORD_SERVER_INCOMPLETE = 1, /* D16: locks or clients may be missing from this store */
+    RECORD_SERVER_SETTLED = 2,    /* grace over, everything settled: a resume may follow (D12) */
+    RECORD_SERVER_WAITERS = 4,    /* waiters are stored, too: this run can be resumed */
 };
 
 struct record_server {
@@ -52,6 +58,9 @@ struct record_server {
     uint64_t next_id; /* the next client id; ids are never used again */
     uint32_t state;   /* our NSM state number: odd, strictly growing (R-PER-4) */
     uint32_t flags;
+    /* Of our last restart: what everybody must know. `state` is past it where single clients were
+     * told that they lost their locks. */
+    uint32_t restart_state;
 };
 
 enum record_transport { RECORD_TCP = 6, RECORD_UDP = 17 };
@@ -82,6 +91,8 @@ enum record_client_flag {
     RECORD_CLIENT_MONITORED = 1, /* it took a monitored lock or share: it is told of restarts */
     RECORD_CLIENT_CRASHED = 2,   /* D5: it was not reached after a restart */
     RECORD_CLIENT_MOVED = 4,     /* D17: its name was seen at another address */
+    RECORD_CLIENT_RECOUNTED = 8, /* its counter began anew at free_below: any other is older */
+    RECORD_CLIENT_WAITS = 16,    /* it waits for a lock, or did when this was written last */
 };
 
 /*
@@ -161,6 +172,29 @@ struct record_share {
     struct bytes fh, oh;
 };
 
+enum record_tracked_state {
+    RECORD_TRACKED_CONNECTED = 1,
+    RECORD_TRACKED_DISCONNECTED = 2, /* it has until deadline_ns to come back */
+    RECORD_TRACKED_EXPIRED = 3,      /* it did not; its protocol has not cleaned up after it yet */
+};
+
+/* A client of a protocol that is neither NLM nor NSM, for instance an SMB session (D15). */
+struct record_tracked {
+    uint64_t id;            /* shown as c17; never used again */
+    uint64_t registered_ns; /* wall clock */
+    uint64_t server_epoch;  /* our epoch when it connected last */
+    uint64_t deadline_ns;   /* wall clock; 0 while it is connected */
+    struct address address; /* where it connected from; may be none */
+    uint32_t window_s;      /* its own recovery window; 0: the shared one */
+    uint32_t ttl_s;         /* how long it was to be kept when it was disconnected; else 0 */
+    uint32_t generation;    /* of its connections, from 1 */
+    uint32_t state;         /* enum record_tracked_state */
+    struct bytes protocol, key, bytes;
+};
+
+/* A protocol is named by 1 to RECORD_PROTOCOL_MAX of a-z, 0-9 and '-'. */
+bool record_is_protocol(struct bytes name);
+
 /* Encode into a buffer of RECORD_VALUE_MAX bytes; the length is returned. */
 uint32_t record_put_server(uint8_t *buffer, const struct record_server *record);
 uint32_t record_put_registrant(uint8_t *buffer, uint32_t slot,
@@ -170,6 +204,7 @@ uint32_t record_put_client(uint8_t *buffer, uint32_t slot, const struct record_c
 uint32_t record_put_lock(uint8_t *buffer, uint32_t slot, const struct record_lock *record);
 uint32_t record_put_waiter(uint8_t *buffer, uint32_t slot, const struct record_waiter *record);
 uint32_t record_put_share(uint8_t *buffer, uint32_t slot, const struct record_share *record);
+uint32_t record_put_tracked(uint8_t *buffer, uint32_t slot, const struct record_tracked *record);
 
 /* *ret is untouched unless the result is RECORD_GOOD. */
 enum record_result record_get_server(struct bytes value, struct record_server *ret);
@@ -180,6 +215,8 @@ enum record_result record_get_client(struct bytes value, uint32_t slot, struct r
 enum record_result record_get_lock(struct bytes value, uint32_t slot, struct record_lock *ret);
 enum record_result record_get_waiter(struct bytes value, uint32_t slot, struct record_waiter *ret);
 enum record_result record_get_share(struct bytes value, uint32_t slot, struct record_share *ret);
+enum record_result record_get_tracked(struct bytes value, uint32_t slot,
+                                      struct record_tracked *ret);
 
 /* One change: a new value, or (deleted) none any more. */
 struct record_change {

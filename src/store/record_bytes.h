@@ -134,6 +134,7 @@ static inline uint32_t put_checksum(const struct writer *out, enum record_kind k
 struct reader {
     struct bytes rest;
     bool failed;
+    uint32_t version; /* the format it was written in */
 };
 
 static inline const uint8_t *get_raw(struct reader *in, uint32_t len)
@@ -210,7 +211,7 @@ static inline enum record_result get_header(struct bytes value, enum record_kind
         return RECORD_NEWER;
     if (version < since || value.at[0] != kind || value.at[1] != 0)
         return RECORD_CORRUPT;
-    *ret_in = (struct reader){{value.at + HEADER_LEN, value.len - HEADER_LEN}, false};
+    *ret_in = (struct reader){{value.at + HEADER_LEN, value.len - HEADER_LEN}, false, version};
     return RECORD_GOOD;
 }
 

@@ -304,18 +304,58 @@ static void odd_lock_seeds(void)
     }
 }
 
+/* A client of another protocol, as it is and with one byte that no encoder writes. */
+static void tracked_seeds(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t at;
+        uint8_t byte;
+    } rows[] = {
+        {"tracked-no-state", 56, 0},   {"tracked-far-state", 56, 4},
+        {"tracked-generation", 52, 0}, {"tracked-connected-deadline", 39, 1},
+        {"tracked-protocol", 58, 'A'}, {"tracked-no-protocol", 57, 0},
+        {"tracked-no-key", 61, 0},     {"tracked-long-key", 61, 65},
+    };
+    static uint8_t value[RECORD_VALUE_MAX];
+    const struct record_tracked gone = {.id = 17,
+                                        .registered_ns = 5,
+                                        .server_epoch = 3,
+                                        .deadline_ns = 9,
+                                        .address = address_v4((const uint8_t[]){192, 0, 2, 17}),
+                                        .window_s = 60,
+                                        .ttl_s = 600,
+                                        .generation = 2,
+                                        .state = RECORD_TRACKED_DISCONNECTED,
+                                        .protocol = bytes_of_text("smb"),
+                                        .key = bytes_of_text("guid-1"),
+                                        .bytes = bytes_of_text("h1 h2")};
+    uint32_t len = record_put_tracked(value, 6, &gone);
+    value_seeds(RECORD_TRACKED, 6, (struct bytes){value, len}, "tracked");
+    const struct record_tracked here = {.generation = 1,
+                                        .state = RECORD_TRACKED_CONNECTED,
+                                        .protocol = bytes_of_text("smb"),
+                                        .key = bytes_of_text("k")};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        len = record_put_tracked(value, 1, &here);
+        value[rows[i].at] = rows[i].byte;
+        value_seed(1, RECORD_TRACKED, 1, (struct bytes){value, len}, rows[i].name);
+    }
+}
+
 static void record_seeds(void)
 {
     static uint8_t value[RECORD_VALUE_MAX];
     static const uint8_t v6[16] = {0xfe, 0x80, [15] = 1};
-    struct record_server server = {.txn = 7, .epoch = 3, .next_id = 18, .state = 5};
+    struct record_server server = {
+        .txn = 7, .epoch = 3, .next_id = 18, .state = 5, .restart_state = 5};
     uint32_t len = record_put_server(value, &server);
     value_seeds(RECORD_SERVER, 0, (struct bytes){value, len}, "server");
     value_seeds(RECORD_SERVER, 0, (struct bytes){value, len - 1}, "server-short");
     value[3]++;
     value_seeds(RECORD_SERVER, 0, (struct bytes){value, len}, "server-newer");
     value[3] = 1;
-    value_seeds(RECORD_SERVER, 0, (struct bytes){value, len}, "server-format-1");
+    value_seeds(RECORD_SERVER, 0, (struct bytes){value, len - 4}, "server-format-1");
 
     struct record_registrant registrant = {
         .id = 17,
@@ -344,6 +384,7 @@ static void record_seeds(void)
     odd_notice_seeds(&notice);
     nlm_record_seeds();
     odd_lock_seeds();
+    tracked_seeds();
 
     len = record_put_notice(value, 1, &notice);
     add_u8(3); /* a batch: two puts and a deletion */

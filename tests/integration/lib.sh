@@ -11,10 +11,11 @@ server_pids=()
 
 clean_up() {
     local pid
+    exec 2>/dev/null # the shell reports who was killed
     for pid in "${server_pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null
+        kill -KILL "$pid"
     done
-    wait 2>/dev/null
+    wait
     rm -rf "$work"
 }
 trap clean_up EXIT

@@ -16,94 +16,17 @@
 #  (4) the next restart is told to both, and what was relayed is not told again.
 # shellcheck disable=SC2317 # expect and wait_until call functions by their names
 set -u
-if [ -z "${HOLDFAST_IN_NAMESPACE:-}" ]; then
-    skip() {
-        echo "SKIP statd.sh: $1"
-        exit 77
-    }
-    PATH=$PATH:/usr/sbin:/sbin
-    for tool in ip nsenter rpcbind rpcinfo rpc.statd sm-notify unshare; do
-        command -v "$tool" > /dev/null ||
-            skip "it needs $tool (Debian: iproute2 nfs-common rpcbind util-linux)"
-    done
-    [ $# -eq 1 ] ||
-        skip "it needs rpcgen and libtirpc at build time (Debian: rpcsvc-proto libtirpc-dev)"
-    unshare -m -n -p -u -f --mount-proc true 2> /dev/null ||
-        skip "it needs root, for namespaces of its own"
-    unshare -n ip link add cable type veth peer name other 2> /dev/null ||
-        skip "this kernel has no veth, the cable between two network namespaces"
-    # The first process of a process namespace takes everything with it when it ends.
-    HOLDFAST_IN_NAMESPACE=1 exec unshare -m -n -p -u -f --mount-proc --kill-child=TERM "$0" "$1"
-fi
+. "$(dirname "$0")/statd_hosts.sh"
+enter 1 "$@"
 . "$(dirname "$0")/lib.sh"
 watcher=$1
 
 name_a=nodea.example
 name_b=nodeb.example
-address_a=10.77.0.1
-address_b=10.77.0.2
+address_a=10.77.1.1
+address_b=10.77.1.2
 statd_port=13024
-ready_mark=$work/nodeb-is-up
-
-# A /run of its own, names from one file only, nothing of the machine's configuration or of its
-# kernel's NSM state. The host name is the first argument.
-furnish() {
-    hostname "$1"
-    mount -t tmpfs tmpfs /run
-    mkdir -m 777 /run/rpcbind # rpcbind gives up root before it writes there
-    printf '127.0.0.1 localhost\n%s %s\n%s %s\n' \
-        "$address_a" "$name_a" "$address_b" "$name_b" > /run/hosts
-    echo 'hosts: files' > /run/nsswitch.conf
-    : > /run/nfs.conf
-    for file in hosts nsswitch.conf nfs.conf; do
-        [ ! -e "/etc/$file" ] || mount --bind "/run/$file" "/etc/$file"
-    done
-    for directory in /etc/nfs.conf.d /proc/sys/fs/nfs; do
-        [ ! -d "$directory" ] || mount -t tmpfs -o ro tmpfs "$directory"
-    done
-    ip link set lo up
-}
-
-# nodeb lives as long as a process that sleeps in its namespaces.
-start_nodeb() {
-    export -f furnish
-    export name_a name_b address_a address_b ready_mark
-    # shellcheck disable=SC2016 # for the shell inside
-    unshare -m -n -u bash -c 'furnish "$name_b" && : > "$ready_mark" && exec sleep infinity' &
-    nodeb=$!
-    server_pids+=("$nodeb")
-    wait_until 10 test -e "$ready_mark" || return
-    ip link add cable type veth peer name cable netns "$nodeb"
-    ip address add "$address_a/24" dev cable
-    ip link set cable up
-    on_b ip address add "$address_b/24" dev cable
-    on_b ip link set cable up
-}
-
-on_b() { nsenter -t "$nodeb" -m -n -u "$@"; }
-quiet() { "$@" > /dev/null 2>&1; }
-
-# background LOG COMMAND...: on nodeb, ended with the test. Sets background_pid, which is
-# the command's own: a function in the background would be a shell with a child.
-background() {
-    local log=$1
-    shift
-    nsenter -t "$nodeb" -m -n -u "$@" > "$work/$log" 2>&1 < /dev/null &
-    background_pid=$!
-    server_pids+=("$background_pid")
-}
-
-# need WHAT COMMAND...: without it nothing else can be shown.
-need() {
-    local failures_before=$failures
-    expect "$@"
-    [ "$failures" -eq "$failures_before" ] && return
-    for log in "$work"/*.log; do
-        echo "    ${log##*/}:"
-        sed "s/^/        /" "$log"
-    done
-    finish
-}
+names=$(printf '%s %s\n%s %s' "$address_a" "$name_a" "$address_b" "$name_b")
 
 serve() {
     start "$1" --port 12049 --http off --grace 5 --rpcbind system --name "$name_a" \
@@ -113,21 +36,21 @@ serve() {
 told() { grep '^told' "$work/watcher.log" | sort; }
 is_told() { [ "$(told | wc -l)" -ge "$1" ]; } # so many times
 
-furnish "$name_a"
-if ! start_nodeb; then
+furnish "$name_a" "$names"
+if ! start_host 1 "$name_b" "$names"; then
     echo "nodeb did not start"
     exit 1
 fi
 rpcbind -f 2> "$work/rpcbind-a.log" &
 server_pids+=($!)
-background rpcbind-b.log rpcbind -f
+background 1 rpcbind-b.log rpcbind -f
 need "rpcbind of nodea" wait_until 10 quiet rpcinfo
-need "rpcbind of nodeb" wait_until 10 quiet on_b rpcinfo
+need "rpcbind of nodeb" wait_until 10 quiet on 1 rpcinfo
 
 mkdir -p "$work/nfs/sm" "$work/nfs/sm.bak"
-background statd.log rpc.statd -F -L -p "$statd_port" -P "$work/nfs"
+background 1 statd.log rpc.statd -F -L -p "$statd_port" -P "$work/nfs"
 statd=$background_pid
-background watcher.log "$watcher" serve
+background 1 watcher.log "$watcher" serve
 need "rpc.statd is registered" wait_until 10 quiet rpcinfo -T tcp "$address_b" 100024 1
 need "the watcher is registered" wait_until 10 quiet rpcinfo -T tcp "$address_b" 100021 3
 
@@ -147,9 +70,9 @@ serve early || finish
 stop TERM
 serve first || finish
 need "SM_MON over TCP" same \
-    "$(on_b "$watcher" mon "$address_a" tcp "$name_b" "$name_b" priv-of-tcp-1234)" "succ $state"
+    "$(on 1 "$watcher" mon "$address_a" tcp "$name_b" "$name_b" priv-of-tcp-1234)" "succ $state"
 need "SM_MON over UDP" same \
-    "$(on_b "$watcher" mon "$address_a" udp "$name_a" over-udp priv-of-udp-5678)" "succ $state"
+    "$(on 1 "$watcher" mon "$address_a" udp "$name_a" over-udp priv-of-udp-5678)" "succ $state"
 before=$state
 stop KILL
 serve second || finish
@@ -163,12 +86,11 @@ expect "what they are told" same "$(told)" "$lines"
 
 # (3) The lock manager of nodeb asks its rpc.statd to watch us, and nodeb reboots.
 need "rpc.statd watches our server" same \
-    "$(on_b "$watcher" mon 127.0.0.1 tcp "$address_a" "$name_b" priv-of-lockd-00)" \
+    "$(on 1 "$watcher" mon 127.0.0.1 tcp "$address_a" "$name_b" priv-of-lockd-00)" \
     "succ $(statd_state)"
 before=$(statd_state)
-kill -KILL "$statd"
-wait "$statd" 2> /dev/null
-on_b timeout 20 sm-notify -d -f -P "$work/nfs" > "$work/sm-notify.log" 2>&1
+end KILL "$statd"
+on 1 timeout 20 sm-notify -d -f -P "$work/nfs" > "$work/sm-notify.log" 2>&1
 expect "sm-notify ends with 0" same "$?" 0
 expect "it was answered" log_has "$work/sm-notify.log" "notified successfully"
 expect "and has nobody left to tell" same "$(find "$work/nfs/sm" "$work/nfs/sm.bak" -type f)" ""

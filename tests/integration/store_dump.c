@@ -185,6 +185,23 @@ static int print_share(uint32_t slot, struct bytes value)
     return 0;
 }
 
+static int print_tracked(uint32_t slot, struct bytes value)
+{
+    struct record_tracked tracked;
+    if (record_get_tracked(value, slot, &tracked) != RECORD_GOOD)
+        return 1;
+    printf("tracked id=%llu", (unsigned long long)tracked.id);
+    print_name("protocol", tracked.protocol);
+    print_hex("key", tracked.key);
+    print_address("address", &tracked.address);
+    printf(" state=%u generation=%u epoch=%llu deadline_ns=%llu window_s=%u ttl_s=%u",
+           tracked.state, tracked.generation, (unsigned long long)tracked.server_epoch,
+           (unsigned long long)tracked.deadline_ns, tracked.window_s, tracked.ttl_s);
+    print_hex("bytes", tracked.bytes);
+    printf(" slot=%u\n", slot);
+    return 0;
+}
+
 static int print_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
 {
     int result = 1;
@@ -210,6 +227,9 @@ static int print_record(void *context, enum record_kind kind, uint32_t slot, str
         break;
     case RECORD_SHARE:
         result = print_share(slot, value);
+        break;
+    case RECORD_TRACKED:
+        result = print_tracked(slot, value);
         break;
     case RECORD_KIND_END:
         break;

@@ -37,6 +37,8 @@ static const char usage_text[] =
     "  test FILE [OFFSET [LEN]] [shared]          prints: free | held by OWNER ...\n"
     "  unlock FILE [OFFSET [LEN]]                 prints: granted\n"
     "  wait FILE [OFFSET [LEN]] [shared]          prints: waiting, and later: granted\n"
+    "  keep FILE [OFFSET [LEN]] [shared]          prints: granted; stays, and reclaims the lock\n"
+    "                                             after a restart of the server; a signal ends it\n"
     "  cancel FILE [OFFSET [LEN]] [shared]        prints: granted | denied\n"
     "  free-all                                   prints: ok; gives up all that NAME holds\n"
     "                                             locks are of NAME (peer), SVID (1) and SOURCE;\n"

@@ -10,6 +10,7 @@
 #include "ask.h"
 
 #include "claim.h"
+#include "era.h"
 #include "mail.h"
 
 #include <stdio.h>
@@ -50,7 +51,10 @@ static void encode(struct ask *ask)
     args.cookie = peer_nlm_bytes_of(ask->cookie, ask->cookie_len);
     args.block = ask->block;
     args.exclusive = ask->extent.exclusive;
-    args.state = is_unmonitored ? 0 : locker->state;
+    args.reclaim = ask->reclaim;
+    /* Linux reclaims with state 0. */
+    bool is_stateless = is_unmonitored || (ask->reclaim && !locker->says_state);
+    args.state = is_stateless ? 0 : locker->state;
     args.lock.caller_name = peer_nlm_text(locker->name);
     args.lock.fh = locker_handle(ask->extent.file);
     args.lock.oh = locker_oh(process);
@@ -98,6 +102,8 @@ struct ask *ask_begin(struct world *world, struct process *process, const struct
                      .version = locker->version,
                      .extent = what->extent,
                      .block = what->block,
+                     .reclaim = what->reclaim,
+                     .heard_count = locker->heard_count,
                      .reservation = what->reservation,
                      .is_message = sends_messages(locker, what->procedure)};
     if (ask->is_message)
@@ -121,7 +127,10 @@ static const char *range_text(const struct ask *ask)
     static char text[64];
     (void)snprintf(text, sizeof text, "file %u %llu+%llu %s%s", ask->extent.file,
                    (unsigned long long)ask->extent.offset, (unsigned long long)ask->extent.len,
-                   ask->extent.exclusive ? "exclusive" : "shared", ask->block ? " block" : "");
+                   ask->extent.exclusive ? "exclusive" : "shared",
+                   ask->reclaim ? " reclaim"
+                   : ask->block ? " block"
+                                : "");
     return text;
 }
 
@@ -143,7 +152,7 @@ void ask_send(struct world *world, struct process *process)
     mail_send_call(world, ask);
     process->tries++;
     locker_set_timer(world, process, process->timeout_ns);
-    if (process->timeout_ns < 20 * SECOND && !world->is_calm)
+    if (process->timeout_ns < (process->must_reclaim ? 2 : 20) * SECOND && !world->is_calm)
         process->timeout_ns *= 2;
 }
 

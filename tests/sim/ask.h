@@ -12,6 +12,7 @@ struct ask_what {
     struct extent extent;
     bool block;
     struct reservation reservation;
+    bool reclaim;
 };
 
 /* Makes the call the outstanding one of its process and sends it. */

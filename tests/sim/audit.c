@@ -7,6 +7,7 @@
  */
 #include "audit.h"
 
+#include "era.h"
 #include "oracle.h"
 #include "told.h"
 
@@ -262,12 +263,17 @@ void audit_boot(struct world *world, uint32_t stored_state)
     struct ledger *ledger = &world->ledger;
     struct core_status status;
     core_status(machine->core, &status);
+    bool has_resumed = world->plan.resumes && stored_state != 0 && status.state == stored_state;
+    if (has_resumed)
+        era_resume(world, status.state);
+    if (has_resumed && (ledger->incomplete || !era_is_settled(world)))
+        world_fail(world, "P2", "a run is resumed that had left something open (D12)");
     if (status.state % 2 == 0)
         world_fail(world, "O3", "a run starts with the even state %u", status.state);
-    if (status.state <= ledger->state_max)
+    if (status.state < ledger->state_max || (status.state == ledger->state_max && !has_resumed))
         world_fail(world, "O3", "a run starts with state %u, but %u was answered before",
                    status.state, ledger->state_max);
-    if (!ledger->incomplete && status.state != ((stored_state + 2) | 1))
+    if (!ledger->incomplete && !has_resumed && status.state != ((stored_state + 2) | 1))
         world_fail(world, "O3", "a run starts with state %u after %u", status.state, stored_state);
     if (status.epoch <= ledger->epoch_max)
         world_fail(world, "O3", "a run has epoch %llu, but %llu was stored before",
@@ -280,7 +286,9 @@ void audit_boot(struct world *world, uint32_t stored_state)
                    ledger->incomplete ? "in" : "");
     machine->boot_state = status.state;
     machine->bumps = 0;
-    ledger->state_floor = ledger->state_max;
+    machine->has_resumed = has_resumed;
+    if (!has_resumed)
+        ledger->state_floor = ledger->state_max;
 }
 
 void audit_empty(struct world *world)

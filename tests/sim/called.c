@@ -10,11 +10,13 @@
 
 #include "ask.h"
 #include "claim.h"
+#include "era.h"
 #include "mail.h"
+#include "statd.h"
 
 #include <stdlib.h>
 
-enum { STATUS_MONITOR = 100024, SM_STAT = 1 };
+enum { STATUS_MONITOR = 100024, SM_STAT = 1, SM_NOTIFY = 6 };
 
 bool called_is_for_locker(const struct world *world, const struct host *host, struct bytes message)
 {
@@ -54,6 +56,8 @@ void called_sent(struct world *world, const struct host *host, const struct addr
         if (!peer_nlm_get_args(&reader, call.vers, call.proc, &args))
             world_fail(world, "L8", "a callback that leaves cannot be read");
         claim_callback(world, host, local, &call, &args);
+    } else if (call.prog == STATUS_MONITOR && call.proc == SM_NOTIFY) {
+        statd_sent(world, host, local, &reader);
     } else if (is_result(&call)) {
         if (!peer_nlm_get_res(&reader, call.vers, call.proc, &res))
             world_fail(world, "L1", "a result that leaves cannot be read");
@@ -98,8 +102,7 @@ static struct process *find_process(struct world *world, const struct host *host
     return NULL;
 }
 
-static uint32_t decide(struct world *world, struct process *process,
-                       const struct peer_nlm_args *args)
+static uint32_t decide(struct world *world, struct process *process, uint64_t sent_ns)
 {
     if (process == NULL)
         return PEER_NLM_IS_DENIED;
@@ -108,10 +111,11 @@ static uint32_t decide(struct world *world, struct process *process,
         return PEER_NLM_IS_GRACE;
     if (process->is_cancelling) /* macOS refuses; the others take it and give it back */
         return locker->kind == LOCKER_MACOS ? PEER_NLM_IS_DENIED : PEER_NLM_IS_GRANTED;
-    (void)args;
     struct extent wish = process->wish;
     ask_drop(process); /* a poll under way */
-    locker_has(world, process, &wish);
+    locker_has(world, process, &wish, sent_ns >= world->lockers->era.start_ns);
+    if (sent_ns < locker->heard_ns)
+        statd_reclaim_also(world, process, &wish);
     return PEER_NLM_IS_GRANTED;
 }
 
@@ -120,8 +124,10 @@ static uint32_t decide(struct world *world, struct process *process,
 static bool is_late(const struct world *world, const struct process *process,
                     const struct letter *letter, uint32_t xid)
 {
-    if (world->options.late_datagrams)
+    if (world_allows(world, WORLD_LATE))
         return false;
+    if (letter->line == NULL && letter->sent_ns < world->lockers->era.start_ns)
+        return true; /* nor one from before a restart */
     return letter->sent_ns < process->left_ns ||
            (xid == process->called_xid && process->called_number != process->number);
 }
@@ -167,7 +173,7 @@ static bool granted(struct world *world, const struct letter *letter,
     }
     memset(&res, 0, sizeof res);
     res.cookie = args->cookie;
-    res.status = decide(world, process, args);
+    res.status = decide(world, process, letter->sent_ns);
     world_trace(world, "%s/%u answers the callback: %s", named->locker->label, named->svid,
                 peer_nlm_status_text(res.status));
     world->lockers->denials += res.status == PEER_NLM_IS_DENIED;
@@ -203,6 +209,7 @@ bool called_execute(struct world *world, const struct letter *letter, struct byt
     packet_clear(reply);
     if (!packet_get_call(&reader, &call))
         world_fail(world, "L8", "what arrives at a locker is no call");
+    era_called_back(world, letter->host, letter->sent_ns);
     if (is_callback(&call) && peer_nlm_get_args(&reader, call.vers, call.proc, &args))
         return granted(world, letter, &call, &args, reply);
     packet_put_accepted(reply, call.xid, PACKET_SUCCESS);
@@ -217,6 +224,8 @@ bool called_execute(struct world *world, const struct letter *letter, struct byt
         packet_put_u32(reply, letter->host->nsm_state);
         return true;
     }
+    if (call.prog == STATUS_MONITOR && call.proc == SM_NOTIFY)
+        return statd_notified(world, letter->host, &reader);
     if (call.proc != 0)
         world_fail(world, "L8", "a locker is sent procedure %u of %u", call.proc, call.prog);
     return true;

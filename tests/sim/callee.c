@@ -8,6 +8,7 @@
 #include "callee.h"
 
 #include "called.h"
+#include "era.h"
 #include "peer/packet.h"
 #include "told.h"
 
@@ -31,6 +32,8 @@ void callee_init(struct world *world)
         host->versions = versions[world_chance(world, 70) ? 0 : world_random(world, 3)];
         host->portmapper_tcp_only = world_chance(world, 15);
         host->is_gone = world_chance(world, world->plan.gone);
+        if (!world_allows(world, WORLD_UNTOLD) && i >= world->plan.hosts)
+            host->kind = world_chance(world, 70) ? CALLEE_BOTH : CALLEE_UDP; /* it can be told */
         callee_restart(world, host);
         if (!world->is_calm)
             callee_change_mood(world, host);
@@ -44,7 +47,7 @@ void callee_change_mood(struct world *world, struct host *host)
     static const enum callee_mood gone[] = {CALLEE_SILENT, CALLEE_REFUSING, CALLEE_NOT_YET};
     if (host->is_gone)
         host->mood = gone[world_random(world, 3)];
-    else if (world_chance(world, world->plan.moody))
+    else if (!era_is_pressing(world) && world_chance(world, world->plan.moody))
         host->mood = (enum callee_mood)(1 + world_random(world, CALLEE_MOOD_END - 1));
     else
         host->mood = CALLEE_WELL;
@@ -68,6 +71,8 @@ static uint16_t port_of(const struct host *host, uint32_t prog, uint32_t protoco
     bool is_registered =
         host->mood != CALLEE_NOT_YET &&
         (host->kind == CALLEE_BOTH || (host->kind == CALLEE_UDP && protocol == PROTOCOL_UDP));
+    if (prog == 100024 && host->has_no_statd)
+        return 0;
     if (!is_registered || (prog != 100021 && prog != 200048 && prog != 100024))
         return 0;
     return (uint16_t)(host->port_base +
@@ -149,6 +154,14 @@ static void send_error(struct world *world, const struct letter *letter, uint32_
 
 /* ---- the portmapper ---- */
 
+/* In versions 3 and 4, which is all that is spoken over IPv6, it says only over UDP what is on UDP:
+ * where that is all there is, it is not silent. */
+static bool is_portmapper_tcp_only(const struct host *host)
+{
+    bool is_rpcb = host->address.family == 6 || !(host->versions & 1U << 2);
+    return host->portmapper_tcp_only && !(is_rpcb && host->kind == CALLEE_UDP);
+}
+
 /* "10.0.0.2.2.89", "2001:db8::4.2.89". */
 static void put_universal(const struct host *host, uint16_t port)
 {
@@ -183,6 +196,10 @@ static void look_up(struct world *world, const struct letter *letter, struct pac
                    : is_netid(netid, len, is_v6 ? "tcp6" : "tcp") ? PROTOCOL_TCP
                    : is_netid(netid, len, is_v6 ? "udp6" : "udp") ? PROTOCOL_UDP
                                                                   : 0;
+        /* rpcbind would answer for the way of the question all the same (RFC 1833). */
+        if (protocol != (letter->line != NULL ? PROTOCOL_TCP : PROTOCOL_UDP))
+            world_fail(world, "O10", "a look-up in version %u asks for the other transport",
+                       version);
     }
     if (!packet_is_done(reader) || (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP))
         world_fail(world, "O10", "a look-up in version %u cannot be read", version);
@@ -283,7 +300,7 @@ void callee_receive(struct world *world, const struct letter *letter)
 {
     const struct host *host = letter->host;
     if (host->mood == CALLEE_SILENT ||
-        (letter->line == NULL && letter->port == PORTMAPPER && host->portmapper_tcp_only))
+        (letter->line == NULL && letter->port == PORTMAPPER && is_portmapper_tcp_only(host)))
         return;
     if (!listens(world, letter)) {
         if (letter->kind == LETTER_CONNECT)

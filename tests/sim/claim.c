@@ -8,6 +8,7 @@
 #include "claim.h"
 
 #include "claim_disk.h"
+#include "era.h"
 
 #include <stdlib.h>
 
@@ -59,7 +60,8 @@ static void check_alone(struct world *world, const struct process *process, uint
         }
 }
 
-void claim_begins(struct world *world, struct process *process, const struct extent *extent)
+void claim_begins(struct world *world, struct process *process, const struct extent *extent,
+                  bool is_confirmed)
 {
     uint16_t cells = locker_cells(extent->offset, extent->len);
     struct cells *held = &process->held[extent->file];
@@ -67,18 +69,37 @@ void claim_begins(struct world *world, struct process *process, const struct ext
                 process->svid, extent->file, (unsigned long long)extent->offset,
                 (unsigned long long)extent->len, extent->exclusive ? "exclusive" : "shared");
     give_up(held, cells);
+    give_up(&process->believed[extent->file], cells);
     held->any |= cells;
     if (extent->exclusive)
         held->exclusive |= cells;
+    process->since.confirmed[extent->file] &= (uint16_t)~cells;
+    if (is_confirmed)
+        process->since.confirmed[extent->file] |= cells;
     world->lockers->grants++;
+    era_expire(world);
     check_alone(world, process, extent->file);
 }
 
 void claim_reserves(struct world *world, struct process *process, uint32_t file,
-                    struct reservation reservation)
+                    struct reservation reservation, bool is_confirmed)
 {
     process->reserved[file] = reservation;
+    process->since.share_confirmed[file] = is_confirmed;
+    era_expire(world);
     check_alone(world, process, file);
+}
+
+void claim_lost(struct world *world, struct process *process, const struct ask *ask)
+{
+    uint32_t file = ask->extent.file;
+    world_trace(world, "%s/%u has lost it", process->locker->label, process->svid);
+    if (ask->plain == PEER_NLM_SHARE) {
+        process->reserved[file] = (struct reservation){0};
+        return;
+    }
+    give_up(&process->held[file], cells_of(ask));
+    give_up(&process->believed[file], cells_of(ask));
 }
 
 void claim_vanishes(struct process *process)
@@ -86,9 +107,12 @@ void claim_vanishes(struct process *process)
     if ((process->is_waiting || process->is_in_doubt) && process->ghost_count < LOCKER_GHOSTS_MAX)
         process->ghosts[process->ghost_count++] = process->wish;
     for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
-        process->held[file] = (struct cells){0};
+        process->held[file] = process->believed[file] = (struct cells){0};
         process->reserved[file] = (struct reservation){0};
+        process->pending[file] = 0;
+        process->share_pending[file] = false;
     }
+    process->must_reclaim = false;
 }
 
 /* ---- what the server may hold ---- */
@@ -120,6 +144,7 @@ void claim_asked(struct world *world, struct ask *ask)
         lock_asked(ask);
     } else if (ask->plain == PEER_NLM_UNLOCK) {
         give_up(&process->held[file], cells_of(ask));
+        give_up(&process->believed[file], cells_of(ask));
     } else if (ask->procedure == PEER_NLM_SHARE) {
         ask->reserved_before = process->reserved[file];
         process->reserved[file].mode &= ask->reservation.mode;
@@ -216,8 +241,33 @@ static bool is_relied_on(const struct world *world, const struct ask *ask)
     return false;
 }
 
+/* Everything that it asks for is relied on. */
+static bool is_its_own(const struct ask *ask)
+{
+    const struct process *process = ask->process;
+    const struct cells *held = &process->held[ask->extent.file];
+    const struct reservation *reserved = &process->reserved[ask->extent.file];
+    if (ask->plain == PEER_NLM_SHARE)
+        return (ask->reservation.mode & ~reserved->mode) == 0 &&
+               (ask->reservation.access & ~reserved->access) == 0;
+    return (cells_of(ask) & ~(ask->extent.exclusive ? held->exclusive : held->any)) == 0;
+}
+
+/* In a new run nothing of what was true before counts: its answer is lost. */
+static void note_grace(struct world *world, struct ask *ask)
+{
+    bool is_first = ask->taken_run != world->machine.run;
+    bool must = era_must_be_grace(world), may = era_may_be_grace(world);
+    bool is_own = ask->reclaim && is_its_own(ask);
+    ask->must_be_grace = (is_first || ask->must_be_grace) && must;
+    ask->may_be_grace = (!is_first && ask->may_be_grace) || may;
+    ask->must_be_granted = (is_first || ask->must_be_granted) && is_own;
+}
+
 void claim_executing(struct world *world, struct ask *ask)
 {
+    era_expire(world);
+    note_grace(world, ask);
     if (ask->procedure == PEER_NLM_SHARE)
         ask->may_be_denied |= is_share_conflict(world, ask);
     else if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_TEST)
@@ -229,12 +279,33 @@ void claim_executing(struct world *world, struct ask *ask)
 
 /* ---- answers that leave ---- */
 
+/* P2, P4: what grace demands of the answer to LOCK, TEST and SHARE. */
+static void check_grace(struct world *world, const struct ask *ask, uint32_t status)
+{
+    const struct process *process = ask->process;
+    bool is_void = process->void_before > ask->number; /* nobody relies on that any more */
+    if (world->is_unjudged)
+        return;
+    if (ask->reclaim && ask->must_be_granted && !is_void && status != PEER_NLM_IS_GRANTED &&
+        !(status == PEER_NLM_IS_NOLOCKS && world->lockers->plan.is_limited))
+        world_fail(world, "P2", "a reclaim of %s/%u is refused with status %u",
+                   process->locker->label, process->svid, status);
+    if (ask->reclaim)
+        return;
+    if (ask->must_be_grace && status != PEER_NLM_IS_GRACE)
+        world_fail(world, "P4", "%s/%u is answered %u: grace must stand, not all is reclaimed",
+                   process->locker->label, process->svid, status);
+    if (!ask->may_be_grace && status == PEER_NLM_IS_GRACE)
+        world_fail(world, "P4", "%s/%u is told of a grace that cannot stand",
+                   process->locker->label, process->svid);
+}
+
 static void check_granted(struct world *world, const struct ask *ask)
 {
     struct cells stored = claim_disk_cells(world, ask->process, ask->extent.file, false);
     uint16_t cells = cells_of(ask);
     uint16_t there = ask->extent.exclusive ? stored.exclusive : stored.any;
-    if ((cells & ~there) != 0)
+    if ((cells & ~there) != 0 && !world->is_unjudged)
         world_fail(world, "L3", "GRANTED leaves for %s/%u, but the lock is not on the disk",
                    ask->process->locker->label, ask->process->svid);
 }
@@ -245,6 +316,7 @@ static void check_test(struct world *world, const struct ask *ask, const struct 
 {
     const struct lockers *all = world->lockers;
     bool is_found = false;
+    check_grace(world, ask, res->status);
     uint16_t cells = res->status == PEER_NLM_IS_DENIED ? locker_cells(res->offset, res->len) : 0;
     for (uint32_t i = 0; i < all->count; i++)
         for (uint32_t p = 0; p < all->at[i].process_count; p++) {
@@ -267,9 +339,23 @@ static void check_test(struct world *world, const struct ask *ask, const struct 
         world_fail(world, "L5", "TEST names a holder, process %u, that cannot be one", res->svid);
 }
 
+static void reclaim_leaves(struct world *world, struct ask *ask, uint32_t status)
+{
+    if (status == PEER_NLM_IS_GRANTED)
+        era_reclaimed(ask->process->locker, ask->taken_ns);
+    else if (status != PEER_NLM_IS_DENIED && status != PEER_NLM_IS_GRACE &&
+             status != PEER_NLM_IS_NOLOCKS)
+        world_fail(world, "L1", "a reclaim is answered with status %u", status);
+}
+
 static void lock_leaves(struct world *world, struct ask *ask, uint32_t status)
 {
     struct process *process = ask->process;
+    check_grace(world, ask, status);
+    if (ask->reclaim)
+        reclaim_leaves(world, ask, status);
+    if (ask->reclaim && status != PEER_NLM_IS_GRANTED)
+        return;
     /* What the process has asked for since may have undone it. */
     bool is_last = process->taken == ask->number && process->number == ask->number &&
                    process->void_before <= ask->number;
@@ -297,6 +383,7 @@ static void lock_leaves(struct world *world, struct ask *ask, uint32_t status)
                        process->locker->label, process->svid);
         return;
     case PEER_NLM_IS_GRACE:
+        return;
     case PEER_NLM_IS_ROFS:
     case PEER_NLM_IS_STALE_FH:
     case PEER_NLM_IS_FBIG:
@@ -336,6 +423,11 @@ static void share_leaves(struct world *world, struct ask *ask, uint32_t status)
             process->reserved_number[ask->extent.file] = 0;
         return;
     }
+    check_grace(world, ask, status);
+    if (ask->reclaim)
+        reclaim_leaves(world, ask, status);
+    if (status == PEER_NLM_IS_GRACE)
+        return;
     struct reservation stored = claim_disk_reservation(world, process, ask->extent.file, &is_found);
     bool is_last = process->taken == ask->number && process->number == ask->number &&
                    process->void_before <= ask->number;
@@ -344,18 +436,28 @@ static void share_leaves(struct world *world, struct ask *ask, uint32_t status)
          stored.access != ask->reservation.access))
         world_fail(world, "L3", "SHARE is granted to %s, but not on the disk",
                    process->locker->label);
-    if (status == PEER_NLM_IS_DENIED && !ask->may_be_denied)
+    if (status == PEER_NLM_IS_DENIED && !ask->may_be_denied && !ask->reclaim)
         world_fail(world, "L5", "SHARE of %s is denied without a reason", process->locker->label);
     if (status != PEER_NLM_IS_GRANTED && status != PEER_NLM_IS_DENIED &&
         !(status == PEER_NLM_IS_NOLOCKS && world->lockers->plan.is_limited))
         world_fail(world, "L1", "SHARE is answered with status %u", status);
 }
 
-static void free_all_leaves(struct ask *ask)
+void claim_overridden(struct locker *locker, const struct extent *extent)
 {
-    struct locker *locker = ask->process->locker;
-    if (ask->number < ask->process->void_before)
-        return; /* its host has rebooted again */
+    for (uint32_t p = 0; p < locker->process_count; p++)
+        for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
+            struct process *process = &locker->processes[p];
+            if (extent != NULL && extent->file != file)
+                continue;
+            process->believed[file] = process->held[file];
+            process->held[file] = (struct cells){0};
+            process->reserved[file] = (struct reservation){0};
+        }
+}
+
+void claim_frees(struct locker *locker)
+{
     for (uint32_t p = 0; p < locker->process_count; p++) {
         struct process *process = &locker->processes[p];
         for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
@@ -364,6 +466,12 @@ static void free_all_leaves(struct ask *ask)
                 process->reserved_number[file] = 0;
         }
     }
+}
+
+static void free_all_leaves(struct ask *ask)
+{
+    if (ask->number >= ask->process->void_before) /* else its host has rebooted again */
+        claim_frees(ask->process->locker);
 }
 
 void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_res *res)

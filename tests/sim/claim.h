@@ -18,8 +18,11 @@
  *  L8  Callbacks say exactly what was asked for, to the client's address, from the address that it
  *      knows, in its version (R-BLK-1, R-BLK-3, R-SEC-2).
  *
- * What the rules leave behind: the locks of a rebooted client that did not send FREE_ALL stay until
- * its processes, which have the same numbers as before, unlock them; client records stay.
+ * Over restarts: era.h. There what was relied on before may stop to be.
+ *
+ * What the rules leave behind: the locks of a rebooted client whose SM_NOTIFY and FREE_ALL are lost
+ * stay until it locks again, or its processes, which have the same numbers as before, unlock them;
+ * client records stay.
  */
 #ifndef SIM_CLAIM_H
 #define SIM_CLAIM_H
@@ -35,10 +38,18 @@ void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_re
 /* It was refused: what was held before goes on. */
 void claim_refused(struct world *world, const struct ask *ask);
 
-/* From here on the process relies on this. */
-void claim_begins(struct world *world, struct process *process, const struct extent *extent);
+/* From here on the process relies on this; `is_confirmed`: granted in this era. */
+void claim_begins(struct world *world, struct process *process, const struct extent *extent,
+                  bool is_confirmed);
 void claim_reserves(struct world *world, struct process *process, uint32_t file,
-                    struct reservation reservation);
+                    struct reservation reservation, bool is_confirmed);
+/* A reclaim was refused: it does not rely on that any more. */
+void claim_lost(struct world *world, struct process *process, const struct ask *ask);
+/* An operator has released what this locker has, in this file or everywhere: it believes in vain
+ * that it has it (P2 (4)). */
+void claim_overridden(struct locker *locker, const struct extent *extent);
+/* The server has freed everything that this locker had before its last reboot. */
+void claim_frees(struct locker *locker);
 /* Everything of this process is gone. */
 void claim_vanishes(struct process *process);
 

@@ -1,10 +1,12 @@
 /*
  * claim_disk.c -- lock, share and client records on the disk, held against the claims.
  *
- * A record whose incarnation is older than that of its client is being freed; nobody relies on it,
- * and it counts for nobody.
+ * A record whose incarnation is older than that of its client, or whose stamp is (R-SEC-3), is
+ * being freed; nobody relies on it, and it counts for nobody.
  */
 #include "claim_disk.h"
+
+#include "era.h"
 
 /* One record of a lock or a share, with whose it is; process NULL: it is being freed. */
 struct found {
@@ -37,7 +39,19 @@ static struct locker *locker_of(struct world *world, const struct record_client 
     world_fail(world, "L4", "the disk holds a client that nobody knows");
 }
 
-/* The client that a record names; false: of an older incarnation. */
+/* R-SEC-3, as the header of the record says. */
+static bool is_over(const struct record_client *client, const struct record_of *of)
+{
+    if (of->incarnation != client->incarnation)
+        return true;
+    if (client->free_below == 0 || of->state == 0)
+        return false;
+    if (client->flags & RECORD_CLIENT_RECOUNTED)
+        return of->state != client->free_below;
+    return (int32_t)(of->state - client->free_below) < 0;
+}
+
+/* The client that a record names; false: of an older life. */
 static bool find_client(struct world *world, const struct record_of *of, struct locker **ret)
 {
     struct record_client client;
@@ -46,7 +60,7 @@ static bool find_client(struct world *world, const struct record_of *of, struct 
         client.id != of->client_id)
         world_fail(world, "L4", "the disk holds a record of a client that is not stored");
     *ret = locker_of(world, &client);
-    return of->incarnation == client.incarnation;
+    return !is_over(&client, of);
 }
 
 static struct cells cells_of(struct world *world, const struct record_lock *record)
@@ -180,7 +194,20 @@ static void check_asked_for(struct world *world, const struct found *found)
     }
 }
 
-static void read_image(struct world *world, struct image *image)
+/* It is there, whatever was answered since. */
+static void accept(const struct found *found)
+{
+    struct process *process = found->process;
+    for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++) {
+        if ((found->cells.any >> cell & 1) != 0 && process->shared_number[found->file][cell] == 0)
+            process->shared_number[found->file][cell] = process->number;
+        if ((found->cells.exclusive >> cell & 1) != 0 &&
+            process->exclusive_number[found->file][cell] == 0)
+            process->exclusive_number[found->file][cell] = process->number;
+    }
+}
+
+static void read_image(struct world *world, struct image *image, bool is_loss)
 {
     uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
     memset(image, 0, sizeof *image);
@@ -191,6 +218,8 @@ static void read_image(struct world *world, struct image *image)
         struct found found = read_lock(world, slot, value);
         if (found.process == NULL)
             continue;
+        if (is_loss)
+            accept(&found);
         check_asked_for(world, &found);
         struct cells *cells =
             &image->cells[found.process->locker->index][found.process->index][found.file];
@@ -205,6 +234,8 @@ static void read_image(struct world *world, struct image *image)
         struct found found = read_share(world, slot, value);
         if (found.process == NULL)
             continue;
+        if (is_loss && found.process->reserved_number[found.file] == 0)
+            found.process->reserved_number[found.file] = found.process->number;
         if (found.process->reserved_number[found.file] == 0)
             world_fail(world, "L4", "the disk holds a share that %s has given back",
                        found.process->locker->label);
@@ -250,12 +281,68 @@ void claim_disk_audit(struct world *world)
     struct lockers *all = world->lockers;
     if (all == NULL || world->is_unjudged)
         return;
-    read_image(world, &image);
+    era_audit(world);
+    era_expire(world);
+    read_image(world, &image, false);
     for (uint32_t i = 0; i < all->count; i++)
         for (uint32_t p = 0; p < all->at[i].process_count; p++)
             check_relied(world, &all->at[i].processes[p], &image);
     for (uint32_t file = 0; file < all->plan.files; file++)
         check_conflicts(world, &image, file);
+}
+
+/* The store knows the state that it is in. Else it has lost that it rebooted, and will take its
+ * next call for the sign of that. */
+static bool is_state_stored(const struct world *world, const struct locker *locker)
+{
+    uint32_t used = disk_slots_used(&world->disk, RECORD_CLIENT);
+    for (uint32_t slot = 0; slot < used; slot++) {
+        struct record_client record;
+        struct bytes value = disk_at(&world->disk, RECORD_CLIENT, slot);
+        if (value.len > 0 && record_get_client(value, slot, &record) == RECORD_GOOD &&
+            address_equal(&record.address, &locker->host->address) &&
+            bytes_equal(record.caller_name, bytes_of_text(locker->name)))
+            return record.state_seen == locker->state;
+    }
+    return false;
+}
+
+static void give_up_lost(struct world *world, struct process *process, const struct image *image)
+{
+    bool is_known =
+        process->locker->kind == LOCKER_PCNFS || is_state_stored(world, process->locker);
+    for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
+        struct cells *held = &process->held[file];
+        const struct cells *stored = &image->cells[process->locker->index][process->index][file];
+        const struct reservation *kept =
+            &image->reserved[process->locker->index][process->index][file];
+        struct reservation *reserved = &process->reserved[file];
+        uint16_t lost =
+            (held->any & (uint16_t)~stored->any) | (held->exclusive & (uint16_t)~stored->exclusive);
+        lost |= is_known ? 0 : held->any;
+        if (lost != 0)
+            world_trace(world, "%s/%u has lost cells %04x of file %u with the power",
+                        process->locker->label, process->svid, lost, file);
+        process->believed[file].any |= held->any & lost;
+        process->believed[file].exclusive |= held->exclusive & lost;
+        held->any &= (uint16_t)~lost;
+        held->exclusive &= (uint16_t)~lost;
+        if (!is_known || (reserved->mode & ~kept->mode) != 0 ||
+            (reserved->access & ~kept->access) != 0)
+            *reserved = (struct reservation){0};
+    }
+}
+
+void claim_disk_accept_loss(struct world *world)
+{
+    static struct image image;
+    struct lockers *all = world->lockers;
+    if (all == NULL || world->is_unjudged)
+        return;
+    read_image(world, &image, true);
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++)
+            give_up_lost(world, &all->at[i].processes[p], &image);
 }
 
 void claim_disk_empty(struct world *world)
@@ -268,6 +355,8 @@ void claim_disk_empty(struct world *world)
         world_fail(world, "L6",
                    "all is given back, but %u locks, %u offers, %u waiters, %u shares are left",
                    status.locks, status.offers, status.waiters, status.shares);
+    if (status.grace.is_on || status.grace.unsettled != 0)
+        world_fail(world, "P4", "all is given back, and grace still stands");
     if (disk_count(&world->disk, RECORD_LOCK) != 0 || disk_count(&world->disk, RECORD_SHARE) != 0)
         world_fail(world, "L6", "all is given back, but the disk still holds records");
 }

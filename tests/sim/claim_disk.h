@@ -8,6 +8,9 @@
 
 /* L3, L4: at every commit and every start. */
 void claim_disk_audit(struct world *world);
+/* Power was lost, and with it what was not synced (D16): what is left counts. Who relied on more
+ * believes in it in vain, unless it is reclaimed (P2 (3)). */
+void claim_disk_accept_loss(struct world *world);
 /* L6: everything was given back. */
 void claim_disk_empty(struct world *world);
 

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "called.h"
 #include "callee.h"
+#include "era.h"
 #include "machine.h"
 #include "peer/packet.h"
 #include "told.h"
@@ -35,7 +36,7 @@ static uint64_t delay_ns(struct world *world)
 
 static bool happens(struct world *world, uint32_t percent)
 {
-    return !world->is_calm && world_chance(world, percent);
+    return !world->is_calm && !era_is_pressing(world) && world_chance(world, percent);
 }
 
 static void post(struct world *world, const struct letter *like, struct bytes bytes,

@@ -14,7 +14,9 @@
 #include "callee.h"
 #include "claim.h"
 #include "claim_disk.h"
+#include "era.h"
 #include "mail.h"
+#include "statd.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,10 +128,13 @@ static void stop_waiting(struct process *process)
     process->is_waiting = process->is_blocked = process->is_cancelling = false;
 }
 
-void locker_has(struct world *world, struct process *process, const struct extent *extent)
+void locker_has(struct world *world, struct process *process, const struct extent *extent,
+                bool is_confirmed)
 {
-    stop_waiting(process);
-    claim_begins(world, process, extent);
+    const struct extent *wish = &process->wish;
+    if (wish->file == extent->file && wish->offset == extent->offset && wish->len == extent->len)
+        stop_waiting(process);
+    claim_begins(world, process, extent, is_confirmed);
     go_on(world, process);
 }
 
@@ -142,11 +147,35 @@ static void doubt(struct world *world, struct process *process, const struct ext
     go_on(world, process);
 }
 
+/* The server did that in this era. */
+static bool is_confirmed(const struct world *world, const struct ask *ask)
+{
+    return ask->taken_era == world->lockers->era.number;
+}
+
+/* It has learned of a restart since it made that call: what it is granted is reclaimed, too. */
+static bool is_old_news(const struct ask *ask)
+{
+    return ask->heard_count != ask->process->locker->heard_count;
+}
+
 static void lock_answered(struct world *world, struct process *process, const struct ask *ask,
                           uint32_t status)
 {
     if (status == PEER_NLM_IS_GRANTED) {
-        locker_has(world, process, &ask->extent);
+        process->locker->is_known = process->locker->has_state = true;
+        locker_has(world, process, &ask->extent, is_confirmed(world, ask));
+        if (is_old_news(ask))
+            statd_reclaim_also(world, process, &ask->extent);
+        return;
+    }
+    if (status == PEER_NLM_IS_GRACE) {
+        /* It may have been executed before the restart: the weaker mode goes on. */
+        process->is_blocked = process->has_polled = false;
+        if (process->is_waiting && !world->is_manual)
+            locker_set_timer(world, process, SECOND + world_random(world, 4 * SECOND));
+        else
+            go_on(world, process);
         return;
     }
     if (status == PEER_NLM_IS_BLOCKED) {
@@ -157,12 +186,22 @@ static void lock_answered(struct world *world, struct process *process, const st
         return;
     }
     bool was_queued = process->is_blocked;
+    process->locker->is_known = true;
     stop_waiting(process);
     claim_refused(world, ask);
     if (status == PEER_NLM_IS_NOLOCKS && was_queued)
         doubt(world, process, &ask->extent);
     else
         go_on(world, process);
+}
+
+/* CANCEL answered DENIED. In grace that says what is stored, and confirms nothing. */
+static void owns(struct world *world, struct process *process, const struct ask *ask)
+{
+    bool must_reclaim = process->locker->heard_ns >= world->lockers->era.start_ns;
+    locker_has(world, process, &ask->extent, is_confirmed(world, ask) && !ask->may_be_grace);
+    if (must_reclaim)
+        statd_reclaim_also(world, process, &ask->extent);
 }
 
 static void cancel_answered(struct world *world, struct process *process, const struct ask *ask,
@@ -173,7 +212,7 @@ static void cancel_answered(struct world *world, struct process *process, const 
     if (process->locks_again && process->locker->kind == LOCKER_MACOS)
         lock_wish(world, process);
     else if (has_it && process->locker->kind == LOCKER_FREEBSD)
-        locker_has(world, process, &ask->extent);
+        owns(world, process, ask);
     else if (has_it)
         doubt(world, process, &ask->extent);
     else
@@ -185,16 +224,29 @@ static void free_all_answered(struct world *world, struct locker *locker)
 {
     locker->xid_count = 0;
     locker->life++;
+    locker->is_known |= locker->kind == LOCKER_PCNFS; /* it never says another state */
     for (uint32_t p = 0; p < locker->process_count; p++) {
         locker->processes[p].is_frozen = false;
         go_on(world, &locker->processes[p]);
     }
 }
 
+static void reserved(struct world *world, struct process *process, const struct ask *ask)
+{
+    claim_reserves(world, process, ask->extent.file, ask->reservation, is_confirmed(world, ask));
+    if (is_old_news(ask))
+        statd_reclaim_share_also(world, process, ask->extent.file);
+}
+
 void locker_answered(struct world *world, struct ask *ask, const struct peer_nlm_res *res)
 {
     struct process *process = ask->process;
     process->timer++; /* no repetition */
+    world->lockers->answered = (enum peer_nlm_status)res->status;
+    if (ask->reclaim) {
+        statd_reclaimed(world, ask, res->status);
+        return;
+    }
     if (ask->plain == PEER_NLM_LOCK) {
         lock_answered(world, process, ask, res->status);
         return;
@@ -210,8 +262,8 @@ void locker_answered(struct world *world, struct ask *ask, const struct peer_nlm
     if (ask->plain == PEER_NLM_UNLOCK)
         process->is_in_doubt = false;
     else if (ask->plain == PEER_NLM_SHARE && res->status == PEER_NLM_IS_GRANTED)
-        claim_reserves(world, process, ask->extent.file, ask->reservation);
-    else if (ask->plain == PEER_NLM_SHARE)
+        reserved(world, process, ask);
+    else if (ask->plain == PEER_NLM_SHARE && res->status != PEER_NLM_IS_GRACE)
         claim_refused(world, ask);
     go_on(world, process);
 }
@@ -293,9 +345,14 @@ static void begin_share(struct world *world, struct process *process, uint32_t f
     (void)ask_begin(world, process, &what);
 }
 
-static bool shares(const struct locker *locker)
+/* SHARE carries no state: between a reboot and the first sign of it that the server believes it
+ * would look like one from before, and end with that. Those who reserve notify first. */
+static bool shares(const struct world *world, const struct locker *locker)
 {
-    return locker->version >= 3 && locker->kind != LOCKER_MACOS;
+    if (!world_allows(world, WORLD_UNTOLD) && locker->kind == LOCKER_PCNFS)
+        return false; /* without a status monitor it loses them with every restart (P2 (2)) */
+    return locker->version >= 3 && locker->kind != LOCKER_MACOS &&
+           (locker->is_known || world->is_calm);
 }
 
 /* Nothing is held, asked for or in doubt: as after the end of a program. */
@@ -338,7 +395,7 @@ static void begin_something(struct world *world, struct process *process)
     } else if (dice < 40) {
         (void)ask_begin(world, process,
                         &(struct ask_what){.procedure = PEER_NLM_TEST, .extent = extent});
-    } else if (dice < 50 && shares(locker)) {
+    } else if (dice < 50 && shares(world, locker)) {
         begin_share(world, process, extent.file);
     } else if (dice < 62 && other_mode(world, process, &extent)) {
         begin_lock(world, process, &extent);
@@ -358,7 +415,7 @@ static bool say_farewell(struct world *world, struct process *process)
     }
     if (step % 2 == 0)
         unlock(world, process, &extent);
-    else if (shares(process->locker))
+    else if (shares(world, process->locker))
         (void)ask_begin(world, process,
                         &(struct ask_what){.procedure = PEER_NLM_UNSHARE, .extent = extent});
     else
@@ -381,7 +438,8 @@ void locker_act(struct world *world, struct process *process)
     if (process->is_finished || process->is_frozen)
         return;
     if (process->ask != NULL) {
-        bool is_bored = !world->is_calm && process->tries >= process->tries_max &&
+        bool is_bored = !world->is_calm && !process->ask->reclaim &&
+                        process->tries >= process->tries_max &&
                         process->ask->procedure != PEER_NLM_FREE_ALL && world_chance(world, 40);
         if (!is_bored) {
             ask_send(world, process);
@@ -389,7 +447,7 @@ void locker_act(struct world *world, struct process *process)
         }
         give_up(world, process);
     }
-    if (world->is_manual)
+    if (statd_reclaims(world, process) || world->is_manual)
         return;
     if (process->is_in_doubt)
         clear_doubt(world, process);
@@ -402,6 +460,14 @@ void locker_act(struct world *world, struct process *process)
 }
 
 /* ---- reboots, the calm ---- */
+
+bool locker_is_first(const struct world *world, const struct locker *locker)
+{
+    for (uint32_t i = 0; i < locker->index; i++)
+        if (world->lockers->at[i].host == locker->host)
+            return false;
+    return true;
+}
 
 static void announce_reboot(struct world *world, struct locker *locker)
 {
@@ -416,7 +482,11 @@ void locker_reboot(struct world *world, struct locker *locker)
     world_trace(world, "%s reboots", locker->label);
     mail_close(locker);
     locker->state += 2;
-    locker->host->nsm_state = locker->state;
+    if (locker_is_first(world, locker))
+        locker->host->nsm_state = locker->state;
+    locker->server_state = 0;
+    locker->is_known = false;
+    locker->since.is_owed = false;
     locker->oh_count++;
     locker->life++;
     callee_restart(world, locker->host);
@@ -430,6 +500,7 @@ void locker_reboot(struct world *world, struct locker *locker)
         if (!world->is_manual)
             locker_set_timer(world, process, SECOND + world_random(world, 10 * SECOND));
     }
+    statd_announce(world, locker);
     if (locker->frees_all)
         announce_reboot(world, locker);
 }
@@ -446,9 +517,17 @@ void locker_be_calm(struct world *world)
         }
 }
 
+void locker_forgotten(struct world *world)
+{
+    for (uint32_t i = 0; world->lockers != NULL && i < world->lockers->count; i++)
+        world->lockers->at[i].forgets++;
+}
+
 void locker_server_started(struct world *world)
 {
     struct lockers *all = world->lockers;
+    if (world->machine.has_resumed)
+        return; /* whoever waited still does, as far as the server knows (D12) */
     for (uint32_t i = 0; all != NULL && world->is_calm && !world->is_manual && i < all->count; i++)
         for (uint32_t p = 0; p < all->at[i].process_count; p++) {
             struct process *process = &all->at[i].processes[p];

@@ -15,7 +15,9 @@
  *   ask.c          calls: made, repeated, answered
  *   called.c       callbacks: GRANTED, GRANTED_MSG, *_RES at the host's own service
  *   mail.c         the network between them and the server
+ *   statd.c        SM_NOTIFY to and from them, reclaims
  *   claim.c        the oracle: what they rely on, held against each other (P2)
+ *   era.c          the same, over restarts (P2, P3, P4)
  *   claim_disk.c   the same, held against the disk (P1)
  *
  * A file has 16 cells: cell 15 stands for byte 15 and everything behind it.
@@ -35,7 +37,11 @@ enum {
     LOCKER_ANSWER_MAX = 160,
     LOCKER_GHOSTS_MAX = 8,
     LOCKER_KEPT_MAX = 8,
+    STATD_NAMES = 3,
+    STATD_NAME_MAX = 64,
 };
+
+#define STATD_SERVER_SHORT "holdfast"
 
 enum locker_kind {
     LOCKER_LINUX,      /* polls; takes a callback also while it cancels, and gives it back */
@@ -72,7 +78,8 @@ struct ask {
     uint32_t xid, procedure, version;
     enum peer_nlm_procedure plain; /* LOCK also for LOCK_MSG and NM_LOCK, and so on */
     struct extent extent;
-    bool block, is_message;
+    bool block, is_message, reclaim;
+    uint32_t heard_count;           /* of its locker, when it was made */
     struct reservation reservation; /* SHARE */
     struct cells held_before;       /* LOCK: of that file, to go on with when it is refused */
     struct reservation reserved_before;
@@ -85,12 +92,30 @@ struct ask {
     /* What the server did with it, as seen from outside. */
     uint32_t taken_run, taken_port, taken_forgets;
     uint64_t taken_order, taken_order_host;
+    uint32_t taken_era;
+    uint64_t taken_ns;
     uint32_t ended_run; /* in which its answer left last; 0: it did not */
     uint64_t ended_ns;
     bool may_be_denied;  /* somebody may have had something in the way */
     bool must_be_denied; /* TEST: somebody relied on something in the way, whenever it was asked */
+    bool may_be_grace, must_be_grace; /* grace could have stood, or must have */
+    bool must_be_granted;             /* a reclaim of what was relied on */
     uint32_t answer_len;
     uint8_t answer[LOCKER_ANSWER_MAX];
+};
+
+/* What happened in the current era; see era.h. */
+struct process_since {
+    uint16_t confirmed[LOCKER_FILES_MAX]; /* granted or reclaimed */
+    uint16_t settled[LOCKER_FILES_MAX];   /* asked for or unlocked, answered or not */
+    bool share_confirmed[LOCKER_FILES_MAX], share_settled[LOCKER_FILES_MAX];
+};
+struct locker_since {
+    bool is_owed;                 /* it relied on something, and was not told of a restart */
+    bool is_reached, is_told;     /* for certain, */
+    uint64_t reached_ns, told_ns; /* or perhaps since then; 0: not */
+    bool has_reclaimed;           /* something, answered or not; */
+    uint64_t reclaimed_ns;        /* the last that was granted */
 };
 
 struct process {
@@ -125,6 +150,15 @@ struct process {
     uint32_t ghost_count;
     struct reservation reserved[LOCKER_FILES_MAX];
     uint32_t reserved_number[LOCKER_FILES_MAX];
+
+    /* See era.h. */
+    struct process_since since, since_before;
+    struct cells believed[LOCKER_FILES_MAX]; /* not reclaimed in time: relied on in vain */
+
+    /* See statd.h. */
+    bool must_reclaim;
+    uint16_t pending[LOCKER_FILES_MAX]; /* still to be reclaimed */
+    bool share_pending[LOCKER_FILES_MAX];
 };
 
 /* A TCP connection of a locker to the server. */
@@ -148,12 +182,31 @@ struct locker {
     bool restarts;  /* a program that counts xids anew, from another port */
     bool frees_all; /* after a reboot */
     uint16_t port;
-    uint32_t state; /* NSM */
+    uint32_t state;                  /* NSM */
+    uint32_t state_taken, run_taken; /* of the last LOCK of it that the server executed */
     uint32_t oh_count;
     uint32_t xid_count, cookie_count, restart_count;
     uint32_t life;    /* what was sent to it in another one does not reach it */
     uint32_t forgets; /* how often the duplicate cache may have dropped what it holds of it */
     struct pipe *pipe;
+
+    /* See statd.h. */
+    uint32_t mounted;      /* by which of our names */
+    uint32_t server_state; /* ours, as its status monitor knows it */
+    uint32_t heard_count;  /* how often it has learned of a restart, */
+    uint64_t heard_ns;     /* and when it last did */
+    bool notifies;         /* after a reboot, */
+    bool is_multihomed;    /* from another address */
+    uint32_t notice_xid, notice_tries;
+    bool is_noticed[2]; /* answered: full name, short name */
+    bool is_known;      /* the server knows that it rebooted */
+    bool has_state;     /* it knows a state of it at all */
+    bool says_state;    /* also when it reclaims */
+
+    /* See era.h. */
+    struct locker_since since, since_before;
+    uint32_t told_state, told_era; /* the last that it was told, and when */
+
     struct process processes[LOCKER_PROCESSES_MAX];
     uint32_t process_count;
 };
@@ -165,7 +218,20 @@ struct locker_plan {
     uint32_t files, span; /* offsets are below the span */
     uint32_t blocking, exclusive, mute, reboots;
     uint64_t think_max_ns, poll_max_ns;
+    uint32_t pieces; /* percentage of reclaims that are partial */
+    uint32_t orders; /* of the operator, among what disturbs them */
     bool is_limited; /* answers may be NOLOCKS */
+};
+
+/* The time since a restart that was no resume; see era.h. */
+struct era {
+    uint32_t number; /* 0: none yet */
+    uint32_t state;  /* ours, at its beginning */
+    uint64_t start_ns, ready_ns;
+    uint64_t died_ns;  /* of the last run in it; UINT64_MAX: it lives */
+    bool has_stored;   /* something may have to be reclaimed */
+    bool must_last;    /* the store may have lost something (D16) */
+    bool is_cut_short; /* an operator has ended its grace */
 };
 
 struct lockers {
@@ -181,10 +247,15 @@ struct lockers {
     uint64_t taken;                  /* calls that the server executed, */
     uint64_t taken_of[HOST_ALL_MAX]; /* and of one host */
     uint32_t grants, callbacks, denials;
+    struct era era, era_before;
+    uint32_t expired; /* times that something was not reclaimed in time: exclusion (2) */
 
     /* For scenarios. */
-    bool is_mute;       /* callbacks are executed, not answered */
-    bool holds_results; /* GRANTED_RES wait for called_release */
+    enum peer_nlm_status answered; /* the last answer that any of them got */
+    bool falls_silent;             /* who executes an SM_NOTIFY */
+    bool is_mute;                  /* callbacks are executed, not answered */
+    bool holds_results;            /* GRANTED_RES wait for called_release */
+    bool holds_reclaims;           /* nobody reclaims */
     struct packet *kept[LOCKER_KEPT_MAX];
     struct process *kept_for[LOCKER_KEPT_MAX];
     uint32_t kept_count;
@@ -200,6 +271,10 @@ void locker_act(struct world *world, struct process *process);
 void locker_reboot(struct world *world, struct locker *locker);
 /* From now on nothing fails: whoever waits must get his lock, then all is given back. */
 void locker_be_calm(struct world *world);
+/* The duplicate cache has forgotten everybody. */
+void locker_forgotten(struct world *world);
+/* The status monitor at its address is its own. */
+bool locker_is_first(const struct world *world, const struct locker *locker);
 /* The server started: in calm, whoever waits asks once more. */
 void locker_server_started(struct world *world);
 bool locker_all_finished(const struct world *world);
@@ -211,8 +286,10 @@ void locker_set_timer(struct world *world, struct process *process, uint64_t del
 
 /* The outstanding call was answered. */
 void locker_answered(struct world *world, struct ask *ask, const struct peer_nlm_res *res);
-/* The wish came true, by whatever message: from here on the process relies on it. */
-void locker_has(struct world *world, struct process *process, const struct extent *extent);
+/* The wish came true, by whatever message: from here on the process relies on it. `is_confirmed`:
+ * the server said so in this era. */
+void locker_has(struct world *world, struct process *process, const struct extent *extent,
+                bool is_confirmed);
 
 uint16_t locker_cells(uint64_t offset, uint64_t len);
 struct peer_nlm_bytes locker_handle(uint32_t file);

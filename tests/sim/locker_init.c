@@ -64,19 +64,29 @@ static void init_locker(struct world *world, uint32_t index)
 {
     struct locker *locker = &world->lockers->at[index];
     /* The second may be behind the same translator as the first. */
-    bool is_hidden = index == 1 && world_chance(world, 25);
+    bool is_hidden =
+        index == 1 && world_chance(world, 25) && world->lockers->at[0].kind != LOCKER_PCNFS;
     uint32_t host = is_hidden ? 0 : index;
     locker->index = index;
     locker->host = &world->hosts[world->plan.hosts + host];
     (void)snprintf(locker->name, sizeof locker->name, "%s", names[index]);
     (void)snprintf(locker->label, sizeof locker->label, "%s.%u", names[index], index);
     init_kind(world, locker);
+    if (!is_hidden)
+        locker->host->has_no_statd = locker->kind == LOCKER_PCNFS;
     bool is_registered = locker->host->kind == CALLEE_BOTH || locker->host->kind == CALLEE_UDP;
     if (locker->kind == LOCKER_MACOS && !is_registered)
         locker->is_tcp = false; /* its results could not be carried */
     locker->port = (uint16_t)(700 + index);
     locker->state = 101 + 1000 * index;
-    locker->host->nsm_state = locker->state;
+    if (locker_is_first(world, locker))
+        locker->host->nsm_state = locker->state;
+    locker->mounted = (uint32_t)world_random(world, STATD_NAMES);
+    locker->notifies = locker->kind != LOCKER_PCNFS && world_chance(world, 75);
+    locker->is_multihomed = world_chance(world, 15);
+    locker->notice_xid = 1000 * (index + 1);
+    locker->is_known = true;
+    locker->says_state = locker->kind > LOCKER_LINUX_2026 || world_allows(world, WORLD_INCOMPLETE);
     locker->process_count = 1 + (uint32_t)world_random(world, LOCKER_PROCESSES_MAX);
     for (uint32_t p = 0; p < locker->process_count; p++) {
         struct process *process = &locker->processes[p];

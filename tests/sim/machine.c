@@ -11,6 +11,7 @@
 #include "audit.h"
 #include "base/hash.h"
 #include "claim_disk.h"
+#include "era.h"
 #include "line.h"
 #include "mail.h"
 #include "net.h"
@@ -19,6 +20,8 @@
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 #include "rpc/outcall.h"
+#include "session.h"
+#include "statd.h"
 #include "told.h"
 
 #include <stdlib.h>
@@ -27,6 +30,9 @@ static const struct program *const programs[] = {&nsm_program, &nlm_program};
 
 static struct core *load_core(struct world *world, uint64_t seed)
 {
+    static const struct bytes names[] = {
+        {(const uint8_t *)TOLD_SERVER_NAME, sizeof TOLD_SERVER_NAME - 1},
+        {(const uint8_t *)STATD_SERVER_SHORT, sizeof STATD_SERVER_SHORT - 1}};
     struct machine *machine = &world->machine;
     static const struct file_share share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
     struct core_limits limits = {
@@ -42,6 +48,13 @@ static struct core *load_core(struct world *world, uint64_t seed)
         .notify_timeout_ns = TOLD_TIMEOUT_NS,
         .window_ns = world->plan.window_ns,
         .give_up_ns = world->plan.give_up_ns,
+        .grace_ns = world->plan.grace_ns,
+        .hold_unreachable = world->plan.holds,
+        .resume = world->plan.resumes,
+        .verify_notices = world->plan.verifies,
+        .distrust_state = world->plan.distrusts,
+        .names = names,
+        .name_count = sizeof names / sizeof names[0],
     };
     for (uint32_t kind = 1; kind < RECORD_KIND_END; kind++)
         limits.slots_used[kind] = disk_slots_used(&world->disk, kind);
@@ -91,7 +104,8 @@ static void new_client(struct world *world)
     rpc_server_set_client(machine->server, machine->client);
     machine->is_ready = false;
     machine->tick_ns = UINT64_MAX;
-    uint64_t ready_ns = world->now_ns + world_random(world, world->plan.ready_max_ns + 1);
+    uint64_t ready_ns = world->now_ns + world->plan.ready_min_ns +
+                        world_random(world, world->plan.ready_max_ns + 1);
     queue_add(&world->queue, ready_ns, QUEUE_READY, NULL, machine->run);
 }
 
@@ -100,9 +114,10 @@ void machine_boot(struct world *world)
     struct machine *machine = &world->machine;
     struct record_server stored = {0};
     bool has_server = disk_server(&world->disk, &stored);
-    if (machine->power_lost)
+    if (machine->power_lost) {
         audit_accept_loss(world);
-    else if (has_server)
+        claim_disk_accept_loss(world);
+    } else if (has_server)
         audit_disk(world);
     claim_disk_audit(world);
     if (machine->power_lost)
@@ -113,8 +128,8 @@ void machine_boot(struct world *world)
 
     machine->run++;
     machine->core = load_core(world, world->options.seed + machine->run);
-    core_start(machine->core, &(struct core_boot){.wall_ns = world_wall_ns(world),
-
+    core_start(machine->core, &(struct core_boot){.now_ns = world->now_ns,
+                                                  .wall_ns = world_wall_ns(world),
                                                   .may_have_lost = machine->power_lost});
     machine->store_is_full = false;
     struct rpc_server_limits limits = {.outbox_max = world->plan.outbox_max,
@@ -132,9 +147,17 @@ void machine_boot(struct world *world)
     machine->is_up = true;
     check_invariants(world);
     audit_boot(world, has_server ? stored.state : 0);
-    world_trace(world, "BOOT run %u, state %u, limit %u", machine->run, machine->boot_state,
-                machine->clients_max);
+    if (!machine->has_resumed)
+        era_begin(world, machine->boot_state,
+                  world->ledger.incomplete || disk_count(&world->disk, RECORD_LOCK) > 0 ||
+                      disk_count(&world->disk, RECORD_SHARE) > 0);
+    world_trace(world, "BOOT run %u, state %u, limit %u, grace %llu s%s%s%s", machine->run,
+                machine->boot_state, machine->clients_max,
+                (unsigned long long)(world->plan.grace_ns / SECOND),
+                machine->has_resumed ? ", resumed" : "", world->plan.holds ? ", hold" : "",
+                !world_allows(world, WORLD_UNTOLD) ? ", strict" : "");
     locker_server_started(world);
+    session_started(world);
     machine_turn(world);
 }
 
@@ -156,11 +179,25 @@ static void check_disk(struct world *world, const char *complaint)
         world_fail(world, "batch", "%s", complaint);
 }
 
-/* From here on the disk says itself that something may be missing (D16). */
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* From here on the disk says itself that something may be missing, until a whole grace is over
+ * (D16). */
 static void apply_batch(struct world *world)
 {
+    const struct machine *machine = &world->machine;
+    struct record_server server = {0};
     check_disk(world, disk_apply(&world->disk));
     world->machine.power_lost = false;
+    bool was_incomplete = world->ledger.incomplete;
+    world->ledger.incomplete =
+        disk_server(&world->disk, &server) && (server.flags & RECORD_SERVER_INCOMPLETE);
+    bool is_over = machine->is_ready && world->now_ns >= machine->ready_ns + world->plan.grace_ns;
+    if (was_incomplete && !world->ledger.incomplete && !is_over)
+        world_fail(world, "O1", "the store counts as complete before grace is over");
 }
 
 void machine_crash(struct world *world, const char *why, bool power)
@@ -183,6 +220,7 @@ void machine_crash(struct world *world, const char *why, bool power)
     world_trace(world, "CRASH: %s; the batch in flight %s%s", why,
                 landed ? "landed" : "did not land", machine->power_lost ? "; power lost" : "");
     world->crashes++;
+    era_crash(world);
     world->history = hash_mix(world->history, core_digest(machine->core));
     machine_stop(world);
     net_break_connections(world);
@@ -212,7 +250,7 @@ static void hand_over(struct world *world)
     machine->batches++;
     check_disk(world, disk_take(&world->disk, &batch));
     uint64_t delay_ns = 1 + world_random(world, world->plan.commit_max_ns);
-    if (!world->is_calm && world_chance(world, world->plan.stall))
+    if (!world->is_calm && !era_is_pressing(world) && world_chance(world, world->plan.stall))
         delay_ns += world_random(world, 40 * SECOND);
     world_trace(world, "batch %llu with %u changes to the disk", (unsigned long long)batch.txn,
                 batch.count);
@@ -244,7 +282,7 @@ static void release(struct world *world, const struct rpc_reply *reply)
     struct connection *connection;
     world->answers++;
     world->history = hash_mix(world->history, hash_bytes(world->now_ns, reply->message));
-    if (mail_release(world, reply))
+    if (statd_release(world, &reply->to, reply->message) || mail_release(world, reply))
         return;
     struct call *call = net_find_call(world, &reply->to, reply->message, &connection);
     if (call == NULL)
@@ -259,7 +297,8 @@ static void check_given_up(struct world *world)
     const struct plan *plan = &world->plan;
     struct core_status status;
     core_status(world->machine.core, &status);
-    uint64_t earliest_ns = world->machine.first_ready_ns + plan->window_ns + plan->give_up_ns;
+    uint64_t earliest_ns =
+        world->machine.first_ready_ns + max_u64(plan->window_ns, plan->grace_ns) + plan->give_up_ns;
     if (status.notify.given_up > 0 && world->now_ns < earliest_ns)
         world_fail(world, "O11", "somebody was given up %llu s too early",
                    (unsigned long long)((earliest_ns - world->now_ns) / SECOND));
@@ -317,6 +356,8 @@ void machine_ready(struct world *world, uint64_t run)
     core_step(machine->core, &input, NULL);
     machine->is_ready = true;
     machine->ready_ns = machine->first_ready_ns = world->now_ns;
+    era_ready(world);
+    session_ready(world);
     check_invariants(world);
     machine_turn(world);
 }
@@ -405,8 +446,31 @@ void machine_hear(struct world *world, const struct address *from, uint16_t port
     (void)machine_receive_raw(world, &source, message, &ignored);
 }
 
+/* An offer of a run before that nobody has answered: it is held now, and not written again for
+ * that (R-BLK-19). */
+static bool has_old_offers(const struct world *world)
+{
+    uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK), offers = 0, waiting = 0;
+    for (uint32_t slot = 0; slot < used; slot++) {
+        struct record_lock lock;
+        struct bytes value = disk_at(&world->disk, RECORD_LOCK, slot);
+        offers += value.len > 0 && record_get_lock(value, slot, &lock) == RECORD_GOOD &&
+                  (lock.flags & RECORD_LOCK_OFFER);
+    }
+    used = disk_slots_used(&world->disk, RECORD_WAITER);
+    for (uint32_t slot = 0; slot < used; slot++) {
+        struct record_waiter waiter;
+        struct bytes value = disk_at(&world->disk, RECORD_WAITER, slot);
+        waiting += value.len > 0 && record_get_waiter(value, slot, &waiter) == RECORD_GOOD &&
+                   waiter.offer != UINT32_MAX;
+    }
+    return world->plan.resumes ? offers != waiting : offers != 0;
+}
+
 void machine_compare(struct world *world)
 {
+    if (has_old_offers(world))
+        return;
     struct core *fresh = load_core(world, world->options.seed ^ 0x5eed);
     core_check(fresh);
     uint64_t stored = core_digest(fresh), running = core_digest(world->machine.core);
@@ -439,6 +503,8 @@ void machine_commit(struct world *world, uint64_t ticket)
     check_invariants(world);
     audit_disk(world);
     claim_disk_audit(world);
+    session_stored(world);
+    era_ready(world);
     machine_turn(world);
     if (machine->is_up && !disk->is_busy && world_chance(world, 5))
         machine_compare(world);

@@ -6,6 +6,7 @@
 #include "ask.h"
 #include "base/hash.h"
 #include "claim.h"
+#include "era.h"
 #include "machine.h"
 #include "rpc/drc.h"
 
@@ -24,6 +25,7 @@ struct mail {
     struct pipe *pipe;
     uint32_t order; /* in the pipe */
     uint32_t life;  /* of the locker */
+    uint64_t sent_ns;
     uint16_t port;
     uint32_t len;
     uint8_t bytes[];
@@ -116,7 +118,7 @@ static uint64_t delay_ns(struct world *world)
 
 static bool happens(struct world *world, uint32_t percent)
 {
-    return !world->is_calm && world_chance(world, percent);
+    return !world->is_calm && !era_is_pressing(world) && world_chance(world, percent);
 }
 
 static void send_datagram(struct world *world, const struct mail *like, struct bytes message,
@@ -191,7 +193,11 @@ void mail_send_void(struct world *world, struct locker *locker, uint32_t xid)
 static void send_back(struct world *world, struct locker *locker, struct pipe *pipe, uint16_t port,
                       struct bytes message)
 {
-    struct mail like = {.locker = locker, .pipe = pipe, .port = port, .life = locker->life};
+    struct mail like = {.locker = locker,
+                        .pipe = pipe,
+                        .port = port,
+                        .life = locker->life,
+                        .sent_ns = world->now_ns};
     if (pipe == NULL)
         send_datagram(world, &like, message, 0);
     else if (pipe->is_open)
@@ -218,7 +224,7 @@ bool mail_is_cached(const struct world *world, const struct ask *ask, uint16_t p
 static bool is_excluded(const struct world *world, const struct mail *mail)
 {
     const struct ask *ask = mail->ask;
-    if (mail->pipe != NULL || ask == NULL || world->options.late_datagrams ||
+    if (mail->pipe != NULL || ask == NULL || world_allows(world, WORLD_LATE) ||
         mail_is_cached(world, ask, mail->port))
         return false;
     return ask->number < ask->process->taken || ask->number < ask->process->void_before;
@@ -226,13 +232,23 @@ static bool is_excluded(const struct world *world, const struct mail *mail)
 
 /* ---- at the server ---- */
 
-/* FREE_ALL makes the cache forget the address (R-DRC-1). */
+/* FREE_ALL makes the cache forget the address (R-DRC-1), and so does a LOCK of a new life, which
+ * may be the first that the server hears of it. */
 static void note_forgetting(struct world *world, const struct ask *ask)
 {
     struct lockers *all = world->lockers;
+    struct locker *locker = ask->process->locker;
+    bool is_lock = ask->plain == PEER_NLM_LOCK && !ask->reclaim;
+    bool is_news = ask->procedure == PEER_NLM_FREE_ALL ||
+                   (is_lock && (locker->state_taken != locker->state ||
+                                locker->run_taken != world->machine.run));
     for (uint32_t i = 0; i < all->count; i++)
-        if (ask->procedure == PEER_NLM_FREE_ALL && all->at[i].host == ask->process->locker->host)
+        if (is_news && all->at[i].host == locker->host)
             all->at[i].forgets++;
+    if (!is_lock)
+        return;
+    locker->state_taken = locker->state;
+    locker->run_taken = world->machine.run;
 }
 
 static void note_taken(struct world *world, struct ask *ask, uint16_t port)
@@ -240,6 +256,9 @@ static void note_taken(struct world *world, struct ask *ask, uint16_t port)
     struct process *process = ask->process;
     note_forgetting(world, ask);
     ask->taken_run = world->machine.run;
+    ask->taken_era = world->lockers->era.number;
+    ask->taken_ns = world->now_ns;
+    era_called(world, ask);
     ask->taken_port = port;
     ask->taken_forgets = process->locker->forgets;
     ask->ended_run = 0;
@@ -338,7 +357,11 @@ void mail_arrive(struct world *world, struct mail *mail)
             free(mail);
         return;
     }
-    if (mail->life == locker->life &&
+    /* (5): no datagram from before a restart. */
+    bool is_old = mail->pipe == NULL && mail->sent_ns < world->lockers->era.start_ns &&
+                  !world_allows(world, WORLD_LATE);
+    world->excluded += is_old;
+    if (!is_old && mail->life == locker->life &&
         (mail->pipe != NULL ? mail->pipe->is_open : mail->port == locker->port))
         ask_receive(world, locker, (struct bytes){mail->bytes, mail->len});
     free(mail);
@@ -371,6 +394,12 @@ static struct locker *locker_of(struct world *world, const struct rpc_source *to
         if (address_equal(&all->at[i].host->address, &to->peer.address) &&
             all->at[i].port == to->peer.port)
             return &all->at[i];
+    for (uint32_t i = all->ask_count; i > 0; i--) { /* its program has another port by now */
+        const struct ask *ask = all->asks[i - 1];
+        if (ask->taken_port == to->peer.port &&
+            address_equal(&ask->process->locker->host->address, &to->peer.address))
+            return ask->process->locker;
+    }
     return NULL;
 }
 

@@ -2,11 +2,11 @@
  * mail.h -- the network between locking clients and the server.
  *
  * Datagrams are lost, repeated, delayed and reordered; TCP keeps its order and breaks. As in net.h
- * it does not do one thing, unless the world has late_datagrams (P2, exclusion (5)): it delivers no
- * datagram of a process after a later call of it was executed, except while the duplicate cache
- * protects; nor, the other way round, a callback that left before an answer to that process did,
- * or a second copy of one after the next call of that process: clients look at neither mode nor
- * cookie.
+ * it does not do one thing, unless the world allows it (WORLD_LATE: P2, exclusion (5)): it delivers
+ * no datagram of a process after a later call of it was executed, except while the duplicate cache
+ * protects; nor, the other way round, an answer from before a restart, a callback that left before
+ * an answer to that process did, or a second copy of one after the next call of that process:
+ * clients look at neither mode nor cookie.
  */
 #ifndef SIM_MAIL_H
 #define SIM_MAIL_H

@@ -13,6 +13,7 @@
  */
 #include "base/check.h"
 #include "scenario.h"
+#include "story.h"
 #include "world.h"
 
 #include <errno.h>
@@ -106,14 +107,28 @@ static bool read_number(const char *text, uint64_t *ret)
     return true;
 }
 
+/* The books with the longest stories come last: a mutant pays for those before the one that accuses
+ * it. */
+static const struct book {
+    const struct scenario *stories;
+    const uint32_t *count;
+    void (*run)(const struct scenario *scenario, bool verbose);
+} books[] = {
+    {scenario_all, &scenario_count, scenario_run},
+    {scenario_recovery_all, &scenario_recovery_count, story_run},
+    {scenario_reboot_all, &scenario_reboot_count, story_run},
+    {scenario_exclusion_all, &scenario_exclusion_count, story_run},
+    {scenario_lock_all, &scenario_lock_count, story_run},
+};
+enum { BOOK_COUNT = sizeof books / sizeof books[0] };
+
 static void usage(void)
 {
     fprintf(stderr, "usage: sim [--seeds N] [--seed S] [--seconds T] [--verbose] [--marks] "
                     "[--scenario NAME]\nscenarios:\n");
-    for (uint32_t i = 0; i < scenario_count; i++)
-        fprintf(stderr, "  %-34s %s\n", scenario_all[i].name, scenario_all[i].about);
-    for (uint32_t i = 0; i < scenario_lock_count; i++)
-        fprintf(stderr, "  %-34s %s\n", scenario_lock_all[i].name, scenario_lock_all[i].about);
+    for (uint32_t b = 0; b < BOOK_COUNT; b++)
+        for (uint32_t i = 0; i < *books[b].count; i++)
+            fprintf(stderr, "  %-34s %s\n", books[b].stories[i].name, books[b].stories[i].about);
     exit(2);
 }
 
@@ -155,17 +170,16 @@ static struct arguments read_arguments(int count, char **values)
     return arguments;
 }
 
-static bool run_stories(const struct arguments *arguments, const struct scenario *all,
-                        uint32_t count, void (*run)(const struct scenario *, bool))
+static bool run_stories(const struct arguments *arguments, const struct book *book)
 {
     bool found = false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct scenario *scenario = &all[i];
+    for (uint32_t i = 0; i < *book->count; i++) {
+        const struct scenario *scenario = &book->stories[i];
         if (arguments->scenario != NULL && strcmp(arguments->scenario, scenario->name) != 0)
             continue;
         found = true;
         snprintf(running, sizeof running, "sim: scenario %s broke CHECK\n", scenario->name);
-        run(scenario, arguments->verbose);
+        book->run(scenario, arguments->verbose);
         printf("scenario %s: ok\n", scenario->name);
     }
     return found;
@@ -173,9 +187,10 @@ static bool run_stories(const struct arguments *arguments, const struct scenario
 
 static bool run_scenarios(const struct arguments *arguments)
 {
-    bool found = run_stories(arguments, scenario_all, scenario_count, scenario_run);
-    return run_stories(arguments, scenario_lock_all, scenario_lock_count, scenario_lock_run) ||
-           found;
+    bool found = false;
+    for (uint32_t b = 0; b < BOOK_COUNT; b++)
+        found |= run_stories(arguments, &books[b]);
+    return found;
 }
 
 static bool is_time_over(const struct arguments *arguments, time_t start)

@@ -1,7 +1,7 @@
 /*
  * net.c -- TCP keeps order and breaks; UDP loses, repeats, reorders and delays. See net.h.
  *
- * One thing it does not do, unless the world has late_datagrams: it does not deliver a datagram
+ * One thing it does not do, unless the world allows it (WORLD_LATE): it does not deliver a datagram
  * after a later call of the same owner was executed, except while the duplicate cache protects
  * (same run, same port, less than 120 s after the answer). That is exclusion (5) of P2: no server
  * can tell such a datagram from a new call. The cache itself is thus tested with every old
@@ -133,7 +133,7 @@ void net_send_reply(struct world *world, struct call *call, struct connection *c
 static bool is_excluded(const struct world *world, const struct parcel *parcel)
 {
     const struct call *call = parcel->call;
-    if (parcel->connection != NULL || world->options.late_datagrams ||
+    if (parcel->connection != NULL || world_allows(world, WORLD_LATE) ||
         oracle_is_cached(world, call, parcel->port))
         return false;
     if (call->number < call->owner->void_before)

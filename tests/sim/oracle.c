@@ -3,6 +3,9 @@
  */
 #include "oracle.h"
 
+#include "era.h"
+#include "locker.h"
+
 #include "peer/peer_nsm.h"
 #include "rpc/drc.h"
 
@@ -156,7 +159,6 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     call->taken_order = ++world->ledger.executions;
     if (call->procedure == PEER_NSM_NOTIFY)
         owner->host->forgets++; /* it may have announced a reboot */
-    call->taken_forgets = owner->host->forgets;
     call->ended_run = 0;
     call->has_reply = false;
     call->is_refused = false;
@@ -165,7 +167,12 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     if (is_crash_order(call)) {
         world->machine.bumps++;
         world->machine.ready_ns = world->now_ns; /* notification begins anew */
+        era_begin(world, world->machine.boot_state + 2 * world->machine.bumps, true);
+        for (uint32_t i = 0; i < world_host_count(world); i++)
+            world->hosts[i].forgets++;
+        locker_forgotten(world);
     }
+    call->taken_forgets = owner->host->forgets;
     if (call->key != NULL)
         call->key->news_ns = world->now_ns;
     if (call->procedure == PEER_NSM_MON && call->key != NULL) {

@@ -26,6 +26,9 @@ enum event_name {
     QUEUE_MARKS,   /* have all marks ended? */
     QUEUE_PROCESS, /* subject: a process of a locker whose timer fires; ticket: which timer */
     QUEUE_MAIL,    /* subject: mail that arrives */
+    QUEUE_STATD,   /* subject: a locker that says that it restarted; ticket: which time */
+    QUEUE_SESSION, /* a session does something */
+    QUEUE_NOTICE,  /* subject: a locker whose notice arrives; ticket: see statd.c */
 };
 
 struct queue_event {

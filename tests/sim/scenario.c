@@ -337,6 +337,7 @@ static void play_given_up(struct world *world)
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     world->plan.window_ns = 5 * SECOND;
     world->plan.give_up_ns = 20 * SECOND;
+    world->plan.grace_ns = 0;
     set_mood(world, 1, CALLEE_REFUSING);
     restart_for_ms(world, 40000);
     EXPECT(notified(world).given_up == 1);
@@ -392,46 +393,45 @@ static void play_answer_lost(struct world *world)
 
 const struct scenario scenario_all[] = {
     {"crash-before-answer", "the server dies between SM_MON and its answer, both ways",
-     play_crash_before_answer, false},
+     play_crash_before_answer, 0},
     {"simu-crash-twice", "SM_SIMU_CRASH raises the state, repeats and strangers do not",
-     play_simu_crash_twice, false},
+     play_simu_crash_twice, 0},
     {"duplicate-after-reregistration", "a late copy of SM_UNMON meets a newer registration",
-     play_duplicate_after_reregistration, false},
+     play_duplicate_after_reregistration, 0},
     {"late-datagram", "exclusion (5) of P2: the same after a restart undoes the registration",
-     play_late_datagram, true},
+     play_late_datagram, WORLD_LATE},
     {"lost-server-record", "the store lost its counters: the state jumps past the clock",
-     play_lost_server_record, false},
+     play_lost_server_record, 0},
     {"corrupt-registrant", "a record that cannot be read is dropped, and that is told (D16)",
-     play_corrupt_registrant, false},
+     play_corrupt_registrant, 0},
     {"power-loss", "--sync process: power loss may undo a removal, not a registration",
-     play_power_loss, false},
+     play_power_loss, 0},
     {"stalled-store", "SM_NULL is answered at once while all that observes state waits",
-     play_stalled_store, false},
-    {"reboot-reuses-xids", "a rebooted client numbers its calls anew", play_reboot_reuses_xids,
-     false},
+     play_stalled_store, 0},
+    {"reboot-reuses-xids", "a rebooted client numbers its calls anew", play_reboot_reuses_xids, 0},
     {"cache-quota", "one busy host does not flush the others from the duplicate cache",
-     play_cache_quota, false},
+     play_cache_quota, 0},
     {"told-of-restart", "every registrant hears of a restart, however it can be reached",
-     play_told_of_restart, false},
+     play_told_of_restart, 0},
     {"up-later", "the first attempt reaches who is up after 3 s, the ladder who is up later",
-     play_up_later, false},
-    {"second-crash", "crashes in the middle of notification lose no mark", play_second_crash,
-     false},
+     play_up_later, 0},
+    {"second-crash", "crashes in the middle of notification lose no mark", play_second_crash, 0},
     {"given-up", "after --give-up nobody is called until it calls, or the next start",
-     play_given_up, false},
-    {"relay", "an SM_NOTIFY reaches those who watch the name, once", play_relay, false},
-    {"answer-lost", "told, but the answer never came: told again", play_answer_lost, false},
+     play_given_up, 0},
+    {"relay", "an SM_NOTIFY reaches those who watch the name, once", play_relay, 0},
+    {"answer-lost", "told, but the answer never came: told again", play_answer_lost, 0},
 };
 const uint32_t scenario_count = sizeof scenario_all / sizeof scenario_all[0];
 
 void scenario_run(const struct scenario *scenario, bool verbose)
 {
-    struct world *world = world_new(&(struct world_options){
-        .seed = 1, .verbose = verbose, .late_datagrams = scenario->late_datagrams});
+    struct world *world = world_new(
+        &(struct world_options){.seed = 1, .verbose = verbose, .allows = scenario->allows});
     world->scenario = scenario->name;
     world->is_manual = world->is_calm = true;
     world->plan = (struct plan){.hosts = 4,
                                 .owners = 4,
+                                .allows = scenario->allows,
                                 .names = 16,
                                 .clients_max = 100,
                                 .outbox_max = 64,
@@ -445,6 +445,7 @@ void scenario_run(const struct scenario *scenario, bool verbose)
                                 .lines_max = 64,
                                 .window_ns = 90 * SECOND,
                                 .give_up_ns = 900 * SECOND,
+                                .grace_ns = 400 * SECOND,
                                 .sync_process = scenario->play == play_power_loss,
                                 .commit_max_ns = 5 * MILLISECOND};
     world->disk.is_lazy = world->plan.sync_process;

@@ -9,18 +9,24 @@
 struct scenario {
     const char *name, *about;
     void (*play)(struct world *world);
-    bool late_datagrams; /* with exclusion (5) of P2 switched off */
+    uint32_t allows; /* exclusions of P2 that are switched on: of enum world_exclusion */
 };
 
-/* The stories of watchers, and those of lockers. */
+/* The stories of watchers; of lockers; of our restarts; of clients' restarts and of resumes; of
+ * what P2 excludes. */
 extern const struct scenario scenario_all[];
 extern const uint32_t scenario_count;
 extern const struct scenario scenario_lock_all[];
 extern const uint32_t scenario_lock_count;
+extern const struct scenario scenario_recovery_all[];
+extern const uint32_t scenario_recovery_count;
+extern const struct scenario scenario_reboot_all[];
+extern const uint32_t scenario_reboot_count;
+extern const struct scenario scenario_exclusion_all[];
+extern const uint32_t scenario_exclusion_count;
 
-/* Ends the process when something else happens than the story tells. */
+/* Plays one of watchers. Ends the process when something else happens than the story tells. */
 void scenario_run(const struct scenario *scenario, bool verbose);
-void scenario_lock_run(const struct scenario *scenario, bool verbose);
 
 /* The story must go on like this. */
 #define SCENARIO_EXPECT(condition)                                                                 \

@@ -1,5 +1,6 @@
 /*
- * spoofer.c -- UNLOCK, CANCEL, FREE_ALL, UNSHARE and GRANTED_RES in a victim's name; see spoofer.h.
+ * spoofer.c -- UNLOCK, CANCEL, FREE_ALL, UNSHARE, GRANTED_RES and SM_NOTIFY in a victim's name; see
+ * spoofer.h.
  *
  * The victim's name, process, file, and the cookie of the last callback are known to the stranger.
  * He sends from an address of nobody, or from that of another locker whose name is another one. He
@@ -9,6 +10,7 @@
 
 #include "locker.h"
 #include "machine.h"
+#include "peer/peer_nsm.h"
 
 static const enum peer_nlm_procedure orders[] = {
     PEER_NLM_UNLOCK,      PEER_NLM_UNLOCK,  PEER_NLM_CANCEL,      PEER_NLM_UNLOCK_MSG,
@@ -72,6 +74,26 @@ static struct address choose_address(struct world *world, const struct process *
     return is_same || world_chance(world, 50) ? address : other->host->address;
 }
 
+/* SM_NOTIFY: the victim is said to have rebooted. */
+static void strike_with_notice(struct world *world, const struct process *victim,
+                               const struct address *address)
+{
+    static struct packet packet;
+    const struct locker *locker = victim->locker;
+    uint32_t state = locker->state + 2 * (uint32_t)world_random(world, 3);
+    struct rpc_source from = {.peer = {.address = *address,
+                                       .local = locker->host->local,
+                                       .port = 998,
+                                       .transport = RECORD_UDP}};
+    struct bytes reply;
+    packet_clear(&packet);
+    peer_nsm_put_notify(&packet, (uint32_t)world_random(world, UINT32_MAX), locker->name, state);
+    world_trace(world, "somebody sends SM_NOTIFY in the name of %s, state %u", locker->label,
+                state);
+    (void)machine_receive_raw(world, &from, (struct bytes){packet.bytes, packet.len}, &reply);
+    machine_turn(world);
+}
+
 void spoofer_strike(struct world *world)
 {
     static struct packet packet;
@@ -81,6 +103,10 @@ void spoofer_strike(struct world *world)
     enum peer_nlm_procedure procedure =
         orders[world_random(world, sizeof orders / sizeof orders[0])];
     struct address address = choose_address(world, victim);
+    if (world_chance(world, 25)) {
+        strike_with_notice(world, victim, &address);
+        return;
+    }
     /* The result of a message is rightly carried to whoever sent it: only lockers are there. */
     bool is_message = procedure >= PEER_NLM_TEST_MSG && procedure <= PEER_NLM_GRANTED_MSG;
     if (is_message && address.bytes[0] == 10)

@@ -3,6 +3,8 @@
  */
 #include "told.h"
 
+#include "era.h"
+
 #include "peer/packet.h"
 
 #include <stdlib.h>
@@ -117,7 +119,8 @@ static void check_patience(struct world *world, const struct told_call *call)
     if (plan->few_calls)
         return; /* an attempt may have to wait for others */
     uint64_t news_ns = later(call->key->news_ns, world->names[call->key->name].news_ns);
-    uint64_t begin_ns = later(world->machine.ready_ns + plan->window_ns, news_ns);
+    uint64_t window_ns = later(plan->window_ns, plan->grace_ns);
+    uint64_t begin_ns = later(world->machine.ready_ns + window_ns, news_ns);
     uint64_t slack_ns = (plan->stall > 0 ? 120 : 5) * SECOND; /* a stalled store holds it back */
     if (world->now_ns > begin_ns + plan->give_up_ns + TOLD_TIMEOUT_NS + slack_ns)
         world_fail(world, "O12", "owner %u is called, %llu s after the last reason to",
@@ -227,15 +230,16 @@ bool told_all_ended(const struct world *world)
     if (!world->machine.is_up || !disk_server(&world->disk, &server))
         return false;
     core_status(world->machine.core, &status);
-    if (status.notify.owed != 0 || status.state != server.state ||
-        rpc_client_count(world->machine.client) != 0)
+    uint32_t untellable = era_untellable_count(world);
+    if (status.notify.owed > untellable || status.state != server.state || !era_all_told(world) ||
+        (untellable == 0 && rpc_client_count(world->machine.client) != 0))
         return false;
     for (uint32_t i = 0; i < world->plan.owners; i++)
         for (uint32_t k = 0; k < world->owners[i].key_count; k++) {
             const struct key *key = &world->owners[i].keys[k];
             uint32_t notice = world->names[key->name].disk_notice;
-            if (key->record_id != 0 &&
-                (key->disk_told != server.state || (notice != 0 && key->disk_relayed != notice)))
+            if (key->record_id != 0 && (key->disk_told < server.restart_state ||
+                                        (notice != 0 && key->disk_relayed != notice)))
                 return false;
         }
     return true;

@@ -11,11 +11,15 @@
 #include "audit.h"
 #include "callee.h"
 #include "claim_disk.h"
+#include "era.h"
 #include "locker.h"
 #include "machine.h"
 #include "mail.h"
 #include "net.h"
+#include "operator.h"
+#include "session.h"
 #include "spoofer.h"
+#include "statd.h"
 #include "told.h"
 #include "vandal.h"
 #include "watcher.h"
@@ -36,6 +40,11 @@ uint32_t world_host_count(const struct world *world)
 uint64_t world_random(struct world *world, uint64_t below)
 {
     return below == 0 ? 0 : prng_below(&world->prng, below);
+}
+
+bool world_allows(const struct world *world, enum world_exclusion exclusion)
+{
+    return (world->plan.allows & exclusion) != 0;
 }
 
 bool world_chance(struct world *world, uint32_t percent)
@@ -129,7 +138,6 @@ static void plan_lockers(struct world *world, struct plan *plan)
     struct lockers *all = world->lockers = calloc(1, sizeof *all);
     if (all == NULL)
         abort();
-    plan->sync_process = false; /* what power then loses is recovered in grace (D16) */
     bool has_watchers = world->options.seed % 8 == 7;
     plan->hosts = has_watchers ? 3 : 0;
     plan->owners = has_watchers ? 3 : 0;
@@ -140,8 +148,10 @@ static void plan_lockers(struct world *world, struct plan *plan)
     plan->waiters_max = few_locks ? between(world, 1, 4) : 100;
     if (plan->few_bytes)
         plan->bytes_max = 64 * between(world, 1, 8);
-    if (plan->clients_max > 20 || world_chance(world, 70))
+    if (plan->clients_max > 20 || world_chance(world, 60))
         plan->clients_max = 200;
+    else
+        plan->clients_max = between(world, 1, 6);
     plan->messages_per_second = world_chance(world, 15) ? between(world, 1, 3) : 0;
     all->plan = (struct locker_plan){
         .files = between(world, 1, LOCKER_FILES_MAX),
@@ -152,8 +162,20 @@ static void plan_lockers(struct world *world, struct plan *plan)
         .reboots = world_chance(world, 60) ? between(world, 5, 30) : 0,
         .think_max_ns = between(world, 20, 2000) * MILLISECOND,
         .poll_max_ns = between(world, 1, 15) * SECOND,
+        .pieces = between(world, 0, 60),
+        .orders = world_chance(world, 30) ? between(world, 1, 10) : 0,
         .is_limited = few_locks || plan->few_bytes || plan->full > 0 || plan->clients_max <= 20,
     };
+    bool is_told = !all->plan.is_limited && !plan->few_calls && world_chance(world, 60);
+    plan->allows |= is_told ? 0 : WORLD_UNTOLD;
+    plan->allows |= plan->sync_process ? WORLD_INCOMPLETE : 0;
+    plan->allows |= world_chance(world, 15) ? WORLD_OVERRIDE : 0;
+    plan->nat_forwards = is_told || world_chance(world, 50);
+    if (is_told) {
+        plan->messages_per_second = 0;
+        plan->gone = 0;
+        plan->grace_ns = between(world, 60, 100) * SECOND;
+    }
 }
 
 static void plan_faults(struct world *world, struct plan *plan)
@@ -179,6 +201,12 @@ static void plan_faults(struct world *world, struct plan *plan)
     bool is_impatient = world_chance(world, 50);
     plan->window_ns = (is_impatient ? between(world, 0, 20) : 90) * SECOND;
     plan->give_up_ns = (is_impatient ? between(world, 1, 30) : 900) * SECOND;
+    plan->grace_ns = (world_chance(world, 70) ? between(world, 1, 20) : 90) * SECOND;
+    plan->resumes = world_chance(world, 35);
+    plan->has_sessions = world_chance(world, 25);
+    plan->holds = world_chance(world, 40);
+    plan->verifies = world_chance(world, 10);
+    plan->distrusts = world_chance(world, 10);
     plan->ready_max_ns = world_chance(world, 30) ? 5 * SECOND : 200 * MILLISECOND;
 }
 
@@ -194,6 +222,7 @@ struct world *world_new(const struct world_options *options)
         abort();
     world->options = *options;
     world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    world->plan.allows = options->allows;
     plan_sizes(world, &world->plan);
     plan_faults(world, &world->plan);
     plan_lockers(world, &world->plan);
@@ -218,6 +247,7 @@ void world_free(struct world *world)
     free(world->connections);
     line_done(world);
     locker_done(world);
+    session_done(world);
     free(world);
 }
 
@@ -305,7 +335,9 @@ static void reboot_again(struct world *world, struct host *host, uint64_t waited
 static void disturb_lockers(struct world *world)
 {
     struct lockers *all = world->lockers;
-    if (world_chance(world, all->plan.reboots))
+    if (world_chance(world, all->plan.orders))
+        operator_act(world);
+    else if (world_chance(world, all->plan.reboots))
         locker_reboot(world, &all->at[world_random(world, all->count)]);
     else
         spoofer_strike(world);
@@ -381,6 +413,16 @@ static void handle(struct world *world, const struct queue_event *event)
     case QUEUE_MAIL:
         mail_arrive(world, event->subject);
         break;
+    case QUEUE_SESSION:
+        session_act(world);
+        break;
+    case QUEUE_STATD:
+        if (event->ticket == ((struct locker *)event->subject)->notice_xid)
+            statd_act(world, event->subject);
+        break;
+    case QUEUE_NOTICE:
+        statd_arrive(world, event->subject, event->ticket);
+        break;
     }
 }
 
@@ -404,6 +446,7 @@ void world_run(struct world *world)
     watcher_init(world);
     callee_init(world);
     locker_init(world);
+    session_init(world);
     machine_boot(world);
     queue_add(&world->queue, until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
     queue_add(&world->queue, world_random(world, 4 * SECOND), QUEUE_VANDAL, NULL, 0);
@@ -417,12 +460,13 @@ void world_run(struct world *world)
                    (unsigned long long)(CALM_MAX_NS / SECOND));
     if (world->disk.is_busy || !world->machine.is_up ||
         rpc_server_waiting(world->machine.server) != 0 ||
-        rpc_client_count(world->machine.client) != 0)
+        (rpc_client_count(world->machine.client) != 0 && era_untellable_count(world) == 0))
         world_fail(world, "O6", "everybody is done, but the server is not");
     audit_disk(world);
     audit_empty(world);
     claim_disk_audit(world);
     claim_disk_empty(world);
+    session_check_empty(world);
     machine_compare(world);
     world->history = world->history * 31 + core_digest(world->machine.core);
 }

@@ -12,7 +12,9 @@
  *   oracle.c notes what was asked and answered, told.c what was told; both hold it against <--+
  *   the disk
  *
- * Watchers monitor (NSM); beside them, or instead of them, lockers lock (NLM): see locker.h.
+ * Watchers monitor (NSM); beside them, or instead of them, lockers lock (NLM): see locker.h, and
+ * era.h for what they are promised over restarts. Sessions of another protocol use the tracker:
+ * session.h.
  *
  * A run is a number given to a life of the server between two crashes, 1, 2, 3, ...
  */
@@ -40,10 +42,22 @@ enum {
     PAST_MAX = 16,
 };
 
+/*
+ * What P2 excludes, one switch each. A world that does not allow it does not do it, and the oracle
+ * is strict. Seeds decide on (2), (3) and (4); of each there is a story in scenario_exclusion.c.
+ */
+enum world_exclusion {
+    WORLD_ALIKE = 1,      /* (1) two clients with one address and one name */
+    WORLD_UNTOLD = 2,     /* (2) a client is not told, or does not reclaim, in time */
+    WORLD_INCOMPLETE = 4, /* (3) the store has lost something */
+    WORLD_OVERRIDE = 8,   /* (4) an operator gives orders */
+    WORLD_LATE = 16,      /* (5) old datagrams arrive */
+};
+
 struct world_options {
     uint64_t seed;
     bool verbose;
-    bool late_datagrams; /* exclusion (5) of P2 switched off: old datagrams arrive */
+    uint32_t allows; /* what a scenario may do: of enum world_exclusion */
 };
 
 /* What a seed decides before anything happens. Percentages unless the name says otherwise. */
@@ -65,12 +79,19 @@ struct plan {
     bool few_calls;               /* the server waits for room to call */
     uint32_t commit_failure_permille, step_crash_permyriad;
     uint64_t delay_max_ns, commit_max_ns, crash_mean_ns, chaos_ns, think_max_ns;
-    uint64_t window_ns, give_up_ns, ready_max_ns;
+    uint64_t window_ns, give_up_ns, ready_min_ns, ready_max_ns;
+    uint64_t grace_ns;
+    bool resumes, holds;      /* --recovery resume, --unreachable hold */
+    bool verifies, distrusts; /* --verify-notify always, --trust-state off */
+    uint32_t allows;          /* of enum world_exclusion */
+    bool has_sessions;
+    bool nat_forwards; /* what reaches an address reaches both who are behind it */
 };
 
 struct world;
 struct owner;
 struct lockers;
+struct sessions;
 
 /* What a host offers to those who call it back, when it is well. */
 enum callee_kind {
@@ -107,6 +128,7 @@ struct host {
     uint32_t versions; /* of its portmapper: bits 2, 3, 4 */
     bool portmapper_tcp_only;
     uint16_t port_base; /* its services are at this port and the next ones */
+    bool has_no_statd;
 };
 
 /* A name that is monitored, and the promise that an answered SM_NOTIFY made for it. */
@@ -253,6 +275,7 @@ struct machine {
     uint64_t first_ready_ns; /* when it began */
     uint8_t *reply;
     uint32_t clients_max;
+    bool has_resumed;    /* this run went on with the state of the last one (D12) */
     uint32_t boot_state; /* of this run */
     uint32_t bumps;      /* SM_SIMU_CRASH executed in this run */
     uint32_t batches, steps;
@@ -285,7 +308,8 @@ struct world {
     struct host hosts[HOST_ALL_MAX];
     struct owner owners[OWNER_MAX];
     struct name names[NAMES_MAX];
-    struct lockers *lockers; /* NULL: none */
+    struct lockers *lockers;   /* NULL: none */
+    struct sessions *sessions; /* the same */
     struct call **calls;
     uint32_t call_count, call_max;
     struct call *notify_last; /* the newest NOTIFY; the others hang on it */
@@ -318,6 +342,8 @@ world_fail(const struct world *world, const char *rule, const char *format, ...)
 
 uint32_t world_host_count(const struct world *world);
 uint64_t world_random(struct world *world, uint64_t below);
+/* May this world do what P2 excludes? */
+bool world_allows(const struct world *world, enum world_exclusion exclusion);
 bool world_chance(struct world *world, uint32_t percent);
 uint64_t world_wall_ns(const struct world *world);
 const char *world_procedure_text(uint32_t procedure);

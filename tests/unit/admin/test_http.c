@@ -25,6 +25,7 @@
 struct server {
     uv_loop_t loop;
     uv_async_t stop;
+    struct admin admin; /* no core: as while the store is loaded */
     struct http *http;
     pthread_t thread;
     atomic_bool is_ready;
@@ -60,8 +61,8 @@ static struct http *listen_on(struct server *server, const char *address, uint16
     struct text why;
     assert_true(address_parse(bytes_of_text(address), &parsed));
     text_init(&why, ret_why, size);
-    const struct http_hooks hooks = {.context = server, .is_ready = is_ready};
-    return http_new(&server->loop, &parsed, port, &hooks, ret_exit_code, &why);
+    server->admin = (struct admin){.context = server, .is_ready = is_ready};
+    return http_new(&server->loop, &parsed, port, &server->admin, ret_exit_code, &why);
 }
 
 static void start_on(struct server *server, const char *address)
@@ -187,17 +188,17 @@ static void test_http__connections_are_kept(void **state)
 static void test_http__unknown_paths_are_404_in_json(void **state)
 {
     struct server *server = *state;
-    assert_answer(
-        ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n" END), 404,
-        "{\"error\": \"there is nothing at /\", \"hint\": \"try /healthz or /readyz\"}\n");
+    assert_answer(ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n" END), 404,
+                  "{\"error\": \"there is nothing at /\", \"hint\": \"try /api/v1/status, /healthz "
+                  "or /readyz\"}\n");
     assert_answer(ask(server, "GET /a%22%0a%ff HTTP/1.1\r\nHost: localhost\r\n" END), 404,
                   "{\"error\": \"there is nothing at /a\\\"\\u000a\\u00ff\", "
-                  "\"hint\": \"try /healthz or /readyz\"}\n");
+                  "\"hint\": \"try /api/v1/status, /healthz or /readyz\"}\n");
     assert_answer(ask(server, "POST /nowhere HTTP/1.1\r\nHost: localhost\r\n"
                               "Content-Length: 0\r\n" END),
                   404,
                   "{\"error\": \"there is nothing at /nowhere\", "
-                  "\"hint\": \"try /healthz or /readyz\"}\n");
+                  "\"hint\": \"try /api/v1/status, /healthz or /readyz\"}\n");
     /* The longest path that fits is repeated in part only. */
     char request[4096] = "GET /";
     memset(request + 5, '"', 3000);

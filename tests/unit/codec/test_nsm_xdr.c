@@ -126,6 +126,23 @@ static void test_nsm_xdr__results(void **state)
     assert_memory_equal(bytes, "\1\2\3\5", 4);
 }
 
+/* The golden bytes of SM_NOTIFY: name "srv", state 5. */
+static void test_nsm_xdr__notify_arguments(void **state)
+{
+    (void)state;
+    uint8_t bytes[12];
+    struct nsm_stat_chge change;
+    struct xdr_out out = xdr_out_of(bytes, sizeof bytes);
+    nsm_xdr_put_stat_chge(&out, bytes_of_text("srv"), 5);
+    assert_false(out.overflowed);
+    assert_int_equal(xdr_out_len(&out), 12);
+    assert_memory_equal(bytes, "\0\0\0\3srv\0\0\0\0\5", 12);
+    struct xdr_in in = xdr_in_of((struct bytes){bytes, sizeof bytes});
+    assert_true(nsm_xdr_get_stat_chge(&in, &change));
+    assert_true(bytes_equal(change.mon_name, bytes_of_text("srv")));
+    assert_int_equal(change.state, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +150,7 @@ int main(void)
         cmocka_unit_test(test_nsm_xdr__only_whole_bodies_decode),
         cmocka_unit_test(test_nsm_xdr__a_failed_cursor_stays_failed),
         cmocka_unit_test(test_nsm_xdr__results),
+        cmocka_unit_test(test_nsm_xdr__notify_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@ const struct core_limits fixture_limits = {
     .notify_timeout_ns = 5 * FIXTURE_SECOND,
     .window_ns = 90 * FIXTURE_SECOND,
     .give_up_ns = 900 * FIXTURE_SECOND,
+    .grace_ns = 90 * FIXTURE_SECOND,
 };
 
 static uint64_t now_ns; /* of the core made last */
@@ -138,6 +139,11 @@ uint32_t fixture_store(struct core *core)
         return 0;
     fixture_stored(core, batch.txn, true);
     return batch.count;
+}
+
+void fixture_reset(void)
+{
+    now_ns = 0;
 }
 
 uint64_t fixture_now_ns(void)

@@ -35,7 +35,8 @@ struct core_status fixture_status(const struct core *core);
 uint32_t fixture_store(struct core *core);
 void fixture_stored(struct core *core, uint64_t txn, bool has_room);
 
-/* Time stands still unless a test lets it pass; fixture_new sets it to 0. */
+/* Time stands still unless a test lets it pass; fixture_new and fixture_reset set it to 0. */
+void fixture_reset(void);
 uint64_t fixture_now_ns(void);
 void fixture_wait(uint64_t ns);
 

@@ -46,9 +46,7 @@ static void forget_stored(void)
 
 static struct core *start(struct core *core, uint64_t now_ns)
 {
-    core_start(core, &(struct core_boot){.wall_ns = LOCK_FIXTURE_WALL_NS});
-    core->now_ns = now_ns;
-    core->wall_ns = LOCK_FIXTURE_WALL_NS;
+    core_start(core, &(struct core_boot){.now_ns = now_ns, .wall_ns = LOCK_FIXTURE_WALL_NS});
     core_check(core);
     (void)lock_fixture_store(core, NULL);
     return core;

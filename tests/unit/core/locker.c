@@ -4,6 +4,7 @@
 #include "locker.h"
 
 #include "base/check.h"
+#include "lock_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,9 +18,13 @@ const struct locker A = {"10.0.0.2", "a", 1}, B = {"10.0.0.3", "b", 1}, C = {"10
 
 struct core *the_core;
 
+static struct core_limits the_limits;
+
 struct core *locker_new(const struct core_limits *limits)
 {
-    the_core = fixture_new(limits);
+    the_limits = *limits;
+    fixture_reset();
+    the_core = lock_fixture_new(limits);
     fixture_ready(the_core);
     settle();
     return the_core;
@@ -27,8 +32,20 @@ struct core *locker_new(const struct core_limits *limits)
 
 void locker_done(void)
 {
-    core_free(the_core);
+    lock_fixture_free(the_core);
     the_core = NULL;
+}
+
+void restart_unready(void)
+{
+    the_core = lock_fixture_restart(the_core, &the_limits, fixture_now_ns());
+}
+
+void restart(void)
+{
+    restart_unready();
+    fixture_ready(the_core);
+    settle();
 }
 
 void settle(void)
@@ -36,8 +53,9 @@ void settle(void)
     for (int i = 0; i < 100; i++) {
         core_work(the_core, fixture_now_ns(), fixture_now_ns());
         core_check(the_core);
-        uint32_t stored = fixture_store(the_core);
-        if (stored == 0)
+        struct core_status before = fixture_status(the_core);
+        (void)lock_fixture_store(the_core, NULL);
+        if (fixture_status(the_core).durable_txn == before.durable_txn)
             return;
     }
     fail_msg("the core never comes to rest");
@@ -109,6 +127,20 @@ enum lock_status test(struct locker who, uint64_t offset, uint64_t len, int how)
 void free_all(struct locker who)
 {
     struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text(who.name)};
+    (void)locker_step(who, &request);
+}
+
+enum lock_status share(struct locker who, uint32_t mode, uint32_t access, int how)
+{
+    struct request request = locker_request(REQUEST_NLM_SHARE, who, 0, 0, how);
+    request.lock.mode = mode;
+    request.lock.access = access;
+    return locker_step(who, &request).status;
+}
+
+void unshare(struct locker who)
+{
+    struct request request = locker_request(REQUEST_NLM_UNSHARE, who, 0, 0, 0);
     (void)locker_step(who, &request);
 }
 

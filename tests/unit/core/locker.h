@@ -25,6 +25,10 @@ struct core *locker_new(const struct core_limits *limits);
 void locker_done(void);
 extern struct core *the_core;
 
+/* kill -9 and a start on what was stored, up to readiness; `restart_unready` stops before that. */
+void restart(void);
+void restart_unready(void);
+
 /* The request of a locker about [offset, offset + len); len 0: to the end. */
 struct request locker_request(enum request_kind kind, struct locker who, uint64_t offset,
                               uint64_t len, int how);
@@ -35,6 +39,10 @@ enum lock_status unlock(struct locker who, uint64_t offset, uint64_t len);
 enum lock_status cancel(struct locker who, uint64_t offset, uint64_t len, int how);
 enum lock_status test(struct locker who, uint64_t offset, uint64_t len, int how);
 void free_all(struct locker who);
+
+/* SHARE and UNSHARE of the file, by a client as a whole. */
+enum lock_status share(struct locker who, uint32_t mode, uint32_t access, int how);
+void unshare(struct locker who);
 
 /* Stores what is open and does the work there is, until there is none. */
 void settle(void);

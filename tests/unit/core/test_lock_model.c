@@ -436,11 +436,13 @@ static void start_anew(struct prng *prng, uint32_t client)
 
 static void drain(struct prng *prng, uint32_t client)
 {
-    uint32_t max = (uint32_t)prng_below(prng, 4), freed = 0, lost = 0;
+    uint32_t max = (uint32_t)prng_below(prng, 4), lost = 0;
     uint32_t left = trial.core->locks.offer_count;
-    uint32_t seen = lock_drain(trial.core, client, max, &freed);
-    left -= trial.core->locks.offer_count;
     struct client *c = client_at(trial.core, client);
+    uint32_t before = c->drained_count;
+    uint32_t seen = lock_drain(trial.core, client, max);
+    uint32_t freed = c->drained_count - before;
+    left -= trial.core->locks.offer_count;
     assert_true(seen <= max);
     assert_true(seen == max || c->drain_at == 0);
     for (uint32_t i = 0; i < MODEL_OFFERS_MAX; i++) {

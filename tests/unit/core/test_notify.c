@@ -470,6 +470,9 @@ static void test_notify__an_answer_for_nobody(void **state)
     assert_int_not_equal(stored_registrant(0).told_state, owed_state);
     struct core_call call = only_call();
     assert_int_equal(call.priv.at[0], 4);
+    fixture_call_done(core, id, true, 1); /* nor while it is called itself */
+    (void)store();
+    assert_int_not_equal(stored_registrant(0).told_state, owed_state);
     fixture_call_done(core, call.id, true, 1);
     fixture_call_done(core, call.id, true, 1); /* once is enough */
     fixture_call_done(core, second.id, true, 1);
@@ -547,6 +550,40 @@ static void test_notify__both_in_one_call(void **state)
     end();
 }
 
+/* An answer to a relay proves nothing about a restart that came meanwhile; a relay is not repeated
+ * with it, and nothing is relayed before we serve. */
+static void test_notify__a_relay_is_no_restart(void **state)
+{
+    (void)state;
+    begin();
+    (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
+    assert_true(store());
+    crash();
+    assert_true(store());
+    (void)fixture_notify(core, "10.0.0.2", "peer", 3);
+    assert_true(store());
+    assert_quiet();
+    fixture_ready(core);
+    struct core_call call = only_call();
+    assert_int_equal(call.status_count, 2);
+    fixture_call_done(core, call.id, true, 2);
+    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    assert_true(store());
+    fixture_wait(SECOND);
+    call = only_call();
+    assert_int_equal(call.status_count, 1);
+    uint32_t told = our_state();
+    (void)fixture_simu_crash(core, "127.0.0.1", 700);
+    fixture_call_done(core, call.id, true, 1);
+    assert_true(store());
+    assert_int_equal(stored_registrant(0).told_state, told);
+    assert_int_equal(stored_registrant(0).relayed_state, 5);
+    call = only_call();
+    assert_int_equal(call.status_count, 1);
+    assert_true(says(&call, 0, "holdfast.example", told + 2));
+    end();
+}
+
 /* At most 100 per second, also when a slow store released them all at once, and for repeats. */
 static void test_notify__relays_are_spaced(void **state)
 {
@@ -619,6 +656,7 @@ static void test_notify__port_hints(void **state)
         {"lockd", 12049},
         {"lockd:4045", 4045},
         {"10.0.0.9:2049", 2049},
+        {"10.0.0.9", 12049}, /* an address, but not where it goes */
         {"lockd:1", 1},
         {"lockd:65535", 65535},
         {"lockd:65536", 12049},
@@ -668,6 +706,7 @@ int main(void)
         cmocka_unit_test(test_notify__an_answer_for_nobody),
         cmocka_unit_test(test_notify__relays),
         cmocka_unit_test(test_notify__both_in_one_call),
+        cmocka_unit_test(test_notify__a_relay_is_no_restart),
         cmocka_unit_test(test_notify__relays_are_spaced),
         cmocka_unit_test(test_notify__a_late_relay_has_its_ladder),
         cmocka_unit_test(test_notify__port_hints),

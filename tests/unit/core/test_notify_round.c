@@ -180,7 +180,7 @@ static void test_notify_round__ends_with_who_is_given_up(void **state)
     (void)state;
     struct core_limits limits = fixture_limits;
     uint64_t id;
-    limits.window_ns = limits.give_up_ns = 0;
+    limits.window_ns = limits.grace_ns = limits.give_up_ns = 0;
     begin(1, &limits);
     fixture_ready(core);
     take_calls(&id, 1);

@@ -28,7 +28,8 @@ static enum record_result load_server(struct core *core, uint32_t state, uint64_
                                       uint64_t txn)
 {
     uint8_t value[RECORD_VALUE_MAX];
-    struct record_server server = {.txn = txn, .epoch = epoch, .next_id = 18, .state = state};
+    struct record_server server = {
+        .txn = txn, .epoch = epoch, .next_id = 18, .state = state, .restart_state = state};
     uint32_t len = record_put_server(value, &server);
     return core_load(core, RECORD_SERVER, 0, (struct bytes){value, len});
 }

@@ -335,7 +335,12 @@ static void test_config__errors_name_option_value_and_remedy(void **state)
         {{"--prot", "1"}, {"--prot: unknown option", "did you mean --port?", "--help"}},
         {{"--max-client=1"}, {"--max-client=1: unknown option", "did you mean --max-clients?"}},
         {{"-port"}, {"-port: unknown option", "did you mean --port?"}},
-        {{"--unreachable", "hold"}, {"--unreachable: unknown option"}},
+        {{"--unreachable", "keep"}, {"--unreachable keep: no such choice", "release, hold"}},
+        {{"--recovery", "none"}, {"--recovery none: no such choice", "reclaim, resume"}},
+        {{"--trust-state", "maybe"}, {"no such choice", "on, off"}},
+        {{"--verify-notify", "never"}, {"no such choice", "auto, always"}},
+        {{"--name", "a b"}, {"--name a b: not a host name"}},
+        {{"--takeover-hook", "x"}, {"--takeover-hook: unknown option"}},
         {{"--"}, {"--: unknown option"}},
         {{"serve"}, {"serve: not an option"}},
         {{"--x\n%n"}, {"--x\\x0a%n: unknown option"}},
@@ -356,7 +361,7 @@ static void test_config__unknown_options_far_from_all_names_get_no_suggestion(vo
 {
     (void)state;
     struct outcome outcome;
-    READ(&outcome, "--unreachable", "hold");
+    READ(&outcome, "--takeover-hook", "x");
     assert_int_not_equal(outcome.result, 0);
     assert_null(strstr(outcome.why, "did you mean"));
 }
@@ -376,6 +381,26 @@ static void test_config__too_many_addresses_are_refused(void **state)
     }
     assert_contains(buffer, "too many addresses; allowed: 64");
     assert_int_equal(config.listen.count, CONFIG_LISTEN_MAX);
+}
+
+/* As many as one notification has room for. */
+static void test_config__names_are_few(void **state)
+{
+    (void)state;
+    struct config config = {0};
+    char buffer[256], name[32];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    for (int i = 0; i <= CONFIG_NAME_MAX; i++) {
+        (void)snprintf(name, sizeof name, "nas%d", i);
+        int result =
+            config_set(&config, config_find("name"), name, CONFIG_FROM_COMMAND_LINE, 0, &why);
+        assert_int_equal(result == 0, i < CONFIG_NAME_MAX);
+    }
+    assert_contains(buffer, "too many names; allowed: 4");
+    assert_int_equal(config.names.count, CONFIG_NAME_MAX);
+    assert_string_equal(config.names.at[0], "nas0");
+    config_done(&config);
 }
 
 static void test_config__file_sets_options_and_command_line_wins(void **state)
@@ -425,7 +450,7 @@ static void test_config__file_errors_name_line_and_key(void **state)
     } cases[] = {
         {"[holdfast]\nport = x\n", {", line 2: port = x: not a number", "0 to 65535"}},
         {"[holdfast]\n\nprot = 1\n", {", line 3: unknown key prot; did you mean port?"}},
-        {"[holdfast]\nunreachable = hold\n", {", line 2: unknown key unreachable"}},
+        {"[holdfast]\ntakeover-hook = x\n", {", line 2: unknown key takeover-hook"}},
         {"[holdfast]\nconfig = other\n", {", line 2: not a key", "config"}},
         {"[holdfast]\nhelp = on\n", {", line 2: not a key", "help"}},
         {"[statd]\nport = 1\n", {", line 2: unknown section [statd]; only [holdfast] is read"}},
@@ -621,6 +646,7 @@ int main(void)
         cmocka_unit_test(test_config__errors_name_option_value_and_remedy),
         cmocka_unit_test(test_config__unknown_options_far_from_all_names_get_no_suggestion),
         cmocka_unit_test(test_config__too_many_addresses_are_refused),
+        cmocka_unit_test(test_config__names_are_few),
         cmocka_unit_test(test_config__file_sets_options_and_command_line_wins),
         cmocka_unit_test(test_config__file_errors_name_line_and_key),
         cmocka_unit_test(test_config__a_line_that_would_be_cut_is_refused),

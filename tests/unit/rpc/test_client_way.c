@@ -1,7 +1,8 @@
 /*
  * test_client_way.c -- which way a call takes: TCP or UDP first, what is known of the other one,
- * calls from the listening socket, calls that are one way, and the answer that comes back with the
- * result. Move by move, as in test_client.c.
+ * calls from the listening socket, calls that are one way, the answer that comes back with the
+ * result, and hosts whose portmapper must be asked over the transport in question. Move by move, as
+ * in test_client.c.
  */
 #include "call_world.h"
 
@@ -433,6 +434,127 @@ static void test_client_way__numbers_are_nobody_elses(void **state)
     rpc_client_cancel(world.client, 7);
 }
 
+/* ---- IPv6: the portmapper answers for the way of the question ---- */
+
+static void start_ipv6(void)
+{
+    struct client_attempt attempt = world_attempt(&world, 7, 1);
+    attempt.to = world_host6(1);
+    assert_true(rpc_client_start(world.client, &attempt, world.now_ns));
+    world_expect_question(&world, 4, 17);
+    assert_memory_equal(world.args + 8, "\0\0\0\4udp6", 8);
+}
+
+/* Silent over UDP for a second. */
+static void start_ipv6_slow(void)
+{
+    start_ipv6();
+    world_pass_ms(&world, 400);
+    world_expect_question(&world, 4, 17);
+    world_pass_ms(&world, 600);
+}
+
+/* GETADDR is answered, over UDP or over the connection. */
+static void answer_ipv6(const char *uaddr, bool is_udp)
+{
+    struct address from = world_host6(1);
+    world_put_accepted(&answer, world.xid, PACKET_SUCCESS);
+    packet_put_text(&answer, uaddr);
+    if (is_udp)
+        rpc_client_datagram(world.client, &from, PORTMAPPER,
+                            (struct bytes){answer.bytes, answer.len}, world.now_ns);
+    else
+        world_record(&world, &answer);
+}
+
+static void expect_ipv6_udp(void)
+{
+    struct address from = world_host6(1);
+    world_expect_message_udp(&world, 700, 0);
+    world_put_accepted(&answer, world.xid, PACKET_SUCCESS);
+    rpc_client_datagram(world.client, &from, 700, (struct bytes){answer.bytes, answer.len},
+                        world.now_ns);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+}
+
+static void test_client_way__ipv6_is_asked_in_version_4(void **state)
+{
+    (void)state;
+    start_ipv6();
+    answer_ipv6("::.2.188", true);
+    expect_ipv6_udp();
+}
+
+/* From the question over TCP on: it is about TCP. */
+static void expect_ipv6_tcp(void)
+{
+    world_expect_connect(&world, PORTMAPPER);
+    world_connected(&world, true);
+    world_expect_question_tcp(&world, 4, 6);
+    assert_memory_equal(world.args + 8, "\0\0\0\4tcp6", 8);
+    uint64_t connection = world.connection;
+    answer_ipv6("::.2.188", false);
+    world_expect_disconnect(&world, connection);
+    world_expect_connect(&world, 700);
+    world_connected(&world, true);
+    world_expect_message_tcp(&world, 0);
+    world_answer_void_tcp(&world);
+    world_expect_disconnect(&world, world.connection);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+}
+
+static void test_client_way__ipv6_on_tcp_only_is_asked_over_tcp(void **state)
+{
+    (void)state;
+    start_ipv6();
+    answer_ipv6("", true);
+    expect_ipv6_tcp();
+}
+
+static void test_client_way__ipv6_portmapper_that_is_silent_over_udp(void **state)
+{
+    (void)state;
+    start_ipv6_slow();
+    expect_ipv6_tcp();
+}
+
+/* The answer over UDP comes when the connection is under way, and makes it needless. */
+static void test_client_way__ipv6_portmapper_that_is_slow_over_udp(void **state)
+{
+    (void)state;
+    start_ipv6_slow();
+    world_expect_connect(&world, PORTMAPPER);
+    answer_ipv6("::.2.188", true);
+    world_expect_disconnect(&world, world.connection);
+    expect_ipv6_udp();
+}
+
+/* It comes then, and needs the connection that is under way. */
+static void test_client_way__ipv6_connection_is_not_opened_twice(void **state)
+{
+    (void)state;
+    start_ipv6_slow();
+    answer_ipv6("", true);
+    expect_ipv6_tcp();
+}
+
+/* It cannot be asked about TCP: it may be on UDP later, so the questions begin anew each time. */
+static void test_client_way__ipv6_portmapper_without_tcp(void **state)
+{
+    (void)state;
+    start_ipv6();
+    for (uint32_t i = 0; i < 3; i++) {
+        answer_ipv6("", true);
+        world_expect_connect(&world, PORTMAPPER);
+        world_connected(&world, false);
+        world_expect_nothing(&world);
+        world_pass_ms(&world, 500);
+        world_expect_question(&world, 4, 17);
+    }
+    answer_ipv6("::.2.188", true);
+    expect_ipv6_udp();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_client_way__##name, begin, end)
@@ -452,6 +574,12 @@ int main(void)
         TEST(one_way_over_tcp_that_is_never_answered),
         TEST(one_way_calls_leave_room),
         TEST(numbers_are_nobody_elses),
+        TEST(ipv6_is_asked_in_version_4),
+        TEST(ipv6_on_tcp_only_is_asked_over_tcp),
+        TEST(ipv6_portmapper_that_is_silent_over_udp),
+        TEST(ipv6_portmapper_that_is_slow_over_udp),
+        TEST(ipv6_connection_is_not_opened_twice),
+        TEST(ipv6_portmapper_without_tcp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,6 +266,84 @@ static void test_outcall__the_longest_names_fit(void **state)
     end();
 }
 
+/* A client takes a lock, so that it must hear of a restart. */
+static void take_lock(const char *from)
+{
+    struct peer peer = fixture_peer(from, 700);
+    struct request request = {.kind = REQUEST_NLM_LOCK,
+                              .cookie = bytes_of_text("cook"),
+                              .lock = {.caller_name = bytes_of_text("a"),
+                                       .fh = bytes_of_text("f"),
+                                       .oh = bytes_of_text("oh"),
+                                       .len = 10,
+                                       .end = 9,
+                                       .exclusive = true,
+                                       .version = 4,
+                                       .state = 3}};
+    assert_int_equal(fixture_step(core, &peer, &request).response.status, LOCK_GRANTED);
+}
+
+/* One stat_chge is written; its xid is returned. */
+static uint32_t read_stat_chge(const char *mon_name, uint32_t state)
+{
+    struct client_action action = next_action(CLIENT_WRITE);
+    struct packet_reader reader = {action.bytes.at, action.bytes.len, false};
+    assert_int_equal(packet_get_u32(&reader), UINT32_C(0x80000000) | (action.bytes.len - 4));
+    uint32_t xid = packet_get_u32(&reader);
+    static const uint32_t words[] = {0, 2, 100024, 1, 6, 0, 0, 0, 0};
+    for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        assert_int_equal(packet_get_u32(&reader), words[i]);
+    uint32_t len;
+    const uint8_t *name = packet_get_opaque(&reader, 1024, &len);
+    assert_non_null(name);
+    assert_int_equal(len, strlen(mon_name));
+    assert_memory_equal(name, mon_name, len);
+    assert_int_equal(packet_get_u32(&reader), state);
+    assert_true(packet_is_done(&reader));
+    return xid;
+}
+
+/* R-NOTIFY-1..3: every name over one connection, from our address that the client uses and, if it
+ * can be, a privileged port; the last answer is the one that counts. */
+static void test_outcall__a_client_hears_every_name(void **state)
+{
+    (void)state;
+    static const struct bytes names[] = {{(const uint8_t *)"srv.example", 11},
+                                         {(const uint8_t *)"srv", 3}};
+    static const char *const heard[] = {"srv.example", "srv", "10.0.0.1"};
+    struct core_limits limits = fixture_limits;
+    limits.names = names;
+    limits.name_count = 2;
+    begin(&limits, 4);
+    take_lock("10.0.0.2");
+    (void)fixture_simu_crash(core, "127.0.0.1", 700);
+    turn();
+    assert_int_equal(rpc_client_count(client), 0); /* not durable */
+    store();
+    turn();
+    struct client_action action = next_action(CLIENT_DATAGRAM);
+    struct address to = action.to, local = fixture_address("10.0.0.1");
+    begin_reply(packet_xid(action.bytes.at, action.bytes.len), PACKET_SUCCESS);
+    packet_put_u32(&packet, SERVICE);
+    rpc_client_datagram(client, &to, PORTMAPPER, (struct bytes){packet.bytes, packet.len},
+                        fixture_now_ns());
+    action = next_action(CLIENT_CONNECT);
+    assert_true(action.is_privileged);
+    assert_true(address_equal(&action.local, &local));
+    assert_true(address_equal(&action.to, &to));
+    uint64_t connection = action.connection;
+    rpc_client_connected(client, connection, true, fixture_now_ns());
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(owed(), 1);
+        answer(connection, read_stat_chge(heard[i], fixture_status(core).state), PACKET_SUCCESS);
+        turn();
+    }
+    (void)next_action(CLIENT_DISCONNECT);
+    assert_int_equal(owed(), 0);
+    store(); /* the cleared mark */
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_outcall__a_full_client_leaves_calls_with_the_core),
         cmocka_unit_test(test_outcall__a_full_batch_leaves_results_with_the_client),
         cmocka_unit_test(test_outcall__the_longest_names_fit),
+        cmocka_unit_test(test_outcall__a_client_hears_every_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,9 +124,11 @@ static uint32_t encode(uint8_t *buffer, enum record_kind kind, uint32_t slot, ui
     uint8_t v6[16] = {0xfe, 0x80, [15] = (uint8_t)slot};
     switch (kind) {
     case RECORD_SERVER:
-        return record_put_server(
-            buffer, &(struct record_server){
-                        .txn = version, .epoch = 3, .next_id = version + 5, .state = 2 * 7 + 1});
+        return record_put_server(buffer, &(struct record_server){.txn = version,
+                                                                 .epoch = 3,
+                                                                 .next_id = version + 5,
+                                                                 .state = 2 * 7 + 1,
+                                                                 .restart_state = 2 * 7 + 1});
     case RECORD_REGISTRANT:
         return record_put_registrant(
             buffer, slot,
@@ -157,6 +159,16 @@ static uint32_t encode(uint8_t *buffer, enum record_kind kind, uint32_t slot, ui
                                                        .access = 3 - slot % 4,
                                                        .fh = handle_of(&prng, parts.fh),
                                                        .oh = name_of(&prng, parts.name)});
+    case RECORD_TRACKED:
+        return record_put_tracked(buffer, slot,
+                                  &(struct record_tracked){.id = version,
+                                                           .registered_ns = prng_next(&prng),
+                                                           .ttl_s = slot,
+                                                           .generation = slot + 1,
+                                                           .state = RECORD_TRACKED_DISCONNECTED,
+                                                           .protocol = bytes_of_text("smb"),
+                                                           .key = handle_of(&prng, parts.fh),
+                                                           .bytes = name_of(&prng, parts.name)});
     case RECORD_KIND_END:
         break;
     }
@@ -204,7 +216,7 @@ static enum record_kind kind_of(struct prng *prng)
 {
     static const enum record_kind kinds[] = {
         RECORD_LOCK,   RECORD_LOCK,   RECORD_LOCK,   RECORD_REGISTRANT, RECORD_REGISTRANT,
-        RECORD_NOTICE, RECORD_CLIENT, RECORD_WAITER, RECORD_SHARE,
+        RECORD_NOTICE, RECORD_CLIENT, RECORD_WAITER, RECORD_SHARE,      RECORD_TRACKED,
     };
     return kinds[prng_below(prng, sizeof kinds / sizeof kinds[0])];
 }

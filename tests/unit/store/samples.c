@@ -68,7 +68,8 @@ struct record_client sample_client(void)
         .free_below = UINT32_MAX - 1,
         .told_state = UINT32_MAX - 2,
         .incarnation = UINT32_MAX - 3,
-        .flags = RECORD_CLIENT_MONITORED | RECORD_CLIENT_CRASHED | RECORD_CLIENT_MOVED,
+        .flags = RECORD_CLIENT_MONITORED | RECORD_CLIENT_CRASHED | RECORD_CLIENT_MOVED |
+                 RECORD_CLIENT_RECOUNTED | RECORD_CLIENT_WAITS,
         .caller_name = {long_name, RECORD_NAME_MAX},
     };
 }
@@ -122,6 +123,24 @@ struct record_share sample_share(void)
     };
 }
 
+struct record_tracked sample_tracked(void)
+{
+    return (struct record_tracked){
+        .id = UINT64_MAX,
+        .registered_ns = UINT64_MAX - 1,
+        .server_epoch = UINT64_MAX - 2,
+        .deadline_ns = UINT64_MAX - 3,
+        .address = address_v6(link_local, UINT32_MAX),
+        .window_s = UINT32_MAX,
+        .ttl_s = UINT32_MAX - 1,
+        .generation = UINT32_MAX - 2,
+        .state = RECORD_TRACKED_EXPIRED,
+        .protocol = {(const uint8_t *)"smb-3-azaz-09-lo", RECORD_PROTOCOL_MAX},
+        .key = {long_fh, RECORD_KEY_MAX},
+        .bytes = {other_name, RECORD_BYTES_MAX},
+    };
+}
+
 static struct sample *begin(enum sample_name name, enum record_kind kind, uint32_t slot)
 {
     samples[name] = (struct sample){.kind = kind, .slot = slot};
@@ -131,14 +150,16 @@ static struct sample *begin(enum sample_name name, enum record_kind kind, uint32
 static void make_old_kinds(void)
 {
     struct sample *sample = begin(SAMPLE_SERVER_LONG, RECORD_SERVER, 0);
-    sample->len = record_put_server(sample->value,
-                                    &(struct record_server){.txn = UINT64_MAX,
-                                                            .epoch = UINT64_MAX - 1,
-                                                            .next_id = UINT64_MAX - 2,
-                                                            .state = UINT32_MAX,
-                                                            .flags = RECORD_SERVER_INCOMPLETE});
+    sample->len =
+        record_put_server(sample->value, &(struct record_server){.txn = UINT64_MAX,
+                                                                 .epoch = UINT64_MAX - 1,
+                                                                 .next_id = UINT64_MAX - 2,
+                                                                 .state = UINT32_MAX,
+                                                                 .flags = RECORD_SERVER_INCOMPLETE,
+                                                                 .restart_state = UINT32_MAX - 2});
     sample = begin(SAMPLE_SERVER, RECORD_SERVER, 0);
-    sample->len = record_put_server(sample->value, &(struct record_server){.state = 1});
+    sample->len =
+        record_put_server(sample->value, &(struct record_server){.state = 1, .restart_state = 1});
 
     struct record_registrant registrant = sample_registrant();
     sample = begin(SAMPLE_REGISTRANT_LONG, RECORD_REGISTRANT, SLOT);
@@ -193,6 +214,19 @@ static void make_lock_kinds(void)
         record_put_share(sample->value, 7, &(struct record_share){.of = least_of, .fh = fh});
 }
 
+static void make_tracked_kind(void)
+{
+    struct record_tracked tracked = sample_tracked();
+    struct sample *sample = begin(SAMPLE_TRACKED_LONG, RECORD_TRACKED, SLOT);
+    sample->len = record_put_tracked(sample->value, SLOT, &tracked);
+    sample = begin(SAMPLE_TRACKED, RECORD_TRACKED, 4);
+    sample->len = record_put_tracked(sample->value, 4,
+                                     &(struct record_tracked){.generation = 1,
+                                                              .state = RECORD_TRACKED_CONNECTED,
+                                                              .protocol = bytes_of_text("s"),
+                                                              .key = {long_fh, 1}});
+}
+
 int samples_make(void **state)
 {
     (void)state;
@@ -204,6 +238,7 @@ int samples_make(void **state)
         long_fh[i] = (uint8_t)(3 * i + 1);
     make_old_kinds();
     make_lock_kinds();
+    make_tracked_kind();
     return 0;
 }
 
@@ -218,6 +253,7 @@ enum record_result sample_get_as(enum record_kind kind, uint32_t slot, const uin
         struct record_lock lock;
         struct record_waiter waiter;
         struct record_share share;
+        struct record_tracked tracked;
     } record, before;
     memset(&record, 0xa5, sizeof record);
     memset(&before, 0xa5, sizeof before);
@@ -248,6 +284,9 @@ enum record_result sample_get_as(enum record_kind kind, uint32_t slot, const uin
         break;
     case RECORD_SHARE:
         result = record_get_share(bytes, slot, &record.share);
+        break;
+    case RECORD_TRACKED:
+        result = record_get_tracked(bytes, slot, &record.tracked);
         break;
     case RECORD_KIND_END:
         UNREACHABLE();

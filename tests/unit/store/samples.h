@@ -32,6 +32,8 @@ enum sample_name {
     SAMPLE_WAITER,
     SAMPLE_SHARE_LONG,
     SAMPLE_SHARE,
+    SAMPLE_TRACKED_LONG,
+    SAMPLE_TRACKED,
     SAMPLE_COUNT,
 };
 
@@ -46,6 +48,7 @@ struct record_client sample_client(void);
 struct record_lock sample_lock(void);
 struct record_waiter sample_waiter(void);
 struct record_share sample_share(void);
+struct record_tracked sample_tracked(void);
 
 /* Decodes bytes as a kind under a slot. Asserts that nothing was put out unless they are good. */
 enum record_result sample_get_as(enum record_kind kind, uint32_t slot, const uint8_t *value,

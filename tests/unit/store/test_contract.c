@@ -132,6 +132,7 @@ static void test_contract__stays_empty_until_the_first_commit(void **state)
     model_put(&fixture->model, RECORD_CLIENT, 1);
     model_put(&fixture->model, RECORD_LOCK, 99);
     model_put(&fixture->model, RECORD_WAITER, 0);
+    model_put(&fixture->model, RECORD_TRACKED, 17);
     commit(fixture);
     if (!fixture->back_end->is_durable)
         return;
@@ -145,6 +146,7 @@ static void test_contract__stays_empty_until_the_first_commit(void **state)
     assert_int_equal(summary.slots_used[RECORD_LOCK], 100);
     assert_int_equal(summary.slots_used[RECORD_WAITER], 1);
     assert_int_equal(summary.slots_used[RECORD_SHARE], 0);
+    assert_int_equal(summary.slots_used[RECORD_TRACKED], 18);
 }
 
 static void test_contract__commit_comes_back(void **state)

@@ -31,6 +31,7 @@ static void test_record__server_comes_back(void **state)
     assert_true(got.next_id == UINT64_MAX - 2);
     assert_int_equal(got.state, UINT32_MAX);
     assert_int_equal(got.flags, RECORD_SERVER_INCOMPLETE);
+    assert_int_equal(got.restart_state, UINT32_MAX - 2);
 }
 
 static void test_record__registrant_comes_back(void **state)
@@ -82,17 +83,19 @@ static void test_record__notice_comes_back(void **state)
 static void test_record__server_has_these_bytes(void **state)
 {
     (void)state;
-    static const uint8_t expected[40] = {
-        1, 0, 0, 2, 0, 0, 0,    0,    /* kind, version, checksum (below) */
+    static const uint8_t expected[44] = {
+        1, 0, 0, 3, 0, 0, 0,    0,    /* kind, version, checksum (below) */
         0, 0, 0, 0, 0, 0, 0x12, 0x34, /* txn */
         0, 0, 0, 0, 0, 0, 0,    5,    /* epoch */
         0, 0, 0, 0, 0, 0, 0,    42,   /* next_id */
         0, 0, 0, 7, 0, 0, 0,    1,    /* state, flags */
+        0, 0, 0, 5,                   /* restart_state */
     };
     uint8_t value[RECORD_VALUE_MAX];
     uint32_t len = record_put_server(
         value,
-        &(struct record_server){.txn = 0x1234, .epoch = 5, .next_id = 42, .state = 7, .flags = 1});
+        &(struct record_server){
+            .txn = 0x1234, .epoch = 5, .next_id = 42, .state = 7, .flags = 1, .restart_state = 5});
     assert_int_equal(len, sizeof expected);
     assert_memory_equal(value, expected, 4);
     assert_memory_equal(value + 8, expected + 8, sizeof expected - 8);
@@ -132,7 +135,8 @@ static void test_record__format_1_is_read(void **state)
     struct bytes old = {old_server, sizeof old_server};
     assert_int_equal(record_get_server(old, &server), RECORD_GOOD);
     assert_true(server.txn == 0x1234 && server.next_id == 42 && server.flags == 1);
-    assert_int_equal(record_put_server(value, &server), old.len);
+    assert_int_equal(server.restart_state, server.state); /* nobody was told another */
+    assert_int_equal(record_put_server(value, &server), old.len + 4);
     assert_memory_equal(value + 8, old.at + 8, old.len - 8);
 
     struct record_registrant registrant;
@@ -150,21 +154,30 @@ static void test_record__format_1_is_read(void **state)
     assert_memory_equal(value + 8, old.at + 8, old.len - 8);
 }
 
-/* The first format had three kinds: the others with its number were never written. */
+static uint8_t first_format(enum record_kind kind)
+{
+    return kind <= RECORD_NOTICE ? 1 : kind <= RECORD_SHARE ? 2 : 3;
+}
+
+/* A kind under the number of a format that did not have it was never written. */
 static void test_record__kinds_begin_with_their_format(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
-        struct sample old = samples[i];
-        old.value[3] = 1;
-        assert_int_equal(sample_get(&old), RECORD_CORRUPT);
-        sample_reseal(&old);
-        assert_int_equal(sample_get(&old),
-                         samples[i].kind <= RECORD_NOTICE ? RECORD_GOOD : RECORD_CORRUPT);
+        for (uint8_t format = 1; format < RECORD_FORMAT; format++) {
+            struct sample old = samples[i];
+            old.value[3] = format;
+            if (old.kind == RECORD_SERVER)
+                old.len -= 4; /* it had no restart_state */
+            assert_int_equal(sample_get(&old), RECORD_CORRUPT);
+            sample_reseal(&old);
+            assert_int_equal(sample_get(&old),
+                             format >= first_format(old.kind) ? RECORD_GOOD : RECORD_CORRUPT);
+        }
     }
 }
 
-/* The version with format 1 verifies the checksum, then refuses the store for a larger number. So
+/* Older versions verify the checksum, then refuse the store for a larger number of its format. So
  * whatever we write must have one, the server record above all, which is in every batch. */
 static void test_record__older_versions_refuse_what_we_write(void **state)
 {
@@ -173,7 +186,7 @@ static void test_record__older_versions_refuse_what_we_write(void **state)
         struct sample sealed = samples[i];
         sample_reseal(&sealed);
         assert_memory_equal(sealed.value, samples[i].value, sealed.len);
-        assert_int_equal(sealed.value[2] << 8 | sealed.value[3], 2);
+        assert_int_equal(sealed.value[2] << 8 | sealed.value[3], 3);
     }
 }
 
@@ -267,7 +280,7 @@ static void test_record__what_nobody_writes_is_corrupt(void **state)
         sample_refuse_changed(i, 3, 0);  /* version 0 */
     }
     sample_refuse_changed(SAMPLE_SERVER, 35, 2); /* server: even state */
-    sample_refuse_changed(SAMPLE_SERVER, 39, 2); /* server: unknown flag */
+    sample_refuse_changed(SAMPLE_SERVER, 39, 8); /* server: unknown flag */
     sample_refuse_changed(SAMPLE_SERVER, 36, 1);
     sample_refuse_changed(SAMPLE_REGISTRANT, 32, 5); /* registrant: family of the address */
     sample_refuse_changed(SAMPLE_REGISTRANT, 45, 0); /* transport */
@@ -293,6 +306,7 @@ static void test_record__kinds_have_names(void **state)
     assert_string_equal(record_kind_name(RECORD_LOCK), "lock");
     assert_string_equal(record_kind_name(RECORD_WAITER), "waiter");
     assert_string_equal(record_kind_name(RECORD_SHARE), "share");
+    assert_string_equal(record_kind_name(RECORD_TRACKED), "tracked");
 }
 
 static void test_record__batch_is_walked_back(void **state)

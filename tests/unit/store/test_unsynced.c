@@ -316,6 +316,7 @@ static void test_unsynced__torn_file_never_keeps_the_server_down(void **state)
             model_delete(&model, RECORD_CLIENT, slot);
             model_delete(&model, RECORD_WAITER, slot);
             model_delete(&model, RECORD_SHARE, slot);
+            model_delete(&model, RECORD_TRACKED, slot);
         }
         model_commit(model_end(&model, true), store);
         store_close(store);

@@ -1,0 +1,181 @@
+/*
+ * exchange.c -- answers; see exchange.h.
+ */
+#include "admin/exchange.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    ERROR_MAX = 2048,
+    SHOWN_MAX = 200, /* bytes of a request that an error repeats */
+    TIME_MAX = 40,
+};
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* No page of another origin may read, frame or embed what is answered here. */
+static const char *const headers[][2] = {
+    {MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+};
+
+void exchange_reset(struct exchange *exchange)
+{
+    if (exchange->response != NULL)
+        MHD_destroy_response(exchange->response); /* a queued one has another reference */
+    *exchange = (struct exchange){0};
+}
+
+const char *exchange_parameter(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+void exchange_header(struct exchange *exchange, const char *name, const char *value)
+{
+    if (exchange->response != NULL)
+        (void)MHD_add_response_header(exchange->response, name, value); /* fails without memory */
+}
+
+/* Takes over a body of malloc, or copies another one. No memory: no response, and the connection
+ * is closed. */
+static void respond(struct exchange *exchange, unsigned status, const char *type, void *body,
+                    size_t len, enum MHD_ResponseMemoryMode mode)
+{
+    CHECK(exchange->response == NULL);
+    exchange->status = status;
+    exchange->response = MHD_create_response_from_buffer(len, body, mode);
+    if (exchange->response == NULL && mode == MHD_RESPMEM_MUST_FREE)
+        free(body);
+    exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        exchange_header(exchange, headers[i][0], headers[i][1]);
+    if (strcmp(type, "text/html; charset=utf-8") != 0)
+        exchange_header(exchange, "Content-Security-Policy",
+                        "default-src 'none'; frame-ancestors 'none'");
+}
+
+void exchange_text(struct exchange *exchange, unsigned status, const char *text)
+{
+    char *copy = strdup(text);
+    if (copy != NULL)
+        respond(exchange, status, "text/plain; charset=utf-8", copy, strlen(copy),
+                MHD_RESPMEM_MUST_FREE);
+}
+
+void exchange_error(struct exchange *exchange, unsigned status, const char *error,
+                    struct bytes shown, const char *hint)
+{
+    char buffer[ERROR_MAX];
+    struct text body;
+    text_init(&body, buffer, sizeof buffer);
+    text_add(&body, "{\"error\": \"");
+    text_add_json(&body, bytes_of_text(error));
+    bool is_cut = shown.len > SHOWN_MAX;
+    text_add_json(&body, (struct bytes){shown.at, is_cut ? SHOWN_MAX : shown.len});
+    text_add(&body, is_cut ? "...\", \"hint\": \"" : "\", \"hint\": \"");
+    text_add_json(&body, bytes_of_text(hint));
+    text_add(&body, "\"}\n");
+    CHECK(body.len < body.max); /* nothing was cut: the JSON is whole */
+    respond(exchange, status, "application/json", buffer, body.len, MHD_RESPMEM_MUST_COPY);
+}
+
+void exchange_json(struct exchange *exchange, unsigned status, json_t *value)
+{
+    char *body = value == NULL ? NULL : json_dumps(value, JSON_COMPACT);
+    json_decref(value);
+    if (body == NULL) {
+        exchange_error(exchange, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory for the answer",
+                       (struct bytes){0}, "ask again later");
+        return;
+    }
+    respond(exchange, status, "application/json", body, strlen(body), MHD_RESPMEM_MUST_FREE);
+}
+
+json_t *exchange_json_bytes(struct bytes bytes)
+{
+    json_t *string = json_stringn((const char *)bytes.at, bytes.len);
+    if (string != NULL || bytes.len == 0)
+        return string != NULL ? string : json_string("");
+    char *latin = malloc((size_t)bytes.len * 2);
+    if (latin == NULL)
+        return NULL;
+    size_t len = 0;
+    for (uint32_t i = 0; i < bytes.len; i++) {
+        uint8_t c = bytes.at[i];
+        if (c >= 0x80)
+            latin[len++] = (char)(0xc0 | c >> 6);
+        latin[len++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3f) : c);
+    }
+    string = json_stringn(latin, len);
+    free(latin);
+    return string;
+}
+
+json_t *exchange_json_hex(struct bytes bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *hex = malloc((size_t)bytes.len * 2 + 1);
+    if (hex == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < bytes.len; i++) {
+        hex[2 * i] = digits[bytes.at[i] >> 4];
+        hex[2 * i + 1] = digits[bytes.at[i] & 15];
+    }
+    json_t *string = json_stringn(hex, (size_t)bytes.len * 2);
+    free(hex);
+    return string;
+}
+
+json_t *exchange_json_address(const struct address *address)
+{
+    char text[ADDRESS_TEXT_MAX];
+    if (address->family == 0)
+        return json_null();
+    address_text(address, text);
+    return json_string(text);
+}
+
+json_t *exchange_json_id(uint64_t id)
+{
+    char buffer[32];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_add_char(&text, 'c');
+    text_add_u64(&text, id);
+    return json_string(buffer);
+}
+
+json_t *exchange_json_time(uint64_t wall_ns)
+{
+    time_t seconds = (time_t)(wall_ns / SECOND_NS);
+    struct tm parts;
+    char buffer[TIME_MAX], whole[TIME_MAX];
+    if (wall_ns == 0 || gmtime_r(&seconds, &parts) == NULL ||
+        strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &parts) == 0)
+        return json_null();
+    (void)snprintf(buffer, sizeof buffer, "%.25s.%03uZ", whole,
+                   (unsigned)(wall_ns / 1000000 % 1000));
+    return json_string(buffer);
+}
+
+bool exchange_parse_id(struct bytes text, uint64_t *ret)
+{
+    uint64_t id = 0;
+    uint32_t at = text.len > 0 && text.at[0] == 'c';
+    if (at == text.len)
+        return false;
+    for (; at < text.len; at++)
+        if (text.at[at] < '0' || text.at[at] > '9' || __builtin_mul_overflow(id, 10, &id) ||
+            __builtin_add_overflow(id, (uint64_t)(text.at[at] - '0'), &id))
+            return false;
+    *ret = id;
+    return true;
+}

@@ -1,0 +1,60 @@
+/*
+ * exchange.h -- one request and its answer, as the routes see them.
+ *
+ * A route calls exactly one of the functions that answer. Nothing of a request reaches an answer
+ * unescaped. Every answer forbids to be stored, framed, sniffed, or read by pages of others.
+ */
+#ifndef ADMIN_EXCHANGE_H
+#define ADMIN_EXCHANGE_H
+
+#include "admin/admin.h"
+
+#include <jansson.h>
+#include <microhttpd.h>
+
+struct route;
+
+struct exchange {
+    const struct admin *admin;
+    struct MHD_Connection *connection;
+    const char *path;
+    bool is_control; /* came over the control socket, from `who` */
+    struct admin_caller who;
+    const struct route *route;
+    void (*answer)(struct exchange *exchange); /* the route's, for the method asked for */
+    struct bytes id;                           /* what {id} of the route's path stands for */
+
+    struct MHD_Response *response; /* NULL: not answered yet */
+    unsigned status;
+    uint64_t after_txn; /* must be durable before the answer leaves; 0: nothing must */
+};
+
+/* The value of a parameter behind the question mark; NULL: it is not there. */
+const char *exchange_parameter(const struct exchange *exchange, const char *name);
+
+void exchange_text(struct exchange *exchange, unsigned status, const char *text);
+/* {"error": error + shown, "hint": hint}; `shown` comes from the request and may be cut. */
+void exchange_error(struct exchange *exchange, unsigned status, const char *error,
+                    struct bytes shown, const char *hint);
+/* Takes the value over; NULL, because there was no memory for it, is a 500. */
+void exchange_json(struct exchange *exchange, unsigned status, json_t *value);
+
+/* A header of an answer that is there. */
+void exchange_header(struct exchange *exchange, const char *name, const char *value);
+
+/* Before another request, or when the connection is gone. */
+void exchange_reset(struct exchange *exchange);
+
+/* Bytes of a peer as a JSON string: as UTF-8 if they are, else each byte as the character of that
+ * number (Latin-1). */
+json_t *exchange_json_bytes(struct bytes bytes);
+json_t *exchange_json_hex(struct bytes bytes);
+json_t *exchange_json_address(const struct address *address);
+/* "c17" */
+json_t *exchange_json_id(uint64_t id);
+/* RFC 3339, UTC; null for 0. */
+json_t *exchange_json_time(uint64_t wall_ns);
+/* The number of "c17", or of "17"; false: it is neither. */
+bool exchange_parse_id(struct bytes text, uint64_t *ret);
+
+#endif

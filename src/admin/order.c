@@ -1,0 +1,115 @@
+/*
+ * order.c -- from a request over the control socket to an order of the core, and back.
+ *
+ *   done       200 {"result": "done"}
+ *   no client  404
+ *   nothing    409: no grace stands, or the client holds nothing (there)
+ *   later      503 with Retry-After: ask again
+ *
+ * The answer is there at once but leaves when what it says is durable (P1): exchange.after_txn.
+ */
+#include "admin/order.h"
+
+#include "base/check.h"
+
+enum { HANDLE_MAX = RECORD_FH_MAX };
+
+/* "00ff" into bytes; false: not an even number of digits, or too many. */
+static bool parse_hex(const char *text, uint8_t ret[static HANDLE_MAX], uint32_t *ret_len)
+{
+    size_t len = strlen(text);
+    if (len == 0 || len % 2 != 0 || len / 2 > HANDLE_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t c = byte_fold((uint8_t)text[i]);
+        bool is_digit = c >= '0' && c <= '9';
+        if (!is_digit && (c < 'a' || c > 'f'))
+            return false;
+        uint8_t value = (uint8_t)(is_digit ? c - '0' : c - 'a' + 10);
+        ret[i / 2] = (uint8_t)(i % 2 == 0 ? value << 4 : ret[i / 2] | value);
+    }
+    *ret_len = (uint32_t)(len / 2);
+    return true;
+}
+
+static void report(struct exchange *exchange, const struct order *order, enum order_result result)
+{
+    struct bytes id = exchange->id;
+    switch (result) {
+    case ORDER_DONE:
+        exchange_json(exchange, MHD_HTTP_OK, json_pack("{s:s}", "result", "done"));
+        return;
+    case ORDER_BEGUN:
+        exchange_json(exchange, MHD_HTTP_ACCEPTED, json_pack("{s:s}", "result", "begun"));
+        return;
+    case ORDER_NO_CLIENT:
+        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is no client ", id,
+                       "holdfast status names those that a recovery waits for, the log the others");
+        return;
+    case ORDER_NOTHING:
+        if (order->kind == ORDER_END_GRACE)
+            exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace stands", (struct bytes){0},
+                           "nothing has to be ended: new locks are granted");
+        else
+            exchange_error(
+                exchange, MHD_HTTP_CONFLICT,
+                order->fh.len > 0 ? "it holds nothing in that file: " : "it holds nothing: ", id,
+                "the log says what became of it");
+        return;
+    case ORDER_LATER:
+        exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "not now, or not all of it yet",
+                       (struct bytes){0}, "ask again in a second");
+        exchange_header(exchange, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+        return;
+    }
+    UNREACHABLE();
+}
+
+static void give(struct exchange *exchange, const struct order *order)
+{
+    struct core_answer answer = {.order_result = ORDER_LATER};
+    exchange->admin->obey(exchange->admin->context, order, &exchange->who, &answer);
+    report(exchange, order, answer.order_result);
+    exchange->after_txn = answer.after_txn;
+}
+
+/* False: answered already. */
+static bool read_id(struct exchange *exchange, uint64_t *ret)
+{
+    if (exchange_parse_id(exchange->id, ret))
+        return true;
+    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not the id of a client: ", exchange->id,
+                   "ids are like c17");
+    return false;
+}
+
+void order_end_grace(struct exchange *exchange)
+{
+    give(exchange, &(struct order){.kind = ORDER_END_GRACE});
+}
+
+void order_release(struct exchange *exchange)
+{
+    struct order order = {.kind = ORDER_RELEASE};
+    uint8_t handle[HANDLE_MAX];
+    const char *file = exchange_parameter(exchange, "file");
+    if (!read_id(exchange, &order.client))
+        return;
+    if (file != NULL) {
+        if (!parse_hex(file, handle, &order.fh.len)) {
+            exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
+                           "not a file handle: ", bytes_of_text(file),
+                           "handles are pairs of hex digits, 64 at most");
+            return;
+        }
+        order.fh.at = handle;
+    }
+    give(exchange, &order);
+}
+
+void order_notify(struct exchange *exchange)
+{
+    struct order order = {.kind = ORDER_NOTIFY};
+    if (read_id(exchange, &order.client))
+        give(exchange, &order);
+}

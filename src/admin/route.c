@@ -1,0 +1,159 @@
+/*
+ * route.c -- the routes; see route.h.
+ */
+#include "admin/route.h"
+
+#include "admin/order.h"
+#include "admin/status.h"
+
+enum { REASON_MAX = 1024, ALLOW_MAX = 64 };
+
+enum method { METHOD_READ, METHOD_DELETE, METHOD_POST, METHOD_END };
+
+typedef void (*answer_fn)(struct exchange *exchange);
+
+struct route {
+    const char *path;       /* {id}: one segment of any kind */
+    const char *parameters; /* their names, a blank after each */
+    bool needs_core;
+    answer_fn answers[METHOD_END];
+};
+
+static void answer_health(struct exchange *exchange)
+{
+    exchange_text(exchange, MHD_HTTP_OK, "ok\n");
+}
+
+static void answer_ready(struct exchange *exchange)
+{
+    char buffer[REASON_MAX];
+    struct text reason;
+    text_init(&reason, buffer, sizeof buffer);
+    if (exchange->admin->is_ready(exchange->admin->context, &reason)) {
+        exchange_text(exchange, MHD_HTTP_OK, "ready\n");
+        return;
+    }
+    exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
+                   "not ready: ", (struct bytes){(const uint8_t *)buffer, reason.len},
+                   "clients are not served now; /healthz says whether the process is alive");
+}
+
+static const struct route routes[] = {
+    {.path = "/healthz", .answers[METHOD_READ] = answer_health},
+    {.path = "/readyz", .answers[METHOD_READ] = answer_ready},
+    {.path = "/api/v1/status", .needs_core = true, .answers[METHOD_READ] = status_answer},
+    {.path = "/api/v1/grace", .needs_core = true, .answers[METHOD_DELETE] = order_end_grace},
+    {.path = "/api/v1/clients/{id}",
+     .parameters = "file ",
+     .needs_core = true,
+     .answers[METHOD_DELETE] = order_release},
+    {.path = "/api/v1/clients/{id}/notify",
+     .needs_core = true,
+     .answers[METHOD_POST] = order_notify},
+};
+
+/* Does the path match, and what stands for {id}? */
+static bool is_match(const char *pattern, const char *path, struct bytes *ret_id)
+{
+    const char *hole = strstr(pattern, "{id}");
+    if (hole == NULL)
+        return strcmp(pattern, path) == 0;
+    size_t before = (size_t)(hole - pattern);
+    if (strncmp(pattern, path, before) != 0)
+        return false;
+    const char *id = path + before;
+    size_t len = strcspn(id, "/");
+    *ret_id = (struct bytes){(const uint8_t *)id, (uint32_t)len};
+    return len > 0 && strcmp(hole + strlen("{id}"), id + len) == 0;
+}
+
+static enum method method_of(const char *name)
+{
+    if (strcmp(name, MHD_HTTP_METHOD_GET) == 0 || strcmp(name, MHD_HTTP_METHOD_HEAD) == 0)
+        return METHOD_READ;
+    if (strcmp(name, MHD_HTTP_METHOD_DELETE) == 0)
+        return METHOD_DELETE;
+    if (strcmp(name, MHD_HTTP_METHOD_POST) == 0)
+        return METHOD_POST;
+    return METHOD_END;
+}
+
+static void refuse_method(struct exchange *exchange)
+{
+    static const char *const names[METHOD_END] = {"GET, HEAD", "DELETE", "POST"};
+    char buffer[ALLOW_MAX];
+    struct text allow;
+    text_init(&allow, buffer, sizeof buffer);
+    for (int method = 0; method < METHOD_END; method++) {
+        if (exchange->route->answers[method] == NULL)
+            continue;
+        text_add(&allow, allow.len > 0 ? ", " : "");
+        text_add(&allow, names[method]);
+    }
+    bool is_read_only = strcmp(buffer, names[METHOD_READ]) == 0;
+    exchange_error(exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
+                   is_read_only ? "this can only be read: " : "this method is not for ",
+                   bytes_of_text(exchange->path),
+                   is_read_only ? "use GET or HEAD" : "the header Allow lists those that are");
+    exchange_header(exchange, MHD_HTTP_HEADER_ALLOW, buffer);
+}
+
+struct parameter_check {
+    const char *known;
+    const char *stranger; /* the first one that is not known */
+};
+
+static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+                                       const char *value)
+{
+    struct parameter_check *check = context;
+    (void)kind;
+    (void)value;
+    size_t len = strlen(name);
+    for (const char *at = check->known; at != NULL && *at != '\0'; at += strcspn(at, " ") + 1)
+        if (strcspn(at, " ") == len && strncmp(at, name, len) == 0)
+            return MHD_YES;
+    check->stranger = name;
+    return MHD_NO;
+}
+
+bool route_find(struct exchange *exchange, const char *method_name)
+{
+    struct bytes path = bytes_of_text(exchange->path);
+    exchange->route = NULL;
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+        if (is_match(routes[i].path, exchange->path, &exchange->id))
+            exchange->route = &routes[i];
+    if (exchange->route == NULL) {
+        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is nothing at ", path,
+                       "try /api/v1/status, /healthz or /readyz");
+        return false;
+    }
+    enum method method = method_of(method_name);
+    if (method == METHOD_END || exchange->route->answers[method] == NULL) {
+        refuse_method(exchange);
+        return false;
+    }
+    if (method != METHOD_READ && !exchange->is_control) {
+        exchange_error(exchange, MHD_HTTP_FORBIDDEN, "changes are not made over TCP: ", path,
+                       "use the command holdfast on this machine, or the socket of --control");
+        return false;
+    }
+    struct parameter_check check = {.known = exchange->route->parameters};
+    (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, check_parameter,
+                                    &check);
+    if (check.stranger != NULL) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "unknown parameter ",
+                       bytes_of_text(check.stranger),
+                       exchange->route->parameters != NULL ? exchange->route->parameters
+                                                           : "this path takes none");
+        return false;
+    }
+    if (exchange->route->needs_core && exchange->admin->core == NULL) {
+        exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "starting", (struct bytes){0},
+                       "ask again when /readyz says ready");
+        return false;
+    }
+    exchange->answer = exchange->route->answers[method];
+    return true;
+}

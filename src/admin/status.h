@@ -1,0 +1,13 @@
+/*
+ * status.h -- GET /api/v1/status: one screen, whatever is stored.
+ */
+#ifndef ADMIN_STATUS_H
+#define ADMIN_STATUS_H
+
+#include "admin/exchange.h"
+
+void status_answer(struct exchange *exchange);
+/* The same as a value, also for the event stream; NULL: no memory. */
+json_t *status_value(const struct admin *admin);
+
+#endif

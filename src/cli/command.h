@@ -1,0 +1,48 @@
+/*
+ * command.h -- the table of subcommands.
+ *
+ * One row per command: the dispatcher, `help`, `COMMAND --help`, the completion and the manual page
+ * read it. Adding a command is adding a row.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stddef.h>
+
+enum {
+    EXIT_OK = 0,
+    EXIT_NO = 1, /* the answer is no */
+    EXIT_USAGE = 2,
+    EXIT_UNREACHABLE = 75, /* the server cannot be asked */
+};
+
+struct command_option {
+    const char *name;     /* without the dashes; NULL ends a list */
+    const char *argument; /* what its value is called; NULL: it has none */
+    const char *help;
+};
+
+struct command {
+    const char *name;
+    int (*run)(const struct command *command, int argc, char **argv); /* argv[0] is the name */
+    const char *words;                    /* what follows the name; NULL: nothing */
+    const struct command_option *options; /* NULL: none of its own; see command_common */
+    const char *help;                     /* one line */
+    const char *more;                     /* sentences for its --help and the manual; NULL: none */
+};
+
+extern const struct command commands[];
+extern const size_t command_count;
+
+/* What every command understands that asks the server. */
+extern const struct command_option command_common[];
+
+/* The rows' functions, by file. */
+int serve_run(const struct command *command, int argc, char **argv);
+int about_help(const struct command *command, int argc, char **argv);
+int about_version(const struct command *command, int argc, char **argv);
+int change_end_grace(const struct command *command, int argc, char **argv);
+int change_release(const struct command *command, int argc, char **argv);
+int status_run(const struct command *command, int argc, char **argv);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * print.c -- text for people; see print.h.
+ */
+#include "cli/print.h"
+
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void print_safe(FILE *out, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
+        /* U+0080 to U+009F are control characters, too: two bytes, the first of them 0xc2. */
+        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
+        (void)fputc(*at < 0x20 || *at == 0x7f || is_c1 ? '?' : *at, out);
+        at += is_c1;
+    }
+}
+
+const char *print_string(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    return value != NULL ? value : "-";
+}
+
+long long print_integer(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+void print_count(FILE *out, long long value)
+{
+    char buffer[40];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_add_count(&text, value < 0 ? 0 : (uint64_t)value);
+    (void)fputs(buffer, out);
+}
+
+void print_plural(FILE *out, long long count, const char *noun)
+{
+    print_count(out, count);
+    (void)fprintf(out, " %s%s", noun, count == 1 ? "" : "s");
+}
+
+void print_duration(FILE *out, long long seconds)
+{
+    if (seconds < 60)
+        (void)fprintf(out, "%lld s", seconds);
+    else if (seconds < 3600)
+        (void)fprintf(out, "%lld min", seconds / 60);
+    else if (seconds < 86400)
+        (void)fprintf(out, "%lld h %lld min", seconds / 3600, seconds / 60 % 60);
+    else
+        (void)fprintf(out, "%lld d %lld h", seconds / 86400, seconds / 3600 % 24);
+}
+
+void print_json(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    if (text != NULL)
+        (void)puts(text);
+    free(text);
+}

@@ -1,0 +1,29 @@
+/*
+ * print.h -- values of the server as text for a terminal.
+ *
+ * What a client chose, its name for instance, may hold anything: control characters never reach the
+ * terminal.
+ */
+#ifndef CLI_PRINT_H
+#define CLI_PRINT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* A string member, with control characters as "?"; "-" when it is missing. */
+void print_safe(FILE *out, const char *text);
+const char *print_string(const json_t *object, const char *key);
+long long print_integer(const json_t *object, const char *key);
+
+/* 1,311 */
+void print_count(FILE *out, long long value);
+/* "3 locks", "1 lock" */
+void print_plural(FILE *out, long long count, const char *noun);
+/* "12 s", "4 min", "3 h 10 min", "2 d 4 h" */
+void print_duration(FILE *out, long long seconds);
+
+/* The value itself, as JSON. */
+void print_json(const json_t *value);
+
+#endif

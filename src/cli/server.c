@@ -1,0 +1,235 @@
+/*
+ * server.c -- HTTP over the control socket with libcurl; see server.h.
+ *
+ * A path may be longer than the name of a socket may be. Its directory is then opened, and libcurl
+ * is given the way through /proc.
+ */
+#include "cli/server.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    PLACES_MAX = 4,
+    URL_MAX = 2048,
+    BODY_MAX = 64 * 1024 * 1024,
+    SOCKET_NAME_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path),
+};
+
+#define CONTROL_NAME "control.sock"
+
+static const char *const default_places[] = {
+    "/var/lib/holdfast/" CONTROL_NAME,
+    "holdfast-data/" CONTROL_NAME,
+    "/run/holdfast/" CONTROL_NAME,
+};
+
+struct server {
+    const struct command *command;
+    CURL *curl;
+    int directory_fd; /* -1: not needed */
+    const char *path; /* for messages */
+};
+
+struct body {
+    char *at;
+    size_t len;
+};
+
+static size_t on_body(char *data, size_t size, size_t count, void *context)
+{
+    struct body *body = context;
+    size_t len = size * count;
+    if (len == 0 || body->len + len > BODY_MAX)
+        return 0;
+    char *at = realloc(body->at, body->len + len + 1);
+    if (at == NULL)
+        return 0;
+    memcpy(at + body->len, data, len);
+    body->at = at;
+    body->len += len;
+    at[body->len] = '\0';
+    return len;
+}
+
+/* A name that fits into a socket address. False: there is no such directory, or no name fits. */
+static bool set_path(struct server *server, const char *path, char ret[static SOCKET_NAME_MAX])
+{
+    server->path = path;
+    if (strlen(path) < SOCKET_NAME_MAX) {
+        (void)snprintf(ret, SOCKET_NAME_MAX, "%s", path);
+        return true;
+    }
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return false;
+    char *directory = strndup(path, (size_t)(slash - path) + 1);
+    if (directory == NULL)
+        return false;
+    if (server->directory_fd >= 0)
+        (void)close(server->directory_fd);
+    server->directory_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    free(directory);
+    int len = snprintf(ret, SOCKET_NAME_MAX, "/proc/self/fd/%d%s", server->directory_fd, slash);
+    return server->directory_fd >= 0 && len > 0 && len < SOCKET_NAME_MAX;
+}
+
+/* Does anybody answer there? Everything else about the connection is libcurl's. */
+static bool try_path(struct server *server, const char *path)
+{
+    char name[SOCKET_NAME_MAX];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!set_path(server, path, name)) {
+        if (errno == 0)
+            errno = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(address.sun_path, name, sizeof name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool is_there = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    int error = errno;
+    (void)close(fd);
+    errno = error;
+    return is_there && curl_easy_setopt(server->curl, CURLOPT_UNIX_SOCKET_PATH, name) == CURLE_OK;
+}
+
+static size_t list_places(const struct arguments *arguments, const char *ret[static PLACES_MAX])
+{
+    const char *given = arguments_value(arguments, "control");
+    if (given == NULL)
+        given = getenv("HOLDFAST_CONTROL");
+    if (given != NULL && given[0] != '\0') {
+        ret[0] = given;
+        return 1;
+    }
+    size_t count = sizeof default_places / sizeof default_places[0];
+    for (size_t i = 0; i < count; i++)
+        ret[i] = default_places[i];
+    return count;
+}
+
+static const char *advice_for(int error)
+{
+    return error == EACCES         ? "only root and the user of the server may ask"
+           : error == ECONNREFUSED ? "the server there has ended"
+                                   : strerror(error);
+}
+
+static void say_unreachable(const struct arguments *arguments, const char *const *places,
+                            const int *errors, size_t count)
+{
+    (void)fprintf(stderr, "holdfast %s: cannot reach the server\n", arguments->command->name);
+    for (size_t i = 0; i < count; i++)
+        (void)fprintf(stderr, "  %s: %s\n", places[i], advice_for(errors[i]));
+    (void)fputs("  Start it with: holdfast serve. If its store is elsewhere, say where the socket "
+                "is with --control or HOLDFAST_CONTROL.\n",
+                stderr);
+}
+
+struct server *server_find(const struct arguments *arguments)
+{
+    struct server *server = calloc(1, sizeof *server);
+    const char *places[PLACES_MAX];
+    int errors[PLACES_MAX] = {0};
+    size_t count = list_places(arguments, places);
+    if (server != NULL) {
+        server->directory_fd = -1;
+        server->command = arguments->command;
+        server->curl = curl_easy_init();
+    }
+    if (server == NULL || server->curl == NULL) {
+        (void)fprintf(stderr, "holdfast %s: out of memory\n", arguments->command->name);
+        server_free(server);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        errno = 0;
+        if (try_path(server, places[i]))
+            return server;
+        errors[i] = errno;
+    }
+    say_unreachable(arguments, places, errors, count);
+    server_free(server);
+    return NULL;
+}
+
+void server_free(struct server *server)
+{
+    if (server == NULL)
+        return;
+    curl_easy_cleanup(server->curl);
+    if (server->directory_fd >= 0)
+        (void)close(server->directory_fd);
+    free(server);
+}
+
+int server_ask(struct server *server, const char *method, const char *path,
+               struct server_reply *ret)
+{
+    char url[URL_MAX];
+    struct body body = {0};
+    *ret = (struct server_reply){0};
+    int len = snprintf(url, sizeof url, "http://localhost%s", path);
+    if (len < 0 || (size_t)len >= sizeof url) {
+        (void)fprintf(stderr, "holdfast %s: too long to be asked for\n", server->command->name);
+        return EXIT_USAGE;
+    }
+    bool is_set = curl_easy_setopt(server->curl, CURLOPT_URL, url) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_WRITEDATA, &body) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_PROXY, "") == CURLE_OK;
+    CURLcode result = is_set ? curl_easy_perform(server->curl) : CURLE_FAILED_INIT;
+    if (result != CURLE_OK) {
+        (void)fprintf(stderr, "holdfast %s: the server at %s did not answer: %s\n",
+                      server->command->name, server->path, curl_easy_strerror(result));
+        free(body.at);
+        return EXIT_UNREACHABLE;
+    }
+    (void)curl_easy_getinfo(server->curl, CURLINFO_RESPONSE_CODE, &ret->status);
+    if (body.at != NULL)
+        ret->body = json_loadb(body.at, body.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    free(body.at);
+    return EXIT_OK;
+}
+
+void server_reply_done(struct server_reply *reply)
+{
+    json_decref(reply->body);
+    *reply = (struct server_reply){0};
+}
+
+int server_print_error(const struct server *server, const struct server_reply *reply)
+{
+    const char *error = json_string_value(json_object_get(reply->body, "error"));
+    const char *hint = json_string_value(json_object_get(reply->body, "hint"));
+    if (error == NULL)
+        (void)fprintf(stderr, "holdfast %s: the server answered with status %ld\n",
+                      server->command->name, reply->status);
+    else
+        (void)fprintf(stderr, "holdfast %s: %s; %s\n", server->command->name, error,
+                      hint != NULL ? hint : "");
+    return EXIT_NO;
+}
+
+json_t *server_get(struct server *server, const char *path, int *ret_exit_code)
+{
+    struct server_reply reply;
+    *ret_exit_code = server_ask(server, "GET", path, &reply);
+    if (*ret_exit_code != EXIT_OK)
+        return NULL;
+    if (reply.status == 200 && reply.body != NULL)
+        return reply.body;
+    *ret_exit_code = server_print_error(server, &reply);
+    server_reply_done(&reply);
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/*
+ * server.h -- asking the server: HTTP over its control socket.
+ *
+ * The socket is looked for like this; the first that answers is the one:
+ *
+ *   --control PATH                  if it is given, nowhere else
+ *   HOLDFAST_CONTROL                if it is set, nowhere else
+ *   the default stores' directories, then /run/holdfast/control.sock
+ */
+#ifndef CLI_SERVER_H
+#define CLI_SERVER_H
+
+#include "cli/arguments.h"
+
+#include <jansson.h>
+
+struct server;
+
+struct server_reply {
+    long status;
+    json_t *body; /* NULL: it was no JSON */
+};
+
+/* NULL: it cannot be reached; that was printed, and is EXIT_UNREACHABLE. */
+struct server *server_find(const struct arguments *arguments);
+void server_free(struct server *server);
+
+/* 0, or an exit code when no answer came; that was printed. Free with server_reply_done. */
+int server_ask(struct server *server, const char *method, const char *path,
+               struct server_reply *ret);
+void server_reply_done(struct server_reply *reply);
+
+/* GET that must succeed: the body, or NULL with *ret_exit_code after printing what went wrong. */
+json_t *server_get(struct server *server, const char *path, int *ret_exit_code);
+
+/* "holdfast release: error; hint", from a body with both. EXIT_NO. */
+int server_print_error(const struct server *server, const struct server_reply *reply);
+
+#endif

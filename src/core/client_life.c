@@ -1,0 +1,278 @@
+/*
+ * client_life.c -- the lives of a client: its states, what is over with them, and how that is
+ * freed; see client.h.
+ *
+ * Always true, and asserted by client_life_check():
+ *  (1) A client is on the list `draining` while anything may be left that is over
+ *      (client_is_over): cursors stand only there, and off the list nothing that it has is.
+ *
+ * A client that started anew (client_renew) is freed in the order of its chains, newest first. New
+ * locks and shares go to the front of them, behind which the cursors walk away, so a client that
+ * locks faster than it is drained does not keep the drain from ending.
+ *
+ * What is over is told by stamps. Usually everything is, and a new incarnation says so. When only a
+ * part is, because the client took locks in its new life before we believed in it, `free_below`
+ * says which states are older. It stays when the drain has ended, and from then on means that
+ * nothing older will come: such a state of a late request counts as free_below (client_stamp).
+ *
+ * A crash is counted once. A client that was not reached is counted then, with all it has (D5);
+ * when it says later that it started anew, and was not heard of as alive in between, that is the
+ * same crash.
+ */
+#include "base/check.h"
+#include "core/client.h"
+#include "core/state.h"
+
+#define STATE_HALF UINT32_C(0x80000000) /* of the circle of state numbers */
+
+static uint32_t slot_of(const struct core *core, const struct client *client)
+{
+    return (uint32_t)(client - (const struct client *)(const void *)core->clients.table.elements);
+}
+
+static struct bytes name_of(const struct core *core, const struct client *client)
+{
+    return intern_bytes(&core->names, client->name);
+}
+
+bool client_is_newer_state(uint32_t state, uint32_t than)
+{
+    return state != 0 && state != than && (than == 0 || state - than < STATE_HALF);
+}
+
+static void forget_older(struct client *client)
+{
+    client->free_below = 0;
+    client->flags &= ~(uint32_t)RECORD_CLIENT_RECOUNTED;
+}
+
+void client_saw_state(struct core *core, uint32_t slot, uint32_t state)
+{
+    struct client *client = client_at(core, slot);
+    if (!client_is_newer_state(state, client->state_seen))
+        return;
+    client->state_seen = state;
+    /* What is taken under the new state must get it as its stamp, also where the counter had begun
+     * anew and every other than that beginning was older. */
+    if (list_is_empty(&client->draining))
+        forget_older(client);
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+}
+
+/* A cursor at the first slot of a chain. */
+static uint32_t cursor_at_first(const struct chains *chains, uint32_t chain)
+{
+    uint32_t slot = chains_first(chains, chain);
+    return slot == SLOT_NONE ? 0 : slot + 1;
+}
+
+static void begin_drain(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    client->drain_at = cursor_at_first(&core->locks.by_client, slot);
+    client->share_drain_at = cursor_at_first(&core->shares.by_client, slot);
+    if (!list_is_empty(&client->draining)) {
+        MARK("client_renewed_while_draining");
+        return;
+    }
+    client->drained_count = 0;
+    list_append(&core->clients.draining, &client->draining);
+    client_settle(core, slot);
+}
+
+/* What makes some of its elements be over is set: it is made known, and freed from now on. */
+static void begin_anew(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    struct address address = client_address(core, slot);
+    core->reboots.crashes_detected += client->is_counted ? 0 : 1;
+    client->drain_is_counted = client->is_counted;
+    client->is_counted = false;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    event_add(&core->events, EVENT_CLIENT_RENEWED, &address, name_of(core, client), client->id);
+    begin_drain(core, slot);
+}
+
+void client_renew(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    MARK("client_renewed");
+    CHECK(client->incarnation < UINT32_MAX);
+    client->incarnation++;
+    forget_older(client);
+    grant_drop_client(core, slot);
+    begin_anew(core, slot);
+}
+
+/* Has it anything that is over, and not by its incarnation? */
+static bool has_older(const struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
+    for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
+        if (client_is_over(client, client->incarnation, lock_at(core, at)->state))
+            return true;
+    for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
+        if (client_is_over(client, client->incarnation, share_at(core, at)->state))
+            return true;
+    const struct chains *waiters = &core->waiters.by_client;
+    for (uint32_t at = chains_first(waiters, slot); at != SLOT_NONE; at = chains_next(waiters, at))
+        if (client_is_over(client, client->incarnation, waiter_at(core, at)->state))
+            return true;
+    return false;
+}
+
+/* A client that has very much is not searched in one go: the drain looks at all of it, in pieces,
+ * and finds out whether there is anything. Nothing is announced before that is known. */
+bool client_free_older(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    struct client before = *client;
+    bool is_much =
+        client->lock_count + client->share_count + client->waiter_count > CLIENT_DRAIN_MAX;
+    if (client->free_below == client->state_seen)
+        return false;
+    forget_older(client);
+    client->free_below = client->state_seen;
+    if (!is_much && !has_older(core, slot)) {
+        client->free_below = before.free_below;
+        client->flags = before.flags;
+        return false;
+    }
+    MARK("client_older_freed");
+    grant_drop_older(core, slot);
+    if (!is_much) {
+        begin_anew(core, slot);
+        return true;
+    }
+    client->drain_is_search = true;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    begin_drain(core, slot);
+    return true;
+}
+
+void client_recount(struct core *core, uint32_t slot, uint32_t state)
+{
+    struct client *client = client_at(core, slot);
+    MARK("client_recounted");
+    CHECK(state != 0);
+    client->state_seen = state;
+    client->free_below = state;
+    client->flags |= RECORD_CLIENT_RECOUNTED;
+    grant_drop_older(core, slot);
+    begin_anew(core, slot);
+}
+
+bool client_free_all(struct core *core, const struct address *from, struct bytes name,
+                     uint32_t state)
+{
+    uint32_t slot = name.len == 0 ? SLOT_NONE : client_find(core, from, name);
+    if (slot == SLOT_NONE) {
+        MARK("free_all_of_nobody");
+        event_add(&core->events, EVENT_FREE_ALL_IGNORED, from, name, 0);
+        return false;
+    }
+    grace_reached(core, slot);
+    client_renew(core, slot);
+    client_saw_state(core, slot, state); /* or its first LOCK would free what it took since */
+    return true;
+}
+
+/* Looks at up to `max` locks and shares of one client; returns at how many. */
+static uint32_t drain_one(struct core *core, uint32_t slot, uint32_t max)
+{
+    struct client *client = client_at(core, slot);
+    uint32_t shares_freed = 0;
+    uint32_t count = lock_drain(core, slot, max);
+    CHECK(count <= max);
+    if (client->drain_at == 0)
+        count += share_drain(core, slot, max - count, &shares_freed);
+    CHECK(count <= max);
+    client->drained_count += shares_freed; /* lock_free_if_doomed counts the locks */
+    return count;
+}
+
+static void end_drain(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    struct address address = client_address(core, slot);
+    list_remove(&client->draining);
+    client_settle(core, slot);
+    if (client->drained_count > 0 && !client->drain_is_counted) {
+        core->reboots.crashes_detected += client->drain_is_search ? 1 : 0;
+        core->reboots.cleanups++;
+        core->reboots.locks_cleaned += client->drained_count;
+    }
+    client->drain_is_counted = client->drain_is_search = false;
+    if (client->drained_count == 0)
+        return;
+    event_add(&core->events, EVENT_CLIENT_FREED, &address, name_of(core, client),
+              client->drained_count);
+}
+
+bool client_drain(struct core *core)
+{
+    struct clients *all = &core->clients;
+    uint32_t left = CLIENT_DRAIN_MAX;
+    while (!list_is_empty(&all->draining)) {
+        struct client *client = LIST_ELEMENT(all->draining.next, struct client, draining);
+        uint32_t slot = slot_of(core, client);
+        left -= drain_one(core, slot, left);
+        if (client->drain_at != 0 || client->share_drain_at != 0) {
+            MARK("client_drained_in_pieces");
+            return true;
+        }
+        end_drain(core, slot);
+    }
+    return false;
+}
+
+bool client_drain_now(struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    if (list_is_empty(&client->draining))
+        return true;
+    (void)drain_one(core, slot, CLIENT_DRAIN_MAX);
+    if (client->drain_at != 0 || client->share_drain_at != 0)
+        return false;
+    end_drain(core, slot);
+    return true;
+}
+
+/* Of what this client has here, is anything over? */
+static bool has_old(const struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
+    for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
+        if (client_is_over(client, lock_at(core, at)->incarnation, lock_at(core, at)->state))
+            return true;
+    for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
+        if (share_is_over(core, share_at(core, at)))
+            return true;
+    return false;
+}
+
+bool client_life_start(struct core *core, uint32_t slot)
+{
+    if (!has_old(core, slot))
+        return false;
+    MARK("client_drain_goes_on");
+    begin_drain(core, slot);
+    return true;
+}
+
+void client_life_check(const struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    if (list_is_empty(&client->draining)) {
+        CHECK(client->drain_at == 0);
+        CHECK(client->share_drain_at == 0);
+        CHECK(!core->started || !has_old(core, slot));
+        return;
+    }
+    if (client->drain_at != 0)
+        CHECK(chains_has(&core->locks.by_client, slot, client->drain_at - 1));
+    if (client->share_drain_at != 0)
+        CHECK(chains_has(&core->shares.by_client, slot, client->share_drain_at - 1));
+}

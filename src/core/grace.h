@@ -1,0 +1,91 @@
+/*
+ * grace.h -- after a restart: who may take what until everybody had the chance to come back.
+ *
+ * In grace only reclaims are granted (protocol.md 3.2). It stands for `--grace` from the moment we
+ * are registered (R-GRACE-8) and our new state is durable, because nobody can be told before; it
+ * ends earlier only when every stored byte is settled (R-GRACE-3).
+ *
+ *   core_start, something stored       CORE_READY            all settled, time, end-grace
+ *   ------------------------> WAITING ------------> STANDING -------------------------> OVER
+ *   nothing stored: OVER      (refuses, no clock)                                         |
+ *                                              what is left unsettled is dropped, piece by piece,
+ *                                              but for clients that are just coming back:
+ *                                               - reached or told late: 30 s from then (D5 (5))
+ *                                               - reclaiming: until quiet for 5 s (R-GRACE-10)
+ *                                               - `--unreachable hold`, not told (R-GRACE-5)
+ *
+ * The end of grace changes what is granted from one request to the next; dropping then takes its
+ * time, and a reclaim of what is not dropped yet is still granted: no reclaim is lost between.
+ *
+ * An incomplete store (D16) does not know what it misses: grace stands to its end, and reclaims
+ * that conflict with nothing are accepted.
+ */
+#ifndef CORE_GRACE_H
+#define CORE_GRACE_H
+
+#include "base/timers.h"
+#include "core/message.h"
+
+struct core;
+
+enum grace_phase { GRACE_OVER, GRACE_WAITING, GRACE_STANDING };
+
+struct grace_counters {
+    uint64_t reclaims_granted, reclaims_denied;
+    uint64_t dropped; /* locks and shares given up at the end */
+};
+
+struct grace {
+    enum grace_phase phase;
+    bool must_last;       /* D16: never lifted early */
+    bool is_cut_short;    /* the operator ended it: nobody gets more time */
+    bool is_ready;        /* we are registered */
+    uint64_t after_txn;   /* our new state is durable with this one */
+    uint64_t end_ns;      /* while it stands */
+    uint64_t last_end_ns; /* when it ended; extensions count from here */
+    struct timers drop;   /* by client: when what it has left unsettled goes */
+    uint32_t unsettled_shares;
+    struct grace_counters counters;
+};
+
+__attribute__((warn_unused_result)) int grace_init(struct core *core);
+void grace_done(struct core *core);
+
+/* After loading: grace is needed if something is unsettled, or the store is incomplete. */
+void grace_begin(struct core *core);
+/* SM_SIMU_CRASH: everything held or perhaps taken is unsettled, waiters are over (D6). */
+void grace_begin_anew(struct core *core);
+/* We are registered; everything up to durable_txn is durable: the clock starts after both. */
+void grace_ready(struct core *core);
+void grace_stored(struct core *core);
+
+bool grace_is_on(const struct core *core);
+/* A reclaim that matches nothing stored may be taken if nothing is in its way. */
+bool grace_trusts(const struct core *core);
+
+/* The client was heard of for the first time in this run: by an answer, or by a call of its own. */
+void grace_reached(struct core *core, uint32_t client);
+/* It has answered SM_NOTIFY under every name of ours. */
+void grace_told(struct core *core, uint32_t client);
+/* It reclaimed something. */
+void grace_reclaimed(struct core *core, uint32_t client);
+/* The notifier gave up on it: `hold` ends (R-GRACE-5). */
+void grace_given_up(struct core *core, uint32_t client);
+/* The operator ends it, and whatever of it is extended for single clients (P2 (4)). False: nothing
+ * of it stands. */
+bool grace_end_now(struct core *core);
+
+/* Ends it when its time has come, and drops what is left. True: there is more. */
+bool grace_work(struct core *core);
+uint64_t grace_deadline_ns(const struct core *core);
+
+struct grace_status {
+    bool is_on;
+    uint64_t remaining_ns;
+    uint32_t unsettled; /* ranges and shares */
+};
+void grace_status(const struct core *core, struct grace_status *ret);
+
+void grace_check(const struct core *core);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * operate.c -- see operate.h.
+ */
+#include "core/operate.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+/* By a walk: people do not give orders often enough for an index of ids. */
+static uint32_t find_client(const struct core *core, uint64_t id)
+{
+    const struct table *table = &core->clients.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    while (slot != SLOT_NONE && client_at(core, slot)->id != id)
+        slot = table_next(table, slot);
+    return slot;
+}
+
+/* It is told a state that it does not know. One without a status monitor cannot be (R-NM-1). */
+static bool tell(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    if (!(client->flags & RECORD_CLIENT_MONITORED))
+        return false;
+    MARK("operate_tells");
+    core_raise_state(core);
+    client->told_state = 0;
+    client->is_spared = false;
+    client->must_know = core->server.state;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    notify_news(core, target_of_client(core, slot));
+    return true;
+}
+
+/* False: it holds nothing there. */
+static bool release_file(struct core *core, uint32_t slot, struct bytes fh)
+{
+    uint32_t file = file_find(core, fh);
+    if (file == SLOT_NONE)
+        return false;
+    MARK("operate_releases_a_file");
+    file_keep(core, file);
+    uint32_t ended = grant_drop_file(core, slot, file);
+    uint32_t freed = lock_free_file(core, slot, file) + share_free_file(core, slot, file);
+    file_release(core, file);
+    core->reboots.cleanups += freed > 0;
+    core->reboots.locks_cleaned += freed;
+    client_settle(core, slot);
+    return ended + freed > 0;
+}
+
+/* It holds nothing and is only kept to be told, which nobody needs any more: it is gone for good. */
+static enum order_result forget(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    bool is_kept = (client->flags & RECORD_CLIENT_MONITORED) && !target_is_told(core, slot);
+    if (!is_kept && !(client->flags & RECORD_CLIENT_CRASHED))
+        return ORDER_NOTHING;
+    MARK("operate_forgets");
+    client->told_state = core->server.state;
+    client->must_know = 0;
+    client->flags &= ~(uint32_t)RECORD_CLIENT_CRASHED;
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    notify_forget(core, target_of_client(core, slot));
+    client_settle(core, slot);
+    return ORDER_DONE;
+}
+
+static enum order_result release(struct core *core, uint32_t slot, struct bytes fh)
+{
+    const struct client *client = client_at(core, slot);
+    if (fh.len > 0) {
+        if (!release_file(core, slot, fh))
+            return ORDER_NOTHING;
+        (void)tell(core, slot);
+        return ORDER_DONE;
+    }
+    if (!list_is_empty(&client->draining))
+        return ORDER_BEGUN;
+    if (client->lock_count == 0 && client->share_count == 0 && client->waiter_count == 0)
+        return forget(core, slot);
+    client_renew(core, slot);
+    (void)tell(core, slot);
+    return client_drain_now(core, slot) ? ORDER_DONE : ORDER_BEGUN;
+}
+
+enum order_result operate(struct core *core, const struct order *order)
+{
+    uint32_t slot;
+    switch (order->kind) {
+    case ORDER_END_GRACE:
+        return grace_end_now(core) ? ORDER_DONE : ORDER_NOTHING;
+    case ORDER_RELEASE:
+        slot = find_client(core, order->client);
+        return slot == SLOT_NONE ? ORDER_NO_CLIENT : release(core, slot, order->fh);
+    case ORDER_NOTIFY:
+        slot = find_client(core, order->client);
+        if (slot == SLOT_NONE)
+            return ORDER_NO_CLIENT;
+        return tell(core, slot) ? ORDER_DONE : ORDER_NOTHING;
+    }
+    UNREACHABLE();
+}

@@ -1,0 +1,235 @@
+/*
+ * probe.c -- questions to clients' status monitors; see probe.h.
+ *
+ * Always true, and asserted by probe_check():
+ *  (1) No two questions are about the same client.
+ *  (2) A question is on the list `waiting` exactly while no call of it is under way.
+ *
+ * Who may cause a question matters. A notice from elsewhere can be sent by anybody, for any client
+ * whose name he knows; questions of that kind, and our own after a resume, may use only half of the
+ * room, so that they cannot keep a client's own notice from being looked into. The weightier
+ * question also replaces the lighter one about the same client, and is asked anew: the answer to
+ * the first may be older than what it is about. The other way round nothing is to be done, because
+ * the answer is the host's own word, whatever it was asked for.
+ */
+#include "core/probe.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+#define RESUME_INTERVAL_NS UINT64_C(10000000)
+
+enum { BACKGROUND_MAX = PROBE_MAX / 2, NSM_PROGRAM = 100024, SM_STAT = 1 };
+
+int probe_init(struct core *core)
+{
+    list_init(&core->probes.waiting);
+    core->probes.resume_at = SLOT_NONE;
+    return table_init(&core->probes.table, PROBE_MAX, sizeof(struct probe));
+}
+
+void probe_done(struct core *core)
+{
+    table_done(&core->probes.table);
+}
+
+static struct probe *probe_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->probes.table, slot);
+}
+
+static uint32_t find(const struct core *core, uint64_t client)
+{
+    const struct table *table = &core->probes.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    while (slot != SLOT_NONE && probe_at(core, slot)->client != client)
+        slot = table_next(table, slot);
+    return slot;
+}
+
+static bool is_background(enum probe_reason reason)
+{
+    return reason <= PROBE_ELSEWHERE;
+}
+
+static void forget_name(struct core *core, struct probe *probe)
+{
+    if (probe->mon_name != SLOT_NONE)
+        (void)intern_release(&core->names, probe->mon_name);
+    probe->mon_name = SLOT_NONE;
+}
+
+static void set_question(struct core *core, struct probe *probe,
+                         const struct probe_question *question)
+{
+    probe->question = *question;
+    probe->question.mon_name = (struct bytes){0};
+    probe->mon_name = SLOT_NONE;
+    if (question->mon_name.len > 0)
+        probe->mon_name = intern_add(&core->names, question->mon_name);
+}
+
+static void end(struct core *core, uint32_t slot)
+{
+    struct probe *probe = probe_at(core, slot);
+    forget_name(core, probe);
+    list_remove(&probe->queue);
+    table_remove(&core->probes.table, slot);
+}
+
+/* One is being asked about this client. True: its answer will do, or this one is asked as well. */
+static bool join(struct core *core, struct probe *probe, const struct probe_question *question)
+{
+    bool is_same = question->reason == probe->question.reason &&
+                   question->notified == probe->question.notified;
+    if (is_same || question->reason < probe->question.reason || is_background(question->reason))
+        return true;
+    MARK("probe_asked_again");
+    forget_name(core, probe);
+    set_question(core, probe, question);
+    probe->must_ask_again = probe->is_calling;
+    return true;
+}
+
+bool probe_begin(struct core *core, uint32_t client, const struct probe_question *question)
+{
+    struct probes *all = &core->probes;
+    uint64_t handle = table_handle(&core->clients.table, client);
+    uint32_t slot = find(core, handle);
+    if (slot != SLOT_NONE)
+        return join(core, probe_at(core, slot), question);
+    if (is_background(question->reason) && all->table.count >= BACKGROUND_MAX) {
+        MARK("probe_no_background_room");
+        return false;
+    }
+    slot = table_add(&all->table);
+    if (slot == SLOT_NONE) {
+        MARK("probe_no_room");
+        return false;
+    }
+    struct probe *probe = probe_at(core, slot);
+    *probe = (struct probe){.client = handle};
+    set_question(core, probe, question);
+    list_init(&probe->queue);
+    list_append(&all->waiting, &probe->queue);
+    return true;
+}
+
+void probe_begin_all(struct core *core)
+{
+    core->probes.resume_at = table_next(&core->clients.table, SLOT_NONE);
+    core->probes.next_ns = core->now_ns;
+}
+
+/* The next of those that are asked after a resume, when its time has come. */
+static void begin_resumed(struct core *core)
+{
+    struct probes *all = &core->probes;
+    const struct table *clients = &core->clients.table;
+    while (all->resume_at != SLOT_NONE && core->now_ns >= all->next_ns) {
+        uint32_t slot = all->resume_at;
+        bool is_live = table_is_live(clients, slot);
+        const struct client *client = is_live ? client_at(core, slot) : NULL;
+        if (is_live && client->lock_count + client->share_count > 0) {
+            all->next_ns = core->now_ns + RESUME_INTERVAL_NS;
+            if (!probe_begin(core, slot, &(struct probe_question){.reason = PROBE_RESUME}))
+                return; /* no room: the same one again, later */
+        }
+        all->resume_at = table_next(clients, slot);
+    }
+}
+
+static void begin_call(struct core *core, uint32_t slot, uint32_t client, struct core_call *ret)
+{
+    struct probe *probe = probe_at(core, slot);
+    *ret = (struct core_call){
+        .id = core_call_id(CALL_OF_PROBE, table_handle(&core->probes.table, slot)),
+        .kind = CALL_STAT,
+        .to = client_address(core, client),
+        .local = client_at(core, client)->local,
+        .prog = NSM_PROGRAM,
+        .vers = 1,
+        .proc = SM_STAT,
+        .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
+        .mon_name = core->limits.server_name,
+    };
+    list_remove(&probe->queue);
+    probe->is_calling = true;
+}
+
+static uint32_t slot_of(const struct core *core, const struct probe *probe)
+{
+    return (uint32_t)(probe - (const struct probe *)(const void *)core->probes.table.elements);
+}
+
+bool probe_next_call(struct core *core, struct core_call *ret)
+{
+    struct probes *all = &core->probes;
+    begin_resumed(core);
+    while (!list_is_empty(&all->waiting)) {
+        struct probe *probe = LIST_ELEMENT(all->waiting.next, struct probe, queue);
+        uint32_t slot = slot_of(core, probe);
+        uint32_t client = table_find(&core->clients.table, probe->client);
+        if (client == SLOT_NONE) {
+            end(core, slot); /* it was forgotten meanwhile */
+            continue;
+        }
+        begin_call(core, slot, client, ret);
+        return true;
+    }
+    return false;
+}
+
+/* The host's own state; 0: it did not say. Some say -1, "unspecified", when they know nothing of
+ * the name that was asked for. */
+static uint32_t state_of(const struct core_input *input)
+{
+    bool says_nothing = input->outcome != CALL_ANSWERED || input->state == UINT32_MAX;
+    return says_nothing ? 0 : input->state;
+}
+
+void probe_call_done(struct core *core, uint64_t handle, const struct core_input *input)
+{
+    uint32_t slot = table_find(&core->probes.table, handle);
+    CHECK(slot != SLOT_NONE && probe_at(core, slot)->is_calling);
+    struct probe *probe = probe_at(core, slot);
+    probe->is_calling = false;
+    if (probe->must_ask_again) {
+        probe->must_ask_again = false;
+        list_append(&core->probes.waiting, &probe->queue);
+        return;
+    }
+    struct probe_question question = probe->question;
+    if (probe->mon_name != SLOT_NONE)
+        question.mon_name = intern_bytes(&core->names, probe->mon_name);
+    uint32_t client = table_find(&core->clients.table, probe->client);
+    if (client != SLOT_NONE)
+        reboot_probed(core, client, &question, state_of(input));
+    end(core, slot);
+}
+
+uint64_t probe_deadline_ns(const struct core *core)
+{
+    const struct probes *all = &core->probes;
+    if (!list_is_empty(&all->waiting))
+        return core->now_ns;
+    return all->resume_at == SLOT_NONE ? UINT64_MAX : all->next_ns;
+}
+
+void probe_check(const struct core *core)
+{
+    const struct probes *all = &core->probes;
+    table_check(&all->table);
+    uint32_t waiting = 0, listed = 0;
+    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
+        const struct probe *probe = probe_at(core, slot);
+        CHECK(find(core, probe->client) == slot);
+        CHECK(list_is_empty(&probe->queue) == probe->is_calling);
+        CHECK(probe->is_calling || !probe->must_ask_again);
+        waiting += probe->is_calling ? 0 : 1;
+    }
+    for (const struct list *at = all->waiting.next; at != &all->waiting; at = at->next)
+        listed++;
+    CHECK(waiting == listed);
+}

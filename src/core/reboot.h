@@ -1,0 +1,61 @@
+/*
+ * reboot.h -- clients that started anew, and how that is believed (R-ID-3, R-SEC-3..5, P5).
+ *
+ * Three things say so: an SM_NOTIFY, a LOCK with a newer state than any before, and FREE_ALL
+ * (client.h). What the client held before is freed, on all shares, and its waiters end; what it
+ * took since is not touched, because every lock is stamped with the state it was granted under.
+ *
+ *   SM_NOTIFY(name, state) from an address:
+ *     (a) a client of that address and that name, also without its domain ... believed
+ *     (b) the only client of that address, under another name ............... if its own status
+ *         monitor says exactly that state, and it is newer than the one we know
+ *     (c) a client of that name at another address .......................... if the status monitor
+ *         at the recorded address says a newer state than the one we know
+ *     otherwise ............................................................. ignored, logged once
+ *
+ *   a state that is believed, against `state_seen` (serial comparison):
+ *     newer ..... everything stamped older is freed; it becomes state_seen
+ *     equal ..... what is stamped older is freed: a repeat frees nothing
+ *     older ..... ignored, unless the status monitor confirms it: its counter began anew
+ *     unknown ... believed under (a)
+ */
+#ifndef CORE_REBOOT_H
+#define CORE_REBOOT_H
+
+#include "core/message.h"
+
+struct core;
+struct probe_question;
+
+struct reboot_counters {
+    uint64_t crashes_detected; /* clients found to have started anew, or not reached (D5) */
+    uint64_t cleanups;         /* of them, whose locks were freed */
+    uint64_t locks_cleaned;
+};
+
+/* What a notice was; when it concerned several clients, the last of these that applies. */
+enum reboot_heard {
+    REBOOT_UNHEARD,  /* no client is meant, or none that it is believed of */
+    REBOOT_ASKING,   /* nothing yet: a status monitor is asked */
+    REBOOT_REPEATED, /* believed, and known before */
+    REBOOT_NEWS,     /* believed */
+};
+
+/* SM_NOTIFY with an acceptable name. */
+enum reboot_heard reboot_hear(struct core *core, const struct address *from, struct bytes mon_name,
+                              uint32_t state);
+
+/*
+ * An ordinary LOCK of a known client carries this state (0: none; SHARE has none). A newer one
+ * means that its SM_NOTIFY was lost: what it held before is to be freed first (R-SEC-5). An older
+ * one starts a probe. True: it has started anew.
+ */
+bool reboot_of_request(struct core *core, uint32_t client, uint32_t state);
+/* A reclaim's state: remembered if it is newer, and nothing is freed (R-SEC-3). */
+void reboot_of_reclaim(struct core *core, uint32_t client, uint32_t state);
+
+/* The answer to a probe (probe.h): the host's own state, 0 when it did not say. */
+void reboot_probed(struct core *core, uint32_t client, const struct probe_question *question,
+                   uint32_t state);
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * target.c -- see target.h.
+ *
+ * Always true:
+ *  (1) A mark is cleared by answers and by nothing else, and to the state that the call said.
+ *  (2) A lock client's mark is cleared when it has answered under the last name. Its status monitor
+ *      answers every name, also those that it does not know, so fewer answers prove nothing (D4).
+ *      The first one proves that the host is there (grace_reached).
+ *  (3) A call goes to the address that the target called us from, and to no other (R-SEC-2).
+ */
+#include "core/target.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+enum {
+    DEFAULT_PORT = 12049, /* D3: where a registrant listens that tells us nothing better */
+    NSM_PROGRAM = 100024,
+    NSM_VERSION = 1,
+    NSM_NOTIFY = 6,
+};
+
+/* ---- which ---- */
+
+static uint32_t registrants_max(const struct core *core)
+{
+    return core->registrants.table.max;
+}
+
+uint32_t target_of_registrant(uint32_t slot)
+{
+    return slot;
+}
+
+uint32_t target_of_client(const struct core *core, uint32_t slot)
+{
+    return registrants_max(core) + slot;
+}
+
+bool target_is_client(const struct core *core, uint32_t target)
+{
+    return target >= registrants_max(core);
+}
+
+uint32_t target_client(const struct core *core, uint32_t target)
+{
+    CHECK(target_is_client(core, target));
+    return target - registrants_max(core);
+}
+
+static struct registrant *registrant_of(const struct core *core, uint32_t target)
+{
+    return table_at(&core->registrants.table, target);
+}
+
+static struct client *client_of(const struct core *core, uint32_t target)
+{
+    return client_at(core, target_client(core, target));
+}
+
+uint32_t target_next(const struct core *core, uint32_t target)
+{
+    bool is_client = target != SLOT_NONE && target_is_client(core, target);
+    uint32_t slot = SLOT_NONE;
+    if (!is_client)
+        slot = table_next(&core->registrants.table, target);
+    if (slot != SLOT_NONE)
+        return slot;
+    slot = table_next(&core->clients.table, is_client ? target_client(core, target) : SLOT_NONE);
+    return slot == SLOT_NONE ? SLOT_NONE : target_of_client(core, slot);
+}
+
+uint32_t target_find(const struct core *core, bool is_client, uint64_t handle)
+{
+    const struct table *table = is_client ? &core->clients.table : &core->registrants.table;
+    uint32_t slot = table_find(table, handle);
+    return slot == SLOT_NONE || !is_client ? slot : target_of_client(core, slot);
+}
+
+/* ---- what is known of it ---- */
+
+bool target_knows(const struct record_server *server, uint32_t told_state)
+{
+    return told_state != 0 && !client_is_newer_state(server->restart_state, told_state) &&
+           !client_is_newer_state(told_state, server->state); /* not one of ours */
+}
+
+bool target_is_told(const struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    return client->is_spared || target_knows(&core->server, client->told_state);
+}
+
+struct target_news target_owed(const struct core *core, uint32_t target)
+{
+    struct target_news owed = {0};
+    if (target_is_client(core, target)) {
+        const struct client *client = client_of(core, target);
+        bool is_told = target_is_told(core, target_client(core, target));
+        owed.state = client->flags & RECORD_CLIENT_MONITORED && !is_told ? core->server.state : 0;
+        return owed;
+    }
+    const struct registrant *r = registrant_of(core, target);
+    uint32_t notice = notice_state(core, r->mon_fold);
+    owed.state = target_knows(&core->server, r->told_state) ? 0 : core->server.state;
+    owed.notice = notice != r->relayed_state ? notice : 0;
+    return owed;
+}
+
+struct address target_address(const struct core *core, uint32_t target)
+{
+    if (target_is_client(core, target))
+        return client_address(core, target_client(core, target));
+    struct address address;
+    uint32_t slot = registrant_of(core, target)->address;
+    memcpy(&address, intern_bytes(&core->registrants.addresses, slot).at, sizeof address);
+    return address;
+}
+
+uint64_t target_seen_ns(const struct core *core, uint32_t target)
+{
+    return target_is_client(core, target) ? client_of(core, target)->seen_wall_ns
+                                          : registrant_of(core, target)->registered_ns;
+}
+
+void target_report(struct core *core, enum event_kind kind, uint32_t target, uint64_t value)
+{
+    struct address address = target_address(core, target);
+    uint32_t name = target_is_client(core, target) ? client_of(core, target)->name
+                                                   : registrant_of(core, target)->my_name;
+    event_add(&core->events, kind, &address, intern_bytes(&core->names, name), value);
+}
+
+/* ---- what is said ---- */
+
+/* D3: the port in a my_name of the form name:port, else the default. */
+static uint16_t port_hint(struct bytes my_name)
+{
+    uint32_t port = 0, at = my_name.len;
+    for (uint32_t scale = 1; at > 0 && my_name.at[at - 1] != ':'; at--, scale *= 10) {
+        uint8_t c = my_name.at[at - 1];
+        if (c < '0' || c > '9' || scale > 10000)
+            return DEFAULT_PORT;
+        port += scale * (uint32_t)(c - '0');
+    }
+    bool is_port = at > 1 && at < my_name.len && port > 0 && port <= UINT16_MAX;
+    return is_port ? (uint16_t)port : DEFAULT_PORT;
+}
+
+static void put_status(struct core_call *call, struct bytes mon_name, uint32_t state)
+{
+    call->status[call->status_count++] = (struct core_call_status){mon_name, state};
+}
+
+static void put_registrant_call(struct core *core, uint32_t target, struct target_news news,
+                                struct core_call *ret)
+{
+    const struct registrant *r = registrant_of(core, target);
+    *ret = (struct core_call){
+        .id = core_call_id(CALL_OF_NOTIFY, table_handle(&core->registrants.table, target)),
+        .kind = CALL_STATUS,
+        .to = target_address(core, target),
+        .local = r->local,
+        .prog = r->my_prog,
+        .vers = r->my_vers,
+        .proc = r->my_proc,
+        .port_hint = port_hint(intern_bytes(&core->names, r->my_name)),
+        .priv = {r->priv, RECORD_PRIV_LEN},
+    };
+    if (news.state != 0)
+        put_status(ret, core->limits.server_name, news.state);
+    if (news.notice != 0)
+        put_status(ret, intern_bytes(&core->names, r->mon_name), news.notice);
+}
+
+/* From the address that it knows us by (R-NOTIFY-1); TCP first, whatever it locks over (D4). */
+static void put_client_call(struct core *core, uint32_t target, struct target_news news,
+                            struct core_call *ret)
+{
+    const struct client *client = client_of(core, target);
+    uint64_t handle = table_handle(&core->clients.table, target_client(core, target));
+    *ret = (struct core_call){
+        .id = core_call_id(CALL_OF_NOTIFY_CLIENT, handle),
+        .kind = CALL_NOTIFY,
+        .to = target_address(core, target),
+        .local = client->local,
+        .prog = NSM_PROGRAM,
+        .vers = NSM_VERSION,
+        .proc = NSM_NOTIFY,
+        .our_state = news.state,
+    };
+    ret->our_name_count = naming_list(core, &client->local, ret->our_names);
+}
+
+void target_put_call(struct core *core, uint32_t target, struct target_news news,
+                     struct core_call *ret)
+{
+    if (target_is_client(core, target))
+        put_client_call(core, target, news, ret);
+    else
+        put_registrant_call(core, target, news, ret);
+}
+
+/* ---- what came of it ---- */
+
+static void registrant_answered(struct core *core, uint32_t target, struct target_news news,
+                                uint32_t answered_count)
+{
+    struct registrant *r = registrant_of(core, target);
+    if (news.state != 0 && answered_count > 0) {
+        r->told_state = news.state;
+        answered_count--;
+        dirty_put(&core->dirty, RECORD_REGISTRANT, target);
+    } else if (news.state != 0) {
+        return;
+    }
+    if (news.notice != 0 && answered_count > 0) {
+        r->relayed_state = news.notice;
+        dirty_put(&core->dirty, RECORD_REGISTRANT, target);
+    }
+}
+
+static void client_answered(struct core *core, uint32_t target, struct target_news news,
+                            bool is_answered, uint32_t answered_count)
+{
+    uint32_t slot = target_client(core, target);
+    struct client *client = client_of(core, target);
+    if (is_answered || answered_count > 0)
+        grace_reached(core, slot);
+    if (is_answered && client_is_newer_state(client->must_know, news.state))
+        return; /* what it must know was not yet said when this call began */
+    if (is_answered) {
+        client->told_state = news.state;
+        client->must_know = 0;
+        grace_told(core, slot);
+        if (client->waiter_count == 0)
+            client->flags &= ~(uint32_t)RECORD_CLIENT_WAITS;
+        client->untold_ns = 0;
+    } else if (client->untold_ns == 0) {
+        client->untold_ns = core->wall_ns;
+    } else {
+        return;
+    }
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+}
+
+void target_answered(struct core *core, uint32_t target, struct target_news news, bool is_answered,
+                     uint32_t answered_count)
+{
+    if (target_is_client(core, target))
+        client_answered(core, target, news, is_answered, answered_count);
+    else
+        registrant_answered(core, target, news, answered_count);
+}
+
+void target_given_up(struct core *core, uint32_t target)
+{
+    if (target_is_client(core, target))
+        grace_given_up(core, target_client(core, target));
+}

@@ -1,0 +1,544 @@
+/*
+ * tracker.c -- the table of clients of other protocols; see tracker.h.
+ *
+ * Always true, and asserted by tracker_check():
+ *  (1) A live client is on the one chain that its key names, and no two have the same protocol and
+ *      key. It holds a reference to its protocol and, if it has bytes, a cell of the arena.
+ *  (2) Once we are ready it has a timer exactly while it is disconnected.
+ *  (3) It is on its protocol's list only while it is expired. One that was taken is on none.
+ *  (4) The counts of connected, disconnected and expired ones are what the table holds.
+ *
+ * A restart writes nothing here. A record that says "connected" says in which epoch; in a later
+ * one it means "disconnected by the restart", and the next restart reads it the same way. So ten
+ * thousand clients cost no write at start, and the store never differs from what is here but where
+ * a slot is marked dirty.
+ *
+ * Deadlines are stored by the wall clock, because nothing else goes on while we are away, and run
+ * by the monotonic one. A wall clock that was set back would keep a client for years: what is left
+ * of its time is never more than it was given.
+ *
+ * That a client has expired is written when it happens, and not only when it is cleaned up: who was
+ * told that it is gone must not find itself back after a crash (P1).
+ */
+#include "core/tracker.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "core/state.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { EXPIRED_PER_TURN = 1000 };
+
+struct tracked *tracker_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->tracker.table, slot);
+}
+
+int tracker_init(struct core *core, uint32_t slots_max)
+{
+    struct tracker *tracker = &core->tracker;
+    for (uint32_t i = 0; i < TRACKER_PROTOCOLS_MAX; i++)
+        list_init(&tracker->expired[i]);
+    int err = table_init(&tracker->table, slots_max, sizeof(struct tracked));
+    if (err == 0)
+        err = chains_init_hash(&tracker->by_key, slots_max);
+    if (err == 0)
+        err = intern_init(&tracker->protocols, core->arena, TRACKER_PROTOCOLS_MAX, core->seed);
+    if (err == 0)
+        err = timers_init(&tracker->timers, slots_max);
+    return err;
+}
+
+void tracker_done(struct core *core)
+{
+    struct tracker *tracker = &core->tracker;
+    table_done(&tracker->table);
+    chains_done(&tracker->by_key);
+    intern_done(&tracker->protocols);
+    timers_done(&tracker->timers);
+}
+
+/* ---- who they are ---- */
+
+static bool is_ours(struct bytes protocol)
+{
+    return record_is_protocol(protocol) && !bytes_equal(protocol, bytes_of_text("nlm")) &&
+           !bytes_equal(protocol, bytes_of_text("nsm"));
+}
+
+static struct bytes key_of(const struct tracked *tracked)
+{
+    return (struct bytes){tracked->key, tracked->key_len};
+}
+
+static uint64_t key_hash(const struct core *core, struct bytes protocol, struct bytes key)
+{
+    return hash_mix(hash_bytes(core->seed, protocol), hash_bytes(core->seed, key));
+}
+
+static uint32_t find(const struct core *core, struct bytes protocol, struct bytes key)
+{
+    const struct tracker *tracker = &core->tracker;
+    uint32_t of = intern_find(&tracker->protocols, protocol);
+    if (of == SLOT_NONE)
+        return SLOT_NONE;
+    uint64_t hash = key_hash(core, protocol, key);
+    uint32_t slot = chains_first(&tracker->by_key, chains_of_hash(&tracker->by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&tracker->by_key, slot)) {
+        const struct tracked *tracked = tracker_at(core, slot);
+        if (tracked->key_hash == hash && tracked->protocol == of &&
+            bytes_equal(key_of(tracked), key))
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static struct bytes bytes_of(const struct core *core, const struct tracked *tracked)
+{
+    if (tracked->bytes_len == 0)
+        return (struct bytes){NULL, 0};
+    return arena_at(core->arena, tracked->cell, tracked->bytes_len);
+}
+
+/* Keeps other bytes. False: there is no room for them, and the old ones are still there. */
+static bool set_bytes(struct core *core, struct tracked *tracked, struct bytes bytes)
+{
+    uint32_t cell = ARENA_NONE;
+    if (bytes_equal(bytes_of(core, tracked), bytes))
+        return true;
+    if (bytes.len > 0) {
+        cell = arena_add(core->arena, bytes);
+        if (cell == ARENA_NONE)
+            return false;
+    }
+    if (tracked->bytes_len > 0)
+        arena_remove(core->arena, tracked->cell, tracked->bytes_len);
+    tracked->cell = cell;
+    tracked->bytes_len = bytes.len;
+    return true;
+}
+
+/* A client of this protocol and key in this slot, with these bytes. False: no room for them. */
+static bool fill(struct core *core, uint32_t slot, struct tracked content, struct bytes protocol,
+                 struct bytes key, struct bytes bytes)
+{
+    struct tracker *tracker = &core->tracker;
+    content.protocol = intern_add(&tracker->protocols, protocol);
+    if (content.protocol == SLOT_NONE)
+        return false;
+    if (!set_bytes(core, &content, bytes)) {
+        (void)intern_release(&tracker->protocols, content.protocol);
+        return false;
+    }
+    content.key_hash = key_hash(core, protocol, key);
+    content.key_len = key.len;
+    memcpy(content.key, key.at, key.len);
+    struct tracked *tracked = tracker_at(core, slot);
+    *tracked = content;
+    list_init(&tracked->expired);
+    chains_add(&tracker->by_key, chains_of_hash(&tracker->by_key, content.key_hash), slot);
+    return true;
+}
+
+/* ---- whether they are there ---- */
+
+enum record_tracked_state tracker_state(const struct core *core, const struct tracked *tracked)
+{
+    if (tracked->state == RECORD_TRACKED_CONNECTED && tracked->server_epoch != core->server.epoch)
+        return RECORD_TRACKED_DISCONNECTED; /* by our restart */
+    return (enum record_tracked_state)tracked->state;
+}
+
+uint64_t tracker_window_ns(const struct core *core, const struct tracked *tracked)
+{
+    return tracked->window_s != 0 ? tracked->window_s * SECOND_NS : core->limits.window_ns;
+}
+
+static uint32_t *count_of(struct core *core, const struct tracked *tracked)
+{
+    struct tracker_counters *counters = &core->tracker.counters;
+    switch (tracker_state(core, tracked)) {
+    case RECORD_TRACKED_CONNECTED:
+        return &counters->connected;
+    case RECORD_TRACKED_DISCONNECTED:
+        return &counters->disconnected;
+    case RECORD_TRACKED_EXPIRED:
+        return &counters->expired;
+    }
+    UNREACHABLE();
+}
+
+/* Every change of state while we run; the caller sets what belongs to the new one. */
+static void set_state(struct core *core, uint32_t slot, enum record_tracked_state state)
+{
+    struct tracked *tracked = tracker_at(core, slot);
+    *count_of(core, tracked) -= 1;
+    tracked->state = state;
+    if (state == RECORD_TRACKED_CONNECTED) {
+        tracked->server_epoch = core->server.epoch;
+        tracked->deadline_ns = 0;
+        tracked->ttl_s = 0;
+    }
+    if (state != RECORD_TRACKED_DISCONNECTED)
+        timers_clear(&core->tracker.timers, slot);
+    *count_of(core, tracked) += 1;
+    dirty_put(&core->dirty, RECORD_TRACKED, slot);
+}
+
+static void queue_expired(struct core *core, uint32_t slot)
+{
+    struct tracked *tracked = tracker_at(core, slot);
+    list_append(&core->tracker.expired[tracked->protocol], &tracked->expired);
+}
+
+static void expire(struct core *core, uint32_t slot)
+{
+    struct tracked *tracked = tracker_at(core, slot);
+    set_state(core, slot, RECORD_TRACKED_EXPIRED);
+    if (tracked->deadline_ns == 0)
+        tracked->deadline_ns = core->wall_ns; /* it was our restart that disconnected it */
+    core->tracker.counters.lost++;
+    queue_expired(core, slot);
+}
+
+/* It is there, or may come back. One whose time is over is told so although its turn to expire has
+ * not come: nobody is lucky because we are busy. */
+static bool is_here(struct core *core, uint32_t slot)
+{
+    const struct tracked *tracked = tracker_at(core, slot);
+    if (tracker_state(core, tracked) == RECORD_TRACKED_DISCONNECTED && core->tracker.is_ready &&
+        tracked->until_ns <= core->now_ns)
+        expire(core, slot);
+    return tracker_state(core, tracked) != RECORD_TRACKED_EXPIRED;
+}
+
+/* The client of a connection that is its last one; SLOT_NONE: gone. */
+static uint32_t slot_of(const struct core *core, struct tracker_ref ref)
+{
+    uint32_t slot = table_find(&core->tracker.table, ref.handle);
+    if (slot == SLOT_NONE || tracker_at(core, slot)->generation != ref.generation)
+        return SLOT_NONE;
+    return slot;
+}
+
+/* ---- what their protocols say ---- */
+
+static bool is_acceptable(struct bytes key, struct bytes bytes)
+{
+    return key.len > 0 && key.len <= RECORD_KEY_MAX && bytes.len <= RECORD_BYTES_MAX;
+}
+
+/* Room for one more, by every limit; the order is the order in which operators can help. */
+static enum tracker_result admission(const struct core *core, struct bytes protocol)
+{
+    const struct tracker *tracker = &core->tracker;
+    bool is_known = intern_find(&tracker->protocols, protocol) != SLOT_NONE;
+    if (tracker->table.count >= core->limits.clients_max ||
+        (!is_known && tracker->protocols.table.count == TRACKER_PROTOCOLS_MAX))
+        return TRACKER_LIMIT;
+    if (!core->has_room)
+        return TRACKER_ROOM;
+    if (arena_used(core->arena) >= core->limits.bytes_max)
+        return TRACKER_BYTES;
+    return TRACKER_ADDED;
+}
+
+static enum tracker_result add(struct core *core, const struct tracker_client *client,
+                               struct tracker_view *ret)
+{
+    struct tracker *tracker = &core->tracker;
+    enum tracker_result verdict = admission(core, client->protocol);
+    if (verdict != TRACKER_ADDED)
+        return verdict;
+    struct tracked fresh = {
+        .registered_ns = core->wall_ns,
+        .server_epoch = core->server.epoch,
+        .address = client->address,
+        .window_s = client->window_s,
+        .generation = 1,
+        .state = RECORD_TRACKED_CONNECTED,
+    };
+    uint32_t slot = table_add(&tracker->table);
+    CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
+    if (!fill(core, slot, fresh, client->protocol, client->key, client->bytes)) {
+        table_remove(&tracker->table, slot);
+        return TRACKER_BYTES; /* by fragmentation; the budget itself was looked at above */
+    }
+    tracker_at(core, slot)->id = core->server.next_id++;
+    tracker->counters.connected++;
+    tracker->counters.added++;
+    dirty_put(&core->dirty, RECORD_TRACKED, slot);
+    core->sync_wanted = true;
+    tracker_view_slot(core, slot, ret);
+    return TRACKER_ADDED;
+}
+
+/* A new connection: whatever an older one still says is not listened to. */
+static void join(struct core *core, uint32_t slot, const struct address *address)
+{
+    struct tracked *tracked = tracker_at(core, slot);
+    tracked->generation = tracked->generation == UINT32_MAX ? 1 : tracked->generation + 1;
+    tracked->address = *address;
+    set_state(core, slot, RECORD_TRACKED_CONNECTED);
+}
+
+/* False: these would be more bytes than there may be. */
+static bool may_replace(const struct core *core, const struct tracked *tracked, struct bytes bytes)
+{
+    return bytes.len <= tracked->bytes_len || arena_used(core->arena) < core->limits.bytes_max;
+}
+
+enum tracker_result tracker_register(struct core *core, const struct tracker_client *client,
+                                     struct tracker_view *ret)
+{
+    CHECK(is_ours(client->protocol));
+    if (!is_acceptable(client->key, client->bytes))
+        return TRACKER_BYTES;
+    uint32_t slot = find(core, client->protocol, client->key);
+    if (slot == SLOT_NONE)
+        return add(core, client, ret);
+    if (!is_here(core, slot))
+        return TRACKER_GONE;
+    struct tracked *tracked = tracker_at(core, slot);
+    bool was_here = tracker_state(core, tracked) == RECORD_TRACKED_CONNECTED;
+    if (!may_replace(core, tracked, client->bytes) || !set_bytes(core, tracked, client->bytes))
+        return TRACKER_BYTES;
+    tracked->window_s = client->window_s;
+    join(core, slot, &client->address);
+    tracker_view_slot(core, slot, ret);
+    if (was_here)
+        return TRACKER_UPDATED;
+    core->tracker.counters.reconnected++;
+    return TRACKER_RECONNECTED;
+}
+
+enum tracker_result tracker_reconnect(struct core *core, struct bytes protocol, struct bytes key,
+                                      const struct address *address, struct tracker_view *ret)
+{
+    uint32_t slot = find(core, protocol, key);
+    if (slot == SLOT_NONE || !is_here(core, slot))
+        return TRACKER_GONE;
+    join(core, slot, address);
+    core->tracker.counters.reconnected++;
+    tracker_view_slot(core, slot, ret);
+    return TRACKER_RECONNECTED;
+}
+
+enum tracker_result tracker_update(struct core *core, struct tracker_ref ref, struct bytes bytes)
+{
+    uint32_t slot = slot_of(core, ref);
+    if (slot == SLOT_NONE || !is_here(core, slot))
+        return TRACKER_GONE;
+    struct tracked *tracked = tracker_at(core, slot);
+    if (bytes.len > RECORD_BYTES_MAX || !may_replace(core, tracked, bytes))
+        return TRACKER_BYTES;
+    if (bytes_equal(bytes_of(core, tracked), bytes))
+        return TRACKER_UPDATED;
+    if (!set_bytes(core, tracked, bytes))
+        return TRACKER_BYTES;
+    dirty_put(&core->dirty, RECORD_TRACKED, slot);
+    return TRACKER_UPDATED;
+}
+
+enum tracker_result tracker_disconnect(struct core *core, struct tracker_ref ref, uint32_t ttl_s)
+{
+    uint32_t slot = slot_of(core, ref);
+    if (slot == SLOT_NONE || !is_here(core, slot))
+        return TRACKER_GONE;
+    struct tracked *tracked = tracker_at(core, slot);
+    if (ttl_s == 0)
+        ttl_s = (uint32_t)((tracker_window_ns(core, tracked) + SECOND_NS - 1) / SECOND_NS);
+    set_state(core, slot, RECORD_TRACKED_DISCONNECTED);
+    tracked->ttl_s = ttl_s;
+    tracked->deadline_ns = core->wall_ns + ttl_s * SECOND_NS;
+    tracked->until_ns = core->now_ns + ttl_s * SECOND_NS;
+    timers_set(&core->tracker.timers, slot, tracked->until_ns);
+    return TRACKER_UPDATED;
+}
+
+bool tracker_remove(struct core *core, struct tracker_ref ref)
+{
+    struct tracker *tracker = &core->tracker;
+    uint32_t slot = slot_of(core, ref);
+    if (slot == SLOT_NONE)
+        return false;
+    struct tracked *tracked = tracker_at(core, slot);
+    *count_of(core, tracked) -= 1;
+    list_remove(&tracked->expired);
+    timers_clear(&tracker->timers, slot);
+    (void)set_bytes(core, tracked, (struct bytes){NULL, 0});
+    chains_remove(&tracker->by_key, chains_of_hash(&tracker->by_key, tracked->key_hash), slot);
+    (void)intern_release(&tracker->protocols, tracked->protocol);
+    table_remove(&tracker->table, slot);
+    dirty_delete(&core->dirty, RECORD_TRACKED, slot);
+    return true;
+}
+
+bool tracker_take_expired(struct core *core, struct bytes protocol, struct tracker_view *ret)
+{
+    uint32_t of = intern_find(&core->tracker.protocols, protocol);
+    if (of == SLOT_NONE || list_is_empty(&core->tracker.expired[of]))
+        return false;
+    struct list *node = core->tracker.expired[of].next;
+    const struct tracked *tracked = LIST_ELEMENT(node, struct tracked, expired);
+    const struct tracked *first = (const void *)core->tracker.table.elements;
+    list_remove(node);
+    tracker_view_slot(core, (uint32_t)(tracked - first), ret);
+    return true;
+}
+
+bool tracker_find(const struct core *core, struct bytes protocol, struct bytes key,
+                  struct tracker_view *ret)
+{
+    uint32_t slot = find(core, protocol, key);
+    if (slot == SLOT_NONE)
+        return false;
+    tracker_view_slot(core, slot, ret);
+    return true;
+}
+
+/* ---- when their time is over ---- */
+
+void tracker_work(struct core *core)
+{
+    struct tracker *tracker = &core->tracker;
+    if (!tracker->is_ready)
+        return;
+    for (uint32_t i = 0; i < EXPIRED_PER_TURN && !core_is_full(core); i++) {
+        uint32_t slot = timers_take(&tracker->timers, core->now_ns);
+        if (slot == SLOT_NONE)
+            return;
+        expire(core, slot);
+    }
+}
+
+/* A full batch is taken first: the next turn then asks again. */
+uint64_t tracker_deadline_ns(const struct core *core)
+{
+    if (!core->tracker.is_ready || core_is_full(core))
+        return UINT64_MAX;
+    return timers_next_ns(&core->tracker.timers);
+}
+
+/* What is left of the time of one that was loaded: see tracker.h. */
+static uint64_t left_ns(const struct core *core, const struct tracked *tracked)
+{
+    uint64_t window_ns = tracker_window_ns(core, tracked), given_ns = tracked->ttl_s * SECOND_NS;
+    uint64_t left = 0;
+    if (tracked->deadline_ns > core->wall_ns)
+        left = tracked->deadline_ns - core->wall_ns;
+    if (left > given_ns)
+        left = given_ns; /* the wall clock was set back */
+    return left > window_ns ? left : window_ns;
+}
+
+void tracker_ready(struct core *core)
+{
+    struct tracker *tracker = &core->tracker;
+    tracker->is_ready = true;
+    uint32_t slot = table_next(&tracker->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&tracker->table, slot)) {
+        struct tracked *tracked = tracker_at(core, slot);
+        if (tracker_state(core, tracked) != RECORD_TRACKED_DISCONNECTED ||
+            timers_is_set(&tracker->timers, slot))
+            continue; /* or it came and went before we were ready */
+        tracked->until_ns = core->now_ns + left_ns(core, tracked);
+        timers_set(&tracker->timers, slot, tracked->until_ns);
+    }
+}
+
+/* ---- from the store and back ---- */
+
+bool tracker_load(struct core *core, uint32_t slot, const struct record_tracked *record)
+{
+    if (!is_ours(record->protocol) || find(core, record->protocol, record->key) != SLOT_NONE ||
+        !table_add_at(&core->tracker.table, slot))
+        return false;
+    struct tracked loaded = {
+        .id = record->id,
+        .registered_ns = record->registered_ns,
+        .server_epoch = record->server_epoch,
+        .deadline_ns = record->deadline_ns,
+        .address = record->address,
+        .window_s = record->window_s,
+        .ttl_s = record->ttl_s,
+        .generation = record->generation,
+        .state = record->state,
+    };
+    /* core_new reserved the bytes; only damage makes more protocols than there were. */
+    if (!fill(core, slot, loaded, record->protocol, record->key, record->bytes)) {
+        table_remove(&core->tracker.table, slot);
+        return false;
+    }
+    if (record->state == RECORD_TRACKED_EXPIRED)
+        queue_expired(core, slot);
+    return true;
+}
+
+void tracker_start(struct core *core)
+{
+    const struct table *table = &core->tracker.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(table, slot))
+        *count_of(core, tracker_at(core, slot)) += 1;
+}
+
+uint32_t tracker_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
+{
+    const struct tracked *tracked = tracker_at(core, slot);
+    struct record_tracked record = {
+        .id = tracked->id,
+        .registered_ns = tracked->registered_ns,
+        .server_epoch = tracked->server_epoch,
+        .deadline_ns = tracked->deadline_ns,
+        .address = tracked->address,
+        .window_s = tracked->window_s,
+        .ttl_s = tracked->ttl_s,
+        .generation = tracked->generation,
+        .state = tracked->state,
+        .protocol = intern_bytes(&core->tracker.protocols, tracked->protocol),
+        .key = key_of(tracked),
+        .bytes = bytes_of(core, tracked),
+    };
+    return record_put_tracked(buffer, slot, &record);
+}
+
+static void check_one(const struct core *core, uint32_t slot, uint32_t counts[])
+{
+    const struct tracker *tracker = &core->tracker;
+    const struct tracked *tracked = tracker_at(core, slot);
+    enum record_tracked_state state = tracker_state(core, tracked);
+    struct bytes protocol = intern_bytes(&tracker->protocols, tracked->protocol);
+    bool is_timed = timers_is_set(&tracker->timers, slot);
+    CHECK(is_ours(protocol) && tracked->key_len > 0 && tracked->key_len <= RECORD_KEY_MAX);
+    CHECK(tracked->key_hash == key_hash(core, protocol, key_of(tracked)));
+    CHECK(find(core, protocol, key_of(tracked)) == slot);
+    CHECK(!is_timed || state == RECORD_TRACKED_DISCONNECTED);
+    CHECK(is_timed || state != RECORD_TRACKED_DISCONNECTED || !tracker->is_ready);
+    CHECK(state == RECORD_TRACKED_EXPIRED || list_is_empty(&tracked->expired));
+    CHECK(tracked->id != 0 && tracked->generation != 0);
+    CHECK(tracked->id < core->server.next_id || !core->started);
+    counts[state]++;
+}
+
+void tracker_check(const struct core *core)
+{
+    const struct tracker *tracker = &core->tracker;
+    uint32_t counts[RECORD_TRACKED_EXPIRED + 1] = {0}, references = 0;
+    table_check(&tracker->table);
+    table_check(&tracker->protocols.table);
+    timers_check(&tracker->timers);
+    uint32_t slot = table_next(&tracker->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&tracker->table, slot))
+        check_one(core, slot, counts);
+    slot = table_next(&tracker->protocols.table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&tracker->protocols.table, slot))
+        references += intern_references(&tracker->protocols, slot);
+    CHECK(references == tracker->table.count);
+    if (!core->started)
+        return;
+    CHECK(counts[RECORD_TRACKED_CONNECTED] == tracker->counters.connected);
+    CHECK(counts[RECORD_TRACKED_DISCONNECTED] == tracker->counters.disconnected);
+    CHECK(counts[RECORD_TRACKED_EXPIRED] == tracker->counters.expired);
+}

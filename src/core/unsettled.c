@@ -1,0 +1,147 @@
+/*
+ * unsettled.c -- ranges that wait to be reclaimed; see unsettled.h.
+ *
+ * The ranges of one owner in one file never overlap: they come from its held locks, which do not.
+ */
+#include "core/unsettled.h"
+
+#include "base/check.h"
+#include "core/lock_element.h"
+#include "core/lock_range.h"
+#include "core/state.h"
+
+struct unsettled_range *unsettled_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->unsettled.table, slot);
+}
+
+static bool comes_before(const void *context, uint32_t a, uint32_t b)
+{
+    return unsettled_at(context, a)->start < unsettled_at(context, b)->start;
+}
+
+int unsettled_init(struct core *core, uint32_t slots_max)
+{
+    struct unsettled *all = &core->unsettled;
+    int err = table_init(&all->table, slots_max, sizeof(struct unsettled_range));
+    if (err == 0)
+        err = tree_init(&all->by_start, slots_max, core->seed, comes_before, NULL, core);
+    if (err == 0)
+        err = chains_init(&all->by_client, core->clients.table.max, slots_max);
+    return err;
+}
+
+void unsettled_done(struct core *core)
+{
+    table_done(&core->unsettled.table);
+    tree_done(&core->unsettled.by_start);
+    chains_done(&core->unsettled.by_client);
+}
+
+static struct holding *holding_of(const struct core *core, uint32_t owner, uint32_t file)
+{
+    uint32_t slot = lock_element_holding(core, owner, file);
+    return slot == SLOT_NONE ? NULL : table_at(&core->locks.holdings, slot);
+}
+
+static void add_to(struct core *core, struct holding *holding, uint64_t start, uint64_t end)
+{
+    struct unsettled *all = &core->unsettled;
+    uint32_t slot = table_add(&all->table);
+    CHECK(slot != SLOT_NONE);
+    *unsettled_at(core, slot) = (struct unsettled_range){
+        .start = start, .end = end, .owner = holding->owner, .file = holding->file};
+    tree_add(&all->by_start, &holding->unsettled, slot);
+    chains_add(&all->by_client, owner_at(core, holding->owner)->client, slot);
+    client_at(core, owner_at(core, holding->owner)->client)->unsettled_count++;
+}
+
+void unsettled_add(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+{
+    struct holding *holding = holding_of(core, owner, file);
+    CHECK(holding != NULL);
+    add_to(core, holding, start, end);
+}
+
+static void remove_from(struct core *core, struct holding *holding, uint32_t slot)
+{
+    struct unsettled *all = &core->unsettled;
+    tree_remove(&all->by_start, &holding->unsettled, slot);
+    chains_remove(&all->by_client, owner_at(core, holding->owner)->client, slot);
+    client_at(core, owner_at(core, holding->owner)->client)->unsettled_count--;
+    table_remove(&all->table, slot);
+}
+
+/* The first range that ends at or after this byte. They do not overlap, so their ends are in order
+ * too. */
+static uint32_t first_reaching(const struct core *core, const struct holding *holding,
+                               uint64_t start)
+{
+    const struct tree *tree = &core->unsettled.by_start;
+    uint32_t slot = tree_top(holding->unsettled), found = SLOT_NONE;
+    while (slot != SLOT_NONE) {
+        if (unsettled_at(core, slot)->end >= start) {
+            found = slot;
+            slot = tree_left(tree, slot);
+        } else {
+            slot = tree_right(tree, slot);
+        }
+    }
+    return found;
+}
+
+bool unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                      uint64_t end)
+{
+    struct holding *holding = holding_of(core, owner, file);
+    if (holding == NULL || holding->unsettled == 0)
+        return true;
+    uint32_t slot = first_reaching(core, holding, start), next;
+    for (; slot != SLOT_NONE && unsettled_at(core, slot)->start <= end; slot = next) {
+        struct unsettled_range *range = unsettled_at(core, slot);
+        next = tree_next(&core->unsettled.by_start, slot);
+        bool has_left = range->start<start, has_right = range->end> end;
+        if (has_left && has_right) {
+            if (core->unsettled.table.count == core->unsettled.table.max)
+                return false; /* it was the only one that overlaps */
+            MARK("unsettled_split");
+            uint64_t last = range->end;
+            range->end = start - 1;
+            add_to(core, holding, end + 1, last);
+        } else if (has_left) {
+            range->end = start - 1;
+        } else if (has_right) {
+            range->start = end + 1; /* still before its successor */
+        } else {
+            remove_from(core, holding, slot);
+        }
+    }
+    return true;
+}
+
+uint32_t unsettled_of_client(const struct core *core, uint32_t client)
+{
+    return chains_first(&core->unsettled.by_client, client);
+}
+
+uint32_t unsettled_count(const struct core *core)
+{
+    return core->unsettled.table.count;
+}
+
+void unsettled_check(const struct core *core)
+{
+    const struct unsettled *all = &core->unsettled;
+    table_check(&all->table);
+    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
+        const struct unsettled_range *range = unsettled_at(core, slot);
+        CHECK(range->start <= range->end);
+        uint32_t held = lock_range_first_own(core, range->owner, range->file, range->start);
+        CHECK(held != SLOT_NONE);
+        CHECK(lock_at(core, held)->start <= range->start);
+        CHECK(lock_at(core, held)->end >= range->end);
+        uint32_t next = tree_next(&all->by_start, slot);
+        CHECK(next == SLOT_NONE || unsettled_at(core, next)->start > range->end);
+    }
+}

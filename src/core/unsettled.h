@@ -1,0 +1,52 @@
+/*
+ * unsettled.h -- bytes that the store says somebody holds, and that nobody has confirmed yet.
+ *
+ * After a start in reclaim mode every stored lock stands, and its owner may come to reclaim it, in
+ * pieces and in any order (R-GRACE-3). What is unsettled is therefore kept apart from the locks
+ * themselves: a reclaim takes bytes out of this set and writes nothing (R-GRACE-9), and when grace
+ * ends, what is left here is what is given up.
+ *
+ * Always true: every unsettled byte is held by its owner, in the lock table and in the store. So
+ * whatever takes bytes from an owner or gives them to it anew settles them (lock.c does).
+ *
+ * Nothing here is stored: the next start finds everything unsettled again (R-GRACE-6).
+ */
+#ifndef CORE_UNSETTLED_H
+#define CORE_UNSETTLED_H
+
+#include "base/chains.h"
+#include "base/table.h"
+#include "base/tree.h"
+
+struct core;
+
+struct unsettled_range {
+    uint64_t start, end; /* inclusive */
+    uint32_t owner, file;
+};
+
+struct unsettled {
+    struct table table;      /* of struct unsettled_range */
+    struct tree by_start;    /* roots: struct holding.unsettled */
+    struct chains by_client; /* chain = client slot */
+};
+
+__attribute__((warn_unused_result)) int unsettled_init(struct core *core, uint32_t slots_max);
+void unsettled_done(struct core *core);
+
+/* The owner holds this range, and is yet to say so. */
+void unsettled_add(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
+
+/* These bytes are settled, whatever of them was not. False: a rest would need a slot that there is
+ * not; nothing changed. */
+__attribute__((warn_unused_result)) bool
+unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
+
+/* One of the client's ranges, or SLOT_NONE. */
+uint32_t unsettled_of_client(const struct core *core, uint32_t client);
+struct unsettled_range *unsettled_at(const struct core *core, uint32_t slot);
+uint32_t unsettled_count(const struct core *core);
+
+void unsettled_check(const struct core *core);
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * view_client.c -- clients of every protocol as operators see them; see view.h.
+ *
+ * The cursor is the table (registrants, lock clients, others) in its upper half and the slot to go
+ * on with in its lower one.
+ */
+#include "base/check.h"
+#include "core/state.h"
+#include "core/view.h"
+
+enum part { PART_NSM, PART_NLM, PART_OTHER, PART_END };
+
+static const struct table *table_of(const struct core *core, uint32_t part)
+{
+    switch ((enum part)part) {
+    case PART_NSM:
+        return &core->registrants.table;
+    case PART_NLM:
+        return &core->clients.table;
+    case PART_OTHER:
+        return &core->tracker.table;
+    case PART_END:
+        break;
+    }
+    UNREACHABLE();
+}
+
+static void view_news(const struct core *core, uint32_t target, bool must_be_told,
+                      struct view_client *ret)
+{
+    const struct notify_job *job = &core->notify.jobs[target];
+    ret->attempt_count = job->attempt_count;
+    if (timers_is_set(&core->notify.timers, target))
+        ret->next_try_ns = timers_deadline_ns(&core->notify.timers, target);
+    switch (job->phase) {
+    case NOTIFY_IDLE:
+        ret->news = must_be_told ? VIEW_TOLD : VIEW_NOT_TOLD;
+        return;
+    case NOTIFY_WAITING:
+        ret->news = VIEW_OWED;
+        return;
+    case NOTIFY_CALLING:
+        ret->news = VIEW_CALLING;
+        return;
+    case NOTIFY_GIVEN_UP:
+        ret->news = VIEW_GIVEN_UP;
+        return;
+    }
+    UNREACHABLE();
+}
+
+static void view_registrant(const struct core *core, uint32_t slot, struct view_client *ret)
+{
+    const struct registrant *r = table_at(&core->registrants.table, slot);
+    *ret = (struct view_client){
+        .id = r->id,
+        .protocol = VIEW_NSM,
+        .protocol_name = bytes_of_text("nsm"),
+        .name = intern_bytes(&core->names, r->my_name),
+        .mon_name = intern_bytes(&core->names, r->mon_name),
+        .priv = {r->priv, RECORD_PRIV_LEN},
+        .local = r->local,
+        .prog = r->my_prog,
+        .vers = r->my_vers,
+        .proc = r->my_proc,
+        .port = r->port,
+        .transport = r->transport,
+        .server_epoch = r->server_epoch,
+        .registered_ns = r->registered_ns,
+        .is_monitored = true,
+    };
+    memcpy(&ret->address, intern_bytes(&core->registrants.addresses, r->address).at,
+           sizeof ret->address);
+    view_news(core, target_of_registrant(slot), true, ret);
+}
+
+static void view_lock_client(const struct core *core, uint32_t slot, struct view_client *ret)
+{
+    const struct client *client = client_at(core, slot);
+    bool is_monitored = client->flags & RECORD_CLIENT_MONITORED;
+    *ret = (struct view_client){
+        .id = client->id,
+        .protocol = VIEW_NLM,
+        .protocol_name = bytes_of_text("nlm"),
+        .name = intern_bytes(&core->names, client->name),
+        .address = client_address(core, slot),
+        .local = client->local,
+        .transport = client->transport,
+        .state = client->state_seen,
+        .server_epoch = client->server_epoch,
+        .registered_ns = client->registered_ns,
+        .seen_ns = client->seen_wall_ns,
+        .rebooted_ns = client->rebooted_ns,
+        .lock_count = client->lock_count,
+        .share_count = client->share_count,
+        .waiter_count = client->waiter_count,
+        .unsettled_count = client->unsettled_count + client->unsettled_shares,
+        .reclaim_count = client->reclaim_count,
+        .is_monitored = is_monitored,
+        .is_crashed = client->flags & RECORD_CLIENT_CRASHED,
+        .is_moved = client->flags & RECORD_CLIENT_MOVED,
+        .is_draining = !list_is_empty(&client->draining),
+        .reached_ns = client->reached_ns,
+    };
+    view_news(core, target_of_client(core, slot), is_monitored, ret);
+}
+
+static void view_other(const struct core *core, uint32_t slot, struct view_client *ret)
+{
+    struct tracker_view view;
+    tracker_view_slot(core, slot, &view);
+    *ret = (struct view_client){
+        .id = view.id,
+        .protocol = VIEW_OTHER,
+        .protocol_name = view.protocol,
+        .name = view.name,
+        .address = view.address,
+        .registered_ns = view.registered_ns,
+        .is_crashed = view.state == RECORD_TRACKED_EXPIRED,
+    };
+}
+
+static void view_slot(const struct core *core, uint32_t part, uint32_t slot,
+                      struct view_client *ret)
+{
+    if (part == PART_NSM)
+        view_registrant(core, slot, ret);
+    else if (part == PART_NLM)
+        view_lock_client(core, slot, ret);
+    else
+        view_other(core, slot, ret);
+}
+
+bool view_next_client(const struct core *core, uint64_t *cursor, uint32_t *budget,
+                      struct view_client *ret)
+{
+    uint32_t part = (uint32_t)(*cursor >> 32), slot = (uint32_t)*cursor;
+    for (; part < PART_END; part++, slot = 0) {
+        const struct table *table = table_of(core, part);
+        for (; slot<table->used && * budget> 0; slot++) {
+            --*budget;
+            if (!table_is_live(table, slot))
+                continue;
+            view_slot(core, part, slot, ret);
+            *cursor = (uint64_t)part << 32 | (slot + 1);
+            return true;
+        }
+        if (slot < table->used) {
+            *cursor = (uint64_t)part << 32 | slot;
+            return false;
+        }
+    }
+    *cursor = VIEW_END;
+    return false;
+}
+
+bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *budget,
+                         struct view_client *ret)
+{
+    const struct table *table = &core->clients.table;
+    for (uint64_t slot = *cursor; slot < table->used; slot++) {
+        if (*budget == 0) {
+            *cursor = slot;
+            return false;
+        }
+        --*budget;
+        if (!table_is_live(table, (uint32_t)slot))
+            continue;
+        const struct client *client = client_at(core, (uint32_t)slot);
+        if (client->unsettled_count == 0 && client->unsettled_shares == 0)
+            continue;
+        view_lock_client(core, (uint32_t)slot, ret);
+        *cursor = slot + 1;
+        return true;
+    }
+    *cursor = VIEW_END;
+    return false;
+}
+
+/* The id that a live slot has. */
+static uint64_t id_of(const struct core *core, uint32_t part, uint32_t slot)
+{
+    if (part == PART_NSM)
+        return ((const struct registrant *)table_at(&core->registrants.table, slot))->id;
+    return part == PART_NLM ? client_at(core, slot)->id : tracker_at(core, slot)->id;
+}
+
+bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret)
+{
+    for (uint32_t part = 0; part < PART_END; part++) {
+        const struct table *table = table_of(core, part);
+        uint32_t slot = table_next(table, SLOT_NONE);
+        for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
+            if (id_of(core, part, slot) != id)
+                continue;
+            view_slot(core, part, slot, ret);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,27 @@
+/*
+ * console.h -- what the HTTP endpoints need of the daemon: facts to show, and orders obeyed.
+ *
+ * Every order is logged with who gave it, what it was about, and what came of it.
+ */
+#ifndef DAEMON_CONSOLE_H
+#define DAEMON_CONSOLE_H
+
+#include "admin/admin.h"
+#include "daemon/config.h"
+#include "daemon/driver.h"
+
+struct console {
+    struct admin admin;    /* for http_new; `core` is set when there is one */
+    struct driver *driver; /* NULL: we do not serve yet */
+    const struct registrar *registrar;
+    const struct config *config;
+    struct log *log;
+    struct clock *clock;
+    uint64_t start_ns;
+};
+
+/* Everything is borrowed; driver, registrar and admin.core are set later. */
+void console_init(struct console *console, const struct config *config, struct log *log,
+                  struct clock *clock);
+
+#endif

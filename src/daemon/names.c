@@ -1,0 +1,209 @@
+/*
+ * names.c -- see names.h.
+ *
+ * The resolver is asked in libuv's threads. An answer that comes too late for readiness is learned
+ * all the same: clients that are tried again hear it.
+ *
+ * "localhost" is what every host calls itself. Where the host's own name is that, it is not said to
+ * others: a client may watch itself under it.
+ */
+#include "daemon/names.h"
+
+#include "base/check.h"
+#include "wire/sockaddr.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { HOST_NAME_MAX_LEN = 255 };
+
+_Static_assert(CONFIG_NAME_MAX + 2 <= CORE_NAMES_MAX, "every --name, the host name, the short one");
+
+struct names {
+    uv_loop_t *loop;
+    char host_name[HOST_NAME_MAX_LEN + 1];
+    struct bytes first;
+    struct bytes list[CORE_NAMES_MAX];
+    uint32_t count;
+
+    /* While the resolver is asked. */
+    struct core *core;
+    void *context;
+    names_done_fn on_done; /* NULL: called, or nobody waits */
+    uv_timer_t patience;
+    bool has_timer;
+    uint32_t open_count; /* questions */
+    uv_getaddrinfo_t host_question;
+    bool is_host_asked;
+    uint32_t local_count;
+    struct address locals[NAMING_ADDRESSES_MAX];
+    uv_getnameinfo_t questions[NAMING_ADDRESSES_MAX];
+    bool is_asked[NAMING_ADDRESSES_MAX];
+};
+
+/* ---- what is known at once ---- */
+
+static bool is_loopback_name(struct bytes name)
+{
+    struct bytes local = bytes_of_text("localhost");
+    return name.len >= local.len && bytes_equal_fold((struct bytes){name.at, local.len}, local) &&
+           (name.len == local.len || name.at[local.len] == '.');
+}
+
+static void add(struct names *names, struct bytes name)
+{
+    for (uint32_t i = 0; i < names->count; i++)
+        if (bytes_equal(names->list[i], name))
+            return;
+    CHECK(names->count < CORE_NAMES_MAX);
+    names->list[names->count++] = name;
+}
+
+struct names *names_new(uv_loop_t *loop, const struct config *config)
+{
+    struct names *names = calloc(1, sizeof *names);
+    if (names == NULL)
+        return NULL;
+    names->loop = loop;
+    for (uint32_t i = 0; i < config->names.count; i++)
+        add(names, bytes_of_text(config->names.at[i]));
+    if (gethostname(names->host_name, HOST_NAME_MAX_LEN) != 0)
+        names->host_name[0] = '\0';
+    struct bytes host = bytes_of_text(names->host_name);
+    if (host.len > 0 && host.at[0] != '.' && !is_loopback_name(host)) {
+        add(names, host);
+        add(names, (struct bytes){host.at, (uint32_t)strcspn(names->host_name, ".")});
+    }
+    names->first = names->count > 0 ? names->list[0] : bytes_of_text("localhost");
+    return names;
+}
+
+void names_free(struct names *names)
+{
+    free(names);
+}
+
+struct bytes names_first(const struct names *names)
+{
+    return names->first;
+}
+
+uint32_t names_list(const struct names *names, const struct bytes **ret)
+{
+    *ret = names->list;
+    return names->count;
+}
+
+/* ---- what the resolver knows ---- */
+
+static void stop_waiting(struct names *names)
+{
+    names_done_fn on_done = names->on_done;
+    names->on_done = NULL;
+    if (names->has_timer && !uv_is_closing((uv_handle_t *)&names->patience))
+        uv_close((uv_handle_t *)&names->patience, NULL);
+    if (on_done != NULL)
+        on_done(names->context);
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    stop_waiting(timer->data);
+}
+
+/* The core is told only while the server runs: names_close takes it away. */
+static void learn(struct names *names, const struct address *local, const char *name)
+{
+    if (names->core != NULL && name != NULL)
+        core_learn_name(names->core, local, bytes_of_text(name));
+}
+
+static void answered(struct names *names)
+{
+    CHECK(names->open_count > 0);
+    if (--names->open_count == 0)
+        stop_waiting(names);
+}
+
+static void on_host(uv_getaddrinfo_t *question, int status, struct addrinfo *result)
+{
+    struct names *names = question->data;
+    names->is_host_asked = false;
+    if (status == 0 && result != NULL && result->ai_canonname != NULL &&
+        !is_loopback_name(bytes_of_text(result->ai_canonname)))
+        learn(names, NULL, result->ai_canonname);
+    uv_freeaddrinfo(result);
+    answered(names);
+}
+
+static void on_local(uv_getnameinfo_t *question, int status, const char *name, const char *service)
+{
+    struct names *names = question->data;
+    uint32_t index = (uint32_t)(question - names->questions);
+    (void)service;
+    names->is_asked[index] = false;
+    if (status == 0)
+        learn(names, &names->locals[index], name);
+    answered(names);
+}
+
+static void ask_host(struct names *names)
+{
+    struct addrinfo hints = {.ai_flags = AI_CANONNAME};
+    if (names->host_name[0] == '\0' || strchr(names->host_name, '.') != NULL)
+        return; /* there is none, or it is the full name already */
+    names->host_question.data = names;
+    if (uv_getaddrinfo(names->loop, &names->host_question, on_host, names->host_name, NULL,
+                       &hints) != 0)
+        return;
+    names->is_host_asked = true;
+    names->open_count++;
+}
+
+static void ask_local(struct names *names, uint32_t index)
+{
+    struct sockaddr_storage to;
+    (void)sockaddr_of(&names->locals[index], 0, &to);
+    names->questions[index].data = names;
+    if (uv_getnameinfo(names->loop, &names->questions[index], on_local, (struct sockaddr *)&to,
+                       NI_NAMEREQD) != 0)
+        return;
+    names->is_asked[index] = true;
+    names->open_count++;
+}
+
+void names_ask(struct names *names, struct core *core, void *context, names_done_fn on_done)
+{
+    names->core = core;
+    names->context = context;
+    names->on_done = on_done;
+    names->local_count = core_list_locals(core, names->locals, NAMING_ADDRESSES_MAX);
+    if (names->local_count > 0) /* somebody is to be told */
+        ask_host(names);
+    for (uint32_t i = 0; i < names->local_count; i++)
+        ask_local(names, i);
+    if (names->open_count == 0) {
+        stop_waiting(names);
+        return;
+    }
+    CHECK(uv_timer_init(names->loop, &names->patience) == 0);
+    names->has_timer = true;
+    names->patience.data = names;
+    CHECK(uv_timer_start(&names->patience, on_patience_over, NAMES_PATIENCE_MS, 0) == 0);
+}
+
+bool names_close(struct names *names)
+{
+    bool is_idle = true;
+    if (names == NULL)
+        return true;
+    names->core = NULL;
+    names->on_done = NULL;
+    stop_waiting(names);
+    if (names->is_host_asked)
+        is_idle &= uv_cancel((uv_req_t *)&names->host_question) == 0;
+    for (uint32_t i = 0; i < names->local_count; i++)
+        if (names->is_asked[i])
+            is_idle &= uv_cancel((uv_req_t *)&names->questions[i]) == 0;
+    return is_idle;
+}

@@ -1,0 +1,208 @@
+#!/bin/bash
+# control.sh -- the control socket, and the commands that use it.
+#
+# Passing proves:
+#  (1) the socket is in the store's directory, mode 0600, and gone after a stop; a dead server's is
+#      replaced, a living server's and a file that is no socket are left alone and refused with a
+#      sentence; a path longer than the name of a socket works;
+#  (2) `status` says in words and as JSON what is there, and who is missing in a recovery;
+#  (3) `release` frees everything a client holds, or what it holds in one file, and `end-grace` ends
+#      the grace; each is logged with who asked, and nothing is done without --yes or a terminal;
+#  (4) the answer to a change is not given before the change is durable (P1), while what is only
+#      read is answered;
+#  (5) over TCP nothing can be changed; bad input changes nothing and is answered with a sentence;
+#  (6) others than root and the server's user are refused (root only);
+#  (7) without a server the commands end with 75, with wrong words with 2.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+store="$work/store"
+socket="$store/control.sock"
+http=$("$PEER" free-port)
+options=(--listen 127.0.0.1 --port 0 --http "127.0.0.1:$http" --store "lmdb:$store" --grace 60
+    --no-rpcbind)
+export HOLDFAST_CONTROL="$socket"
+
+# ask CODE WORDS...: the command must end so; sets output, with both of its outputs.
+ask() {
+    local want=$1
+    shift
+    output=$(timeout 20 "$HOLDFAST" "$@" 2>&1 < /dev/null)
+    expect "holdfast $*" same $? "$want"
+}
+
+# says TEXT: the last output has it.
+says() { expect "it says $1" matches "$output" "$1"; }
+
+lock() { "$PEER" -s 127.1.0.1 -n "$1" 127.0.0.1 "$port" lock "${@:2}"; }
+
+# (7)
+ask 75 status
+says "cannot reach the server"
+says "$socket: No such file"
+ask 2 status now
+says 'takes no arguments, but was given "now"'
+ask 2 statsu
+says "did you mean status"
+ask 2 status --jsn
+says "did you mean --json"
+ask 2 release
+says "CLIENT"
+ask 2 release --file
+says "needs a value: --file"
+ask 2 release "c1/../grace" --yes
+says "is not the id of a client"
+ask 2 release c1 --yes --file 0g
+says "not a file handle"
+ask 0 release --help
+says "Usage: holdfast release CLIENT"
+
+# (1)
+start first "${options[@]}" || finish
+expect "mode 0600" same "$(stat -c '%F %a' "$socket")" "socket 600"
+run_to_end second --listen 127.0.0.1 --port 0 --http off --no-rpcbind --store "lmdb:$work/other" \
+    --control "$socket"
+expect "exit 69 for a socket in use" same "$code" 69
+expect "a sentence about it" log_has "$work/second.log" "$socket: another server answers there"
+expect "its socket is still the first one's" test -S "$socket"
+: > "$work/file"
+run_to_end file --listen 127.0.0.1 --port 0 --http off --no-rpcbind --store "lmdb:$work/other" \
+    --control "$work/file"
+expect "exit 2 for a file that is no socket" same "$code" 2
+expect "a sentence about it" log_has "$work/file.log" "$work/file: there is something that is no"
+expect "the file is left alone" test -f "$work/file"
+
+# (2)
+ask 0 status
+says "holdfast  [0-9.]+, up [0-9]+ s, state $state, start 1"
+says "locks     0 held, 0 requests waiting"
+says "grace     over"
+ask 0 status --json
+says '"version"'
+says '"waiting_for": \[\]'
+
+# (3)
+expect "a lock" same "$(lock alpha one 0 10)" granted
+expect "another" same "$(lock alpha two 0 10)" granted
+expect "and of another client" same "$(lock beta three)" granted
+ask 0 status
+says "clients   2 that lock"
+says "locks     3 held"
+alpha=c1 # ids are given out in order
+ask 2 release "$alpha"
+says "add --yes"
+ask 0 status
+says "locks     3 held"
+ask 1 release "$alpha" --file ffff --yes
+says "holds nothing in that file"
+expect "it is still held" matches "$("$PEER" -n gamma 127.0.0.1 "$port" test two)" '^held'
+ask 0 release "$alpha" --yes
+says "Released: $alpha holds nothing any more"
+expect "it is free" wait_until 5 same "$("$PEER" -n gamma 127.0.0.1 "$port" test one)" free
+expect "that too" wait_until 5 same "$("$PEER" -n gamma 127.0.0.1 "$port" test two)" free
+expect "the other's is not" matches "$("$PEER" -n gamma 127.0.0.1 "$port" test three)" '^held'
+ask 1 release "$alpha" --yes
+says "it holds nothing: c1"
+ask 1 release c999 --yes
+says "there is no client c999"
+expect "logged with who asked" log_has "$work/first.log" \
+    "order of an operator .*release.* client=1 .*result=\"done\" uid=$(id -u) pid="
+ask 1 end-grace
+says "no grace stands"
+
+# (5)
+# code_of CURL-WORDS...: the status, and the body in $work/body.
+code_of() { curl -s -m 10 -o "$work/body" -w '%{http_code}' "$@"; }
+if command -v curl > /dev/null; then
+    tcp="http://127.0.0.1:$http/api/v1"
+    unix="http://x/api/v1"
+    expect "no DELETE over TCP" same "$(code_of -X DELETE "$tcp/clients/c2")" 403
+    expect "with a hint" log_has "$work/body" '"hint": "use the command holdfast'
+    expect "no POST over TCP" same "$(code_of -X POST "$tcp/clients/c2/notify")" 403
+    expect "GET of what can only be deleted" same "$(code_of "$tcp/grace")" 405
+    expect "Allow" same \
+        "$(curl -s -m 10 -o /dev/null -D - "$tcp/grace" | tr -d '\r' | grep -i '^allow:')" "Allow: DELETE"
+    for bad in "clients/c" "clients/x1" "clients/c1x" "clients/-1" \
+        "clients/c99999999999999999999999" "clients/c1?file=0" "clients/c1?file=zz" "clients/c1?file=" \
+        "clients/c1?flie=00" "clients/c1?file=$(printf '%0130d' 0)"; do
+        expect "DELETE $bad" same \
+            "$(code_of --unix-socket "$socket" -X DELETE "$unix/$bad")" 400
+        expect "an error in JSON" log_has "$work/body" '{"error": ".*", "hint": ".*"}'
+    done
+    for bad in "clients/" "clients//notify" "clients/c1/notify/" "clients/c1/x" "Grace" "grace/"; do
+        expect "DELETE $bad" same \
+            "$(code_of --unix-socket "$socket" -X DELETE "$unix/$bad")" 404
+    done
+    expect "PUT" same "$(code_of --unix-socket "$socket" -X PUT "$unix/clients/c2")" 405
+    expect "a body is not read" same \
+        "$(code_of --unix-socket "$socket" -X POST -d "$(printf '%01000d' 0)" "$unix/clients/c2/notify")" 000
+    expect "notify" same "$(code_of --unix-socket "$socket" -X POST "$unix/clients/c2/notify")" 200
+    if [ "$(id -u)" -eq 0 ] && setpriv --help > /dev/null 2>&1; then
+        # (6) whoever opens the way to the socket does not open the socket
+        chmod 755 "$work" "$store"
+        chmod 666 "$socket"
+        for who in 12345; do
+            code=$(setpriv --reuid "$who" --regid "$who" --clear-groups curl -s -m 10 \
+                --unix-socket "$socket" -w '%{http_code}' -o /dev/null "$unix/status")
+            expect "uid $who is refused" same "$code" 403
+        done
+        chmod 600 "$socket"
+    else
+        echo "not shown: that others are refused needs root"
+    fi
+else
+    echo "not shown: bad requests need curl"
+fi
+ask 0 status
+says "locks     1 held"
+
+# (1) a dead server's socket
+stop KILL
+expect "a killed server leaves its socket" test -S "$socket"
+ask 75 status
+says "the server there has ended"
+start again "${options[@]}" || finish
+
+# (2), (3) who is missing, and the end of grace
+ask 0 status
+says "grace     [0-9]+ s left, waiting for 1 lock of 1 client:"
+says "c2 beta \("
+expect "no new lock in grace" matches "$("$PEER" -n gamma 127.0.0.1 "$port" lock nine)" 'grace'
+ask 0 end-grace
+says "Grace is over"
+expect "a new lock" same "$("$PEER" -n gamma 127.0.0.1 "$port" lock nine)" granted
+expect "what nobody reclaimed is free" wait_until 5 same \
+    "$("$PEER" -n gamma 127.0.0.1 "$port" lock three)" granted
+stop TERM
+expect "a clean stop removes the socket" test ! -e "$socket"
+
+# (1) a long path
+long="$work/$(printf 'd%.0s' {1..80})/$(printf 'e%.0s' {1..80})"
+mkdir -p "$long"
+start long "${options[@]}" --control "$long/control.sock" || finish
+ask 0 status --control "$long/control.sock"
+stop TERM
+
+# (4)
+if [ -n "${HOLDFAST_SLOW_SYNC_LIBRARY:-}" ]; then
+    export HOLDFAST_SLOW_SYNC="$work/gate"
+    export LD_PRELOAD="$HOLDFAST_SLOW_SYNC_LIBRARY"
+    start slow "${options[@]}" --store "lmdb:$work/slow" --control "$socket" || finish
+    unset LD_PRELOAD
+    expect "a lock" same "$(lock alpha one 0 10)" granted
+    : > "$work/gate"
+    "$HOLDFAST" release c1 --yes > "$work/released" 2>&1 &
+    waiting=$!
+    expect "the order has arrived" wait_until 5 grep -q 'order of an operator' "$work/slow.log"
+    ask 0 status
+    says "locks     [01] held"
+    expect "no answer while it is not durable" kill -0 "$waiting"
+    expect "nothing was printed" test ! -s "$work/released"
+    rm "$work/gate"
+    wait "$waiting"
+    expect "then it is answered" same $? 0
+    stop TERM
+else
+    echo "not shown: a stalled store; sanitizers must be loaded first"
+fi
+finish

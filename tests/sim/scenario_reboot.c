@@ -1,0 +1,428 @@
+/*
+ * scenario_reboot.c -- stories of clients' restarts, and of runs that are resumed; see story.h.
+ *
+ * A client reboots without a word (locker_reboot), and the story sends its SM_NOTIFY. The status
+ * monitor at its address says the state of its host, nsm_state.
+ */
+#include "ask.h"
+#include "claim_disk.h"
+#include "machine.h"
+#include "story.h"
+
+#include <stdio.h>
+
+#define EXPECT SCENARIO_EXPECT
+
+#define GRANTED PEER_NLM_IS_GRANTED
+#define DENIED  PEER_NLM_IS_DENIED
+#define BLOCKED PEER_NLM_IS_BLOCKED
+#define GRACE   PEER_NLM_IS_GRACE
+
+/* Where alpha and beta are, and where nobody is. */
+#define ADDRESS_OF_ALPHA  "192.0.2.11"
+#define ADDRESS_OF_BETA   "192.0.2.12"
+#define ADDRESS_OF_NOBODY "198.51.100.9"
+
+static uint32_t reboot(struct world *world, enum who who)
+{
+    locker_reboot(world, story_locker(world, who));
+    return story_locker(world, who)->state;
+}
+
+static void notify(struct world *world, const char *from, const char *name, uint32_t state)
+{
+    story_notice(world, from, name, state);
+    story_wait_ms(world, 300);
+}
+
+static uint16_t stored(struct world *world, enum who who)
+{
+    return claim_disk_cells(world, story_process(world, who), story_bytes.file, true).any;
+}
+
+/* R-SEC-3: its locks are freed at once; the same notice again frees nothing of its new life. */
+static void play_repeated_notice(struct world *world)
+{
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    uint32_t state = reboot(world, ALPHA);
+    notify(world, ADDRESS_OF_ALPHA, "alpha.example.org", state);
+    EXPECT(story_has(world, BETA)); /* P4 */
+    EXPECT(story_status(world).reboots.cleanups == 1);
+    struct extent again = story_part(0, 8, 2);
+    EXPECT(story_lock(world, ALPHA, again) == GRANTED);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
+    notify(world, ADDRESS_OF_ALPHA, "alpha.example.org", state);
+    EXPECT(story_status(world).locks == 2 && story_holds(world, ALPHA, again));
+    EXPECT(story_status(world).reboots.cleanups == 1);
+}
+
+/* A notice of an earlier life arrives late: its status monitor says another state. */
+static void play_late_notice(struct world *world)
+{
+    story_take(world, ALPHA);
+    uint32_t first = reboot(world, ALPHA);
+    uint32_t second = reboot(world, ALPHA);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", second);
+    EXPECT(story_status(world).locks == 0);
+    story_take(world, ALPHA);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", first);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 1);
+}
+
+/* R-SEC-5: its SM_NOTIFY was lost; its LOCK says it. */
+static void play_lock_with_a_newer_state(struct world *world)
+{
+    story_take(world, ALPHA);
+    (void)reboot(world, ALPHA);
+    EXPECT(story_lock(world, BETA, story_bytes) == DENIED);
+    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRANTED);
+    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
+}
+
+/* An older state in a LOCK frees nothing, is processed, and has its status monitor asked. */
+static void play_lock_with_an_older_state(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    story_take(world, ALPHA);
+    alpha->state -= 2;
+    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRANTED);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 2);
+    EXPECT(story_lock(world, BETA, story_bytes) == DENIED);
+}
+
+/* R-SEC-3: it is installed anew and counts from the beginning; its status monitor confirms it. What
+ * it had reclaimed without a state is stamped with the one that was known, and is freed, too. */
+static void play_counter_begins_anew(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    story_take(world, ALPHA);
+    story_restart(world); /* Linux reclaims with state 0 */
+    EXPECT(story_has(world, ALPHA) && !story_status(world).grace.is_on);
+    (void)reboot(world, ALPHA);
+    alpha->state = alpha->host->nsm_state = 1;
+    notify(world, ADDRESS_OF_ALPHA, "alpha", 1);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 0);
+    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRANTED);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", 1);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 1);
+    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
+}
+
+/* R-SEC-3: reclaimed without a state before it rebooted. A reclaim of another process with the new
+ * state frees nothing; the notice with that state frees what is stamped older. */
+static void play_stamp_of_a_reclaim(struct world *world)
+{
+    struct locker *delta = story_locker(world, DELTA);
+    struct extent second = story_part(1, 0, 1);
+    story_take(world, DELTA);
+    EXPECT(story_lock(world, DELTA, second) == GRANTED);
+    world->lockers->holds_reclaims = true;
+    story_restart(world);
+    delta->says_state = false;
+    EXPECT(story_reclaim(world, DELTA, story_bytes) == GRANTED); /* with state 0 */
+    delta->says_state = true;
+    delta->state += 2; /* its status monitor started anew, its kernel did not */
+    delta->host->nsm_state = delta->state;
+    EXPECT(story_reclaim(world, DELTA, second) == GRANTED);
+    EXPECT(story_status(world).locks == 2);
+    world->is_unjudged = true; /* it says that it rebooted, and did not */
+    notify(world, "192.0.2.14", "delta", delta->state);
+    EXPECT(story_status(world).locks == 1 && stored(world, DELTA) == 0);
+}
+
+/* P5: somebody else's name, from an address whose status monitor says what he says. */
+static void play_spoofed_notice(struct world *world)
+{
+    uint32_t state = story_locker(world, ALPHA)->state + 2;
+    story_take(world, ALPHA);
+    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
+    story_locker(world, BETA)->host->nsm_state = state;
+    notify(world, ADDRESS_OF_BETA, "alpha", state);
+    notify(world, ADDRESS_OF_NOBODY, "alpha", state);
+    notify(world, ADDRESS_OF_ALPHA, "somebody", state);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 2 && story_has(world, ALPHA));
+}
+
+/* R-ID-3 (c): locks from one address, tells from another; the one that is recorded is asked. */
+static void play_multihomed(struct world *world)
+{
+    story_take(world, ALPHA);
+    uint32_t state = reboot(world, ALPHA);
+    notify(world, ADDRESS_OF_NOBODY, "alpha", state);
+    story_wait_ms(world, 1000);
+    EXPECT(story_status(world).locks == 0);
+    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
+}
+
+/* Two behind one address. The status monitor that answers is the first one's; what it says frees
+ * nothing of the other. */
+static void play_two_behind_one_address(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA), *beta = story_locker(world, BETA);
+    struct extent of_beta = story_part(1, 0, 1);
+    beta->host = alpha->host;
+    story_take(world, ALPHA);
+    EXPECT(story_lock(world, BETA, of_beta) == GRANTED);
+    uint32_t state = reboot(world, ALPHA);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
+    EXPECT(story_status(world).locks == 1 && story_holds(world, BETA, of_beta));
+    alpha->host->nsm_state = beta->state + 2;
+    notify(world, ADDRESS_OF_ALPHA, "unknown", beta->state + 2);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 1);
+    alpha->host->nsm_state = beta->state + 4;
+    notify(world, ADDRESS_OF_ALPHA, "beta", beta->state - 2); /* older: the other one answers */
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 1);
+}
+
+/* In grace, too: a client that rebooted has nothing to reclaim, and grace ends. */
+static void play_reboot_in_grace(struct world *world)
+{
+    story_take(world, ALPHA);
+    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
+    world->lockers->holds_reclaims = true;
+    story_restart(world);
+    EXPECT(story_reclaim(world, BETA, story_part(1, 0, 1)) == GRANTED);
+    uint32_t state = reboot(world, ALPHA);
+    EXPECT(story_status(world).grace.is_on);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
+    EXPECT(!story_status(world).grace.is_on && story_status(world).locks == 1);
+    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
+}
+
+/* ---- runs that are resumed ---- */
+
+/* D12: as if nothing had happened, for who waits as well. */
+static void play_resume(struct world *world)
+{
+    world->plan.resumes = true;
+    story_restart(world); /* from now on waiters are stored */
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    uint32_t state = story_status(world).state;
+    story_restart(world);
+    EXPECT(world->machine.has_resumed && story_status(world).state == state);
+    EXPECT(story_status(world).waiters == 1 && !story_status(world).grace.is_on);
+    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRANTED);
+    EXPECT(story_locker(world, ALPHA)->heard_count == 0);
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(story_has(world, BETA)); /* by a callback: it asks nothing */
+}
+
+/* The callback was taken, and its answer lost with the run: the lock is its own all the same. */
+static void play_offer_and_resume(struct world *world)
+{
+    world->plan.resumes = true;
+    story_restart(world);
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    world->lockers->is_mute = true;
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
+    story_restart(world);
+    EXPECT(world->machine.has_resumed && story_status(world).offers == 1);
+    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
+    world->lockers->is_mute = false;
+    story_give_back(world, BETA);
+    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 0);
+}
+
+/* The same when the next start must not resume, because delta cannot be reached and is waited for;
+ * and over the start after that, which may. */
+static void play_offer_and_no_resume(struct world *world)
+{
+    struct extent of_delta = story_part(1, 0, 1);
+    world->plan.holds = true;
+    EXPECT(story_lock(world, DELTA, of_delta) == GRANTED);
+    story_be(world, DELTA, CALLEE_SILENT);
+    story_restart(world);
+    world->plan.resumes = true;
+    story_restart(world);
+    story_wait_for_end(world, 500);
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    world->lockers->is_mute = true;
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
+    story_restart(world);
+    EXPECT(!world->machine.has_resumed && story_status(world).locks == 2);
+    story_be(world, DELTA, CALLEE_WELL);
+    story_wait_ms(world, 7000);
+    EXPECT(story_has(world, BETA) && story_holds(world, DELTA, of_delta));
+    EXPECT(!story_status(world).grace.is_on);
+    story_restart(world);
+    EXPECT(world->machine.has_resumed && story_status(world).locks == 2);
+    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
+    story_give_back(world, BETA);
+    EXPECT(story_status(world).locks == 1 && story_status(world).offers == 0);
+}
+
+/* D12: a run in reclaim mode stores nobody who waits; the next one cannot go on from there. */
+static void play_no_resume_of_a_reclaim_run(struct world *world)
+{
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    world->plan.resumes = true;
+    story_restart(world);
+    EXPECT(!world->machine.has_resumed && story_is_told(world, BETA));
+}
+
+/* D12: the run before died in grace. */
+static void play_no_resume_in_grace(struct world *world)
+{
+    story_take(world, ALPHA);
+    world->lockers->holds_reclaims = true;
+    story_restart(world);
+    EXPECT(story_status(world).grace.is_on);
+    world->plan.resumes = true;
+    story_restart(world);
+    EXPECT(!world->machine.has_resumed && story_status(world).grace.is_on);
+    EXPECT(story_is_told(world, ALPHA));
+    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRACE);
+    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
+    story_wait_ms(world, 300);
+    story_restart(world);
+    EXPECT(world->machine.has_resumed && story_has(world, ALPHA));
+}
+
+/* Or after grace, with something still provisional. */
+static void play_no_resume_with_something_open(struct world *world)
+{
+    world->plan.resumes = world->plan.holds = true;
+    story_take(world, ALPHA);
+    story_be(world, ALPHA, CALLEE_SILENT);
+    story_restart(world);
+    bool has_resumed = world->machine.has_resumed;
+    EXPECT(has_resumed);
+    world->plan.resumes = false;
+    story_restart(world);
+    story_wait_for_end(world, 5000);
+    EXPECT(!story_status(world).grace.is_on && story_status(world).grace.unsettled == 1);
+    world->plan.resumes = true;
+    story_restart(world);
+    EXPECT(!world->machine.has_resumed && story_status(world).grace.is_on);
+    story_be(world, ALPHA, CALLEE_WELL);
+    story_wait_ms(world, 7000);
+    EXPECT(story_has(world, ALPHA) && story_status(world).grace.unsettled == 0);
+}
+
+/* A client that rebooted while we were away: its status monitor says so when it is asked. */
+static void play_resume_finds_a_reboot(struct world *world)
+{
+    world->plan.resumes = true;
+    story_restart(world);
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    machine_crash(world, "killed by the story", false);
+    (void)reboot(world, ALPHA);
+    while (!world->machine.is_ready)
+        story_wait_ms(world, 100);
+    story_wait_ms(world, 3000);
+    EXPECT(world->machine.has_resumed && story_has(world, BETA));
+}
+
+/* It is told of a restart when it has taken a callback, and its answer is not there yet. */
+static void play_reclaim_of_an_offer(struct world *world)
+{
+    EXPECT(story_lock(world, BETA, story_part(0, 0, 2)) == GRANTED);
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    world->lockers->is_mute = true;
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
+    EXPECT(story_reclaim(world, BETA, story_part(0, 0, 6)) == GRANTED);
+    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 1);
+}
+
+/* ---- many questions ---- */
+
+static void lock_as(struct world *world, uint32_t number)
+{
+    static struct packet packet;
+    static struct peer_nlm_args args;
+    char name[16];
+    (void)snprintf(name, sizeof name, "n%u", number);
+    memset(&args, 0, sizeof args);
+    args.lock.caller_name = peer_nlm_text(name);
+    args.lock.fh = locker_handle(0);
+    args.lock.svid = 1;
+    args.lock.offset = 100 + number;
+    args.lock.len = 1;
+    args.exclusive = true;
+    args.state = 1001;
+    packet_clear(&packet);
+    peer_nlm_put_call(&packet, 10000 + number, 4, PEER_NLM_LOCK, &args);
+    story_send(world, ADDRESS_OF_ALPHA, 800, &packet);
+    machine_turn(world);
+    story_wait_ms(world, 10);
+}
+
+/* More clients than may be asked at a time, and nobody answers: nothing changes for it. */
+static void play_many_questions(struct world *world)
+{
+    enum { MANY = 300 };
+    world->is_unjudged = true;
+    world->plan.clients_max = 1000;
+    world->plan.limits_vary = true;
+    world->plan.resumes = true;
+    story_restart(world);
+    for (uint32_t i = 0; i < MANY; i++)
+        lock_as(world, i);
+    EXPECT(story_status(world).locks == MANY);
+    story_be(world, ALPHA, CALLEE_SILENT);
+    for (uint32_t i = 0; i < MANY; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "n%u", i);
+        story_notice(world, ADDRESS_OF_ALPHA, name, 999); /* older: its host is asked */
+        story_wait_ms(world, 10);
+    }
+    for (uint32_t i = 0; i < 40; i++) /* the same one, again and again: not each time */
+        story_notice(world, ADDRESS_OF_ALPHA, "n0", 901 + 2 * i);
+    story_restart(world);
+    EXPECT(world->machine.has_resumed);
+    for (uint32_t i = 0; i < MANY; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "n%u", i);
+        story_notice(world, ADDRESS_OF_NOBODY, name, 1003); /* its own host is asked */
+        story_wait_ms(world, 1);
+    }
+    story_wait_ms(world, 30000);
+    EXPECT(story_status(world).locks == MANY);
+}
+
+const struct scenario scenario_reboot_all[] = {
+    {"repeated-notice", "a notice twice, full name and short", play_repeated_notice, 0},
+    {"late-notice", "a notice of an earlier life", play_late_notice, 0},
+    {"lock-with-a-newer-state", "the notice was lost", play_lock_with_a_newer_state, 0},
+    {"lock-with-an-older-state", "frees nothing", play_lock_with_an_older_state, 0},
+    {"counter-begins-anew", "a client that was installed anew", play_counter_begins_anew, 0},
+    {"stamp-of-a-reclaim", "a reclaim with state 0 has a stamp", play_stamp_of_a_reclaim, 0},
+    {"spoofed-notice", "P5: from a wrong address", play_spoofed_notice, 0},
+    {"multihomed", "a notice from another address of the client", play_multihomed, 0},
+    {"two-behind-one-address", "what the wrong status monitor says", play_two_behind_one_address,
+     0},
+    {"reboot-in-grace", "settles what it held", play_reboot_in_grace, 0},
+    {"resume", "D12: a waiter is granted after the crash", play_resume, 0},
+    {"offer-and-resume", "an offer that was taken", play_offer_and_resume, 0},
+    {"offer-and-no-resume", "the same over a reclaim and a resume", play_offer_and_no_resume, 0},
+    {"no-resume-of-a-reclaim-run", "who waited is told", play_no_resume_of_a_reclaim_run, 0},
+    {"no-resume-in-grace", "a run that died in grace", play_no_resume_in_grace, 0},
+    {"no-resume-with-something-open", "a run that died with something provisional",
+     play_no_resume_with_something_open, 0},
+    {"resume-finds-a-reboot", "SM_STAT after a resume", play_resume_finds_a_reboot, 0},
+    {"reclaim-of-an-offer", "a callback was taken, its answer is lost", play_reclaim_of_an_offer,
+     0},
+    {"many-questions", "more than can be asked at a time", play_many_questions, 0},
+};
+const uint32_t scenario_reboot_count = sizeof scenario_reboot_all / sizeof scenario_reboot_all[0];

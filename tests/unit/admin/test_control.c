@@ -1,0 +1,179 @@
+/*
+ * test_control.c -- shows what becomes of the file of the control socket: made with mode 0600,
+ * replaced when its server is dead, left alone when somebody answers or when it is no socket,
+ * removed only if it is still ours. In a directory of its own.
+ */
+#include "admin/control.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char root[] = "/tmp/holdfast-test-control-XXXXXX";
+static char path[256];
+
+static bool try_open(const char *where, struct control *ret, int *ret_exit_code, char *ret_why,
+                     uint32_t size)
+{
+    struct text why;
+    text_init(&why, ret_why, size);
+    return control_open(where, ret, ret_exit_code, &why);
+}
+
+static struct control open_at(const char *where)
+{
+    struct control control;
+    int exit_code;
+    char why[512];
+    if (!try_open(where, &control, &exit_code, why, sizeof why))
+        fail_msg("%s", why);
+    return control;
+}
+
+static void assert_refused(const char *where, int exit_code, const char *cause)
+{
+    struct control control;
+    int code = 0;
+    char why[1024];
+    assert_false(try_open(where, &control, &code, why, sizeof why));
+    assert_int_equal(code, exit_code);
+    assert_non_null(strstr(why, "--control: cannot listen on "));
+    if (strstr(why, cause) == NULL)
+        fail_msg("\"%s\" does not contain \"%s\"", why, cause);
+}
+
+static bool is_socket(const char *where)
+{
+    struct stat info;
+    return lstat(where, &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
+static void end(struct control *control)
+{
+    int fd = control->fd;
+    control_close(control);
+    assert_int_equal(close(fd), 0);
+}
+
+static void test_control__is_for_its_owner_only(void **state)
+{
+    (void)state;
+    struct stat info;
+    mode_t before = umask(0);
+    struct control control = open_at(path);
+    (void)umask(before);
+    assert_int_equal(lstat(path, &info), 0);
+    assert_int_equal(info.st_mode, S_IFSOCK | 0600);
+    end(&control);
+    assert_int_not_equal(lstat(path, &info), 0);
+}
+
+static void test_control__a_living_server_is_left_alone(void **state)
+{
+    (void)state;
+    struct control first = open_at(path);
+    assert_refused(path, 69, "another server answers there");
+    assert_true(is_socket(path));
+    end(&first);
+}
+
+static void test_control__a_dead_server_is_replaced(void **state)
+{
+    (void)state;
+    struct control dead = open_at(path);
+    assert_int_equal(close(dead.fd), 0); /* as when its process was killed */
+    struct control control = open_at(path);
+    end(&control);
+    assert_false(is_socket(path));
+    free(dead.name);
+    assert_int_equal(close(dead.directory_fd), 0);
+}
+
+static void test_control__only_its_own_file_is_removed(void **state)
+{
+    (void)state;
+    struct control first = open_at(path);
+    assert_int_equal(unlink(path), 0);
+    struct control second = open_at(path);
+    end(&first);
+    assert_true(is_socket(path));
+    end(&second);
+    assert_false(is_socket(path));
+}
+
+static void test_control__other_things_are_left_alone(void **state)
+{
+    (void)state;
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    assert_refused(path, 2, "no socket");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/nowhere", path), 0);
+    assert_refused(path, 2, "no socket");
+    assert_int_equal(unlink(path), 0);
+    assert_refused(root, 2, "no socket");
+}
+
+static void test_control__paths_that_cannot_be(void **state)
+{
+    (void)state;
+    char where[512];
+    (void)snprintf(where, sizeof where, "%s/missing/control.sock", root);
+    assert_refused(where, 2, "No such file or directory; its directory must be there");
+    (void)snprintf(where, sizeof where, "%s/", root);
+    assert_refused(where, 2, "not the path of a file");
+    (void)snprintf(where, sizeof where, "%s/%0120d", root, 0);
+    assert_refused(where, 2, "the name is too long");
+}
+
+static void test_control__a_path_may_be_long(void **state)
+{
+    (void)state;
+    char directory[256], where[512];
+    (void)snprintf(directory, sizeof directory, "%s/%0150d", root, 0);
+    assert_int_equal(mkdir(directory, 0700), 0);
+    (void)snprintf(where, sizeof where, "%s/control.sock", directory);
+    struct control control = open_at(where);
+    assert_true(is_socket(where));
+    assert_refused(where, 69, "another server answers there");
+    end(&control);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (mkdtemp(root) == NULL)
+        return -1;
+    (void)snprintf(path, sizeof path, "%s/control.sock", root);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return rmdir(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_control__is_for_its_owner_only),
+        cmocka_unit_test(test_control__a_living_server_is_left_alone),
+        cmocka_unit_test(test_control__a_dead_server_is_replaced),
+        cmocka_unit_test(test_control__only_its_own_file_is_removed),
+        cmocka_unit_test(test_control__other_things_are_left_alone),
+        cmocka_unit_test(test_control__paths_that_cannot_be),
+        cmocka_unit_test(test_control__a_path_may_be_long),
+    };
+    return cmocka_run_group_tests_name("control", tests, set_up, tear_down);
+}

@@ -1,0 +1,170 @@
+/*
+ * test_naming.c -- the names under which a client is told, for any mixture of what is known: each
+ * once, in order, the address always among them; and what a resolver says is believed only when it
+ * can be a name.
+ */
+#include "core/state.h"
+#include "fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct core *core;
+static struct bytes configured[CORE_NAMES_MAX];
+
+/* A core that was told these names, separated by spaces. */
+static void begin(const char *names)
+{
+    struct core_limits limits = fixture_limits;
+    limits.names = configured;
+    limits.name_count = 0;
+    while (*names != '\0') {
+        const char *end = strchr(names, ' ');
+        uint32_t len = (uint32_t)(end == NULL ? strlen(names) : (size_t)(end - names));
+        configured[limits.name_count++] = (struct bytes){(const uint8_t *)names, len};
+        names += len + (end != NULL);
+    }
+    core = fixture_new(&limits);
+}
+
+/* The names for a client that uses this address of ours must be these. */
+static void assert_names(const char *local, const char *expected)
+{
+    struct bytes names[NAMING_MAX];
+    char text[NAMING_MAX * (NAMING_LEN_MAX + 1) + 1] = "";
+    size_t at = 0;
+    struct address address = {0};
+    if (local != NULL)
+        address = fixture_address(local);
+    uint32_t count = naming_list(core, &address, names);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(text + at, names[i].at, names[i].len);
+        at += names[i].len;
+        text[at++] = i + 1 < count ? ' ' : '\0';
+    }
+    assert_string_equal(text, expected);
+}
+
+static void learn(const char *local, const char *name)
+{
+    struct address address = {0};
+    if (local != NULL)
+        address = fixture_address(local);
+    core_learn_name(core, local == NULL ? NULL : &address, bytes_of_text(name));
+}
+
+static void test_naming__order(void **state)
+{
+    (void)state;
+    begin("given srv");
+    assert_names("10.0.0.1", "given srv 10.0.0.1");
+    learn("10.0.0.1", "ptr.example");
+    learn("2001:db8::1", "six.example");
+    learn(NULL, "srv.example");
+    assert_names("10.0.0.1", "given srv srv.example ptr.example 10.0.0.1");
+    assert_names("2001:db8::1", "given srv srv.example six.example 2001:db8::1");
+    assert_names("10.0.0.2", "given srv srv.example 10.0.0.2");
+    core_free(core);
+}
+
+static void test_naming__duplicates_are_exact(void **state)
+{
+    (void)state;
+    begin("srv SRV srv 10.0.0.1");
+    learn("10.0.0.1", "SRV");
+    learn(NULL, "Srv");
+    assert_names("10.0.0.1", "srv SRV 10.0.0.1 Srv");
+    core_free(core);
+}
+
+/* A client has always something to hear: at the least what registrants hear. */
+static void test_naming__never_none(void **state)
+{
+    (void)state;
+    begin("");
+    assert_names("10.0.0.1", "10.0.0.1");
+    assert_names(NULL, "holdfast.example");
+    core_free(core);
+}
+
+static void test_naming__the_address_has_its_place(void **state)
+{
+    (void)state;
+    begin("a b c d e f");
+    learn("10.0.0.1", "ptr");
+    learn(NULL, "full"); /* one too many */
+    assert_names("10.0.0.1", "a b c d e f ptr 10.0.0.1");
+    core_free(core);
+}
+
+/* The number of our interface is not part of a name that others know. */
+static void test_naming__no_scope(void **state)
+{
+    (void)state;
+    begin("srv");
+    learn("fe80::1%3", "link.example");
+    assert_names("fe80::1%3", "srv link.example fe80::1");
+    assert_names("fe80::1%4", "srv fe80::1");
+    core_free(core);
+}
+
+static void test_naming__what_is_no_name_is_not_learned(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", ".srv", "a/b", "a b", "a\tb", "caf\xc3\xa9", "a\x7f"};
+    char longest[NAMING_LEN_MAX + 2], expected[NAMING_LEN_MAX + 16];
+    begin("srv");
+    for (uint32_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        learn("10.0.0.1", bad[i]);
+        learn(NULL, bad[i]);
+    }
+    memset(longest, 'x', sizeof longest);
+    longest[NAMING_LEN_MAX + 1] = '\0';
+    learn("10.0.0.1", longest);
+    assert_names("10.0.0.1", "srv 10.0.0.1");
+    longest[NAMING_LEN_MAX] = '\0';
+    learn("10.0.0.1", longest);
+    (void)snprintf(expected, sizeof expected, "srv %s 10.0.0.1", longest);
+    assert_names("10.0.0.1", expected);
+    core_free(core);
+}
+
+/* A full table forgets nobody, and the first name of an address stays. */
+static void test_naming__the_table_is_bounded(void **state)
+{
+    (void)state;
+    char address[20], name[20], expected[48];
+    begin("srv");
+    for (uint32_t i = 0; i < NAMING_ADDRESSES_MAX + 5; i++) {
+        (void)snprintf(address, sizeof address, "10.0.1.%u", i);
+        (void)snprintf(name, sizeof name, "n%u", i);
+        learn(address, name);
+        learn(address, "another");
+    }
+    for (uint32_t i = 0; i < NAMING_ADDRESSES_MAX + 5; i++) {
+        (void)snprintf(address, sizeof address, "10.0.1.%u", i);
+        if (i < NAMING_ADDRESSES_MAX)
+            (void)snprintf(expected, sizeof expected, "srv n%u %s", i, address);
+        else
+            (void)snprintf(expected, sizeof expected, "srv %s", address);
+        assert_names(address, expected);
+    }
+    core_free(core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_naming__order),
+        cmocka_unit_test(test_naming__duplicates_are_exact),
+        cmocka_unit_test(test_naming__never_none),
+        cmocka_unit_test(test_naming__the_address_has_its_place),
+        cmocka_unit_test(test_naming__no_scope),
+        cmocka_unit_test(test_naming__what_is_no_name_is_not_learned),
+        cmocka_unit_test(test_naming__the_table_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/*
+ * test_operate.c -- what an operator's orders change, and what they leave alone.
+ *
+ * Each test is a story of lockers (locker.h) and one order. That an order is durable before it is
+ * answered is the core's gate, which fixture and simulator look at for every step.
+ */
+#include "core/state.h"
+#include "locker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SECOND FIXTURE_SECOND
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)locker_new(&fixture_limits);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+static enum order_result order(enum order_kind kind, uint64_t client, const char *fh)
+{
+    struct order given = {.kind = kind, .client = client, .fh = bytes_of_text(fh)};
+    struct core_input input = {.kind = CORE_ORDER,
+                               .now_ns = fixture_now_ns(),
+                               .wall_ns = fixture_now_ns(),
+                               .order = &given};
+    struct core_answer answer = {0};
+    core_step(the_core, &input, &answer);
+    core_check(the_core);
+    bool is_durable = kind != ORDER_END_GRACE; /* nothing of grace is stored but its end */
+    assert_true(answer.order_result != ORDER_DONE || !is_durable || core_has_changes(the_core));
+    assert_int_equal(answer.after_txn, core_gate_txn(the_core));
+    settle();
+    return answer.order_result;
+}
+
+static uint32_t slot_of(struct locker who)
+{
+    struct address address = fixture_address(who.address);
+    uint32_t slot = client_find(the_core, &address, bytes_of_text(who.name));
+    assert_int_not_equal(slot, SLOT_NONE);
+    return slot;
+}
+
+static uint64_t id_of(struct locker who)
+{
+    return client_at(the_core, slot_of(who))->id;
+}
+
+static bool is_owed(struct locker who)
+{
+    return target_owed(the_core, target_of_client(the_core, slot_of(who))).state != 0;
+}
+
+/* The SM_NOTIFY that leaves now, to this client. */
+static struct core_call call_to(struct locker who)
+{
+    struct core_call call;
+    struct address to = fixture_address(who.address);
+    settle();
+    assert_true(fixture_next_call(the_core, &call));
+    assert_int_equal(call.kind, CALL_NOTIFY);
+    assert_true(address_equal(&call.to, &to));
+    return call;
+}
+
+static void told(struct core_call call)
+{
+    struct core_input input = {.kind = CORE_CALL_DONE,
+                               .now_ns = fixture_now_ns(),
+                               .wall_ns = fixture_now_ns(),
+                               .call = call.id,
+                               .outcome = CALL_ANSWERED,
+                               .answered_count = call.our_name_count};
+    core_step(the_core, &input, NULL);
+    core_check(the_core);
+    settle();
+}
+
+static void test_operate__release_frees_and_tells(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(C, 20, 10, X), LOCK_GRANTED);
+    assert_int_equal(share(A, 1, 3, 0), LOCK_GRANTED);
+    assert_int_equal(lock(A2, 20, 5, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    uint32_t before = the_core->server.state;
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
+    struct core_call call;
+    assert_true(fixture_next_call(the_core, &call));
+    if (call.kind == CALL_GRANTED) { /* the two calls leave in either order */
+        answered(call, LOCK_GRANTED);
+        call = call_to(A);
+    } else {
+        answered(granted(B), LOCK_GRANTED);
+    }
+    assert_int_equal(call.our_state, before + 2);
+    told(call);
+    assert_true(nobody_called());
+    struct core_status status = fixture_status(the_core);
+    assert_int_equal(status.locks, 2); /* B's, and C's own */
+    assert_int_equal(status.shares, 0);
+    assert_int_equal(status.waiters, 0);
+    assert_int_equal(status.reboots.crashes_detected, 1);
+    assert_int_equal(status.reboots.cleanups, 1);
+    assert_int_equal(status.reboots.locks_cleaned, 2);
+    /* Its kernel reclaims, and finds out that it is too late. */
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRACE);
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_NOTHING);
+}
+
+static void test_operate__nobody_else_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
+    assert_false(is_owed(B));
+    told(call_to(A));
+    assert_false(is_owed(A));
+    uint32_t known = the_core->server.state;
+    restart(); /* P3: it must be a number that neither has been told */
+    assert_int_equal(the_core->server.state, known + 2);
+    assert_true(is_owed(B));
+}
+
+/* A call that was under way said an older state: what it proves is not enough. */
+static void test_operate__told_too_early_is_not_told(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    restart();
+    struct core_call early = call_to(A);
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
+    told(early);
+    assert_true(is_owed(A));
+    struct core_call call = call_to(A);
+    assert_int_equal(call.our_state, early.our_state + 2);
+    told(call);
+    assert_false(is_owed(A));
+}
+
+static void test_operate__what_is_not_told_yet_outlives_a_crash(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    uint32_t before = the_core->server.state;
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
+    restart();
+    struct core_call call = call_to(A);
+    assert_int_equal(call.our_state, before + 4);
+}
+
+static void test_operate__release_of_one_file(void **state)
+{
+    (void)state;
+    struct request other = locker_request(REQUEST_NLM_LOCK, A, 0, 10, X);
+    other.lock.fh = bytes_of_text("g");
+    assert_int_equal(locker_step(A, &other).status, LOCK_GRANTED);
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(A2, 20, 10, S), LOCK_GRANTED);
+    assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(A, 40, 10, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), "h"), ORDER_NOTHING);
+    assert_int_equal(order(ORDER_RELEASE, id_of(C), "g"), ORDER_NOTHING);
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), "f"), ORDER_DONE);
+    struct core_status status = fixture_status(the_core);
+    assert_int_equal(status.locks, 2); /* on the other file, and C's */
+    assert_int_equal(status.shares, 0);
+    assert_int_equal(status.waiters, 0);
+    assert_int_equal(status.reboots.crashes_detected, 0); /* it did not crash */
+    assert_int_equal(status.reboots.locks_cleaned, 3);
+    assert_int_equal(lock(B, 0, 30, X), LOCK_GRANTED);
+    told(call_to(A));
+}
+
+static void test_operate__notify_leaves_everything(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    uint32_t before = the_core->server.state;
+    assert_int_equal(order(ORDER_NOTIFY, id_of(A), ""), ORDER_DONE);
+    struct core_call call = call_to(A);
+    assert_int_equal(call.our_state, before + 2);
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED); /* it is still its own (3.3) */
+    told(call);
+    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
+}
+
+static void test_operate__who_was_never_monitored_is_not_told(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X | UNMONITORED), LOCK_GRANTED);
+    assert_int_equal(order(ORDER_NOTIFY, id_of(A), ""), ORDER_NOTHING);
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
+    assert_true(nobody_called());
+    assert_int_equal(order(ORDER_RELEASE, 999, ""), ORDER_NO_CLIENT);
+    assert_int_equal(order(ORDER_NOTIFY, 999, ""), ORDER_NO_CLIENT);
+}
+
+static void test_operate__end_grace_gives_up_the_rest(void **state)
+{
+    (void)state;
+    assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_NOTHING);
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(A, 20, 10, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(lock(B, 20, 10, X), LOCK_GRACE);
+    assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_DONE);
+    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
+    assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_NOTHING);
+}
+
+/* R-GRACE-10 leaves a client that still reclaims more time; an operator need not. */
+static void test_operate__end_grace_ends_what_is_extended(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(A, 20, 10, X), LOCK_GRANTED);
+    restart();
+    settle();
+    fixture_wait(fixture_limits.grace_ns - SECOND);
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+    fixture_wait(2 * SECOND);
+    settle();
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(lock(B, 20, 10, X), LOCK_DENIED);
+    assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_DONE);
+    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(test_operate__##name, setup, teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        CASE(release_frees_and_tells),
+        CASE(nobody_else_is_told),
+        CASE(told_too_early_is_not_told),
+        CASE(what_is_not_told_yet_outlives_a_crash),
+        CASE(release_of_one_file),
+        CASE(notify_leaves_everything),
+        CASE(who_was_never_monitored_is_not_told),
+        CASE(end_grace_gives_up_the_rest),
+        CASE(end_grace_ends_what_is_extended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/*
+ * test_probe.c -- questions to status monitors: who is asked, how many at a time, and what becomes
+ * of two questions about one client.
+ *
+ * What follows from an answer is test_reboot's; here it only shows which question it answered.
+ */
+#include "monitor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { CLIENTS = PROBE_MAX + 40 };
+
+static int setup(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.clients_max = CLIENTS;
+    (void)locker_new(&limits);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+static uint32_t slot_of(struct locker who)
+{
+    struct address address = fixture_address(who.address);
+    return client_find(the_core, &address, bytes_of_text(who.name));
+}
+
+static bool begin(uint32_t client, enum probe_reason reason, uint32_t notified)
+{
+    struct probe_question question = {.reason = reason, .notified = notified};
+    bool is_asked = probe_begin(the_core, client, &question);
+    core_check(the_core);
+    return is_asked;
+}
+
+/* That many clients, each at its own address and with a lock. Slots count from 0. */
+static void make_clients(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        char address[32];
+        (void)snprintf(address, sizeof address, "10.9.%u.%u", i / 200, i % 200 + 1);
+        struct locker who = {address, "host", 1};
+        lock_many(the_core, 3, who, 2 * (uint64_t)i, 1);
+        if (i % 16 == 0)
+            settle(); /* before the batch is full */
+        assert_int_equal(slot_of(who), i);
+    }
+    settle();
+}
+
+static bool next(struct core_call *ret)
+{
+    do
+        if (!fixture_next_call(the_core, ret))
+            return false;
+    while (ret->kind != CALL_STAT);
+    return true;
+}
+
+static void test_probe__asks_the_recorded_address(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(probe_deadline_ns(the_core), UINT64_MAX);
+    assert_true(begin(slot_of(A), PROBE_OLDER, 1));
+    assert_int_equal(core_deadline_ns(the_core), fixture_now_ns());
+    struct core_call call = asked(A);
+    assert_int_equal(call.prog, 100024);
+    assert_int_equal(call.vers, 1);
+    assert_int_equal(call.proc, 1);
+    assert_true(bytes_equal(call.mon_name, fixture_limits.server_name));
+    struct address local = fixture_address("10.0.0.1");
+    assert_true(address_equal(&call.local, &local));
+    assert_int_equal(call.deadline_ns, fixture_now_ns() + fixture_limits.notify_timeout_ns);
+    assert_int_equal(probe_deadline_ns(the_core), UINT64_MAX);
+    says(call, 1);
+    assert_int_equal(the_core->probes.table.count, 0);
+}
+
+static void test_probe__only_an_answer_counts(void **state)
+{
+    (void)state;
+    static const enum core_call_outcome outcomes[] = {CALL_REFUSED, CALL_UNDELIVERED, CALL_UNKNOWN};
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(begin(slot_of(A), PROBE_RESUME, 0));
+        struct core_input input = {.kind = CORE_CALL_DONE,
+                                   .now_ns = fixture_now_ns(),
+                                   .call = asked(A).id,
+                                   .outcome = outcomes[i],
+                                   .state = 9}; /* from wherever */
+        core_step(the_core, &input, NULL);
+        settle();
+        assert_true(has_locks(A));
+    }
+    assert_true(begin(slot_of(A), PROBE_RESUME, 0));
+    says(asked(A), UINT32_MAX); /* "unspecified" */
+    assert_true(has_locks(A));
+    assert_true(begin(slot_of(A), PROBE_RESUME, 0));
+    says(asked(A), 9);
+    assert_false(has_locks(A));
+}
+
+static void test_probe__one_question_per_client(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_true(begin(slot_of(A), PROBE_OLDER, 1));
+    assert_true(begin(slot_of(A), PROBE_OLDER, 1));
+    assert_true(begin(slot_of(A), PROBE_RESUME, 0));
+    struct core_call call = asked(A);
+    assert_true(begin(slot_of(A), PROBE_OLDER, 1));
+    assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 99));
+    assert_true(nobody_asked());
+    says(call, 1); /* the first question is the one that is answered */
+    assert_int_equal(client_of(A)->state_seen, 1);
+    assert_true(nobody_asked());
+}
+
+static void test_probe__a_weightier_question_is_asked_anew(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
+    assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 9));
+    struct core_call call = asked(A);
+    assert_true(begin(slot_of(A), PROBE_OLDER, 3));
+    assert_true(nobody_asked()); /* one at a time */
+    says(call, 3);               /* it may be older than the notice */
+    assert_int_equal(client_of(A)->state_seen, 7);
+    call = asked(A);
+    assert_true(begin(slot_of(A), PROBE_OLDER, 5)); /* and once more */
+    says(call, 3);
+    says(asked(A), 5);
+    assert_int_equal(client_of(A)->state_seen, 5);
+    assert_true(nobody_asked());
+
+    assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 9));
+    assert_true(begin(slot_of(A), PROBE_OLDER, 3)); /* before the first was called: only this */
+    says(asked(A), 3);
+    assert_int_equal(client_of(A)->state_seen, 3);
+    assert_true(nobody_asked());
+}
+
+static void test_probe__names_are_given_back(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    uint32_t names = fixture_status(the_core).names;
+    assert_false(notify(A, "another-name", 5));
+    assert_false(notify(A, "yet-another-name", 7));
+    assert_int_equal(fixture_status(the_core).names, names + 1);
+    says(asked(A), 3);
+    assert_int_equal(fixture_status(the_core).names, names);
+}
+
+static void test_probe__others_cannot_use_all_the_room(void **state)
+{
+    (void)state;
+    make_clients(CLIENTS);
+    uint32_t i = 0;
+    while (begin(i, PROBE_ELSEWHERE, 9))
+        i++;
+    assert_int_equal(i, PROBE_MAX / 2);
+    assert_false(begin(i, PROBE_RESUME, 0));
+    while (begin(i, PROBE_OLDER, 1))
+        i++;
+    assert_int_equal(i, PROBE_MAX);
+    assert_false(begin(i, PROBE_VERIFY, 1));
+    assert_true(begin(0, PROBE_VERIFY, 1)); /* it has its place already */
+    struct core_call call;
+    for (uint32_t k = 0; k < PROBE_MAX; k++) {
+        assert_true(next(&call));
+        if (k == 0)
+            says(call, 0);
+    }
+    assert_true(begin(i, PROBE_VERIFY, 1));
+}
+
+/* R-SEC-4: a notice of its own that cannot be looked into counts. */
+static void test_probe__no_room_is_unknown(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.clients_max = CLIENTS;
+    limits.verify_notices = true;
+    locker_done();
+    (void)locker_new(&limits);
+    make_clients(CLIENTS - 1);
+    assert_int_equal(lock(A, 999, 1, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < PROBE_MAX; i++)
+        assert_true(begin(i, PROBE_OLDER, 1));
+    assert_false(notify(A, "a", 1)); /* older: in doubt, hence ignored */
+    assert_true(has_locks(A));
+    assert_true(notify(A, "a", 5));
+    assert_false(has_locks(A));
+    lock_fixture_forget_events(the_core);
+    assert_int_equal(lock_in(5, A, 999, X), LOCK_GRANTED);
+    assert_false(notify(ELSEWHERE, "a", 9)); /* and from elsewhere, too */
+    assert_true(has_locks(A));
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
+}
+
+static void test_probe__who_is_forgotten_is_not_asked(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_true(begin(slot_of(A), PROBE_OLDER, 1));
+    struct core_call call = asked(A);
+    assert_int_equal(lock(B, 2, 1, X), LOCK_GRANTED);
+    assert_true(begin(slot_of(B), PROBE_OLDER, 1));
+    assert_int_equal(unlock(A, 0, 1), LOCK_GRANTED);
+    assert_int_equal(unlock(B, 2, 1), LOCK_GRANTED);
+    fixture_wait(601 * FIXTURE_SECOND);
+    settle();
+    assert_int_equal(fixture_status(the_core).clients, 0);
+    assert_true(nobody_asked());
+    says(call, 1); /* about nobody */
+    assert_int_equal(the_core->probes.table.count, 0);
+}
+
+static void test_probe__after_a_resume_all_are_asked_at_their_pace(void **state)
+{
+    (void)state;
+    make_clients(CLIENTS);
+    for (uint32_t i = 0; i < 10; i++) { /* those with nothing are not asked */
+        struct request request = locker_request(REQUEST_NLM_UNLOCK, A, 2 * i, 1, 0);
+        char address[32];
+        (void)snprintf(address, sizeof address, "10.9.0.%u", i + 1);
+        struct locker who = {address, "host", 1};
+        request.lock.caller_name = bytes_of_text(who.name);
+        (void)locker_step(who, &request);
+    }
+    probe_begin_all(the_core);
+    uint64_t started_ns = fixture_now_ns();
+    struct core_call calls[CLIENTS];
+    uint32_t count = 0;
+    for (; count < PROBE_MAX / 2; count++) {
+        assert_true(next(&calls[count]));
+        assert_false(next(&calls[count + 1]));
+        assert_true(probe_deadline_ns(the_core) > fixture_now_ns());
+        fixture_wait(probe_deadline_ns(the_core) - fixture_now_ns());
+    }
+    assert_int_equal(fixture_now_ns() - started_ns, count * (FIXTURE_SECOND / 100));
+    assert_false(next(&calls[count])); /* half of the room is used: it goes on when there is some */
+    says(calls[0], 5);
+    for (uint32_t i = 1; i < count; i++)
+        says(calls[i], 0);
+    uint32_t ended = count;
+    while (probe_deadline_ns(the_core) != UINT64_MAX) {
+        fixture_wait(probe_deadline_ns(the_core) - fixture_now_ns());
+        if (next(&calls[count]))
+            count++;
+        for (; ended < count; ended++)
+            says(calls[ended], 3);
+    }
+    assert_int_equal(count, CLIENTS - 10);
+    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1); /* the first */
+    assert_int_equal(client_at(the_core, 10)->lock_count, 0);
+    assert_int_equal(fixture_status(the_core).locks, CLIENTS - 11);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_probe__##name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(asks_the_recorded_address),
+        TEST(only_an_answer_counts),
+        TEST(one_question_per_client),
+        TEST(a_weightier_question_is_asked_anew),
+        TEST(names_are_given_back),
+        TEST(others_cannot_use_all_the_room),
+        TEST(no_room_is_unknown),
+        TEST(who_is_forgotten_is_not_asked),
+        TEST(after_a_resume_all_are_asked_at_their_pace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

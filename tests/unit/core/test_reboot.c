@@ -1,0 +1,512 @@
+/*
+ * test_reboot.c -- who is believed to have started anew, and what of his is freed then (R-ID-3,
+ * R-SEC-3..5).
+ *
+ * A, B and C lock in state 3 unless a test says otherwise (lock_in). Notices and the answers of
+ * status monitors are played by hand; whether something was freed is seen by others' locks.
+ * core_check runs after every step, and restart() shows what was durable.
+ */
+#include "monitor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static const struct locker A_LONG = {"10.0.0.2", "a.example.org", 1};
+static const struct locker NEIGHBOUR = {"10.0.0.2", "n", 1}; /* another host behind A's address */
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)locker_new(&fixture_limits);
+    fixture_wait(FIXTURE_SECOND); /* wall clock 0 would be "never" */
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+static void new_with(const struct core_limits *limits)
+{
+    locker_done();
+    (void)locker_new(limits);
+    fixture_wait(FIXTURE_SECOND);
+}
+
+/* ---- what a believed state says ---- */
+
+static void test_reboot__a_newer_state_frees_and_serves(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(A2, 1, 1, S), LOCK_GRANTED);
+    assert_int_equal(lock(A, 2, 1, X | UNMONITORED), LOCK_GRANTED); /* stamped like the others */
+    assert_int_equal(share(A, 2, 1, 0), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(lock(C, 9, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(A2, 9, 1, X | BLOCK), LOCK_BLOCKED);
+    lock_fixture_forget_events(the_core);
+    assert_true(notify(A, "A", 5));
+    assert_false(has_locks(A));
+    assert_int_equal(client_of(A)->share_count + client_of(A)->waiter_count, 0);
+    assert_true(has_locks(C));
+    answered(granted(B), LOCK_GRANTED);
+    assert_int_equal(client_of(A)->state_seen, 5);
+    struct core_status status = fixture_status(the_core);
+    assert_int_equal(status.reboots.crashes_detected, 1);
+    assert_int_equal(status.reboots.cleanups, 1);
+    assert_int_equal(status.reboots.locks_cleaned, 4);
+    struct event event;
+    assert_true(lock_fixture_event(the_core, EVENT_CLIENT_REBOOTED, &event));
+    assert_int_equal(event.value, 5);
+    assert_int_equal(event.name[0], 'a');
+    assert_true(nobody_asked());
+}
+
+static void test_reboot__the_answer_waits_for_the_mark(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    uint64_t durable = fixture_status(the_core).durable_txn;
+    assert_true(fixture_notify(the_core, A.address, "a", 5).after_txn > durable);
+    settle();
+    assert_true(notify(A, "a", 7));
+    restart();
+    assert_int_equal(client_of(A)->state_seen, 7);
+    assert_int_equal(client_of(A)->rebooted_ns, fixture_now_ns());
+    assert_false(has_locks(A));
+    durable = fixture_status(the_core).durable_txn;
+    assert_int_equal(fixture_notify(the_core, A.address, "a", 7).after_txn, durable);
+}
+
+static void test_reboot__within_one_turn(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    (void)fixture_notify(the_core, A.address, "a", 5);
+    core_work(the_core, fixture_now_ns(), fixture_now_ns()); /* once */
+    assert_false(has_locks(A));
+    assert_true(has_locks(B)); /* offered */
+}
+
+static void test_reboot__a_repeat_frees_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_true(notify(A, "a.example.org", 5));
+    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
+    assert_false(notify(A, "a", 5));
+    assert_false(notify(A, "a.example.org", 5));
+    assert_true(has_locks(A));
+    assert_int_equal(lock_fixture_store(the_core, NULL), 0);
+    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+    restart();
+    assert_false(notify(A, "a", 5));
+    assert_true(has_locks(A));
+}
+
+static void test_reboot__an_equal_state_frees_what_is_older(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.distrust_state = true; /* so that locks of two states stand side by side */
+    new_with(&limits);
+    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+    assert_int_equal(share(A, 2, 1, 0), LOCK_GRANTED);
+    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(0, A, 4, X), LOCK_GRANTED); /* counts as 5 */
+    assert_int_equal(lock(B, 9, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(3, A2, 9, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(client_of(A)->waiter_count, 1);
+    assert_false(notify(A, "a", 5));
+    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(client_of(A)->share_count, 0);
+    assert_int_equal(client_of(A)->waiter_count, 0);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 2, 1, X), LOCK_DENIED);
+    assert_int_equal(lock(B, 4, 1, X), LOCK_DENIED);
+    assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
+    assert_int_equal(lock_in(3, A, 6, X), LOCK_GRANTED); /* late; it is not older than what stays */
+    assert_false(notify(A, "a", 5));
+    assert_int_equal(client_of(A)->lock_count, 3);
+}
+
+static void test_reboot__an_older_state_is_ignored_unless_confirmed(void **state)
+{
+    (void)state;
+    static const uint32_t answers[] = {0, 7, UINT32_MAX, 3};
+    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < 3; i++) {
+        lock_fixture_forget_events(the_core);
+        assert_false(notify(A, "a", 3));
+        assert_true(has_locks(A));
+        says(asked(A), answers[i]);
+        assert_true(has_locks(A));
+        assert_int_equal(client_of(A)->state_seen, 7);
+        assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 1);
+    }
+    assert_false(notify(A, "a", 3));
+    assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED); /* of the new life, before the answer */
+    says(asked(A), answers[3]);
+    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 2, 1, X), LOCK_DENIED);
+    assert_int_equal(client_of(A)->state_seen, 3);
+    assert_false(notify(A, "a", 3));
+    assert_int_equal(client_of(A)->lock_count, 1);
+    restart();
+    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_true(notify(A, "a", 5)); /* and it counts on from there */
+    assert_false(has_locks(A));
+}
+
+static void test_reboot__an_older_state_whose_host_has_a_newer_one(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
+    assert_false(notify(A, "a", 3));
+    says(asked(A), 9);
+    assert_false(has_locks(A));
+    assert_int_equal(client_of(A)->state_seen, 9);
+}
+
+static void test_reboot__an_unknown_state_is_believed(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
+    assert_int_equal(client_of(A)->state_seen, 0);
+    assert_true(notify(A, "a", 4));
+    assert_false(has_locks(A));
+    assert_int_equal(client_of(A)->state_seen, 4);
+}
+
+static void test_reboot__state_0_says_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    lock_fixture_forget_events(the_core);
+    assert_false(notify(A, "a", 0));
+    assert_true(has_locks(A));
+    assert_true(nobody_asked());
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
+}
+
+static void test_reboot__states_are_numbers_in_a_circle(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t seen, notified;
+        bool is_newer;
+    } cases[] = {
+        {3, 4, true}, /* even numbers too */
+        {4, 6, true},
+        {0xfffffffe, 1, true},
+        {0xffffffff, 0x7ffffffe, true},
+        {0x7fffffff, 0x80000001, true},
+        {3, 0x80000002, true},
+        {3, 0x80000003, false}, /* exactly the other side: in doubt */
+        {1, 0xffffffff, false},
+        {5, 4, false},
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        new_with(&fixture_limits);
+        assert_int_equal(lock_in(cases[i].seen, A, 0, X), LOCK_GRANTED);
+        assert_int_equal(notify(A, "a", cases[i].notified), cases[i].is_newer);
+        assert_int_equal(has_locks(A), !cases[i].is_newer);
+    }
+}
+
+/* ---- whom a notice means ---- */
+
+static void test_reboot__names_with_and_without_their_domain(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *recorded, *notified;
+        bool is_same;
+    } cases[] = {
+        {"web3", "WEB3", true},
+        {"web3", "Web3.example.org", true},
+        {"web3.example.org", "web3", true},
+        {"web3.example.org", "web3.example.org", true},
+        {"web3.example.org", "web3.example.com", false},
+        {"web3", "web33", false},
+        {"web3", "web", false},
+        {"web3.example", "web3.example.org", false},
+        {"10", "10.0.0.2", false},
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        new_with(&fixture_limits);
+        struct locker who = {"10.0.0.2", cases[i].recorded, 1};
+        assert_int_equal(lock(who, 0, 1, X), LOCK_GRANTED);
+        assert_int_equal(lock(NEIGHBOUR, 4, 1, X), LOCK_GRANTED); /* so that (b) is out */
+        assert_int_equal(notify(who, cases[i].notified, 5), cases[i].is_same);
+        assert_int_equal(has_locks(who), !cases[i].is_same);
+        assert_true(has_locks(NEIGHBOUR));
+        assert_true(nobody_asked());
+    }
+}
+
+static void test_reboot__both_names_of_a_host_are_meant(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(A_LONG, 2, 1, X), LOCK_GRANTED);
+    assert_true(notify(A, "a", 5));
+    assert_false(has_locks(A));
+    assert_false(has_locks(A_LONG));
+    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 2);
+}
+
+static void test_reboot__very_many_names_of_a_host(void **state)
+{
+    (void)state;
+    char names[60][16];
+    for (uint32_t i = 0; i < 60; i++) {
+        (void)snprintf(names[i], sizeof names[i], "a.%u", i);
+        struct locker who = {"10.0.0.2", names[i], 1};
+        assert_int_equal(lock(who, 2 * i, 1, X), LOCK_GRANTED);
+    }
+    assert_int_equal(lock(A, 500, 1, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < 60; i++) { /* newest first: they are before A's in its chain */
+        struct locker who = {"10.0.0.2", names[i], 2};
+        assert_int_equal(lock(who, 600 + 2 * i, 1, X), LOCK_GRANTED);
+    }
+    assert_true(notify(A, "a", 5));
+    assert_false(has_locks(A)); /* who is named exactly is never left out */
+    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 33);
+}
+
+static void test_reboot__one_address_two_hosts(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
+    assert_true(notify(A, "a", 5));
+    assert_false(has_locks(A));
+    assert_true(has_locks(NEIGHBOUR));
+    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
+    lock_fixture_forget_events(the_core);
+    assert_false(notify(A, "third", 99)); /* a third one that never locked: nobody is meant */
+    assert_true(has_locks(A) && has_locks(NEIGHBOUR));
+    assert_true(nobody_asked());
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
+}
+
+static void test_reboot__the_only_client_of_an_address(void **state)
+{
+    (void)state;
+    static const uint32_t others[] = {0, 3, 9};
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < 3; i++) {
+        lock_fixture_forget_events(the_core);
+        assert_false(notify(A, "other", 7));
+        assert_true(has_locks(A));
+        says(asked(A), others[i]);
+        assert_true(has_locks(A));
+        assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 1);
+    }
+    assert_false(notify(A, "other", 3)); /* not newer: there is nothing to ask */
+    assert_true(nobody_asked());
+    assert_false(notify(A, "other", 7));
+    says(asked(A), 7);
+    assert_false(has_locks(A));
+    assert_int_equal(client_of(A)->state_seen, 7);
+}
+
+static void test_reboot__an_unknown_state_under_another_name(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
+    assert_false(notify(A, "other", 7));
+    assert_true(nobody_asked());
+    assert_true(has_locks(A));
+}
+
+static void test_reboot__from_another_address(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    assert_false(notify(ELSEWHERE, "a", 5));
+    assert_true(has_locks(A));
+    says(asked(A), 5);
+    assert_false(has_locks(A));
+    answered(granted(B), LOCK_GRANTED);
+}
+
+static void test_reboot__a_spoofed_notice_changes_nothing(void **state)
+{
+    (void)state;
+    static const uint32_t answers[] = {3, 1, 0, UINT32_MAX};
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < 4; i++) {
+        lock_fixture_forget_events(the_core);
+        assert_false(notify(ELSEWHERE, "a", 1700000001));
+        assert_false(notify(ELSEWHERE, "a", 1700000003)); /* while the first is being asked */
+        says(asked(A), answers[i]);
+        assert_true(nobody_asked());
+        assert_true(has_locks(A));
+        assert_int_equal(lock_fixture_store(the_core, NULL), 0);
+        struct event event;
+        assert_true(lock_fixture_event(the_core, EVENT_NOTICE_UNCONFIRMED, &event));
+        struct address from = fixture_address(ELSEWHERE.address);
+        assert_true(address_equal(&event.from, &from));
+        assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 0); /* once */
+    }
+    assert_false(notify(ELSEWHERE, "a", 3));
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
+    assert_true(nobody_asked());
+}
+
+/* The host that answers behind an address need not be the client that is meant. */
+static void test_reboot__an_answer_behind_a_shared_address(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
+    assert_false(notify(ELSEWHERE, "a", 5));
+    says(asked(A), 5);
+    assert_true(has_locks(A));
+    assert_false(notify(A, "a", 1));
+    says(asked(A), 9);
+    assert_true(has_locks(A));
+    assert_int_equal(client_of(A)->state_seen, 3);
+}
+
+static void test_reboot__a_host_with_two_addresses(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(ELSEWHERE, 2, 1, X), LOCK_GRANTED);
+    assert_true(notify(A, "a", 5));
+    assert_false(has_locks(A));
+    assert_true(has_locks(ELSEWHERE));
+    says(asked(ELSEWHERE), 5);
+    assert_false(has_locks(ELSEWHERE));
+    assert_true(nobody_asked());
+
+    assert_int_equal(lock_in(5, ELSEWHERE, 2, X), LOCK_GRANTED);
+    lock_fixture_forget_events(the_core);
+    assert_true(notify(A, "a", 7)); /* two hosts, after all */
+    says(asked(ELSEWHERE), 5);
+    assert_true(has_locks(ELSEWHERE));
+    assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 0);
+}
+
+static void test_reboot__ipv4_inside_ipv6(void **state)
+{
+    (void)state;
+    struct locker mapped = {"::ffff:10.0.0.2", "a", 1};
+    assert_int_equal(lock(mapped, 0, 1, X), LOCK_GRANTED);
+    assert_true(notify(A, "a", 5));
+    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+}
+
+static void test_reboot__always_verified(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.verify_notices = true;
+    static const struct {
+        uint32_t says;
+        bool is_freed;
+        uint32_t seen;
+    } cases[] = {
+        {5, true, 5},          /* confirmed */
+        {0, true, 5},          /* silent: its own word counts */
+        {UINT32_MAX, true, 5}, /* "unspecified": the same */
+        {7, true, 7},          /* it has started once more */
+        {3, false, 3},         /* it has not */
+        {1, false, 3},
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        new_with(&limits);
+        assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+        lock_fixture_forget_events(the_core);
+        assert_false(notify(A, "a", 5));
+        assert_true(has_locks(A));
+        says(asked(A), cases[i].says);
+        assert_int_equal(has_locks(A), !cases[i].is_freed);
+        assert_int_equal(client_of(A)->state_seen, cases[i].seen);
+        assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), cases[i].is_freed ? 0 : 1);
+    }
+    assert_false(notify(A, "a", 3)); /* a repeat */
+    says(asked(A), 3);
+    assert_true(has_locks(A));
+    assert_false(notify(A, "a", 1)); /* older, and silent */
+    says(asked(A), 0);
+    assert_true(has_locks(A));
+    assert_false(notify(A, "a", 1)); /* older, and confirmed */
+    says(asked(A), 1);
+    assert_false(has_locks(A));
+}
+
+/* D7: whom R-ID-3 believes may speak for its name to those who watch it. */
+static void test_reboot__is_relayed_to_who_watches(void **state)
+{
+    (void)state;
+    struct core_call call;
+    (void)fixture_mon(the_core, "10.0.0.9", "a", "watcher", 7);
+    (void)fixture_mon(the_core, "10.0.0.9", "b", "watcher", 8);
+    settle();
+    assert_false(notify(A, "a", 5)); /* it is nobody yet */
+    assert_false(fixture_next_call(the_core, &call));
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_true(notify(A, "a", 5));
+    fixture_wait(FIXTURE_SECOND);
+    assert_true(fixture_next_call(the_core, &call));
+    assert_int_equal(call.kind, CALL_STATUS);
+    assert_int_equal(call.priv.at[0], 7);
+    assert_int_equal(call.status[call.status_count - 1].state, 5);
+
+    assert_int_equal(lock(B, 4, 1, X), LOCK_GRANTED);
+    assert_false(notify(ELSEWHERE, "b", 5)); /* not before it is confirmed */
+    struct core_call question = asked(B);
+    assert_false(fixture_next_call(the_core, &call));
+    says(question, 5);
+    fixture_wait(FIXTURE_SECOND);
+    assert_true(fixture_next_call(the_core, &call));
+    assert_int_equal(call.priv.at[0], 8);
+    assert_int_equal(call.status[call.status_count - 1].state, 5);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_reboot__##name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_newer_state_frees_and_serves),
+        TEST(the_answer_waits_for_the_mark),
+        TEST(within_one_turn),
+        TEST(a_repeat_frees_nothing),
+        TEST(an_equal_state_frees_what_is_older),
+        TEST(an_older_state_is_ignored_unless_confirmed),
+        TEST(an_older_state_whose_host_has_a_newer_one),
+        TEST(an_unknown_state_is_believed),
+        TEST(state_0_says_nothing),
+        TEST(states_are_numbers_in_a_circle),
+        TEST(names_with_and_without_their_domain),
+        TEST(both_names_of_a_host_are_meant),
+        TEST(very_many_names_of_a_host),
+        TEST(one_address_two_hosts),
+        TEST(the_only_client_of_an_address),
+        TEST(an_unknown_state_under_another_name),
+        TEST(from_another_address),
+        TEST(a_spoofed_notice_changes_nothing),
+        TEST(an_answer_behind_a_shared_address),
+        TEST(a_host_with_two_addresses),
+        TEST(ipv4_inside_ipv6),
+        TEST(always_verified),
+        TEST(is_relayed_to_who_watches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

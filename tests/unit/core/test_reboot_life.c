@@ -1,0 +1,357 @@
+/*
+ * test_reboot_life.c -- requests of a client in its new life, and restarts of ours while the old
+ * one is being cleared away (R-SEC-5, R-GRACE-3, P7).
+ *
+ * As in test_reboot.c: A, B and C lock in state 3 unless a test says otherwise (lock_in), and
+ * core_check runs after every step but for those of many locks at once.
+ */
+#include "monitor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)locker_new(&fixture_limits);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+static void new_with(const struct core_limits *limits)
+{
+    locker_done();
+    (void)locker_new(limits);
+}
+
+/* ---- requests ---- */
+
+static void test_reboot_life__a_newer_lock_frees_first(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 4, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(A2, 4, 1, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(lock_in(5, A2, 0, X), LOCK_GRANTED); /* by another process */
+    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(client_of(A)->waiter_count, 0);
+    assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 1);
+    assert_false(notify(A, "a", 5)); /* late */
+    assert_int_equal(client_of(A)->lock_count, 1);
+}
+
+static void test_reboot_life__the_first_state_frees_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X | UNMONITORED), LOCK_GRANTED);
+    assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
+    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_false(notify(A, "a", 3)); /* late: what had no state is not older */
+    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(client_of(A)->state_seen, 3);
+}
+
+static void test_reboot_life__states_of_requests_may_be_distrusted(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.distrust_state = true;
+    new_with(&limits);
+    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(9, A, 2, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
+    assert_int_equal(client_of(A)->lock_count, 3);
+    assert_true(nobody_asked());
+}
+
+static void test_reboot_life__an_older_lock_is_processed_and_asked_about(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
+    assert_int_equal(client_of(A)->lock_count, 2);
+    says(asked(A), 7); /* it was late */
+    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
+    assert_true(nobody_asked()); /* not again so soon */
+    fixture_wait(60 * FIXTURE_SECOND);
+    assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
+    says(asked(A), 9); /* a restart was missed */
+    assert_false(has_locks(A));
+
+    assert_int_equal(lock_in(9, A, 0, X), LOCK_GRANTED);
+    fixture_wait(60 * FIXTURE_SECOND);
+    assert_int_equal(lock_in(1, A2, 2, X), LOCK_GRANTED);
+    says(asked(A), 1); /* its counter began anew */
+    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(1, A2, 2, X), LOCK_GRANTED);
+    assert_true(nobody_asked());
+}
+
+static void test_reboot_life__a_newer_lock_that_frees_much_is_asked_again(void **state)
+{
+    (void)state;
+    new_with(&lock_fixture_limits);
+    enum { MUCH = 2 * CLIENT_DRAIN_MAX + 10 };
+    uint32_t slot = lock_fixture_client(the_core, A.address, A.name);
+    client_saw_state(the_core, slot, 3);
+    for (uint32_t i = 0; i < MUCH; i++)
+        lock_fixture_lock(the_core, slot, 9, "g", 2 * i);
+    struct peer from = fixture_peer(A.address, 700);
+    struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 1, X);
+    request.lock.state = 5;
+    for (uint32_t left = MUCH; left > CLIENT_DRAIN_MAX;) {
+        left -= CLIENT_DRAIN_MAX;
+        assert_int_equal(fixture_step(the_core, &from, &request).response.status, LOCK_GRACE);
+        assert_int_equal(client_at(the_core, slot)->lock_count, left);
+    }
+    assert_int_equal(fixture_step(the_core, &from, &request).response.status, LOCK_GRANTED);
+    assert_int_equal(client_at(the_core, slot)->lock_count, 1);
+    assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, MUCH);
+    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+}
+
+/* ---- with restarts of ours ---- */
+
+static void test_reboot_life__a_reclaim_in_another_state_updates_in_place(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(lock_in(7, A, 0, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(client_of(A)->lock_count, 2); /* nothing is freed */
+    assert_int_equal(client_of(A)->state_seen, 7);
+    assert_int_equal(lock_in(0, A, 2, X | RECLAIM), LOCK_GRANTED); /* stamped with 7 too */
+    assert_false(notify(A, "a", 7));
+    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(unlock(A, 0, 1), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(fixture_status(the_core).locks, 2);
+}
+
+static void test_reboot_life__inside_grace(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(share(A, 0, 1, 0), LOCK_GRANTED);
+    assert_int_equal(lock(B, 2, 1, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(lock(B, 2, 1, X | RECLAIM), LOCK_GRANTED);
+    assert_true(fixture_status(the_core).grace.is_on);
+    assert_int_equal(fixture_status(the_core).grace.unsettled, 2);
+    assert_true(notify(A, "a", 5));
+    assert_false(has_locks(A));
+    assert_int_equal(fixture_status(the_core).grace.unsettled, 0);
+    assert_false(fixture_status(the_core).grace.is_on); /* nobody else is waited for */
+    assert_int_equal(lock(C, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(5, A, 0, X | RECLAIM), LOCK_GRACE);
+}
+
+static void test_reboot_life__inside_grace_what_was_reclaimed_since_stays(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(lock_in(5, A, 0, X | RECLAIM), LOCK_GRANTED);
+    assert_false(notify(A, "a", 5));
+    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
+    assert_int_equal(lock(B, 2, 1, X), LOCK_GRANTED);
+}
+
+/* What is to be freed is found again by its stamps, whichever way it was marked. */
+static void crash_while_freed(uint32_t old_state, uint32_t new_state, bool has_new)
+{
+    enum { OLD = 2500, NEW = 100 };
+    struct core_limits limits = lock_fixture_limits;
+    limits.distrust_state = true; /* so that locks of two lives stand side by side */
+    limits.grace_ns = 90 * FIXTURE_SECOND;
+    new_with(&limits);
+    lock_many(the_core, old_state, A, 0, OLD);
+    if (has_new)
+        lock_many(the_core, new_state, A, 2 * OLD, NEW);
+    assert_int_equal(share(B, 0, 1, 0), LOCK_GRANTED);
+    settle();
+    (void)fixture_notify(the_core, A.address, "a", new_state);
+    if (new_state < old_state)
+        client_recount(the_core, 0, new_state); /* as if it had been asked and had confirmed it */
+    core_work(the_core, fixture_now_ns(), fixture_now_ns());
+    (void)lock_fixture_store(the_core, NULL);
+    uint32_t left = client_of(A)->lock_count, stay = has_new ? NEW : 0;
+    assert_true(left > stay && left < OLD + stay);
+    for (uint32_t i = 0; i < 2; i++) {
+        restart();
+        assert_int_equal(client_of(A)->lock_count, stay);
+        assert_int_equal(client_of(A)->state_seen, new_state);
+    }
+}
+
+static void test_reboot_life__a_crash_while_it_is_freed(void **state)
+{
+    (void)state;
+    crash_while_freed(3, 5, false); /* by its incarnation */
+    crash_while_freed(3, 5, true);  /* by older states */
+    crash_while_freed(57, 1, true); /* by other states: its counter began anew */
+}
+
+/* ---- very many ---- */
+
+static void test_reboot_life__a_hundred_thousand_locks_delay_nobody(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    struct core_limits limits = fixture_limits;
+    limits.locks_max = limits.locks_per_client_max = MANY + 1000;
+    limits.bytes_max = 64 * 1024 * 1024;
+    limits.batch_puts_max = 10000;
+    fixture_reset();
+    struct core *core = fixture_new(&limits);
+    lock_many(core, 3, A, 0, MANY);
+    struct core_answer answer = fixture_notify(core, A.address, "a", 5);
+    assert_true(answer.response.caller_rebooted);
+    uint32_t turns = 0;
+    for (; fixture_status(core).locks > turns; turns++) {
+        uint32_t before = fixture_status(core).locks;
+        core_work(core, fixture_now_ns(), fixture_now_ns());
+        assert_int_equal(before - fixture_status(core).locks, CLIENT_DRAIN_MAX);
+        lock_many(core, 3, B, 2 * MANY + 2 * turns, 1); /* granted at once */
+    }
+    assert_int_equal(turns, MANY / CLIENT_DRAIN_MAX);
+    core_work(core, fixture_now_ns(), fixture_now_ns());
+    core_check(core);
+    assert_int_equal(fixture_status(core).reboots.locks_cleaned, MANY);
+    assert_int_equal(fixture_status(core).reboots.cleanups, 1);
+    core_free(core);
+}
+
+/* R-SEC-5 holds in grace too: what it held before nobody will reclaim, and nobody waits for it. */
+static void test_reboot_life__a_newer_lock_settles_in_grace(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+    restart();
+    assert_true(fixture_status(the_core).grace.is_on);
+    assert_int_equal(lock_in(3, A, 2, X), LOCK_GRACE); /* the same life: it may still reclaim */
+    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRACE);
+    assert_int_equal(client_of(A)->lock_count, 0);
+    settle();
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
+}
+
+/* FREE_ALL says the new state; without it the first LOCK would look like one more reboot. */
+static void test_reboot_life__free_all_tells_the_state(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+    struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text("a")};
+    request.state = 5;
+    (void)locker_step(A, &request);
+    assert_int_equal(client_of(A)->state_seen, 5);
+    assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED); /* it carries no state */
+    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
+    assert_int_equal(client_of(A)->share_count, 1);
+    request.state = 3; /* an older one changes nothing but what FREE_ALL frees */
+    (void)locker_step(A, &request);
+    assert_int_equal(client_of(A)->state_seen, 5);
+    assert_int_equal(client_of(A)->lock_count, 0);
+}
+
+/* D5 (6): any call of its own shows that a client is there. */
+static void test_reboot_life__every_call_reaches(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        new_with(&fixture_limits);
+        assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+        restart();
+        assert_int_equal(client_of(A)->reached_ns, 0);
+        struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text("a")};
+        switch (how) {
+        case 0:
+            assert_int_equal(share(A, 1, 1, 0), LOCK_GRACE);
+            break;
+        case 1:
+            unshare(A);
+            break;
+        case 2:
+            (void)locker_step(A, &request);
+            break;
+        default:
+            assert_int_equal(test(A, 50, 1, X), LOCK_GRACE);
+        }
+        assert_int_not_equal(client_of(A)->reached_ns, 0);
+    }
+}
+
+/* Not reached after our restart, and then it says that it started anew: that is one crash. */
+static void test_reboot_life__a_crash_is_counted_once(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        new_with(&fixture_limits);
+        assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+        assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
+        restart();
+        struct core_call call;
+        settle();
+        assert_true(fixture_next_call(the_core, &call));
+        assert_int_equal(call.kind, CALL_NOTIFY);
+        fixture_wait(5 * FIXTURE_SECOND);
+        fixture_call_done(the_core, call.id, false, 0);
+        settle();
+        assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+        assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
+        if (how == 0)
+            assert_true(notify(A, "a", 5));
+        else
+            assert_int_equal(lock_in(5, A, 4, X), LOCK_GRACE);
+        settle();
+        assert_int_equal(client_of(A)->lock_count, 0);
+        assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+        assert_int_equal(fixture_status(the_core).reboots.cleanups, 1);
+        assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
+        assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
+        assert_true(notify(A, "a", 7)); /* it lived, and has started anew once more */
+        settle();
+        assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 2);
+        assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 3);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_reboot_life__##name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_newer_lock_frees_first),
+        TEST(the_first_state_frees_nothing),
+        TEST(states_of_requests_may_be_distrusted),
+        TEST(an_older_lock_is_processed_and_asked_about),
+        TEST(a_newer_lock_that_frees_much_is_asked_again),
+        TEST(a_reclaim_in_another_state_updates_in_place),
+        TEST(inside_grace),
+        TEST(inside_grace_what_was_reclaimed_since_stays),
+        TEST(a_newer_lock_settles_in_grace),
+        TEST(free_all_tells_the_state),
+        TEST(every_call_reaches),
+        TEST(a_crash_is_counted_once),
+        TEST(a_crash_while_it_is_freed),
+        TEST(a_hundred_thousand_locks_delay_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,429 @@
+/*
+ * test_recovery_cases.c -- corners of recovery that a reader of the source found before a user did.
+ *
+ * Each test is the story of one of them, told by lockers (locker.h) and by the core itself where
+ * the moments between two turns matter (step_raw).
+ */
+#include "core/state.h"
+#include "monitor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND FIXTURE_SECOND
+
+static struct core_limits limits;
+
+static int setup(void **state)
+{
+    (void)state;
+    limits = fixture_limits;
+    (void)locker_new(&limits);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+static void new_core(void)
+{
+    locker_done();
+    (void)locker_new(&limits);
+}
+
+/* A request in the middle of a turn: nothing is stored and no work is done. */
+static enum lock_status step_raw(struct locker who, const struct request *request)
+{
+    struct peer from = fixture_peer(who.address, 700);
+    struct core_input input = {.kind = CORE_REQUEST,
+                               .now_ns = fixture_now_ns(),
+                               .wall_ns = fixture_now_ns(),
+                               .from = &from,
+                               .request = request};
+    struct core_answer answer;
+    core_step(the_core, &input, &answer);
+    core_check(the_core);
+    return answer.response.status;
+}
+
+static enum order_result order(enum order_kind kind, struct locker who)
+{
+    struct order given = {.kind = kind, .client = client_of(who)->id};
+    struct core_input input = {.kind = CORE_ORDER,
+                               .now_ns = fixture_now_ns(),
+                               .wall_ns = fixture_now_ns(),
+                               .order = &given};
+    struct core_answer answer = {0};
+    core_step(the_core, &input, &answer);
+    core_check(the_core);
+    return answer.order_result;
+}
+
+/* Every call that is due is made in vain, and `seconds` pass. */
+static void in_vain(uint32_t seconds)
+{
+    struct core_call call;
+    for (uint32_t i = 0; i < seconds; i++) {
+        settle();
+        while (fixture_next_call(the_core, &call))
+            fixture_call_done(the_core, call.id, false, 0);
+        fixture_wait(SECOND);
+    }
+    settle();
+}
+
+/* The next call, which is waited for, is answered. */
+static void told(void)
+{
+    struct core_call call;
+    settle();
+    for (int i = 0; !fixture_next_call(the_core, &call); i++) {
+        assert_true(i < 200);
+        fixture_wait(SECOND);
+        settle();
+    }
+    assert_int_equal(call.kind, CALL_NOTIFY);
+    fixture_call_done(the_core, call.id, true, call.our_name_count);
+    settle();
+}
+
+/* P1, R-PER-4: an order raises our number for one client; another one's retry is due meanwhile. */
+static void test_recovery_cases__a_state_leaves_when_it_is_durable(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
+    restart();
+    in_vain(1);
+    uint32_t before = the_core->server.state;
+    assert_int_equal(lock(B, 20, 10, X | RECLAIM), LOCK_GRANTED);
+    fixture_wait(5 * SECOND);
+    assert_int_equal(order(ORDER_NOTIFY, B), ORDER_DONE);
+    struct core_call call;
+    assert_int_equal(the_core->server.state, before + 2);
+    assert_false(fixture_next_call(the_core, &call)); /* the number is in the open batch */
+    settle();
+    assert_true(fixture_next_call(the_core, &call));
+    assert_int_equal(call.our_state, before + 2);
+}
+
+/* A lock that is to be freed becomes a smaller one: nobody will reclaim the rest of it. */
+static void test_recovery_cases__what_is_over_leaves_nothing_unsettled(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
+    restart();
+    fixture_wait(80 * SECOND);
+    told(); /* late: what it has stays for a while */
+    fixture_wait(11 * SECOND);
+    settle();
+    assert_int_equal(unsettled_count(the_core), 1);
+    struct request notice = {
+        .kind = REQUEST_NSM_NOTIFY, .mon_name = bytes_of_text("a"), .state = 5};
+    (void)step_raw(A, &notice);
+    struct request request = locker_request(REQUEST_NLM_LOCK, A, 10, 10, X);
+    request.lock.state = 0;
+    assert_int_equal(step_raw(A, &request), LOCK_GRANTED);
+    assert_int_equal(unsettled_count(the_core), 0);
+    request = locker_request(REQUEST_NLM_UNLOCK, A, 10, 10, 0);
+    assert_int_equal(step_raw(A, &request), LOCK_GRANTED);
+    assert_int_equal(fixture_status(the_core).locks, 0);
+}
+
+/* D12: as many waiters as there may be, each of the longest kind, come back without being written. */
+static void test_recovery_cases__a_resume_writes_no_waiters(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    static uint8_t oh[1000];
+    limits.resume = true;
+    limits.waiters_max = COUNT;
+    limits.bytes_max = 64 << 20;
+    new_core();
+    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
+    memset(oh, 'o', sizeof oh);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        struct request request = locker_request(REQUEST_NLM_LOCK, B, i, 1, X | BLOCK);
+        memcpy(oh, &i, sizeof i);
+        request.lock.oh = (struct bytes){oh, sizeof oh};
+        request.lock.svid = i;
+        struct peer from = fixture_peer(B.address, 700);
+        struct core_input input = {
+            .kind = CORE_REQUEST, .now_ns = fixture_now_ns(), .from = &from, .request = &request};
+        struct core_answer answer;
+        core_step(the_core, &input, &answer);
+        assert_int_equal(answer.response.status, LOCK_BLOCKED);
+        if (core_is_full(the_core))
+            (void)lock_fixture_store(the_core, NULL);
+    }
+    (void)lock_fixture_store(the_core, NULL);
+    restart_unready();
+    assert_int_equal(the_core->waiters.table.count, COUNT);
+    assert_int_equal(the_core->dirty.put_count, 0);
+}
+
+/* The end of grace splits many locks: each turn puts no more than a batch takes. */
+static void test_recovery_cases__the_end_of_grace_fills_no_batch_over(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    char fh[16];
+    limits.locks_max = 1000;
+    limits.batch_puts_max = 50;
+    new_core();
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(fh, sizeof fh, "f%d", i);
+        struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 30, X);
+        request.lock.fh = bytes_of_text(fh);
+        assert_int_equal(locker_step(A, &request).status, LOCK_GRANTED);
+    }
+    restart();
+    settle();
+    for (int i = 0; i < 2 * COUNT; i++) {
+        (void)snprintf(fh, sizeof fh, "f%d", i / 2);
+        struct request request =
+            locker_request(REQUEST_NLM_LOCK, A, i % 2 == 0 ? 0 : 20, 10, X | RECLAIM);
+        request.lock.fh = bytes_of_text(fh);
+        assert_int_equal(locker_step(A, &request).status, LOCK_GRANTED);
+    }
+    fixture_wait(100 * SECOND);
+    for (int turn = 0; unsettled_count(the_core) > 0; turn++) {
+        core_work(the_core, fixture_now_ns(), fixture_now_ns());
+        assert_true(the_core->dirty.put_count <= limits.batch_puts_max + CORE_PUTS_PER_REQUEST_MAX);
+        (void)lock_fixture_store(the_core, NULL);
+        assert_true(turn < COUNT);
+    }
+    assert_int_equal(fixture_status(the_core).locks, 2 * COUNT);
+}
+
+/* R-GRACE-5, R-GRACE-10: told long after the end it has as much time as anybody. */
+static void test_recovery_cases__hold_gives_a_slow_reclaimer_its_time(void **state)
+{
+    (void)state;
+    limits.hold_unreachable = true;
+    new_core();
+    for (uint64_t i = 0; i < 60; i++)
+        assert_int_equal(lock(A, 10 * i, 5, X), LOCK_GRANTED);
+    restart();
+    in_vain(300);
+    assert_false(fixture_status(the_core).grace.is_on);
+    told();
+    for (uint64_t i = 0; i < 60; i++) {
+        assert_int_equal(lock(A, 10 * i, 5, X | RECLAIM), LOCK_GRANTED);
+        fixture_wait(SECOND);
+        settle();
+    }
+}
+
+/* D5 (5): that a client calls does not mean that it knows. Its time begins when it is told. */
+static void test_recovery_cases__called_early_told_late(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(test(A, 50, 1, X), LOCK_GRACE);
+    in_vain(80);
+    told();
+    assert_true(fixture_status(the_core).grace.is_on);
+    fixture_wait(11 * SECOND);
+    settle();
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+}
+
+/* A run in reclaim mode stores no waiters: the next one cannot go on where it ended. */
+static void test_recovery_cases__no_resume_over_lost_waiters(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        limits.resume = false;
+        new_core();
+        assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+        if (waits)
+            assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+        uint32_t before = the_core->server.state;
+        limits.resume = true;
+        the_core = lock_fixture_restart(the_core, &limits, fixture_now_ns());
+        fixture_ready(the_core);
+        settle();
+        assert_int_equal(fixture_status(the_core).grace.is_on, waits);
+        assert_int_equal(the_core->server.state == before, !waits);
+    }
+}
+
+/* D2: who is gone for good does not take the place of others for ever. */
+static void test_recovery_cases__who_is_gone_can_be_forgotten(void **state)
+{
+    (void)state;
+    limits.clients_max = 2;
+    new_core();
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
+    restart();
+    in_vain(1500);
+    assert_int_equal(fixture_status(the_core).locks, 0);
+    assert_int_equal(lock(C, 0, 1, X), LOCK_NO_RESOURCES);
+    assert_int_equal(order(ORDER_RELEASE, A), ORDER_DONE);
+    assert_int_equal(order(ORDER_RELEASE, A), ORDER_NOTHING);
+    in_vain(301);
+    assert_int_equal(lock(C, 0, 1, X), LOCK_GRANTED);
+}
+
+/* R-NOTIFY-4: given up, until it calls us. */
+static void test_recovery_cases__whoever_calls_is_worth_trying(void **state)
+{
+    (void)state;
+    struct core_call call;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(test(A, 50, 1, X), LOCK_GRACE);
+    in_vain(1100);
+    assert_int_equal(fixture_status(the_core).notify.given_up, 1);
+    assert_false(fixture_next_call(the_core, &call));
+    assert_int_equal(test(A, 50, 1, X), LOCK_GRANTED);
+    settle();
+    assert_true(fixture_next_call(the_core, &call));
+    assert_int_equal(call.kind, CALL_NOTIFY);
+}
+
+/* P4: what is being freed denies nobody, also in the turn in which that begins. */
+static void test_recovery_cases__what_is_released_is_in_nobodys_way(void **state)
+{
+    (void)state;
+    enum { COUNT = 500 };
+    limits.locks_per_client_max = 1000;
+    limits.batch_puts_max = 10000;
+    limits.bytes_max = 64 << 20;
+    new_core();
+    lock_many(the_core, 3, A, 0, COUNT);
+    assert_int_equal(share(A, 3, 3, 0), LOCK_GRANTED);
+    struct request notice = {
+        .kind = REQUEST_NSM_NOTIFY, .mon_name = bytes_of_text("a"), .state = 5};
+    (void)step_raw(A, &notice);
+    struct request request = locker_request(REQUEST_NLM_LOCK, B, 0, 0, X);
+    assert_int_equal(step_raw(B, &request), LOCK_GRANTED);
+    request = locker_request(REQUEST_NLM_SHARE, B, 0, 0, 0);
+    request.lock.access = 1;
+    assert_int_equal(step_raw(B, &request), LOCK_GRANTED);
+    settle();
+    assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, COUNT + 1);
+}
+
+/* R-SEC-3: its counter began anew. What it took before it ever said a number is of before, too. */
+static void test_recovery_cases__a_new_counter_frees_what_had_no_number(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 50, 1, X | UNMONITORED), LOCK_GRANTED);
+    assert_int_equal(lock_in(101, A, 0, X), LOCK_GRANTED);
+    (void)notify(A, "a", 1);
+    says(asked(A), 1);
+    settle();
+    assert_int_equal(fixture_status(the_core).locks, 0);
+    assert_int_equal(lock_in(1, A, 0, X), LOCK_GRANTED);
+    settle();
+    assert_int_equal(fixture_status(the_core).locks, 1);
+}
+
+/* R-RNG-5: one client cannot use up the slots by reclaiming what it has in ever smaller pieces. */
+static void test_recovery_cases__pieces_of_what_one_has_are_bounded(void **state)
+{
+    (void)state;
+    limits.locks_max = 100;
+    limits.locks_per_client_max = 100;
+    limits.bytes_max = 64 << 20;
+    new_core();
+    assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
+    restart();
+    settle();
+    enum lock_status status = LOCK_GRANTED;
+    for (uint64_t i = 0; status == LOCK_GRANTED && i < 10000; i++)
+        status = lock(B, 2000 + 2 * i, 1, S | RECLAIM);
+    assert_int_equal(status, LOCK_NO_RESOURCES);
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(lock(A, 90, 10, X | RECLAIM), LOCK_GRANTED);
+    fixture_wait(200 * SECOND);
+    settle();
+    assert_int_equal(unsettled_count(the_core), 0);
+    assert_int_equal(test(C, 10, 80, X), LOCK_GRANTED);
+}
+
+/* R-SEC-6: strangers' notices cost a client only so many questions. */
+static void test_recovery_cases__doubts_are_limited(void **state)
+{
+    (void)state;
+    uint32_t questions = 0;
+    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < 100; i++) {
+        (void)notify(ELSEWHERE, "a", 5 + 2 * i);
+        struct core_call call;
+        settle();
+        while (fixture_next_call(the_core, &call)) {
+            questions += call.kind == CALL_STAT;
+            says(call, 3);
+        }
+    }
+    assert_in_range(questions, 1, 16);
+    assert_true(has_locks(A));
+}
+
+/* Clients that have nothing are spared, however many they are, and that is written in pieces. */
+static void test_recovery_cases__the_idle_are_spared_in_pieces(void **state)
+{
+    (void)state;
+    enum { COUNT = 60 };
+    char name[16];
+    limits.clients_max = 100;
+    limits.batch_puts_max = 20;
+    new_core();
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(name, sizeof name, "idle%d", i);
+        struct locker who = {B.address, name, 1};
+        assert_int_equal(lock(who, 20, 1, X), LOCK_GRANTED);
+        assert_int_equal(unlock(who, 20, 1), LOCK_GRANTED);
+    }
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    for (int round = 0; round < 2; round++) {
+        struct core_call call;
+        restart();
+        settle();
+        assert_int_equal(fixture_status(the_core).notify.owed, 1);
+        assert_true(fixture_next_call(the_core, &call));
+        fixture_call_done(the_core, call.id, true, call.our_name_count);
+        assert_true(nobody_called());
+        assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+    }
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(test_recovery_cases__##name, setup, teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        CASE(a_state_leaves_when_it_is_durable),
+        CASE(what_is_over_leaves_nothing_unsettled),
+        CASE(a_resume_writes_no_waiters),
+        CASE(the_end_of_grace_fills_no_batch_over),
+        CASE(hold_gives_a_slow_reclaimer_its_time),
+        CASE(called_early_told_late),
+        CASE(no_resume_over_lost_waiters),
+        CASE(who_is_gone_can_be_forgotten),
+        CASE(whoever_calls_is_worth_trying),
+        CASE(what_is_released_is_in_nobodys_way),
+        CASE(a_new_counter_frees_what_had_no_number),
+        CASE(pieces_of_what_one_has_are_bounded),
+        CASE(doubts_are_limited),
+        CASE(the_idle_are_spared_in_pieces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/*
+ * test_resume.c -- a server that goes on where it was killed (D12).
+ *
+ * With --recovery resume the stories of test_grace.c end differently: nobody is told, nothing must
+ * be reclaimed, and who waited still waits. Only a run that left something in doubt is not resumed.
+ */
+#include "locker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.resume = true;
+    (void)locker_new(&limits);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+static void test_resume__goes_on_as_if_nothing_had_happened(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
+    struct core_status before = fixture_status(the_core);
+    restart();
+    struct core_status after = fixture_status(the_core);
+    assert_int_equal(after.state, before.state);
+    assert_int_equal(after.epoch, before.epoch + 1);
+    assert_false(after.grace.is_on);
+    assert_int_equal(after.notify.started, 0);
+    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
+    assert_int_equal(share(B, 0, 1, 0), LOCK_DENIED);
+    assert_int_equal(lock(B, 50, 1, X), LOCK_GRANTED);
+    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 10, X), LOCK_GRANTED);
+}
+
+static void test_resume__a_waiter_is_granted_after_the_crash(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 3, 0, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(lock(C, 0, 10, S | BLOCK), LOCK_BLOCKED);
+    fixture_wait(100000 * FIXTURE_SECOND); /* its patience is counted from the start */
+    restart();
+    assert_int_equal(fixture_status(the_core).waiters, 2);
+
+    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    struct core_call call = granted(B);
+    assert_int_equal(call.offset, 3);
+    assert_int_equal(call.len, 0);
+    answered(call, LOCK_GRANTED);
+    assert_int_equal(lock(D, 5, 1, X), LOCK_DENIED);
+}
+
+static void test_resume__an_offer_counts_as_possibly_delivered(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    struct core_call call = granted(B);
+    restart();
+    assert_int_equal(fixture_status(the_core).offers, 1);
+    struct core_call again = granted(B);
+    assert_int_equal(again.cookie, call.cookie);
+    answered(again, LOCK_DENIED); /* it took the first one (R-DRC-3) */
+    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
+}
+
+static void test_resume__a_cancelled_place_does_not_come_back(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(cancel(B, 0, 10, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(fixture_status(the_core).waiters, 0);
+}
+
+static void test_resume__not_after_a_run_that_died_in_grace(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    (void)fixture_simu_crash(the_core, "127.0.0.1", 700); /* everything is unsettled */
+    settle();
+    assert_true(fixture_status(the_core).grace.is_on);
+    uint32_t number = fixture_status(the_core).state;
+    restart();
+    assert_true(fixture_status(the_core).grace.is_on);
+    assert_true(fixture_status(the_core).state > number);
+    assert_int_equal(fixture_status(the_core).waiters, 0);
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+    assert_false(fixture_status(the_core).grace.is_on);
+    number = fixture_status(the_core).state;
+    restart(); /* now all is settled again */
+    assert_int_equal(fixture_status(the_core).state, number);
+    assert_false(fixture_status(the_core).grace.is_on);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(test_resume__##name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(goes_on_as_if_nothing_had_happened),    CASE(a_waiter_is_granted_after_the_crash),
+        CASE(an_offer_counts_as_possibly_delivered), CASE(a_cancelled_place_does_not_come_back),
+        CASE(not_after_a_run_that_died_in_grace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
