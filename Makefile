@@ -24,12 +24,12 @@ OPTS_asan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined
 OPTS_tsan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=thread
 OPTS_fuzz    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined -Dfuzz=true
 
-BENCH := $(addprefix tests/bench/,bench echo enroll handles hosts lockers locks traffic)
+REALCLIENT := $(addprefix tests/realclient/,lk power referee storm)
 TEST := tools/run-tests $(BUDGET)
 ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 suites = $(foreach suite,$(1),--suite $(suite))
 
-.PHONY: build peer check clang asan tsan lint format sim sim-mutants fuzz bench install clean help
+.PHONY: build peer check clang asan tsan lint format sim sim-mutants fuzz bench realclient install clean help
 .SECONDARY:
 
 build: $(B)/release/build.ninja
@@ -75,9 +75,16 @@ fuzz: $(B)/fuzz/build.ninja
 
 bench: $(B)/release/build.ninja
 	@[ "$$(id -u)" -ne 0 ] || tools/install-packages bench || echo "bench: goes on with what is there"
-	@$(call ninja,$(B)/release src/daemon/holdfastd $(BENCH))
+	@$(call ninja,$(B)/release src/daemon/holdfastd bench-tools)
 	@tests/bench/run $(B)/release/src/daemon/holdfastd $(B)/release/tests/bench $(B)/bench \
 		$(if $(COMPARE),--compare $(abspath $(COMPARE))) $(if $(ROWS),--only $(ROWS))
+
+realclient: $(B)/release/build.ninja
+	@[ "$$(id -u)" -ne 0 ] || tools/install-packages realclient || echo "realclient: goes on with what is there"
+	@$(call ninja,$(B)/release src/cli/holdfast src/daemon/holdfastd $(REALCLIENT))
+	@export $$(tools/budget $(BUDGET)); \
+	tests/realclient/run $(B)/release/src/daemon/holdfastd $(B)/release/tests/realclient \
+		$(B)/realclient $(SCENARIOS) || [ $$? -eq 77 ]
 
 install: $(B)/release/build.ninja
 	@meson setup --reconfigure $(B)/release -Dprefix=$(PREFIX) >$(B)/release/setup.log
@@ -102,9 +109,10 @@ help:
 	@echo "make fuzz SECONDS=60         fuzzes each parser for so long"
 	@echo "make bench                   ratios to rpc.statd, sm-notify, nfs-ganesha and a raw echo; writes $(B)/bench/TIME.json"
 	@echo "make bench COMPARE=FILE      the same, compared with a saved run; ROWS=calls: only some rows"
+	@echo "make realclient              Linux kernels under QEMU lock through the server; SCENARIOS=a-conflict: only some"
 	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set"
 	@echo "make clean                   removes $(B)/"
-	@echo "check, clang, asan, tsan, sim-mutants take BUDGET=short|long: the counts of tests/budget"
+	@echo "check, clang, asan, tsan, sim-mutants, realclient take BUDGET=short|long: the counts of tests/budget"
 
 $(B)/%/build.ninja: Makefile
 	@echo "holdfast: preparing $(B)/$*"

@@ -16,6 +16,7 @@ enum {
 };
 
 #define SECOND_NS UINT64_C(1000000000)
+#define HTML      "text/html; charset=utf-8"
 
 /* No page of another origin may read, frame or embed what is answered here. */
 static const char *const headers[][2] = {
@@ -44,6 +45,16 @@ void exchange_header(struct exchange *exchange, const char *name, const char *va
         (void)MHD_add_response_header(exchange->response, name, value); /* fails without memory */
 }
 
+static void set_headers(struct exchange *exchange, const char *type)
+{
+    exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        exchange_header(exchange, headers[i][0], headers[i][1]);
+    if (strcmp(type, HTML) != 0) /* a page says itself what it may load */
+        exchange_header(exchange, "Content-Security-Policy",
+                        "default-src 'none'; frame-ancestors 'none'");
+}
+
 /* Takes over a body of malloc, or copies another one. No memory: no response, and the connection
  * is closed. */
 static void respond(struct exchange *exchange, unsigned status, const char *type, void *body,
@@ -54,12 +65,26 @@ static void respond(struct exchange *exchange, unsigned status, const char *type
     exchange->response = MHD_create_response_from_buffer(len, body, mode);
     if (exchange->response == NULL && mode == MHD_RESPMEM_MUST_FREE)
         free(body);
-    exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
-        exchange_header(exchange, headers[i][0], headers[i][1]);
-    if (strcmp(type, "text/html; charset=utf-8") != 0)
-        exchange_header(exchange, "Content-Security-Policy",
-                        "default-src 'none'; frame-ancestors 'none'");
+    set_headers(exchange, type);
+}
+
+void exchange_stream(struct exchange *exchange, unsigned status, const char *type, size_t block,
+                     MHD_ContentReaderCallback reader, void *context,
+                     MHD_ContentReaderFreeCallback free_context)
+{
+    CHECK(exchange->response == NULL);
+    exchange->status = status;
+    exchange->response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, reader, context, free_context);
+    if (exchange->response == NULL)
+        free_context(context);
+    set_headers(exchange, type);
+}
+
+void exchange_body(struct exchange *exchange, unsigned status, const char *type, char *body,
+                   size_t len)
+{
+    respond(exchange, status, type, body, len, MHD_RESPMEM_MUST_FREE);
 }
 
 void exchange_text(struct exchange *exchange, unsigned status, const char *text)
@@ -89,7 +114,7 @@ void exchange_error(struct exchange *exchange, unsigned status, const char *erro
 
 void exchange_json(struct exchange *exchange, unsigned status, json_t *value)
 {
-    char *body = value == NULL ? NULL : json_dumps(value, JSON_COMPACT);
+    char *body = value == NULL ? NULL : json_dumps(value, EXCHANGE_JSON_FLAGS);
     json_decref(value);
     if (body == NULL) {
         exchange_error(exchange, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory for the answer",
@@ -125,7 +150,7 @@ json_t *exchange_json_hex(struct bytes bytes)
     char *hex = malloc((size_t)bytes.len * 2 + 1);
     if (hex == NULL)
         return NULL;
-    for (uint32_t i = 0; i < bytes.len; i++) {
+    for (size_t i = 0; i < bytes.len; i++) {
         hex[2 * i] = digits[bytes.at[i] >> 4];
         hex[2 * i + 1] = digits[bytes.at[i] & 15];
     }

@@ -12,9 +12,14 @@
 #include <jansson.h>
 #include <microhttpd.h>
 
+/* How JSON is written: numbers to the nanosecond. */
+#define EXCHANGE_JSON_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
+
+struct http;
 struct route;
 
 struct exchange {
+    struct http *http;
     const struct admin *admin;
     struct MHD_Connection *connection;
     const char *path;
@@ -32,12 +37,20 @@ struct exchange {
 /* The value of a parameter behind the question mark; NULL: it is not there. */
 const char *exchange_parameter(const struct exchange *exchange, const char *name);
 
+/* Takes over a body of malloc. */
+void exchange_body(struct exchange *exchange, unsigned status, const char *type, char *body,
+                   size_t len);
 void exchange_text(struct exchange *exchange, unsigned status, const char *text);
 /* {"error": error + shown, "hint": hint}; `shown` comes from the request and may be cut. */
 void exchange_error(struct exchange *exchange, unsigned status, const char *error,
                     struct bytes shown, const char *hint);
 /* Takes the value over; NULL, because there was no memory for it, is a 500. */
 void exchange_json(struct exchange *exchange, unsigned status, json_t *value);
+
+/* An answer that is written while it is read; `context` is taken over, also without memory. */
+void exchange_stream(struct exchange *exchange, unsigned status, const char *type, size_t block,
+                     MHD_ContentReaderCallback reader, void *context,
+                     MHD_ContentReaderFreeCallback free_context);
 
 /* A header of an answer that is there. */
 void exchange_header(struct exchange *exchange, const char *name, const char *value);

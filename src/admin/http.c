@@ -3,7 +3,9 @@
  *
  * libmicrohttpd runs without a thread of its own: it keeps an epoll descriptor of its sockets,
  * which the loop polls like any other; run() lets it do what is ready, and its next timeout
- * becomes a timer. Handlers therefore run in the server's thread and may read its state.
+ * becomes a timer. When it has more to do at once it is asked in the next turn, after everybody
+ * else: a timer of 0 ms would not do, because libuv runs it again and again within one turn.
+ * Handlers therefore run in the server's thread and may read its state.
  *
  * A peer cannot make it cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed
  * after IDLE_S of silence; request bodies are never read. Nor can it keep others out by holding all
@@ -11,9 +13,9 @@
  * own. A limit per address would not do, because all local peers have the same.
  *
  * Always true:
- *  (1) A suspended connection is on `parked`, in the order of after_txn, which never decreases;
- *      http_stored resumes it, or http_free.
- *  (2) After http_free no callback of libmicrohttpd runs; the struct lives until both handles of
+ *  (1) A suspended connection is on `parked`, in the order of after_txn, which never decreases, or
+ *      on `asleep`; http_stored, http_wake or http_free resumes it.
+ *  (2) After http_free no callback of libmicrohttpd runs; the struct lives until all handles of
  *      the loop are closed.
  */
 #include "admin/http.h"
@@ -31,7 +33,7 @@
 #include <unistd.h>
 
 enum {
-    CONNECTIONS_MAX = 64,
+    CONNECTIONS_MAX = 128,
     BACKLOG = 1024,               /* a crowd is let in and sent away: quicker than a repeated SYN */
     CONNECTION_BYTES = 16 * 1024, /* headers of a request, and of its answer */
     IDLE_S = 3,
@@ -44,7 +46,7 @@ struct visitor {
     struct list node; /* of http->by_age while it may be sent away, of http->spare while unused */
     int fd;
     struct exchange exchange; /* its request; one at a time */
-    struct list parked;       /* while the answer waits for the store */
+    struct list parked;       /* while the answer waits for the store, or a stream sleeps */
 };
 
 struct http {
@@ -55,6 +57,7 @@ struct http {
     bool has_left; /* a visitor, since libmicrohttpd looked at its sockets */
     uv_poll_t poll;
     uv_timer_t timer;
+    uv_idle_t again; /* in the next turn */
     int handles_open;
     struct address address;
     uint16_t port;
@@ -62,6 +65,7 @@ struct http {
     bool is_control;
     uint64_t durable_txn;
     struct list parked; /* visitors, oldest first */
+    struct list asleep; /* streams */
     uint32_t parked_count;
     char own_name[NAME_MAX_LEN]; /* of this machine; "" when it is not to be accepted */
 };
@@ -108,6 +112,7 @@ static enum MHD_Result begin(struct http *http, struct visitor *visitor,
 {
     struct exchange *exchange = &visitor->exchange;
     exchange_reset(exchange); /* of the connection's last request */
+    exchange->http = http;
     exchange->admin = http->admin;
     exchange->connection = connection;
     exchange->path = path;
@@ -159,6 +164,32 @@ static void resume(struct http *http, struct visitor *visitor)
     MHD_resume_connection(visitor->exchange.connection);
 }
 
+static struct visitor *visitor_of(struct exchange *exchange)
+{
+    return LIST_ELEMENT(exchange, struct visitor, exchange);
+}
+
+void http_sleep(struct exchange *exchange)
+{
+    struct visitor *visitor = visitor_of(exchange);
+    CHECK(list_is_empty(&visitor->parked));
+    list_append(&exchange->http->asleep, &visitor->parked);
+    MHD_suspend_connection(exchange->connection);
+}
+
+static void on_again(uv_idle_t *idle);
+
+void http_wake(struct exchange *exchange)
+{
+    struct visitor *visitor = visitor_of(exchange);
+    if (list_is_empty(&visitor->parked))
+        return; /* it does not sleep */
+    list_remove(&visitor->parked);
+    MHD_resume_connection(exchange->connection);
+    /* libmicrohttpd looks after it when it runs, and not before. */
+    CHECK(uv_idle_start(&exchange->http->again, on_again) == 0);
+}
+
 /* Keeps the order in which connections came; the last place costs the oldest its own. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode what)
@@ -190,6 +221,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 }
 
 static void on_timer(uv_timer_t *timer);
+static void on_again(uv_idle_t *idle);
 
 static void run(struct http *http)
 {
@@ -206,10 +238,12 @@ static void run(struct http *http)
         timeout_ms = 0;
         has_timeout = true;
     }
-    if (has_timeout)
+    CHECK(uv_timer_stop(&http->timer) == 0);
+    CHECK(uv_idle_stop(&http->again) == 0);
+    if (has_timeout && timeout_ms == 0)
+        CHECK(uv_idle_start(&http->again, on_again) == 0);
+    else if (has_timeout)
         CHECK(uv_timer_start(&http->timer, on_timer, timeout_ms, 0) == 0);
-    else
-        CHECK(uv_timer_stop(&http->timer) == 0);
 }
 
 /* Whatever the descriptor has, libmicrohttpd finds out itself. libuv stops to poll one that has an
@@ -227,6 +261,11 @@ static void on_timer(uv_timer_t *timer)
     if (!uv_is_active((uv_handle_t *)&http->poll))
         CHECK(uv_poll_start(&http->poll, UV_READABLE, on_poll) == 0);
     run(http);
+}
+
+static void on_again(uv_idle_t *idle)
+{
+    run(idle->data);
 }
 
 static int fail(int error, const struct address *address, uint16_t port, struct text *ret_why)
@@ -276,6 +315,7 @@ static int start_daemon(struct http *http, int fd)
     list_init(&http->by_age);
     list_init(&http->spare);
     list_init(&http->parked);
+    list_init(&http->asleep);
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
         list_init(&http->visitors[i].parked);
         list_append(&http->spare, &http->visitors[i].node);
@@ -310,10 +350,12 @@ static struct http *serve(uv_loop_t *loop, int fd, const struct admin *admin)
         return NULL;
     }
     http->admin = admin;
-    CHECK(uv_timer_init(loop, &http->timer) == 0); /* it only fills the struct */
+    CHECK(uv_timer_init(loop, &http->timer) == 0); /* these only fill the structs */
+    CHECK(uv_idle_init(loop, &http->again) == 0);
     http->timer.data = http;
     http->poll.data = http;
-    http->handles_open = 2;
+    http->again.data = http;
+    http->handles_open = 3;
     CHECK(uv_poll_start(&http->poll, UV_READABLE, on_poll) == 0);
     return http;
 }
@@ -364,7 +406,7 @@ void http_stored(struct http *http, uint64_t txn)
         is_any = true;
     }
     if (is_any) /* libmicrohttpd looks after them when it runs, and not before */
-        CHECK(uv_timer_start(&http->timer, on_timer, 0, 0) == 0);
+        CHECK(uv_idle_start(&http->again, on_again) == 0);
 }
 
 uint32_t http_waiting(const struct http *http)
@@ -386,9 +428,13 @@ void http_free(struct http *http)
     /* The loop must forget the descriptor before libmicrohttpd closes it. */
     uv_close((uv_handle_t *)&http->poll, on_close);
     uv_close((uv_handle_t *)&http->timer, on_close);
+    uv_close((uv_handle_t *)&http->again, on_close);
     /* What they wait for will not come: libmicrohttpd closes them with the others. */
     while (!list_is_empty(&http->parked))
         resume(http, LIST_ELEMENT(http->parked.next, struct visitor, parked));
+    while (!list_is_empty(&http->asleep))
+        http_wake(&LIST_ELEMENT(http->asleep.next, struct visitor, parked)->exchange);
+    CHECK(uv_idle_stop(&http->again) == 0);
     MHD_stop_daemon(http->daemon);
     http->daemon = NULL;
 }

@@ -37,6 +37,11 @@ void http_stored(struct http *http, uint64_t txn);
 /* Answers that wait for the store. */
 uint32_t http_waiting(const struct http *http);
 
+/* A stream has nothing to send now: its connection is left alone until it is woken. */
+struct exchange;
+void http_sleep(struct exchange *exchange);
+void http_wake(struct exchange *exchange);
+
 /*
  * Closes the socket and every connection at once. The memory goes when the loop has closed the
  * handles: in its next turn, so run the loop until it ends before closing it. NULL is legal.

@@ -10,27 +10,8 @@
  */
 #include "admin/order.h"
 
+#include "admin/list.h"
 #include "base/check.h"
-
-enum { HANDLE_MAX = RECORD_FH_MAX };
-
-/* "00ff" into bytes; false: not an even number of digits, or too many. */
-static bool parse_hex(const char *text, uint8_t ret[static HANDLE_MAX], uint32_t *ret_len)
-{
-    size_t len = strlen(text);
-    if (len == 0 || len % 2 != 0 || len / 2 > HANDLE_MAX)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        uint8_t c = byte_fold((uint8_t)text[i]);
-        bool is_digit = c >= '0' && c <= '9';
-        if (!is_digit && (c < 'a' || c > 'f'))
-            return false;
-        uint8_t value = (uint8_t)(is_digit ? c - '0' : c - 'a' + 10);
-        ret[i / 2] = (uint8_t)(i % 2 == 0 ? value << 4 : ret[i / 2] | value);
-    }
-    *ret_len = (uint32_t)(len / 2);
-    return true;
-}
 
 static void report(struct exchange *exchange, const struct order *order, enum order_result result)
 {
@@ -73,16 +54,6 @@ static void give(struct exchange *exchange, const struct order *order)
     exchange->after_txn = answer.after_txn;
 }
 
-/* False: answered already. */
-static bool read_id(struct exchange *exchange, uint64_t *ret)
-{
-    if (exchange_parse_id(exchange->id, ret))
-        return true;
-    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not the id of a client: ", exchange->id,
-                   "ids are like c17");
-    return false;
-}
-
 void order_end_grace(struct exchange *exchange)
 {
     give(exchange, &(struct order){.kind = ORDER_END_GRACE});
@@ -91,12 +62,12 @@ void order_end_grace(struct exchange *exchange)
 void order_release(struct exchange *exchange)
 {
     struct order order = {.kind = ORDER_RELEASE};
-    uint8_t handle[HANDLE_MAX];
+    uint8_t handle[RECORD_FH_MAX];
     const char *file = exchange_parameter(exchange, "file");
-    if (!read_id(exchange, &order.client))
+    if (!list_read_id(exchange, exchange->id, &order.client))
         return;
     if (file != NULL) {
-        if (!parse_hex(file, handle, &order.fh.len)) {
+        if (!list_parse_handle(file, handle, &order.fh.len)) {
             exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
                            "not a file handle: ", bytes_of_text(file),
                            "handles are pairs of hex digits, 64 at most");
@@ -110,6 +81,6 @@ void order_release(struct exchange *exchange)
 void order_notify(struct exchange *exchange)
 {
     struct order order = {.kind = ORDER_NOTIFY};
-    if (read_id(exchange, &order.client))
+    if (list_read_id(exchange, exchange->id, &order.client))
         give(exchange, &order);
 }

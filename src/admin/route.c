@@ -3,7 +3,12 @@
  */
 #include "admin/route.h"
 
+#include "admin/events.h"
+#include "admin/list.h"
+#include "admin/metrics.h"
+#include "admin/options.h"
 #include "admin/order.h"
+#include "admin/page.h"
 #include "admin/status.h"
 
 enum { REASON_MAX = 1024, ALLOW_MAX = 64 };
@@ -39,17 +44,41 @@ static void answer_ready(struct exchange *exchange)
 }
 
 static const struct route routes[] = {
+    {.path = "/", .answers[METHOD_READ] = page_answer},
     {.path = "/healthz", .answers[METHOD_READ] = answer_health},
     {.path = "/readyz", .answers[METHOD_READ] = answer_ready},
-    {.path = "/api/v1/status", .needs_core = true, .answers[METHOD_READ] = status_answer},
-    {.path = "/api/v1/grace", .needs_core = true, .answers[METHOD_DELETE] = order_end_grace},
+    {.path = "/metrics", .needs_core = true, .answers[METHOD_READ] = metrics_answer},
+    {.path = "/api/v1/status", .answers[METHOD_READ] = status_answer},
+    {.path = "/api/v1/config", .answers[METHOD_READ] = options_answer},
+    {.path = "/api/v1/clients",
+     .parameters = "limit cursor state ",
+     .needs_core = true,
+     .answers[METHOD_READ] = list_clients},
     {.path = "/api/v1/clients/{id}",
      .parameters = "file ",
      .needs_core = true,
-     .answers[METHOD_DELETE] = order_release},
+     .answers = {[METHOD_READ] = list_client, [METHOD_DELETE] = order_release}},
     {.path = "/api/v1/clients/{id}/notify",
      .needs_core = true,
      .answers[METHOD_POST] = order_notify},
+    {.path = "/api/v1/locks",
+     .parameters = "client file share limit cursor ",
+     .needs_core = true,
+     .answers[METHOD_READ] = list_locks},
+    {.path = "/api/v1/waiters",
+     .parameters = "client file share limit cursor ",
+     .needs_core = true,
+     .answers[METHOD_READ] = list_waiters},
+    {.path = "/api/v1/notifications",
+     .parameters = "limit cursor ",
+     .needs_core = true,
+     .answers[METHOD_READ] = list_notifications},
+    {.path = "/api/v1/shares",
+     .parameters = "limit cursor ",
+     .needs_core = true,
+     .answers[METHOD_READ] = list_shares},
+    {.path = "/api/v1/events", .needs_core = true, .answers[METHOD_READ] = events_answer},
+    {.path = "/api/v1/grace", .needs_core = true, .answers[METHOD_DELETE] = order_end_grace},
 };
 
 /* Does the path match, and what stands for {id}? */
@@ -126,7 +155,7 @@ bool route_find(struct exchange *exchange, const char *method_name)
             exchange->route = &routes[i];
     if (exchange->route == NULL) {
         exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is nothing at ", path,
-                       "try /api/v1/status, /healthz or /readyz");
+                       "try /api/v1/status, /metrics, /healthz or /readyz");
         return false;
     }
     enum method method = method_of(method_name);

@@ -4,7 +4,8 @@
  * Both take back a promise to clients (P2 (4)), so they say which, and `release` asks before it
  * acts. The server answers when the change is durable.
  */
-#include "cli/server.h"
+#include "cli/find.h"
+#include "cli/print.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,45 +61,58 @@ static bool is_hex(const char *text)
     return len > 0 && len % 2 == 0 && strspn(text, "0123456789abcdefABCDEF") == len;
 }
 
-/* "c17" or "17". */
-static bool is_id(const char *text)
-{
-    if (*text == 'c')
-        text++;
-    return *text != '\0' && strspn(text, "0123456789") == strlen(text);
-}
-
 /* True: it is meant. */
-static bool is_confirmed(const struct arguments *arguments, const char *client)
+static bool is_confirmed(const struct arguments *arguments, const json_t *client)
 {
     char answer[16];
     const char *file = arguments_value(arguments, "file");
     if (arguments_has(arguments, "yes"))
         return true;
-    (void)printf(
-        "This frees %s%s of %s, whether that client still relies on it or not. Others can\n"
-        "then lock the same bytes: two clients may write at once, the one thing that is\n"
-        "otherwise promised never to happen (P2). Go on? [y/N] ",
-        file != NULL ? "what is held in file " : "everything", file != NULL ? file : "", client);
+    (void)printf("This frees %s%s of %s (%s, %lld locks), whether it still relies on them or not. "
+                 "Others can\n"
+                 "then lock the same bytes: two clients may write at once, the one thing that is\n"
+                 "otherwise promised never to happen (P2). Go on? [y/N] ",
+                 file != NULL ? "what is held in file " : "everything", file != NULL ? file : "",
+                 print_string(client, "id"), print_string(client, "address"),
+                 print_integer(client, "locks"));
     (void)fflush(stdout);
     if (fgets(answer, sizeof answer, stdin) == NULL)
         return false;
     return answer[0] == 'y' || answer[0] == 'Y';
 }
 
+static int release(struct server *server, const struct arguments *arguments, const json_t *client)
+{
+    struct server_reply reply = {0};
+    const char *file = arguments_value(arguments, "file"), *id = print_string(client, "id");
+    char path[PATH_MAX_LEN];
+    (void)snprintf(path, sizeof path, "/api/v1/clients/%s%s%s", id, file != NULL ? "?file=" : "",
+                   file != NULL ? file : "");
+    if (!arguments_has(arguments, "yes") && !isatty(STDIN_FILENO)) {
+        (void)fputs("holdfast release: this has to be confirmed, and standard input is no "
+                    "terminal; add --yes if it is meant\n",
+                    stderr);
+        return EXIT_USAGE;
+    }
+    if (!is_confirmed(arguments, client))
+        return EXIT_NO;
+    int exit_code = order(server, "DELETE", path, &reply);
+    if (exit_code == EXIT_OK)
+        (void)printf("%s: %s. It is told, so that its kernel says what it lost.\n", id,
+                     reply.status == 202 ? "being released; it holds very much"
+                     : file != NULL      ? "released, holds nothing in that file any more"
+                                         : "released, holds nothing any more");
+    server_reply_done(&reply);
+    return exit_code;
+}
+
 int change_release(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
-    struct server_reply reply = {0};
     int exit_code;
     if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
         return exit_code;
-    const char *client = arguments.words[0], *file = arguments_value(&arguments, "file");
-    if (!is_id(client) || strlen(client) > 24) {
-        (void)fprintf(stderr, "holdfast release: \"%s\" is not the id of a client, like c17\n",
-                      client);
-        return EXIT_USAGE;
-    }
+    const char *file = arguments_value(&arguments, "file");
     if (file != NULL && (!is_hex(file) || strlen(file) > 128)) {
         (void)fprintf(stderr,
                       "holdfast release: --file %s: not a file handle; pairs of hex "
@@ -109,24 +123,11 @@ int change_release(const struct command *command, int argc, char **argv)
     struct server *server = server_find(&arguments);
     if (server == NULL)
         return EXIT_UNREACHABLE;
-    char path[PATH_MAX_LEN];
-    (void)snprintf(path, sizeof path, "/api/v1/clients/%s%s%s", client,
-                   file != NULL ? "?file=" : "", file != NULL ? file : "");
-    exit_code = EXIT_NO;
-    if (!arguments_has(&arguments, "yes") && !isatty(STDIN_FILENO)) {
-        (void)fputs("holdfast release: this has to be confirmed, and standard input is no "
-                    "terminal; add --yes if it is meant\n",
-                    stderr);
-        exit_code = EXIT_USAGE;
-    } else if (is_confirmed(&arguments, client)) {
-        exit_code = order(server, "DELETE", path, &reply);
-    }
+    json_t *client = NULL;
+    exit_code = find_client(server, arguments.words[0], &client);
     if (exit_code == EXIT_OK)
-        (void)printf("%s. It is told, so that its kernel says what it lost.\n",
-                     reply.status == 202 ? "Begun: it holds very much, which is freed in a moment"
-                     : file != NULL      ? "Released: it holds nothing in that file any more"
-                                         : "Released: it holds nothing any more");
-    server_reply_done(&reply);
+        exit_code = release(server, &arguments, client);
+    json_decref(client);
     server_free(server);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

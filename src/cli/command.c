@@ -15,8 +15,35 @@ static const struct command_option release_options[] = {
     {0},
 };
 
-static const struct command_option show_options[] = {
+static const struct command_option status_options[] = {
+    {"watch", NULL, "Show it again every second, with progress in a recovery."},
     {"json", NULL, "Print what the server says, as it says it."},
+    {0},
+};
+
+static const struct command_option client_options[] = {
+    {"state", "STATE", "Only clients that are crashed, recovering, freeing or active."},
+    {"json", NULL, "Print what the server says, as it says it."},
+    {0},
+};
+
+static const struct command_option lock_options[] = {
+    {"client", "CLIENT", "Only those of this client."},
+    {"file", "HEX", "Only those on the file with this handle."},
+    {"path", "FILE", "Only those on this file of this machine, which is exported."},
+    {"waiting", NULL, "Requests that wait for a lock, and whom they wait for."},
+    {"json", NULL, "Print what the server says, as it says it."},
+    {0},
+};
+
+static const struct command_option explain_options[] = {
+    {"json", NULL, "Print it as JSON."},
+    {0},
+};
+
+static const struct command_option probe_options[] = {
+    {"timeout", "SECONDS", "How long one question may take; 2 unless given."},
+    {"json", NULL, "Print what was found as JSON."},
     {0},
 };
 
@@ -27,8 +54,32 @@ const struct command commands[] = {
      .help = "run the server in the foreground; serve --help lists its options"},
     {.name = "status",
      .run = status_run,
-     .options = show_options,
+     .options = status_options,
      .help = "one screen: state, locks, clients, store; in a recovery, who is missing"},
+    {.name = "clients",
+     .run = list_clients,
+     .words = "[CLIENT]",
+     .options = client_options,
+     .help = "clients that are known, or one in full",
+     .more = "A client is given by its id (c17), its address or its name."},
+    {.name = "locks",
+     .run = list_locks,
+     .options = lock_options,
+     .help = "locks that are held, or requests that wait"},
+    {.name = "explain",
+     .run = explain_run,
+     .words = "CLIENT",
+     .options = explain_options,
+     .help = "what becomes of its locks if the server, or the client, crashes now"},
+    {.name = "check-client",
+     .run = probe_check_client,
+     .words = "ADDRESS",
+     .options = probe_options,
+     .help = "ask a client's portmapper, lock manager and status monitor; say what is missing"},
+    {.name = "drill",
+     .run = probe_drill,
+     .options = probe_options,
+     .help = "ask every client now: who would be told after a crash"},
     {.name = "release",
      .run = change_release,
      .words = "CLIENT",
@@ -39,6 +90,18 @@ const struct command commands[] = {
     {.name = "end-grace",
      .run = change_end_grace,
      .help = "end the recovery now; what nobody has reclaimed is given up"},
+    {.name = "store",
+     .run = serve_store,
+     .words = "clear|export|import|migrate [options]",
+     .help = "clear, export, import or migrate what is stored; store --help",
+     .more = "clear removes every record of a store that no server uses, and asks first. Clients "
+             "that hold locks are not told."},
+    {.name = "completion",
+     .run = manual_completion,
+     .help = "print completions for bash: source <(holdfast completion)"},
+    {.name = "manual",
+     .run = manual_run,
+     .help = "print the manual page: holdfast manual | man -l -"},
     {.name = "help", .run = about_help, .help = "print this text"},
     {.name = "version", .run = about_version, .help = "print the version"},
 };

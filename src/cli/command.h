@@ -39,10 +39,18 @@ extern const struct command_option command_common[];
 
 /* The rows' functions, by file. */
 int serve_run(const struct command *command, int argc, char **argv);
+int serve_store(const struct command *command, int argc, char **argv);
 int about_help(const struct command *command, int argc, char **argv);
 int about_version(const struct command *command, int argc, char **argv);
 int change_end_grace(const struct command *command, int argc, char **argv);
 int change_release(const struct command *command, int argc, char **argv);
+int list_clients(const struct command *command, int argc, char **argv);
+int list_locks(const struct command *command, int argc, char **argv);
+int explain_run(const struct command *command, int argc, char **argv);
+int probe_check_client(const struct command *command, int argc, char **argv);
+int probe_drill(const struct command *command, int argc, char **argv);
+int manual_run(const struct command *command, int argc, char **argv);
+int manual_completion(const struct command *command, int argc, char **argv);
 int status_run(const struct command *command, int argc, char **argv);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void print_safe(FILE *out, const char *text)
 {
@@ -62,4 +63,33 @@ void print_json(const json_t *value)
     if (text != NULL)
         (void)puts(text);
     free(text);
+}
+
+char *print_safe_copy(const char *text)
+{
+    char *copy = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&copy, &len);
+    if (out == NULL)
+        return NULL;
+    print_safe(out, text);
+    return fclose(out) == 0 ? copy : NULL;
+}
+
+void print_ago(char *ret, size_t size, const char *time)
+{
+    struct tm parts = {0};
+    FILE *out = fmemopen(ret, size, "w");
+    if (out == NULL || strptime(time, "%Y-%m-%dT%H:%M:%S", &parts) == NULL) {
+        (void)snprintf(ret, size, "never");
+        if (out != NULL)
+            (void)fclose(out);
+        return;
+    }
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    long long seconds = (long long)now.tv_sec - (long long)timegm(&parts);
+    print_duration(out, seconds < 0 ? 0 : seconds);
+    (void)fputs(" ago", out);
+    (void)fclose(out);
 }

@@ -9,10 +9,13 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* A string member, with control characters as "?"; "-" when it is missing. */
 void print_safe(FILE *out, const char *text);
+/* The same as a string of malloc; NULL: no memory. */
+char *print_safe_copy(const char *text);
 const char *print_string(const json_t *object, const char *key);
 long long print_integer(const json_t *object, const char *key);
 
@@ -22,6 +25,9 @@ void print_count(FILE *out, long long value);
 void print_plural(FILE *out, long long count, const char *noun);
 /* "12 s", "4 min", "3 h 10 min", "2 d 4 h" */
 void print_duration(FILE *out, long long seconds);
+
+/* "12 s ago" for an RFC 3339 time, or "never". */
+void print_ago(char *ret, size_t size, const char *time);
 
 /* The value itself, as JSON. */
 void print_json(const json_t *value);

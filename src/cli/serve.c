@@ -1,5 +1,5 @@
 /*
- * serve.c -- `holdfast serve` becomes holdfastd.
+ * serve.c -- `holdfast serve` and `holdfast store` become holdfastd, which has the stores.
  *
  * The server is a program of its own, so that it links nothing that only the command needs. It is
  * looked for beside this program, then in ../sbin, where an installation puts it, then in $PATH.
@@ -45,4 +45,10 @@ int serve_run(const struct command *command, int argc, char **argv)
                   "../sbin, or in $PATH\n",
                   strerror(errno));
     return EXIT_USAGE;
+}
+
+/* With all the words, "store" among them. */
+int serve_store(const struct command *command, int argc, char **argv)
+{
+    return serve_run(command, argc + 1, argv - 1);
 }

@@ -1,10 +1,14 @@
 /*
  * status.c -- `holdfast status`: one screen in words.
  */
+#include "cli/grid.h"
 #include "cli/print.h"
 #include "cli/server.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static void print_waiting(const json_t *client)
 {
@@ -58,6 +62,53 @@ static void print_grace(const json_t *grace)
     (void)puts("");
 }
 
+/* How far a client has come: [######------] */
+static void print_bar(long long done, long long all)
+{
+    enum { WIDTH = 30 };
+    long long filled = all > 0 ? done * WIDTH / all : 0;
+    (void)fputs(" [", stdout);
+    for (int i = 0; i < WIDTH; i++)
+        (void)putchar(i < filled ? '#' : '-');
+    (void)printf("] %lld of %lld", done, all);
+}
+
+static void print_progress(const json_t *grace)
+{
+    const json_t *client;
+    size_t index;
+    json_array_foreach(json_object_get(grace, "waiting_for"), index, client)
+    {
+        long long left = print_integer(client, "unsettled_locks");
+        long long done = print_integer(client, "reclaimed");
+        (void)printf("          %-6s", print_string(client, "id"));
+        print_bar(done, done + left);
+        (void)fputs("  ", stdout);
+        print_safe(stdout, print_string(client, "name"));
+        (void)puts("");
+    }
+}
+
+/* blocked 4 min by 10.0.0.5 (c17, web3), silent for 3 h 2 min, does not answer */
+static void print_silent(const json_t *holders)
+{
+    const json_t *holder;
+    size_t index;
+    json_array_foreach(holders, index, holder)
+    {
+        if (grid_has_colours())
+            (void)fputs("\033[31m", stdout);
+        (void)fputs("blocked   ", stdout);
+        print_duration(stdout, print_integer(holder, "blocked_seconds"));
+        (void)printf(" by %s (%s, ", print_string(holder, "address"), print_string(holder, "id"));
+        print_safe(stdout, print_string(holder, "name"));
+        (void)fputs("), silent for ", stdout);
+        print_duration(stdout, print_integer(holder, "silent_seconds"));
+        (void)printf(", does not answer; holdfast release %s", print_string(holder, "id"));
+        (void)puts(grid_has_colours() ? "\033[0m" : "");
+    }
+}
+
 static void print_store(const json_t *store)
 {
     double seconds = json_real_value(json_object_get(store, "commit_seconds"));
@@ -83,10 +134,23 @@ static void print_rpcbind(const json_t *rpcbind)
     (void)puts("");
 }
 
+static void print_standby(const json_t *status)
+{
+    (void)fputs("\nstandby   ", stdout);
+    print_safe(stdout, print_string(status, "reason"));
+    (void)fputs("\nstore     ", stdout);
+    print_safe(stdout, print_string(json_object_get(status, "store"), "url"));
+    (void)puts("");
+}
+
 static void print_status(const json_t *status)
 {
     (void)printf("holdfast  %s, up ", print_string(status, "version"));
     print_duration(stdout, print_integer(status, "uptime_seconds"));
+    if (strcmp(print_string(status, "role"), "standby") == 0) {
+        print_standby(status);
+        return;
+    }
     (void)printf(", state %lld, start %lld\n", print_integer(status, "state"),
                  print_integer(status, "epoch"));
     (void)fputs("clients   ", stdout);
@@ -99,8 +163,41 @@ static void print_status(const json_t *status)
     print_plural(stdout, print_integer(status, "waiters"), "request");
     (void)puts(" waiting");
     print_grace(json_object_get(status, "grace"));
+    print_silent(json_object_get(status, "silent_holders"));
     print_store(json_object_get(status, "store"));
     print_rpcbind(json_object_get(status, "rpcbind"));
+}
+
+/* Until it is interrupted, or the server is gone. */
+static int watch(struct server *server)
+{
+    for (;;) {
+        int exit_code;
+        json_t *status = server_get(server, "/api/v1/status", &exit_code);
+        if (status == NULL)
+            return exit_code;
+        if (isatty(STDOUT_FILENO))
+            (void)fputs("\033[H\033[J", stdout); /* home, and clear what follows */
+        print_status(status);
+        print_progress(json_object_get(status, "grace"));
+        json_decref(status);
+        if (arguments_finish() != EXIT_OK)
+            return EXIT_NO;
+        const struct timespec pause = {.tv_sec = 1};
+        (void)nanosleep(&pause, NULL); /* cut short is as good */
+    }
+}
+
+static int show(struct server *server, bool is_json)
+{
+    int exit_code;
+    json_t *status = server_get(server, "/api/v1/status", &exit_code);
+    if (status != NULL && is_json)
+        print_json(status);
+    else if (status != NULL)
+        print_status(status);
+    json_decref(status);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }
 
 int status_run(const struct command *command, int argc, char **argv)
@@ -112,12 +209,9 @@ int status_run(const struct command *command, int argc, char **argv)
     struct server *server = server_find(&arguments);
     if (server == NULL)
         return EXIT_UNREACHABLE;
-    json_t *status = server_get(server, "/api/v1/status", &exit_code);
-    if (status != NULL && arguments_has(&arguments, "json"))
-        print_json(status);
-    else if (status != NULL)
-        print_status(status);
-    json_decref(status);
+    exit_code = arguments_has(&arguments, "watch")
+                    ? watch(server)
+                    : show(server, arguments_has(&arguments, "json"));
     server_free(server);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return exit_code;
 }

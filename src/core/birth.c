@@ -101,6 +101,8 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
     if (err == 0)
         err = probe_init(core);
     if (err == 0)
+        err = silent_init(core, slots_max[RECORD_CLIENT], slots_max[RECORD_WAITER]);
+    if (err == 0)
         err = unsettled_init(core, 2 * locks);
     if (err == 0)
         err = grace_init(core);
@@ -152,6 +154,7 @@ void core_free(struct core *core)
     grant_done(core);
     move_done(core);
     probe_done(core);
+    silent_done(core);
     unsettled_done(core);
     grace_done(core);
     tracker_done(core);

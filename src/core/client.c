@@ -190,6 +190,7 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
     link_slot(core, slot, &fresh);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     core->sync_wanted = true;
+    event_add(&core->feed, EVENT_CLIENT_ADDED, &from->address, name, fresh.id);
     client_settle(core, slot);
     *ret_slot = slot;
     return CLIENT_ADDED;

@@ -46,6 +46,13 @@ uint64_t core_gate_txn(const struct core *core)
     return core->server.txn + (core_has_changes(core) ? 1 : 0);
 }
 
+uint64_t core_fence(struct core *core)
+{
+    if (core->limits.shared_store)
+        core->server_changed = true;
+    return core_gate_txn(core);
+}
+
 bool core_is_full(const struct core *core)
 {
     return core->dirty.put_count >= core->limits.batch_puts_max;
@@ -108,6 +115,8 @@ static bool refuse_mon(struct core *core, const struct peer *from, const struct 
     }
     switch (registrant_add(core, from, request, wall_ns)) {
     case REGISTRANT_ADDED:
+        event_add(&core->feed, EVENT_REGISTERED, &from->address, request->mon_name, 0);
+        return false;
     case REGISTRANT_UPDATED:
         return false;
     case REGISTRANT_LIMIT:
@@ -257,6 +266,9 @@ static void call_done(struct core *core, const struct core_input *input)
     case CALL_OF_PROBE:
         probe_call_done(core, handle, input);
         return;
+    case CALL_OF_SILENT:
+        silent_call_done(core, handle, input);
+        return;
     }
     UNREACHABLE();
 }
@@ -271,7 +283,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     case CORE_REQUEST:
         CHECK(!core_is_full(core));
         answer(core, input->from, input->request, input->wall_ns, &ret->response);
-        ret->after_txn = core_gate_txn(core);
+        ret->after_txn = core_fence(core);
         return;
     case CORE_STORED:
         stored(core, input->txn, input->has_room);
@@ -288,7 +300,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     case CORE_ORDER:
         CHECK(!core_is_full(core));
         ret->order_result = operate(core, input->order);
-        ret->after_txn = core_gate_txn(core);
+        ret->after_txn = core_fence(core);
         return;
     }
     UNREACHABLE();
@@ -299,7 +311,7 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
     return notify_next_call(core, ret) || grant_next_call(core, ret) || move_next_call(core, ret) ||
-           probe_next_call(core, ret);
+           probe_next_call(core, ret) || silent_next_call(core, ret);
 }
 
 bool core_next_void_call(struct core *core, uint64_t *ret_id)
@@ -317,6 +329,7 @@ void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
     (void)notify_work(core);
     (void)client_drain(core);
     (void)waiter_work(core);
+    silent_work(core);
     client_expire(core);
     tracker_work(core);
 }
@@ -330,6 +343,7 @@ uint64_t core_work_deadline_ns(const struct core *core)
 {
     uint64_t next_ns = min_u64(grace_deadline_ns(core), tracker_deadline_ns(core));
     next_ns = min_u64(next_ns, recover_deadline_ns(core));
+    next_ns = min_u64(next_ns, silent_work_deadline_ns(core));
     return min_u64(next_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
 }
 
@@ -339,6 +353,7 @@ uint64_t core_deadline_ns(const struct core *core)
         return core->now_ns;
     uint64_t calls_ns =
         min_u64(notify_deadline_ns(core), min_u64(move_deadline_ns(core), probe_deadline_ns(core)));
+    calls_ns = min_u64(calls_ns, silent_deadline_ns(core));
     return min_u64(calls_ns, core_work_deadline_ns(core));
 }
 
@@ -364,6 +379,8 @@ void core_status(const struct core *core, struct core_status *ret)
         .reboots = core->reboots,
         .reclaims = core->grace.counters,
         .tracked = core->tracker.counters,
+        .silent = core->silent.counters,
+        .notify_durations = &core->notify.durations,
     };
     grace_status(core, &ret->grace);
 }
@@ -379,6 +396,11 @@ struct event_ring *core_events(struct core *core)
     return &core->events;
 }
 
+struct event_ring *core_feed(struct core *core)
+{
+    return &core->feed;
+}
+
 void core_check(const struct core *core)
 {
     CHECK(core->durable_txn <= core->server.txn);
@@ -392,6 +414,7 @@ void core_check(const struct core *core)
     notify_check(core);
     client_check(core);
     probe_check(core);
+    silent_check(core);
     owner_check(core);
     file_check(core);
     lock_check(core);

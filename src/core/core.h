@@ -15,7 +15,8 @@
  * The gate (P1). `after_txn` names the batch that must be durable before the answer may leave: the
  * open batch if anything changed since the last one was taken, else the last one taken. Every
  * answer has one, also those that wrote nothing: they observe state that a crash could still take
- * back. It never decreases, so answers wait in a queue.
+ * back. It never decreases, so answers wait in a queue. With a shared store it always is the open
+ * batch: see core_fence.
  *
  * Batches are pulled, not pushed: changes mark table slots dirty, and core_take_batch turns the
  * dirty slots into records when the store is free. While one batch syncs the next one fills.
@@ -31,6 +32,7 @@
 #include "core/notify.h"
 #include "core/operate.h"
 #include "core/reboot.h"
+#include "core/silent.h"
 #include "core/tracker.h"
 
 struct core;
@@ -59,6 +61,7 @@ struct core_limits {
     bool distrust_state;                  /* --trust-state off (R-SEC-5) */
     bool verify_notices;                  /* --verify-notify always (R-SEC-4) */
     bool resume;                          /* --recovery resume (D12) */
+    bool shared_store;                    /* every answer waits for a batch that began after it */
     const struct bytes *names;            /* R-NOTIFY-2: by which clients may know us; borrowed */
     uint32_t name_count;                  /* at most CORE_NAMES_MAX */
 };
@@ -191,6 +194,13 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
  */
 bool core_take_batch(struct core *core, struct store_batch *ret);
 
+/*
+ * The fence of a shared store: only its next commit tells whether another server has taken over.
+ * From here on there is a batch to take, though nothing may have changed; what is decided now may
+ * leave when that one is durable. With a store of our own: as core_answer says of an answer.
+ */
+uint64_t core_fence(struct core *core);
+
 /* True when the open batch holds all it can: take it before the next request, order, ended call. */
 bool core_is_full(const struct core *core);
 
@@ -234,12 +244,17 @@ struct core_status {
     struct grace_counters reclaims;
     struct grace_status grace;
     struct notify_counters notify;
+    struct silent_counters silent;
     struct tracker_counters tracked;
+    const struct histogram *notify_durations; /* lives as long as the core */
 };
 void core_status(const struct core *core, struct core_status *ret);
 /* Locks and offers in the files of one share, by its index in the limits (D14). */
 uint32_t core_share_locks(const struct core *core, uint32_t share);
 struct event_ring *core_events(struct core *core);
+/* What is not for the log, because it happens all the time: kinds of its own. Nobody needs to take
+ * it; what does not fit is counted. */
+struct event_ring *core_feed(struct core *core);
 
 /* For tests and the simulator: abort on a broken invariant; compare two histories. */
 void core_check(const struct core *core);

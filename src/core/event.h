@@ -38,6 +38,7 @@ enum event_kind {
     EVENT_GRACE_OVER,        /* value = stored locks and shares that nobody has reclaimed */
     EVENT_GRACE_SETTLED,     /* the same, and there are none */
     EVENT_RECLAIM_DENIED,    /* a reclaim that matches nothing stored, or conflicts: name */
+    EVENT_HOLDER_SILENT,     /* others wait for it, and it does not answer: name, value = id */
     EVENT_FREE_ALL_IGNORED,  /* FREE_ALL of a name that has nothing here from that address */
     EVENT_LOCK_LIMIT,        /* a lock over --max-locks: name = caller_name, value = the limit */
     EVENT_CLIENT_LOCK_LIMIT, /* the same over --max-locks-per-client */
@@ -54,6 +55,10 @@ enum event_kind {
     EVENT_BAD_CREDENTIAL,    /* AUTH_ERROR */
     EVENT_UNPRIVILEGED,      /* --require-privileged-port refused a call */
     EVENT_TOO_MANY_MESSAGES, /* dropped: one address sends more over UDP than R-SEC-6 allows */
+    EVENT_REGISTERED,        /* of core_feed: a new SM_MON record: name = mon_name, value = id */
+    EVENT_CLIENT_ADDED,      /* of core_feed: a new lock client: name, value = id */
+    EVENT_BLOCKED,           /* of core_feed: a request waits: name = caller_name, value = id */
+    EVENT_GRANTED,           /* of core_feed: and it has its lock: the same */
     EVENT_KIND_END,
 };
 

@@ -96,6 +96,7 @@ void grace_stored(struct core *core)
         return;
     grace->phase = GRACE_STANDING;
     grace->end_ns = core->now_ns + core->limits.grace_ns;
+    notify_open_window(core);
 }
 
 void grace_ready(struct core *core)

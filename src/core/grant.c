@@ -128,6 +128,10 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
     uint32_t offer = w->grant.offer;
     if (!(is_certain ? lock_confirm(core, offer) : lock_accept(core, offer)))
         return false;
+    uint32_t client = waiter_client(core, w);
+    struct address address = client_address(core, client);
+    event_add(&core->feed, EVENT_GRANTED, &address, intern_bytes(&core->names, w->caller_name),
+              client_at(core, client)->id);
     w->grant.offer = SLOT_NONE;
     waiter_remove(core, slot);
     return true;

@@ -295,7 +295,8 @@ static void note_reclaim(struct core *core, const struct peer *from, const struc
 /*
  * A reclaim is granted when the owner holds it as far as the store knows: every byte, in that mode
  * or a stronger one (R-GRACE-4). That is so in grace and after it, as long as the bytes were not
- * given up. It is then stamped and settled; an exact one changes nothing that is stored (R-GRACE-9).
+ * given up. It is then stamped and settled; an exact one changes nothing that is stored
+ * (R-GRACE-9).
  *
  * What matches nothing is refused: in grace for good, because others may hold it; afterwards it is
  * too late. A store that may have lost something, and `--trust-reclaim`, take it if nothing is in

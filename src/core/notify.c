@@ -43,6 +43,7 @@ int notify_init(struct core *core, uint32_t registrants_max, uint32_t clients_ma
     list_init(&notify->gated);
     notify->prng.state = core->seed;
     notify->spare_at = SLOT_NONE;
+    histogram_init(&notify->durations, &histogram_durations);
     notify->jobs = calloc(targets_max > 0 ? targets_max : 1, sizeof *notify->jobs);
     if (notify->jobs == NULL || unreached_init(core, clients_max) != 0)
         return -1;
@@ -80,10 +81,8 @@ static void set_phase(struct core *core, uint32_t target, enum notify_phase phas
 static void renew(struct core *core, uint32_t target)
 {
     struct notify_job *job = job_of(core, target);
-    uint64_t window_end_ns = core->notify.window_end_ns;
-    uint64_t from_ns = window_end_ns > core->now_ns ? window_end_ns : core->now_ns;
     job->after_txn = core_gate_txn(core);
-    job->give_up_ns = from_ns + core->limits.give_up_ns;
+    job->news_ns = core->now_ns;
     job->ladder_step = 0;
 }
 
@@ -183,12 +182,17 @@ static uint64_t place_ns(const struct core *core, uint32_t target)
     return age_ms < core->now_ns ? age_ms : core->now_ns;
 }
 
-static void begin(struct core *core)
+void notify_open_window(struct core *core)
 {
     uint64_t window_ns = core->limits.window_ns;
     if (core->limits.grace_ns > window_ns)
         window_ns = core->limits.grace_ns;
     core->notify.window_end_ns = core->now_ns + window_ns;
+}
+
+static void begin(struct core *core)
+{
+    notify_open_window(core);
     begin_round(core);
     uint32_t target = target_next(core, SLOT_NONE);
     for (; target != SLOT_NONE; target = target_next(core, target))
@@ -435,21 +439,30 @@ static void give_up(struct core *core, uint32_t target)
     target_given_up(core, target);
 }
 
+/* No attempt begins after that. */
+static uint64_t give_up_at_ns(const struct core *core, const struct notify_job *job)
+{
+    uint64_t window_end_ns = core->notify.window_end_ns;
+    uint64_t from_ns = window_end_ns > job->news_ns ? window_end_ns : job->news_ns;
+    return from_ns + core->limits.give_up_ns;
+}
+
 /* Not reached: when is it tried again? */
 static void retry(struct core *core, uint32_t target)
 {
     struct notify *notify = &core->notify;
     struct notify_job *job = job_of(core, target);
+    uint64_t give_up_ns = give_up_at_ns(core, job);
     uint64_t next_ns;
     if (core->now_ns < notify->window_end_ns) {
         next_ns = next_in_window_ns(core, job);
-    } else if (core->now_ns < job->give_up_ns) {
+    } else if (core->now_ns < give_up_ns) {
         uint64_t delay_ns = LADDER_FIRST_NS << (job->ladder_step < 6 ? job->ladder_step : 6);
         job->ladder_step++;
         MARK("notify_ladder");
         next_ns = core->now_ns + (delay_ns < LADDER_LAST_NS ? delay_ns : LADDER_LAST_NS);
-        if (next_ns > job->give_up_ns)
-            next_ns = job->give_up_ns; /* once more at the end */
+        if (next_ns > give_up_ns)
+            next_ns = give_up_ns; /* once more at the end */
     } else {
         give_up(core, target);
         return;
@@ -470,6 +483,8 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
     bool is_first = job->attempt_count++ == 0;
     *(is_answered ? (is_first ? &counters->succeeded : &counters->retries_succeeded)
                   : (is_first ? &counters->failed : &counters->retries_failed)) += 1;
+    if (is_first)
+        histogram_add(&core->notify.durations, core->now_ns - job->started_ns);
     uint32_t said = job->sent.state != 0 ? job->sent.state : job->sent.notice;
     if (is_answered)
         target_report(core, EVENT_TOLD, target, said);

@@ -24,6 +24,7 @@
 #ifndef CORE_NOTIFY_H
 #define CORE_NOTIFY_H
 
+#include "base/histogram.h"
 #include "base/list.h"
 #include "base/prng.h"
 #include "base/timers.h"
@@ -41,7 +42,7 @@ struct notify_job {
     uint32_t attempt_count;  /* ended since it was owed */
     uint32_t ladder_step;    /* of them, after the recovery window */
     uint64_t started_ns;     /* of the last attempt */
-    uint64_t give_up_ns;     /* no attempt begins after that */
+    uint64_t news_ns;        /* what it is owed is not older */
     uint64_t after_txn;      /* what it is told must be durable */
     struct target_news sent; /* in the call under way */
     bool has_turn;           /* a relay whose time to leave was given out (D7) */
@@ -79,6 +80,7 @@ struct notify {
     bool is_ready;
     uint32_t spare_at; /* slot of a client: those from here on may be spared; SLOT_NONE: none */
     struct notify_round round;
+    struct histogram durations; /* of first attempts */
     struct notify_counters counters;
     struct naming naming;
     struct unreached unreached;
@@ -96,6 +98,8 @@ void notify_done(struct core *core);
 void notify_restarted(struct core *core, const struct record_server *before);
 /* We serve: whoever is owed something is tried, and the recovery window begins (R-NOTIFY-7). */
 void notify_ready(struct core *core);
+/* The recovery window begins, once more when grace does: nobody is given up before its end. */
+void notify_open_window(struct core *core);
 /* A notice of this name is new: its registrants are owed it. `fold`: the name without case. */
 void notify_relay(struct core *core, uint32_t fold);
 /* What this target is owed is new. */

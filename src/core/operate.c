@@ -49,7 +49,7 @@ static bool release_file(struct core *core, uint32_t slot, struct bytes fh)
     return ended + freed > 0;
 }
 
-/* It holds nothing and is only kept to be told, which nobody needs any more: it is gone for good. */
+/* It holds nothing and is only kept to be told, which nobody needs any more: it is gone. */
 static enum order_result forget(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);

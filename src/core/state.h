@@ -20,6 +20,7 @@
 #include "core/reboot.h"
 #include "core/registrant.h"
 #include "core/share.h"
+#include "core/silent.h"
 #include "core/tracker.h"
 #include "core/unsettled.h"
 #include "core/waiter.h"
@@ -64,6 +65,7 @@ struct core {
     struct shares shares;
     struct moves moves;
     struct probes probes;
+    struct silent silent;
     struct reboot_counters reboots;
     struct unsettled unsettled;
     struct grace grace;
@@ -72,6 +74,7 @@ struct core {
     uint8_t *batch_memory;
     uint64_t batch_memory_len;
     struct event_ring events;
+    struct event_ring feed;
 };
 
 /* The next state number: odd, larger (R-PER-4). After 2^31 - 1, the largest the protocol's signed
@@ -87,6 +90,7 @@ enum core_caller {
     CALL_OF_GRANT,
     CALL_OF_MOVE,
     CALL_OF_PROBE,
+    CALL_OF_SILENT,
 };
 uint64_t core_call_id(enum core_caller caller, uint64_t handle);
 

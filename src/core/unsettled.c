@@ -119,6 +119,16 @@ bool unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t
     return true;
 }
 
+bool unsettled_meets(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                     uint64_t end)
+{
+    const struct holding *holding = holding_of(core, owner, file);
+    if (holding == NULL || holding->unsettled == 0)
+        return false;
+    uint32_t slot = first_reaching(core, holding, start);
+    return slot != SLOT_NONE && unsettled_at(core, slot)->start <= end;
+}
+
 uint32_t unsettled_of_client(const struct core *core, uint32_t client)
 {
     return chains_first(&core->unsettled.by_client, client);

@@ -42,6 +42,10 @@ void unsettled_add(struct core *core, uint32_t owner, uint32_t file, uint64_t st
 __attribute__((warn_unused_result)) bool
 unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
 
+/* Is anything of this range of the owner unsettled? */
+bool unsettled_meets(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                     uint64_t end);
+
 /* One of the client's ranges, or SLOT_NONE. */
 uint32_t unsettled_of_client(const struct core *core, uint32_t client);
 struct unsettled_range *unsettled_at(const struct core *core, uint32_t slot);

@@ -14,7 +14,7 @@
 #ifndef CORE_VIEW_H
 #define CORE_VIEW_H
 
-#include "base/address.h"
+#include "core/silent.h"
 
 struct core;
 
@@ -59,5 +59,91 @@ bool view_next_client(const struct core *core, uint64_t *cursor, uint32_t *budge
 bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *budget,
                          struct view_client *ret);
 bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret);
+/* The name of ours under which it is told first (R-NOTIFY-2); valid until the next call. */
+void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret);
+
+/* Whose lock or wait it is. */
+struct view_owner {
+    uint64_t client; /* id */
+    struct bytes name;
+    struct address address;
+    uint32_t svid;
+    uint64_t seen_ns; /* wall clock: the last call of its client */
+};
+
+enum view_lock_state {
+    VIEW_HELD,
+    VIEW_OFFERED,   /* taken for a waiter that has not said yes */
+    VIEW_UNSETTLED, /* stored, and not reclaimed since the restart, or not all of it */
+    VIEW_OVER,      /* its client started anew: it is about to be freed */
+};
+
+struct view_lock {
+    struct view_owner owner;
+    struct bytes oh, fh, share; /* share: the name of the set of files (D14) */
+    uint64_t start, end;        /* inclusive; UINT64_MAX: to the end of the file */
+    uint64_t granted_ns;        /* wall clock */
+    bool is_exclusive, is_monitored;
+    enum view_lock_state state;
+    uint32_t waiter_count; /* that hang on it, counted up to VIEW_COUNT_MAX */
+};
+
+#define VIEW_COUNT_MAX 100
+
+/* What of the locks is wanted; zeroed: all. */
+struct view_filter {
+    uint64_t client; /* what view_handle says; 0: any */
+    struct bytes fh; /* len 0: any */
+    bool has_share;
+    uint32_t share; /* index in the limits */
+};
+
+/* The handle of the lock client with this id; false: there is none. */
+bool view_handle(const struct core *core, uint64_t id, uint64_t *ret);
+
+/*
+ * The next lock or offer. With a filter by client or file a list of at most VIEW_DIRECT_MAX is read
+ * from that client or file; a longer one is picked from all locks, within the budget. So a budget
+ * is at least VIEW_DIRECT_MAX, or nothing is ever found.
+ */
+#define VIEW_DIRECT_MAX 1000
+bool view_next_lock(const struct core *core, const struct view_filter *filter, uint64_t *cursor,
+                    uint32_t *budget, struct view_lock *ret);
+
+struct view_waiter {
+    struct view_owner owner;
+    struct bytes oh, fh, share;
+    uint64_t start, end;
+    uint64_t queued_ns; /* wall clock */
+    bool is_exclusive;
+    const char *phase; /* one word */
+    bool is_blocked;   /* by what `blocker` holds; false: it is about to be served */
+    struct view_owner blocker;
+    enum silent_phase blocker_phase; /* what asking it brought */
+    uint64_t blocker_heard_ns;       /* monotonic: its last call, or the start of this run */
+    uint32_t ahead_count;            /* waiters before it that it hangs on, up to VIEW_COUNT_MAX */
+};
+
+bool view_next_waiter(const struct core *core, const struct view_filter *filter, uint64_t *cursor,
+                      uint32_t *budget, struct view_waiter *ret);
+
+/* A client that others wait for and that does not answer (silent.h). */
+struct view_silent {
+    struct view_owner holder; /* without svid */
+    uint32_t wait_count;
+    uint64_t oldest_ns; /* monotonic: since when the first of them waits */
+    uint64_t heard_ns;  /* monotonic: its last call, or the start of this run */
+};
+/* By index; false: there are no more. */
+bool view_silent(const struct core *core, uint32_t index, struct view_silent *ret);
+
+/* The named sets of files (D14), by index; false: there is none of that index. */
+struct view_share {
+    struct bytes name, prefix;
+    uint32_t lock_count; /* held and offered */
+};
+bool view_share(const struct core *core, uint32_t index, struct view_share *ret);
+/* The index of a name; false: there is none. */
+bool view_find_share(const struct core *core, struct bytes name, uint32_t *ret);
 
 #endif

@@ -199,3 +199,11 @@ bool view_find_client(const struct core *core, uint64_t id, struct view_client *
     }
     return false;
 }
+
+void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret)
+{
+    struct bytes names[NAMING_MAX];
+    *ret = core->limits.server_name;
+    if (client->protocol == VIEW_NLM && naming_list(core, &client->local, names) > 0)
+        *ret = names[0];
+}

@@ -411,6 +411,8 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
     CHECK(slot != SLOT_NONE);
     all->next_order++;
     waiter_link(core, slot, &fresh);
+    event_add(&core->feed, EVENT_BLOCKED, &from->address, r->caller_name,
+              client_at(core, client)->id);
     enqueue(core, slot);
     client_waits(core, client);
     return LOCK_BLOCKED;

@@ -19,6 +19,7 @@
 #include "base/suggest.h"
 #include "daemon/config_file.h"
 #include "daemon/config_value.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,11 @@ static const char *const switch_words[] = {"on", "off", NULL};
 static const char *const verify_words[] = {"auto", "always", NULL};
 static const char *const mon_from_words[] = {"any", "loopback", NULL};
 static const char *const rpcbind_words[] = {"auto", "system", "embedded", "off", NULL};
+#if HOLDFAST_POSTGRES
+static const char *const store_words[] = {"lmdb:", "postgres:", "memory:", NULL};
+#else
 static const char *const store_words[] = {"lmdb:", "memory:", NULL};
+#endif
 static const char *const level_words[] = {"error", "warning", "info", "debug", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 
@@ -132,7 +137,8 @@ const struct config_option config_options[] = {
      .choices = store_words,
      .cause = "this version has no such store",
      FIELD(store),
-     .help = "Where clients and locks are kept: lmdb:DIR, or memory: to forget them at exit."},
+     .help = "Where clients and locks are kept: lmdb:DIR; postgres:CONNINFO, a database that other "
+             "machines can reach; or memory: to forget them at exit."},
     {.name = "sync",
      .type = CONFIG_CHOICE,
      .default_text = "full",
@@ -149,6 +155,20 @@ const struct config_option config_options[] = {
      FIELD(store_timeout_s),
      .help = "Seconds that answers wait for a store that does not commit; then the server exits "
              "with code 74."},
+    {.name = "standby",
+     .type = CONFIG_FLAG,
+     FIELD(standby),
+     .help = "Wait while another server is active on the same store, then take over from it. For a "
+             "store that both can reach."},
+    {.name = "takeover-hook",
+     .type = CONFIG_TEXT,
+     .argument = "CMD",
+     .default_shown = "none",
+     FIELD(takeover_hook),
+     .help =
+         "Run this shell command when this server has become the active one, before it serves, "
+         "for instance to move the service address here. When it fails the server ends, so that "
+         "the next standby takes over."},
     {.name = "assume-lost",
      .type = CONFIG_FLAG,
      FIELD(assume_lost),
@@ -315,6 +335,14 @@ const struct config_option config_options[] = {
      FIELD(user),
      .help = "Become this user once the ports are bound; needs root."},
 
+    {.group = "Measuring",
+     .name = "metrics",
+     .type = CONFIG_CHOICE,
+     .default_text = "on",
+     .choices = switch_words,
+     FIELD(metrics),
+     .help = "Count and time calls and commits, and serve /metrics; off measures nothing."},
+
     {.group = "Log, to standard error",
      .name = "log-level",
      .type = CONFIG_CHOICE,
@@ -335,6 +363,11 @@ const struct config_option config_options[] = {
      .flags = CONFIG_NO_KEY,
      FIELD(show_help),
      .help = "Print this text and exit."},
+    {.name = "manual",
+     .type = CONFIG_FLAG,
+     .flags = CONFIG_NO_KEY,
+     FIELD(show_manual),
+     .help = "Print the manual page, for man -l -, and exit."},
     {.name = "version",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NO_KEY,
@@ -493,7 +526,9 @@ static int look_ahead(struct config *config, struct arguments at, const char **r
             config->show_help = true;
         if (at.option->offset == offsetof(struct config, show_version))
             config->show_version = true;
-        if (config->show_help || config->show_version)
+        if (at.option->offset == offsetof(struct config, show_manual))
+            config->show_manual = true;
+        if (config->show_help || config->show_version || config->show_manual)
             return 0;
         if (at.option->offset == offsetof(struct config, file))
             *ret_file = at.value;
@@ -557,12 +592,16 @@ static int derive(struct config *config, struct text *ret_why)
         config->nsm_port = config->port;
     if (origin_of(config, "grace") == CONFIG_FROM_DEFAULT)
         config->grace_s = config->recovery_window_s;
-    if (config->store == NULL) {
-        const char *store = geteuid() == 0 ? STORE_OF_ROOT : STORE_OF_OTHERS;
-        int result =
-            config_set(config, config_find("store"), store, CONFIG_FROM_DEFAULT, 0, ret_why);
-        if (result != 0)
-            return result;
+    const char *store = geteuid() == 0 ? STORE_OF_ROOT : STORE_OF_OTHERS;
+    int result = config->store != NULL ? 0
+                                       : config_set(config, config_find("store"), store,
+                                                    CONFIG_FROM_DEFAULT, 0, ret_why);
+    if (result != 0)
+        return result;
+    if (config->standby && !store_url_is_shared(config->store)) {
+        text_add(ret_why, "--standby: needs a store that two machines can reach; use --store "
+                          "postgres:CONNINFO");
+        return -EINVAL;
     }
     return derive_control(config, ret_why);
 }
@@ -573,7 +612,7 @@ int config_read(int argc, char *const *argv, struct config *ret, struct text *re
     struct arguments arguments = {.argc = argc, .argv = argv, .index = 1};
     const char *file = NULL;
     int result = look_ahead(&config, arguments, &file, ret_why);
-    bool is_serving = !config.show_help && !config.show_version;
+    bool is_serving = !config.show_help && !config.show_version && !config.show_manual;
     if (result == 0)
         result = set_defaults(&config, ret_why);
     if (result == 0 && is_serving && file != NULL)

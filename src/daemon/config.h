@@ -96,8 +96,8 @@ enum config_origin { CONFIG_FROM_DEFAULT, CONFIG_FROM_FILE, CONFIG_FROM_COMMAND_
 
 /* Defaults are filled in: every field can be used as it is. */
 struct config {
-    bool show_help, show_version, check_only; /* do this instead of serving */
-    char *file;                               /* --config; NULL: none */
+    bool show_help, show_version, show_manual, check_only; /* do this instead of serving */
+    char *file;                                            /* --config; NULL: none */
 
     struct config_addresses listen;
     uint16_t port;     /* 0: any free one */
@@ -114,6 +114,8 @@ struct config {
     enum config_sync sync;
     uint32_t store_timeout_s;
     bool assume_lost;
+    bool standby;
+    char *takeover_hook; /* NULL: none */
 
     uint32_t recovery_window_s;
     uint32_t grace_s;
@@ -140,6 +142,7 @@ struct config {
     bool require_privileged_port;
     char *user; /* NULL: stay who we are */
 
+    enum config_switch metrics;
     enum log_level log_level;
     enum log_format log_format;
 

@@ -10,6 +10,7 @@
 enum {
     HELP_COLUMN = 30, /* where the sentences begin */
     HELP_WIDTH = 96,
+    MANUAL_WIDTH = 78,
     HELP_MAX = 512,   /* one option's sentence with its default */
     VALUE_MAX = 4500, /* a path, and what goes around it */
 };
@@ -94,6 +95,77 @@ void config_print_help(FILE *out)
     (void)fputs("\nExit codes: 0 ok, 2 usage or configuration, 69 address or port in use,\n"
                 "70 internal check failed, 71 another server is registered with rpcbind,\n"
                 "74 store, 78 store format newer than this program.\n",
+                out);
+}
+
+/* Lines of at most MANUAL_WIDTH columns; a sentence begins its own, as mdoc likes it. */
+static void put_sentences(FILE *out, const char *text)
+{
+    size_t column = 0;
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+        if (column > 0 && column + 1 + len > MANUAL_WIDTH) {
+            (void)fputc('\n', out);
+            column = 0;
+        }
+        (void)fputs(column > 0 ? " " : "", out);
+        (void)fwrite(text, 1, len, out);
+        column += len + (column > 0);
+        bool ends_sentence = len > 0 && text[len - 1] == '.';
+        text += len;
+        text += strspn(text, " ");
+        if (ends_sentence && *text != '\0') {
+            (void)fputc('\n', out);
+            column = 0;
+        }
+    }
+    (void)fputc('\n', out);
+}
+
+static void put_option(FILE *out, const struct config_option *option)
+{
+    char buffer[HELP_MAX];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    add_argument(&text, option);
+    (void)fprintf(out, ".It Fl Fl %s%s%s\n", option->name, text.len > 0 ? " Ar" : "", buffer);
+    put_sentences(out, option->help);
+    if ((option->flags & CONFIG_REPEATABLE) != 0)
+        (void)fputs("May be repeated.\n", out);
+    const char *shown = option->default_text != NULL ? option->default_text : option->default_shown;
+    if (shown == NULL)
+        return;
+    text_init(&text, buffer, sizeof buffer);
+    text_add(&text, "The default is ");
+    text_add(&text, shown);
+    text_add_char(&text, '.');
+    put_sentences(out, buffer);
+}
+
+void config_print_manual(FILE *out)
+{
+    (void)fputs(".Dd $Mdocdate$\n.Dt HOLDFASTD 8\n.Os\n.Sh NAME\n.Nm holdfastd\n"
+                ".Nd lock server for NFSv3 that keeps locks safe over crashes\n"
+                ".Sh SYNOPSIS\n.Nm\n.Op Ar options\n"
+                ".Sh DESCRIPTION\n.Nm\n"
+                "serves the Network Lock Manager and the Network Status Monitor, RPC programs\n"
+                "100021 and 100024, in the foreground.\n"
+                "Options can also stand in a file, without the dashes, as key = value in the\n"
+                "section [holdfast]; a switch is on or off.\n"
+                "The command line wins over the file.\n",
+                out);
+    for (uint32_t i = 0; i < config_option_count; i++) {
+        if (config_options[i].group != NULL)
+            (void)fprintf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", i > 0 ? ".El\n" : "",
+                          config_options[i].group);
+        put_option(out, &config_options[i]);
+    }
+    (void)fputs(".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nIt was told to stop.\n"
+                ".It 2\nUsage or configuration.\n.It 69\nAn address, port or socket is in use.\n"
+                ".It 70\nAn internal check failed.\n"
+                ".It 71\nAnother server is registered with rpcbind.\n"
+                ".It 74\nThe store.\n.It 78\nThe format of the store is newer than this program.\n"
+                ".El\n.Sh SEE ALSO\n.Xr holdfast 1\n",
                 out);
 }
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 
 void config_print_help(FILE *out);
+/* The manual page holdfastd(8), in mdoc. */
+void config_print_manual(FILE *out);
 
 /* The options in force as a configuration file that would set them, each with its origin. */
 void config_print_effective(const struct config *config, FILE *out);

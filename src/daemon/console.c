@@ -5,12 +5,14 @@
 
 #include "base/check.h"
 #include "daemon/config_value.h"
+#include "store/store.h"
 
 static bool is_ready(void *context, struct text *ret_reason)
 {
     const struct console *console = context;
     if (console->driver == NULL) {
-        text_add(ret_reason, "starting");
+        if (!opening_explain(console->opening, ret_reason))
+            text_add(ret_reason, "starting");
         return false;
     }
     return driver_is_ready(console->driver, ret_reason);
@@ -23,6 +25,35 @@ static const char *rpcbind_word(const struct config *config)
     return option->choices[config->rpcbind];
 }
 
+static bool tell_option(void *context, uint32_t index, struct admin_option *ret)
+{
+    static const char *const origins[] = {"default", "file", "command line"};
+    const struct console *console = context;
+    if (index >= config_option_count)
+        return false;
+    const struct config_option *option = &config_options[index];
+    *ret = (struct admin_option){
+        .name = (option->flags & CONFIG_NO_KEY) != 0 ? NULL : option->name,
+        .help = option->help,
+        .default_text = option->default_text != NULL ? option->default_text : option->default_shown,
+        .origin = origins[console->config->origins[index]],
+    };
+    return true;
+}
+
+static bool tell_option_value(void *context, uint32_t option, uint32_t index, struct text *ret)
+{
+    const struct console *console = context;
+    const struct config_option *row = &config_options[option];
+    if (index >= config_value_count(console->config, row))
+        return false;
+    if (row->type == CONFIG_STORE)
+        text_add(ret, console->store);
+    else
+        config_value_add(ret, console->config, row, index);
+    return true;
+}
+
 static void tell_facts(void *context, struct admin_facts *ret)
 {
     struct console *console = context;
@@ -31,7 +62,8 @@ static void tell_facts(void *context, struct admin_facts *ret)
         .now_ns = now_ns,
         .wall_ns = clock_wall_ns(console->clock),
         .uptime_ns = now_ns - console->start_ns,
-        .store = console->config->store,
+        .store = console->store,
+        .is_standby = console->config->standby && console->driver == NULL,
         .rpcbind = rpcbind_word(console->config),
     };
     struct text why;
@@ -41,6 +73,8 @@ static void tell_facts(void *context, struct admin_facts *ret)
         return;
     }
     ret->commit_age_ns = driver_commit_age_ns(console->driver);
+    ret->commit_durations = &driver_meter(console->driver)->commit_durations;
+    ret->batch_records = &driver_meter(console->driver)->batch_records;
     ret->is_found = registrar_is_ready(console->registrar, &why);
 }
 
@@ -96,10 +130,16 @@ void console_init(struct console *console, const struct config *config, struct l
                   struct clock *clock)
 {
     *console = (struct console){
-        .admin = {.context = console, .is_ready = is_ready, .facts = tell_facts, .obey = obey},
+        .admin = {.context = console,
+                  .is_ready = is_ready,
+                  .facts = tell_facts,
+                  .option = tell_option,
+                  .option_value = tell_option_value,
+                  .obey = obey},
         .config = config,
         .log = log,
         .clock = clock,
         .start_ns = clock_now_ns(clock),
     };
+    store_show_url(config->store, console->store, sizeof console->store);
 }

@@ -9,18 +9,21 @@
 #include "admin/admin.h"
 #include "daemon/config.h"
 #include "daemon/driver.h"
+#include "daemon/opening.h"
 
 struct console {
     struct admin admin;    /* for http_new; `core` is set when there is one */
     struct driver *driver; /* NULL: we do not serve yet */
     const struct registrar *registrar;
+    struct opening *opening; /* NULL: the store is not being opened */
     const struct config *config;
     struct log *log;
     struct clock *clock;
     uint64_t start_ns;
+    char store[1024]; /* its URL, without a password */
 };
 
-/* Everything is borrowed; driver, registrar and admin.core are set later. */
+/* Everything is borrowed; driver, registrar, opening and admin.core are set later. */
 void console_init(struct console *console, const struct config *config, struct log *log,
                   struct clock *clock);
 

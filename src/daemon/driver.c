@@ -33,12 +33,15 @@
 #define MS_NS        UINT64_C(1000000)
 #define SECOND_NS    UINT64_C(1000000000)
 #define PATIENCE_NS  (SECOND_NS / 4) /* for the store thread to end after that */
+#define BEAT_NS      SECOND_NS       /* between the commits of an idle server on a shared store */
+#define BACKSTOP_NS  (5 * SECOND_NS) /* beyond the time that a shared store takes for itself */
 #define NOT_READY_NS (5 * SECOND_NS) /* a commit this old makes us not ready */
 
 enum {
     TICK_MS = 250,
     DRAIN_MS = 300, /* for answers under way when we are told to stop; a stop takes under 1 s */
     EXIT_STORE = 74,
+    EXIT_REPLACED = 76,
 };
 
 /* What a run left in the store, for the line at its end. */
@@ -56,18 +59,27 @@ struct driver {
     uv_timer_t tick, drain_end;
     uv_timer_t next_call; /* when the core has a call to make, or work to do */
     uint64_t durable_txn;
-    uint64_t commit_since_ns; /* while a batch is out */
+    uint64_t commit_since_ns; /* when the last batch was handed over */
     struct totals out;        /* of that batch */
     struct totals stored;     /* of all batches that are durable */
+    struct driver_meter meter;
     bool is_draining, is_ended;
     int exit_code;
 };
 
-static void say_error(struct driver *driver, const char *message)
+/* The whole sentence: its end says what to do. */
+static void say_error(struct driver *driver, int exit_code, const char *cause)
 {
+    char buffer[1024];
+    struct text message;
+    text_init(&message, buffer, sizeof buffer);
+    text_add(&message,
+             exit_code == EXIT_REPLACED
+                 ? "replaced: another server serves these clients, this one answers nobody: "
+                 : "the store failed: nothing unacknowledged was visible, a restart recovers: ");
+    text_add(&message, cause);
     log_say(driver->parts.log, LOG_LEVEL_ERROR, clock_wall_ns(driver->parts.clock),
-            LOG_MESSAGE("the store failed: nothing unacknowledged was visible, a restart recovers"),
-            LOG_TEXT("cause", message));
+            LOG_MESSAGE(buffer));
 }
 
 static void close_handle(uv_handle_t *handle)
@@ -104,11 +116,18 @@ static void take_news(struct driver *driver)
     worker_poll(driver->worker, &report);
     switch (report.news) {
     case WORKER_FAILED:
-        say_error(driver, report.failure.text);
+        say_error(driver, report.failure.exit_code, report.failure.text);
         end(driver, report.failure.exit_code);
         return;
     case WORKER_COMMITTED:
         driver->durable_txn = report.txn;
+        if (parts->is_metered) {
+            histogram_add(&driver->meter.commit_durations,
+                          clock_now_ns(parts->clock) - driver->commit_since_ns);
+            histogram_add(&driver->meter.batch_records, driver->out.records);
+        }
+        if (parts->is_shared)
+            clock_allow_sends(parts->clock, report.checked_ns);
         driver->stored.batches += driver->out.batches;
         driver->stored.records += driver->out.records;
         driver->stored.lock_changes += driver->out.lock_changes;
@@ -142,21 +161,47 @@ static void on_next_call(uv_timer_t *timer)
         call_out(driver);
 }
 
-static void call_out(struct driver *driver)
+/*
+ * With a shared store a call needs a commit of just now that found us in office. True: there is
+ * none, and one is under way if there is anything to call about; its end comes back here.
+ */
+static bool must_ask_first(struct driver *driver, uint64_t now_ns)
 {
     struct driver_parts *parts = &driver->parts;
-    uint64_t now_ns = clock_now_ns(parts->clock);
-    core_work(parts->core, now_ns, clock_wall_ns(parts->clock));
-    outcall_turn(parts->core, parts->client, now_ns, clock_wall_ns(parts->clock));
-    caller_turn(parts->caller);
+    if (clock_may_begin_call(parts->clock))
+        return false;
+    if (outcall_deadline_ns(parts->core, parts->client) <= now_ns ||
+        rpc_client_count(parts->client) > 0)
+        (void)core_fence(parts->core);
     hand_batch(driver);
-    uint64_t next_ns = outcall_deadline_ns(parts->core, parts->client);
-    if (next_ns == UINT64_MAX) {
+    return true;
+}
+
+/* Wakes up when there is something to call about; a commit under way wakes us by itself. */
+static void set_next_call(struct driver *driver, uint64_t now_ns, bool is_waiting)
+{
+    uint64_t next_ns = outcall_deadline_ns(driver->parts.core, driver->parts.client);
+    if (next_ns == UINT64_MAX || (is_waiting && next_ns <= now_ns)) {
         (void)uv_timer_stop(&driver->next_call);
         return;
     }
     uint64_t wait_ms = next_ns > now_ns ? (next_ns - now_ns) / MS_NS + 1 : 1;
     CHECK(uv_timer_start(&driver->next_call, on_next_call, wait_ms, 0) == 0);
+}
+
+static void call_out(struct driver *driver)
+{
+    struct driver_parts *parts = &driver->parts;
+    uint64_t now_ns = clock_now_ns(parts->clock);
+    core_work(parts->core, now_ns, clock_wall_ns(parts->clock));
+    if (must_ask_first(driver, now_ns)) {
+        set_next_call(driver, now_ns, true);
+        return;
+    }
+    outcall_turn(parts->core, parts->client, now_ns, clock_wall_ns(parts->clock));
+    caller_turn(parts->caller);
+    hand_batch(driver);
+    set_next_call(driver, now_ns, false);
 }
 
 static void on_turn(uv_check_t *check)
@@ -171,6 +216,7 @@ static void on_turn(uv_check_t *check)
     if (!driver->is_draining)
         call_out(driver);
     hand_batch(driver);
+    events_turn(parts->events, core_events(parts->core), core_feed(parts->core));
     log_drain(parts->log, core_events(parts->core), clock_now_ns(parts->clock),
               clock_wall_ns(parts->clock));
     bool is_idle = !worker_is_busy(driver->worker) && rpc_server_waiting(parts->server) == 0 &&
@@ -227,13 +273,31 @@ uint64_t driver_commit_age_ns(struct driver *driver)
     return clock_now_ns(driver->parts.clock) - driver->commit_since_ns;
 }
 
+/*
+ * An idle server commits now and then: it notices that it was replaced, and one whose connection
+ * was cut takes the lock again before a standby believes that it is gone.
+ */
+static void beat(struct driver *driver)
+{
+    struct driver_parts *parts = &driver->parts;
+    if (!parts->is_shared || driver->is_draining || worker_is_busy(driver->worker) ||
+        clock_now_ns(parts->clock) - driver->commit_since_ns < BEAT_NS)
+        return;
+    (void)core_fence(parts->core);
+    hand_batch(driver);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct driver *driver = timer->data;
     struct driver_parts *parts = &driver->parts;
+    beat(driver);
     log_tick(parts->log, clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
-    if (driver_commit_age_ns(driver) > parts->store_timeout_ns) {
-        say_error(driver, "it did not finish a commit within --store-timeout; look at the disk");
+    /* A shared store keeps the time itself, and knows more about the cause. */
+    uint64_t timeout_ns = parts->store_timeout_ns + (parts->is_shared ? BACKSTOP_NS : 0);
+    if (driver_commit_age_ns(driver) > timeout_ns) {
+        say_error(driver, EXIT_STORE,
+                  "it did not finish a commit within --store-timeout; look at the disk");
         end(driver, EXIT_STORE);
     }
 }
@@ -244,6 +308,8 @@ struct driver *driver_new(const struct driver_parts *parts)
     if (driver == NULL)
         return NULL;
     driver->parts = *parts;
+    histogram_init(&driver->meter.commit_durations, &histogram_durations);
+    histogram_init(&driver->meter.batch_records, &histogram_counts);
     struct core_status status;
     core_status(parts->core, &status);
     driver->durable_txn = status.durable_txn;
@@ -308,6 +374,11 @@ void driver_ready(struct driver *driver)
                                .wall_ns = clock_wall_ns(parts->clock)};
     core_step(parts->core, &input, NULL);
     call_out(driver);
+}
+
+const struct driver_meter *driver_meter(const struct driver *driver)
+{
+    return &driver->meter;
 }
 
 void driver_order(struct driver *driver, const struct order *order, struct core_answer *ret)

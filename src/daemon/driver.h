@@ -5,7 +5,9 @@
 #ifndef DAEMON_DRIVER_H
 #define DAEMON_DRIVER_H
 
+#include "admin/events.h"
 #include "admin/http.h"
+#include "base/histogram.h"
 #include "base/text.h"
 #include "core/core.h"
 #include "daemon/log.h"
@@ -31,9 +33,12 @@ struct driver_parts {
     struct wire *wire;
     struct caller *caller;
     struct registrar *registrar;
-    struct http *control; /* whose answers wait for the store; NULL: none */
+    struct http *control;  /* whose answers wait for the store; NULL: none */
+    struct events *events; /* for streams; NULL: none */
     struct store *store;
     uint64_t store_timeout_ns; /* --store-timeout */
+    bool is_metered;           /* --metrics */
+    bool is_shared;            /* other machines can use the store: see core_fence */
 };
 
 /* NULL: no memory; the store is then still the caller's. */
@@ -47,6 +52,12 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason);
 
 /* Steps an order of the operator; it is not now, when the open batch is full. */
 void driver_order(struct driver *driver, const struct order *order, struct core_answer *ret);
+
+/* What commits took, and how many records they had; counted only with is_metered. */
+struct driver_meter {
+    struct histogram commit_durations, batch_records;
+};
+const struct driver_meter *driver_meter(const struct driver *driver);
 
 /* How long the commit under way has taken so far; 0: none is. */
 uint64_t driver_commit_age_ns(struct driver *driver);

@@ -109,6 +109,10 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "refused a reclaim: nothing stored matches it, or another client has reclaimed those "     \
         "bytes; see --trust-reclaim",                                                              \
         "name", NULL)                                                                              \
+    ROW(EVENT_HOLDER_SILENT, WARNING,                                                              \
+        "requests wait for locks of a client that does not answer; if it is gone, free them "      \
+        "with: holdfast release c<client>",                                                        \
+        "name", "client")                                                                          \
     ROW(EVENT_FREE_ALL_IGNORED, INFO,                                                              \
         "ignored FREE_ALL: no client of that name has locked from that address", "name", NULL)     \
     ROW(EVENT_LOCK_LIMIT, WARNING, "refused a lock: --max-locks are held", "name", "limit")        \
@@ -140,7 +144,11 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "source_port")                                                                             \
     ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \
         "dropped a message: its address sends more of them over UDP than are answered", NULL,      \
-        NULL)
+        NULL)                                                                                      \
+    ROW(EVENT_REGISTERED, DEBUG, "a client registered with SM_MON", "name", NULL)                  \
+    ROW(EVENT_CLIENT_ADDED, DEBUG, "a client locks for the first time", "name", "client")          \
+    ROW(EVENT_BLOCKED, DEBUG, "a request waits for a lock", "name", "client")                      \
+    ROW(EVENT_GRANTED, DEBUG, "a request that waited has its lock", "name", "client")
 
 struct event_row {
     enum log_level level;

@@ -8,13 +8,14 @@
  *
  * Ports come before the store so that a port in use costs no state number, and so that --user can
  * be obeyed before anything is written. Nobody is answered before the new state is durable
- * (R-PER-4).
+ * (R-PER-4). A standby opens the store first and takes everything else when it has become active.
  *
  * Each failure has a sentence and an exit code: 2 usage or configuration, 69 address or port in
- * use, 70 internal check failed, 71 another server is registered with rpcbind, 74 store, 78 store
- * written by a newer format.
+ * use, 70 internal check failed, 71 another server is registered with rpcbind, 74 store, 76
+ * replaced by another server, 78 store written by a newer format.
  */
 #include "admin/control.h"
+#include "admin/events.h"
 #include "admin/http.h"
 #include "base/check.h"
 #include "daemon/config.h"
@@ -24,8 +25,10 @@
 #include "daemon/driver.h"
 #include "daemon/names.h"
 #include "daemon/notify_ready.h"
+#include "daemon/opening.h"
 #include "daemon/privilege.h"
 #include "daemon/registrar.h"
+#include "daemon/store_command.h"
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 
@@ -43,6 +46,7 @@ enum {
     EXIT_INTERNAL = 70,
     EXIT_STORE = 74,
     EXIT_NEWER = 78,
+    STOPPED = -1,          /* while it waited for the store: no failure */
     OUTBOX_MAX = 16384,    /* answers that may wait for one commit */
     CACHE_PER_CLIENT = 32, /* R-DRC-1 */
     CACHE_MIN = 65536,
@@ -68,7 +72,9 @@ struct daemon {
     struct listen_set sockets;     /* of every program */
     struct listen_set nsm_sockets; /* if the status monitor has a port of its own */
     struct file_share shares[FILE_SHARES_MAX];
+    struct opening *opening;
     struct store *store;
+    bool is_shared; /* the store: other machines can reach it */
     struct store_summary summary;
     struct core *core;
     uint32_t call_connections; /* open files left for calls of our own */
@@ -116,6 +122,9 @@ static int fail(struct daemon *daemon, int exit_code, const char *sentence)
 
 static int bind_http(struct daemon *daemon)
 {
+    daemon->console.admin.events = events_new(&daemon->loop, &daemon->console.admin);
+    if (daemon->console.admin.events == NULL)
+        return fail(daemon, EXIT_USAGE, "out of memory");
     const struct config_endpoint *at = &daemon->config.http;
     if (!at->is_on)
         return 0;
@@ -149,7 +158,7 @@ static int bind_ports(struct daemon *daemon)
          listen_open(at->at, at->count, config->nsm_port, &daemon->nsm_sockets, &failure) != 0))
         return fail(daemon, failure.error == EADDRINUSE ? EXIT_UNAVAILABLE : EXIT_USAGE,
                     failure.text);
-    return bind_http(daemon);
+    return 0;
 }
 
 /* The directory of an lmdb: store, which --user must be able to write; NULL for other stores. */
@@ -192,15 +201,50 @@ static int load_record(void *context, enum record_kind kind, uint32_t slot, stru
     UNREACHABLE();
 }
 
-/* Opens the store and reads it into a new core. */
+/* A store of our own opens at once; a shared one may have to be waited for. */
+static int open_store(struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    struct store_options options = {.sync_process = config->sync == CONFIG_SYNC_PROCESS,
+                                    .is_server = true,
+                                    .is_standby = config->standby,
+                                    .timeout_ns = config->store_timeout_s * SECOND_NS};
+    struct store_failure failure;
+    daemon->is_shared = store_url_is_shared(config->store);
+    daemon->opening = opening_new(&daemon->loop, &daemon->log, &daemon->clock);
+    daemon->console.opening = daemon->opening;
+    if (daemon->opening == NULL)
+        return fail(daemon, EXIT_STORE, "out of memory");
+    daemon->store = daemon->is_shared
+                        ? opening_run(daemon->opening, config->store, &options, &failure)
+                        : store_open(config->store, &options, &failure);
+    if (daemon->store != NULL)
+        return 0;
+    if (failure.exit_code == 0)
+        return STOPPED;
+    return fail(daemon, failure.exit_code, failure.text);
+}
+
+/* The store is ours: nobody else can commit any more. */
+static int take_over(struct daemon *daemon)
+{
+    if (daemon->config.standby)
+        log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("this server is the active one now"));
+    const char *hook = daemon->config.takeover_hook;
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    if (hook != NULL && opening_run_hook(daemon->opening, hook, &why) != 0)
+        return fail(daemon, EXIT_USAGE, buffer);
+    return 0;
+}
+
+/* Reads the store into a new core. */
 static int load(struct daemon *daemon)
 {
     const struct config *config = &daemon->config;
-    struct store_options options = {.sync_process = config->sync == CONFIG_SYNC_PROCESS};
     struct store_failure failure;
-    daemon->store = store_open(config->store, &options, &failure);
-    if (daemon->store == NULL)
-        return fail(daemon, failure.exit_code, failure.text);
     store_summarize(daemon->store, &daemon->summary);
     if (daemon->summary.note[0] != '\0')
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
@@ -227,7 +271,8 @@ static int load(struct daemon *daemon)
                                  .trust_reclaim = config->trust_reclaim,
                                  .distrust_state = config->trust_state == CONFIG_OFF,
                                  .verify_notices = config->verify_notify == CONFIG_VERIFY_ALWAYS,
-                                 .resume = config->recovery == CONFIG_RESUME};
+                                 .resume = config->recovery == CONFIG_RESUME,
+                                 .shared_store = daemon->is_shared};
     limits.name_count = names_list(daemon->names, &limits.names);
     memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
     daemon->core = core_new(&limits, random_seed());
@@ -284,8 +329,10 @@ static int boot(struct daemon *daemon)
     struct rpc_server_limits limits = {.outbox_max = OUTBOX_MAX,
                                        .cache_max = (uint32_t)cache,
                                        .require_privileged_port = config->require_privileged_port,
+                                       .shared_store = daemon->is_shared,
                                        .messages_burst = MESSAGES_BURST,
-                                       .messages_per_second = MESSAGES_PER_SECOND};
+                                       .messages_per_second = MESSAGES_PER_SECOND,
+                                       .is_metered = config->metrics == CONFIG_ON};
     daemon->server = rpc_server_new(&limits, programs, sizeof programs / sizeof programs[0],
                                     daemon->core, random_seed());
     if (daemon->server == NULL)
@@ -296,6 +343,8 @@ static int boot(struct daemon *daemon)
     CHECK(core_take_batch(daemon->core, &batch));
     if (store_commit(daemon->store, &batch, &failure) != 0)
         return fail(daemon, failure.exit_code, failure.text);
+    if (daemon->is_shared)
+        clock_allow_sends(&daemon->clock, store_checked_ns(daemon->store));
     rpc_server_stored(daemon->server, batch.txn, store_has_room(daemon->store),
                       clock_now_ns(&daemon->clock), clock_wall_ns(&daemon->clock));
     return 0;
@@ -343,8 +392,11 @@ static int serve(struct daemon *daemon)
         .caller = daemon->caller,
         .registrar = daemon->registrar,
         .control = daemon->control_http,
+        .events = daemon->console.admin.events,
         .store = daemon->store,
         .store_timeout_ns = daemon->config.store_timeout_s * SECOND_NS,
+        .is_metered = daemon->config.metrics == CONFIG_ON,
+        .is_shared = daemon->is_shared,
     };
     daemon->driver = driver_new(&parts);
     if (daemon->driver == NULL)
@@ -353,6 +405,7 @@ static int serve(struct daemon *daemon)
     daemon->console.driver = daemon->driver;
     daemon->console.registrar = daemon->registrar;
     daemon->console.admin.core = daemon->core;
+    daemon->console.admin.meter = rpc_server_meter(daemon->server);
     if (!driver_start(daemon->driver))
         return fail(
             daemon, EXIT_STORE,
@@ -390,8 +443,10 @@ static void announce(struct daemon *daemon)
     text_add(&line, " s)");
     (void)printf("holdfast: %s\n", buffer);
     (void)fflush(stdout);
+    char store[256];
+    store_show_url(daemon->config.store, store, sizeof store);
     log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
-            LOG_TEXT("store", daemon->config.store), LOG_NUMBER("epoch", status.epoch));
+            LOG_TEXT("store", store), LOG_NUMBER("epoch", status.epoch));
     if (daemon->nsm_sockets.port != 0)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("the status monitor has a port of its own"),
@@ -457,16 +512,39 @@ static int prepare_registrar(struct daemon *daemon)
     return registrar_prepare(daemon->registrar);
 }
 
-static int run(struct daemon *daemon, const struct privilege *privilege)
+/*
+ * Ports and the store. A standby takes no port before it is its turn: the address may not be here
+ * yet, and what is sent to a server that only waits must not be answered hours later.
+ */
+static int take_place(struct daemon *daemon, const struct privilege *privilege)
 {
-    int exit_code = bind_ports(daemon);
+    bool is_standby = daemon->config.standby;
+    int exit_code = bind_http(daemon);
+    if (exit_code == 0 && is_standby)
+        exit_code = open_control(daemon);
+    if (exit_code == 0 && is_standby)
+        exit_code = open_store(daemon);
+    if (exit_code == 0 && is_standby)
+        exit_code = take_over(daemon);
+    if (exit_code == 0)
+        exit_code = bind_ports(daemon);
     if (exit_code == 0)
         exit_code = prepare_registrar(daemon);
     if (exit_code == 0)
         exit_code = drop_privileges(daemon, privilege);
+    if (exit_code == 0 && !is_standby)
+        exit_code = open_store(daemon);
+    if (exit_code == 0 && !is_standby)
+        exit_code = take_over(daemon);
+    return exit_code;
+}
+
+static int run(struct daemon *daemon, const struct privilege *privilege)
+{
+    int exit_code = take_place(daemon, privilege);
     if (exit_code == 0)
         exit_code = load(daemon);
-    if (exit_code == 0)
+    if (exit_code == 0 && daemon->control_http == NULL)
         exit_code = open_control(daemon);
     if (exit_code == 0)
         exit_code = boot(daemon);
@@ -491,6 +569,10 @@ static void clean_up(struct daemon *daemon, int exit_code)
     http_free(daemon->http);
     control_close(&daemon->control); /* before its socket is closed */
     http_free(daemon->control_http);
+    events_free(daemon->console.admin.events);
+    if (daemon->store != NULL)
+        store_close(daemon->store);
+    opening_close(daemon->opening);
     registrar_close(daemon->registrar);
     if (daemon->driver == NULL && daemon->wire != NULL)
         wire_close(daemon->wire);
@@ -505,8 +587,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     listen_close(&daemon->nsm_sockets);
     rpc_server_free(daemon->server);
     core_free(daemon->core);
-    if (daemon->store != NULL)
-        store_close(daemon->store);
+    opening_free(daemon->opening);
     (void)uv_loop_close(&daemon->loop);
     config_done(&daemon->config);
 }
@@ -523,6 +604,8 @@ static int read_options(int argc, char **argv, struct config *ret, bool *ret_don
     }
     if (ret->show_help)
         config_print_help(stdout);
+    else if (ret->show_manual)
+        config_print_manual(stdout);
     else if (ret->show_version)
         (void)printf("holdfast %s\n", HOLDFAST_VERSION);
     else if (ret->check_only)
@@ -536,6 +619,8 @@ static int read_options(int argc, char **argv, struct config *ret, bool *ret_don
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "store") == 0)
+        return store_command_run(argc - 1, argv + 1);
     struct daemon daemon = {0};
     set_signals();
     bool is_done;
@@ -556,6 +641,8 @@ int main(int argc, char **argv)
     }
     CHECK(uv_loop_init(&daemon.loop) == 0);
     exit_code = run(&daemon, &privilege);
+    if (exit_code == STOPPED)
+        exit_code = 0;
     clean_up(&daemon, exit_code);
     return exit_code;
 }

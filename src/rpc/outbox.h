@@ -21,7 +21,10 @@ struct outbox_entry {
     uint64_t cache_entry; /* of the duplicate cache, or DRC_NONE */
     uint64_t offset;      /* of the message in the ring, counted from the beginning of time */
     uint32_t len;
-    bool is_call; /* the result of a message */
+    bool is_call;  /* the result of a message */
+    bool is_error; /* for the meter, like what follows */
+    uint32_t meter_row;
+    uint64_t received_ns;
 };
 
 /* Room for `entries_max` answers of at most `message_max` bytes, and `bytes_max` in total. */

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "codec/rpc_msg.h"
 #include "rpc/drc.h"
+#include "rpc/meter.h"
 #include "rpc/outbox.h"
 #include "rpc/rate.h"
 
@@ -43,7 +44,8 @@ struct rpc_server {
     struct rpc_client *client; /* NULL: nobody makes calls */
     struct drc *cache;
     struct outbox *outbox;
-    struct rate *rate; /* NULL: no limit */
+    struct rate *rate;   /* NULL: no limit */
+    struct meter *meter; /* NULL: nothing is measured */
     uint64_t durable_txn;
     uint32_t record_max, reply_max;
     uint32_t next_xid; /* of calls, when there is no client to number them */
@@ -96,7 +98,10 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
     bool is_limited = rate.per_second > 0;
     if (is_limited)
         server->rate = rate_new(&rate, seed);
-    if (server->cache == NULL || server->outbox == NULL || (is_limited && server->rate == NULL)) {
+    if (limits->is_metered)
+        server->meter = meter_new(programs, program_count);
+    if (server->cache == NULL || server->outbox == NULL || (is_limited && server->rate == NULL) ||
+        (limits->is_metered && server->meter == NULL)) {
         rpc_server_free(server);
         return NULL;
     }
@@ -110,12 +115,18 @@ void rpc_server_free(struct rpc_server *server)
     drc_free(server->cache);
     outbox_free(server->outbox);
     rate_free(server->rate);
+    meter_free(server->meter);
     free(server);
 }
 
 void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client)
 {
     server->client = client;
+}
+
+const struct meter *rpc_server_meter(const struct rpc_server *server)
+{
+    return server->meter;
 }
 
 uint32_t rpc_server_record_max(const struct rpc_server *server)
@@ -126,6 +137,20 @@ uint32_t rpc_server_record_max(const struct rpc_server *server)
 uint32_t rpc_server_reply_max(const struct rpc_server *server)
 {
     return server->reply_max;
+}
+
+/* A call that was answered at once. */
+static void count_now(struct rpc_server *server, const struct rpc_call *call, bool is_error)
+{
+    if (server->meter != NULL)
+        meter_count(server->meter, meter_find(server->meter, call->prog, call->proc), is_error, 0);
+}
+
+/* A message that is no call of anything here. */
+static void count_unknown(struct rpc_server *server)
+{
+    if (server->meter != NULL)
+        server->meter->unknown++;
 }
 
 static void report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
@@ -259,53 +284,64 @@ static void acknowledge(struct xdr_out *reply, uint32_t xid)
     rpc_msg_put_accepted(reply, xid, RPC_SUCCESS);
 }
 
-/* The result of a message, once more: it waits behind what is in the outbox, for nothing else. */
+/*
+ * What was sent before, once more, through the outbox: the result of a message; with a shared store
+ * also an answer, for we may have been replaced since it was made. It waits behind what is there,
+ * and for the fence if there is one.
+ */
 static enum rpc_verdict send_again(struct rpc_server *server, const struct rpc_source *from,
-                                   uint32_t xid, struct bytes result, struct xdr_out *reply)
+                                   uint32_t xid, bool is_message, struct bytes result,
+                                   struct xdr_out *reply)
 {
     if (!outbox_has_room(server->outbox))
         return RPC_BUSY;
     MARK("server_result_sent_again");
     memcpy(outbox_reserve(server->outbox), result.at, result.len);
+    uint64_t after_txn =
+        server->limits.shared_store ? core_fence(server->core) : outbox_txn_newest(server->outbox);
     struct outbox_entry entry = {.to = *from,
                                  .taken_by = from->route,
-                                 .after_txn = outbox_txn_newest(server->outbox),
+                                 .after_txn = after_txn,
                                  .cache_entry = DRC_NONE,
-                                 .is_call = true};
+                                 .is_call = is_message};
     (void)outbox_add(server->outbox, &entry, result.len);
+    if (!is_message)
+        return RPC_WAITING;
     acknowledge(reply, xid);
     return RPC_ACKNOWLEDGED;
 }
 
 /*
- * Has this call been seen? RPC_WAITING: no, go on. A repeat of a call in progress gets the pending
- * answer on the way it asks now; its first way may be gone (R-DRC-1). Only a message needs room for
- * that.
+ * Has this call been seen? If so, what becomes of it is in *ret. A repeat of a call in progress
+ * gets the pending answer on the way it asks now; its first way may be gone (R-DRC-1).
  */
-static enum rpc_verdict look_for_repeat(struct rpc_server *server, const struct drc_key *key,
-                                        bool is_message, const struct rpc_source *from,
-                                        uint64_t now_ns, struct xdr_out *reply)
+static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key, bool is_message,
+                            const struct rpc_source *from, uint64_t now_ns, struct xdr_out *reply,
+                            enum rpc_verdict *ret)
 {
     struct drc_found found;
     switch (drc_find(server->cache, key, now_ns, &found)) {
     case DRC_NEW:
     case DRC_FULL:
-        return RPC_WAITING;
+        return false;
     case DRC_IN_PROGRESS: {
         struct outbox_entry *pending = outbox_find(server->outbox, found.waiting);
         CHECK(pending != NULL);
         pending->to = *from;
-        if (!is_message)
-            return RPC_NO_ANSWER;
-        acknowledge(reply, key->xid);
-        return RPC_ANSWERED;
+        *ret = is_message ? RPC_ANSWERED : RPC_NO_ANSWER;
+        if (is_message)
+            acknowledge(reply, key->xid);
+        return true;
     }
     case DRC_DONE:
-        if (is_message)
-            return send_again(server, from, key->xid, found.reply, reply);
+        if (is_message || server->limits.shared_store) {
+            *ret = send_again(server, from, key->xid, is_message, found.reply, reply);
+            return true;
+        }
         xdr_put_fixed(reply, found.reply);
         CHECK(!reply->overflowed);
-        return RPC_ANSWERED;
+        *ret = RPC_ANSWERED;
+        return true;
     }
     UNREACHABLE();
 }
@@ -365,6 +401,11 @@ static void execute(struct rpc_server *server, const struct rpc_source *from,
                                  .after_txn = answer.after_txn,
                                  .cache_entry = cache_entry,
                                  .is_call = procedure->flags & PROCEDURE_MESSAGE};
+    if (server->meter != NULL) {
+        entry.meter_row = meter_find(server->meter, call->prog, call->proc);
+        entry.is_error = meter_is_error(&answer.response);
+        entry.received_ns = now_ns;
+    }
     uint64_t number = outbox_add(server->outbox, &entry, len);
     if (cache_entry != DRC_NONE)
         drc_wait(server->cache, cache_entry, number);
@@ -394,6 +435,7 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
         from->peer.port >= PRIVILEGED_PORT_END) {
         report(server, EVENT_UNPRIVILEGED, from, from->peer.port);
         rpc_msg_put_auth_error(reply, call->xid, RPC_AUTH_TOOWEAK);
+        count_now(server, call, true);
         return RPC_ANSWERED;
     }
     struct request request = {0};
@@ -401,19 +443,24 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
     if (!procedure->decode(&args, call->vers, &request)) {
         report(server, EVENT_BAD_ARGUMENTS, from, call->proc);
         rpc_msg_put_accepted(reply, call->xid, RPC_GARBAGE_ARGS);
+        count_now(server, call, true);
         return RPC_ANSWERED;
     }
     if (stateless) {
         rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
+        count_now(server, call, false);
         return RPC_ANSWERED;
     }
     bool is_cached = procedure->flags & PROCEDURE_CACHED;
     struct drc_key key = {0};
     if (is_cached) {
         key = cache_key(server, from, call);
-        enum rpc_verdict seen = look_for_repeat(server, &key, is_message, from, now_ns, reply);
-        if (seen != RPC_WAITING)
+        enum rpc_verdict seen;
+        if (look_for_repeat(server, &key, is_message, from, now_ns, reply, &seen)) {
+            if (server->meter != NULL)
+                server->meter->repeats++;
             return seen;
+        }
     }
     if (rpc_server_is_busy(server)) {
         MARK("server_busy");
@@ -439,12 +486,16 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
     }
     struct rpc_call call = {0};
     enum rpc_call_result result = rpc_msg_get_call(message, &call);
-    if (result != RPC_CALL_OK)
+    if (result != RPC_CALL_OK) {
+        count_unknown(server);
         return refuse_header(server, result, from, call.xid, reply);
+    }
     const struct program *program = NULL;
     const struct procedure *procedure = find_procedure(server, &call, from, &program, reply);
-    if (procedure == NULL)
+    if (procedure == NULL) {
+        count_unknown(server);
         return RPC_ANSWERED;
+    }
     if (procedure->respond != NULL)
         return respond(server, from, &call, program, procedure, reply);
     return dispatch(server, from, &call, procedure, now_ns, wall_ns, reply);
@@ -503,6 +554,8 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
     };
     if (head->cache_entry != DRC_NONE)
         drc_end(server->cache, head->cache_entry, ret->message, now_ns);
+    if (server->meter != NULL)
+        meter_count(server->meter, head->meter_row, head->is_error, now_ns - head->received_ns);
     if (head->is_call && server->client != NULL)
         carry(server, &ret->to, ret->message, now_ns);
     if (head->is_call && ret->to.peer.transport != RECORD_UDP)

@@ -32,14 +32,17 @@
 #include "rpc/client.h"
 
 struct rpc_server;
+struct meter;
 
 struct rpc_server_limits {
     uint32_t outbox_max;          /* answers that may wait for the store */
     uint32_t cache_max;           /* entries of the duplicate cache */
     bool require_privileged_port; /* R-SEC-7 */
+    bool shared_store;            /* also repeated answers wait for a commit, see core_fence */
     /* Messages over UDP from one address: so many, and so many more each second (R-SEC-6); 0 per
      * second: no limit. */
     uint32_t messages_burst, messages_per_second;
+    bool is_metered; /* calls are counted and timed; see rpc_server_meter */
 };
 
 /* A caller, and the wire's own word for the way back: a connection, or a UDP socket. */
@@ -95,6 +98,9 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
 uint32_t rpc_server_waiting(const struct rpc_server *server);
 /* True while every call that observes state would be refused as busy. */
 bool rpc_server_is_busy(const struct rpc_server *server);
+
+/* Counts and durations of calls; NULL: the limits ask for none. */
+const struct meter *rpc_server_meter(const struct rpc_server *server);
 
 /* Something that the wire saw a peer do, for the operator. */
 void rpc_server_report(struct rpc_server *server, enum event_kind kind, const struct address *from);

@@ -10,14 +10,16 @@
 #include "store/store.h"
 
 enum {
-    STORE_EXIT_USAGE = 2,  /* the URL makes no sense */
-    STORE_EXIT_STORE = 74, /* the store cannot be used */
-    STORE_EXIT_NEWER = 78, /* the store was written by a newer version */
+    STORE_EXIT_USAGE = 2,     /* the URL makes no sense */
+    STORE_EXIT_STORE = 74,    /* the store cannot be used */
+    STORE_EXIT_REPLACED = 76, /* another server has taken over */
+    STORE_EXIT_NEWER = 78,    /* the store was written by a newer version */
 };
 
 struct store_backend {
     const char *scheme; /* "lmdb" for lmdb:DIR */
     const char *usage;  /* "lmdb:DIR": the URL as a message shows it */
+    bool is_shared;     /* other machines can use it */
     /* `rest` is the URL behind "scheme:". Returns the back end's own object, or NULL. *ret_summary
      * is zeroed before the call. */
     void *(*open)(const char *rest, const struct store_options *options,
@@ -27,10 +29,18 @@ struct store_backend {
     bool (*tend)(void *self);
     bool (*has_room)(const void *self);
     void (*close)(void *self);
+    uint64_t (*checked_ns)(const void *self); /* of a shared one */
+    int (*migrate)(const char *rest, const struct store_migration *how,
+                   struct store_failure *ret_failure); /* NULL: has no tables to migrate */
 };
 
 extern const struct store_backend store_memory;
 extern const struct store_backend store_lmdb;
+extern const struct store_backend store_postgres; /* where libpq was there to build it */
+
+/* Of postgres_migrate.c. */
+int postgres_migrate(const char *rest, const struct store_migration *how,
+                     struct store_failure *ret_failure);
 
 /* Fill a failure with a formatted sentence. */
 __attribute__((format(printf, 3, 4))) void store_fail(struct store_failure *failure, int exit_code,

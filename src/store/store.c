@@ -8,11 +8,18 @@
 
 #include "store/backend.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct store_backend *const backends[] = {&store_memory, &store_lmdb};
+static const struct store_backend *const backends[] = {
+    &store_memory,
+    &store_lmdb,
+#if HOLDFAST_POSTGRES
+    &store_postgres,
+#endif
+};
 
 enum { BACKEND_COUNT = sizeof backends / sizeof backends[0] };
 
@@ -106,10 +113,75 @@ bool store_has_room(const struct store *store)
     return store->backend->has_room(store->self);
 }
 
+uint64_t store_checked_ns(const struct store *store)
+{
+    return store->backend->is_shared ? store->backend->checked_ns(store->self) : 0;
+}
+
+int store_migrate(const char *url, const struct store_migration *how,
+                  struct store_failure *ret_failure)
+{
+    const char *rest;
+    const struct store_backend *backend = find_backend(url, &rest);
+    if (backend == NULL) {
+        fail_unknown(url, ret_failure);
+        return -EIO;
+    }
+    return backend->migrate == NULL ? 0 : backend->migrate(rest, how, ret_failure);
+}
+
+bool store_url_is_shared(const char *url)
+{
+    const char *rest;
+    const struct store_backend *backend = find_backend(url, &rest);
+    return backend != NULL && backend->is_shared;
+}
+
 void store_close(struct store *store)
 {
     if (store == NULL)
         return;
     store->backend->close(store->self);
     free(store);
+}
+
+/* The end of a value in a connection string: quoted, or up to the next blank. */
+static const char *value_end(const char *at)
+{
+    if (*at != '\'')
+        return at + strcspn(at, " &");
+    for (at++; *at != '\0' && *at != '\''; at++)
+        if (*at == '\\' && at[1] != '\0')
+            at++;
+    return *at == '\'' ? at + 1 : at;
+}
+
+/* The end of "user" in scheme://user:password@host, or NULL. */
+static const char *password_in_authority(const char *at)
+{
+    if (strncmp(at, "//", 2) != 0)
+        return NULL;
+    const char *end = at + 2 + strcspn(at + 2, "/?");
+    const char *host = memrchr(at, '@', (size_t)(end - at));
+    return host == NULL ? NULL : memchr(at + 2, ':', (size_t)(host - at - 2));
+}
+
+void store_show_url(const char *url, char *ret_text, size_t size)
+{
+    size_t len = 0;
+    for (const char *at = url; *at != '\0' && len + 4 < size;) {
+        const char *secret = password_in_authority(at);
+        bool is_word = secret == NULL && strncmp(at, "password=", 9) == 0;
+        if (secret == NULL && !is_word) {
+            ret_text[len++] = *at++;
+            continue;
+        }
+        const char *value = is_word ? at + 9 : secret + 1;
+        size_t shown = (size_t)(value - at) < size - len - 4 ? (size_t)(value - at) : 0;
+        memcpy(ret_text + len, at, shown);
+        memcpy(ret_text + len + shown, "...", 3);
+        len += shown + 3;
+        at = is_word ? value_end(value) : strchr(value, '@');
+    }
+    ret_text[len] = '\0';
 }

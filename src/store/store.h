@@ -28,13 +28,26 @@
 
 struct store;
 
+/*
+ * What an opening may be told, and asks. A store on this machine opens at once or not at all; a
+ * shared one may have to be waited for, so it says what it waits for and asks whether it shall go
+ * on.
+ */
 struct store_options {
-    bool sync_process; /* --sync process: survives kill -9, not power loss */
+    bool sync_process;   /* --sync process: survives kill -9, not power loss */
+    bool is_reader;      /* only loads: leaves whoever uses the store alone, if that is possible */
+    bool is_server;      /* answers clients: takes over from the last one, by the next epoch (D6) */
+    bool is_standby;     /* --standby: waits as long as another server is active */
+    uint64_t timeout_ns; /* --store-timeout: patience with a store that is away; 0: 30 s */
+    /* Both may be NULL, and run on the thread that opens or commits. */
+    bool (*is_cancelled)(void *context);
+    void (*say)(void *context, const char *sentence);
+    void *context;
 };
 
 /* Why an operation failed: a sentence for the operator, and the exit code that goes with it. */
 struct store_failure {
-    int exit_code; /* 74 store, 78 format newer, 2 for a URL that makes no sense */
+    int exit_code; /* 74 store, 76 replaced, 78 format newer, 2 for a URL that makes no sense */
     char text[512];
 };
 
@@ -70,6 +83,31 @@ bool store_tend(struct store *store);
 /* False when space ran low and no more could be reserved. */
 bool store_has_room(const struct store *store);
 
+/* Of a shared store: when its epoch was last known to be ours, by CLOCK_BOOTTIME; 0 of others. */
+uint64_t store_checked_ns(const struct store *store);
+
 void store_close(struct store *store);
+
+/* How the tables of a store are brought to another version. */
+struct store_migration {
+    bool print_only; /* says what it would do, and changes nothing */
+    bool is_down;    /* one version back; otherwise up to this program's */
+    void (*visit)(void *context, uint32_t from, uint32_t to,
+                  const char *sql); /* before each step */
+    void *context;
+};
+
+/* 0, also of a store that has no tables to migrate; -EIO with *ret_failure filled. */
+__attribute__((warn_unused_result)) int store_migrate(const char *url,
+                                                      const struct store_migration *how,
+                                                      struct store_failure *ret_failure);
+
+/* True: other machines can use this store too, and only its epoch tells who may answer
+ * (docs/high-availability.md). Every answer then needs a commit that began after its request was
+ * read. */
+bool store_url_is_shared(const char *url);
+
+/* The URL without what nobody but its owner may read: a password becomes three dots. */
+void store_show_url(const char *url, char *ret_text, size_t size);
 
 #endif

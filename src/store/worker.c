@@ -86,6 +86,7 @@ static void run_commit(struct worker *worker)
     int code = store_commit(worker->store, &batch, &report.failure);
     report.news = code == 0 ? WORKER_COMMITTED : WORKER_FAILED;
     report.has_room = store_has_room(worker->store);
+    report.checked_ns = store_checked_ns(worker->store);
 
     lock(worker);
     worker->report = report;

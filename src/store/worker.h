@@ -27,7 +27,8 @@ enum worker_news {
 struct worker_report {
     enum worker_news news;
     uint64_t txn;
-    bool has_room; /* valid with every report */
+    bool has_room;       /* valid with every report */
+    uint64_t checked_ns; /* of a shared store, see store_checked_ns */
     struct store_failure failure;
 };
 

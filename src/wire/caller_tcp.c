@@ -199,6 +199,8 @@ static void read_all(struct link *link)
 /* False: the connection failed. */
 static bool write_bytes(struct link *link, const uint8_t *at, size_t len, size_t *ret_left)
 {
+    if (!clock_may_send(link->tcp->clock))
+        return false;
     while (len > 0) {
         ssize_t n = send(link->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)

@@ -230,6 +230,8 @@ static struct udp_end *end_of(struct caller_udp *udp, const struct client_action
 void caller_udp_flush(struct caller_udp *udp)
 {
     bool was_blocked = udp->is_blocked, has_failed = false;
+    if (!clock_may_send(udp->clock))
+        udp->out_sent = udp->out_count; /* lost, like any datagram */
     udp->is_blocked = false;
     while (udp->out_sent < udp->out_count && !udp->is_blocked) {
         int n = sendmmsg(udp->out_end->fd, udp->out + udp->out_sent, udp->out_count - udp->out_sent,

@@ -3,6 +3,11 @@
  *
  * Everything that happens in one turn happens at the same time: a deadline cannot pass between two
  * lines. The clocks are read when a turn first asks, and again in the next turn.
+ *
+ * With a shared store it also says for how long what depends on a commit may still leave
+ * (docs/high-availability.md): a server that stood still for longer may have been replaced
+ * meanwhile. That question reads the clock anew each time, and the one that goes on while the
+ * machine sleeps.
  */
 #ifndef WIRE_CLOCK_H
 #define WIRE_CLOCK_H
@@ -14,10 +19,20 @@ struct clock {
     uint64_t now_ns;  /* monotonic */
     uint64_t wall_ns; /* since 1970; may jump, so it is only stored and shown */
     bool is_set;
+    bool is_fenced; /* the store is shared */
+    uint64_t send_until_ns;
 };
 
 uint64_t clock_now_ns(struct clock *clock);
 uint64_t clock_wall_ns(struct clock *clock);
 void clock_turn_over(struct clock *clock);
+
+/* A commit found this server in office at that time, by CLOCK_BOOTTIME; from the first one on,
+ * sends are bound to it. */
+void clock_allow_sends(struct clock *clock, uint64_t checked_ns);
+/* True: such a commit is so new that a call may begin, which needs some time until it has left. */
+bool clock_may_begin_call(const struct clock *clock);
+/* True: an answer or a call whose commit is done may leave now. */
+bool clock_may_send(const struct clock *clock);
 
 #endif

@@ -281,6 +281,7 @@ void connection_send(struct connection *c, struct bytes message)
         return;
     }
     memcpy(at, message.at, message.len);
+    c->is_out_gated = true;
     commit(c, message.len);
 }
 
@@ -307,6 +308,13 @@ void connection_flush(struct connection *c)
     list_remove(&c->by_flush);
     if (c->is_closing || c->out == NULL || c->out_writing != NULL || c->out_len == 0)
         return;
+    bool is_late = c->is_out_gated && !clock_may_send(c->tcp->clock);
+    c->is_out_gated = false;
+    if (is_late) {
+        MARK("connection_answers_too_late");
+        connection_close(c);
+        return;
+    }
     uv_buf_t buf = uv_buf_init((char *)c->out, c->out_len);
     int written = uv_try_write((uv_stream_t *)&c->handle, &buf, 1);
     if (written < 0 && written != UV_EAGAIN) {
@@ -328,6 +336,11 @@ void connection_flush(struct connection *c)
         return;
     }
     MARK("connection_write_incomplete");
+    if (c->tcp->clock->is_fenced) {
+        /* What libuv keeps leaves whenever the peer reads, and that may be too late. */
+        connection_close(c);
+        return;
+    }
     c->out_writing = c->out;
     c->out = NULL;
     buf = uv_buf_init((char *)c->out_writing + taken, c->out_len - taken);

@@ -44,7 +44,8 @@ struct connection {
     uint32_t out_len;
     uint32_t in_flight;
     bool is_reading, is_closing;
-    bool at_end; /* the peer sends nothing more, but may still read its answers */
+    bool is_out_gated; /* some of what has gathered waited for a commit */
+    bool at_end;       /* the peer sends nothing more, but may still read its answers */
 };
 
 /* Starts to read. The connection belongs to tcp until it is closed. */

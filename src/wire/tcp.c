@@ -15,6 +15,8 @@
 #include "base/check.h"
 #include "wire/sockaddr.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@
 enum {
     BACKLOG = 1024,
     SWEEP_MS = 5000,
+    UNACKNOWLEDGED_MS = 10000,
     KEEPALIVE_SECONDS = 60,
     EVICT_SEARCH = 64, /* of the longest idle, how many are looked at for one without calls */
 };
@@ -120,6 +123,18 @@ static void turn_away(struct connection *c)
     uv_close((uv_handle_t *)&c->handle, free_handle);
 }
 
+/*
+ * What waits in the kernel for a peer that does not acknowledge is given up as well, with the
+ * connection: with a shared store nothing leaves long after its commit (clock.h).
+ */
+static void limit_waiting(const struct connection *c)
+{
+    uv_os_fd_t fd = -1;
+    const unsigned wait_ms = UNACKNOWLEDGED_MS;
+    if (c->tcp->clock->is_fenced && uv_fileno((const uv_handle_t *)&c->handle, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &wait_ms, sizeof wait_ms);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct tcp *tcp = listener->data;
@@ -143,6 +158,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     (void)uv_tcp_nodelay(&c->handle, 1);
+    limit_waiting(c);
     (void)uv_tcp_keepalive(&c->handle, 1, KEEPALIVE_SECONDS);
     uint32_t slot = table_add(&tcp->connections);
     CHECK(slot != SLOT_NONE);

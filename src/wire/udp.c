@@ -42,6 +42,7 @@ struct udp {
     uint32_t reply_max; /* of what leaves: an answer, or a call */
     uint32_t out_count;
     uint64_t out_route; /* the socket that the gathered answers leave from */
+    bool is_out_gated;  /* they waited for a commit, and may be too late for it */
 };
 
 struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock)
@@ -76,6 +77,8 @@ void udp_free(struct udp *udp)
 void udp_flush(struct udp *udp)
 {
     uint32_t sent = 0;
+    if (udp->is_out_gated && !clock_may_send(udp->clock))
+        udp->out_count = 0;
     while (sent < udp->out_count) {
         int fd = udp->sockets[udp->out_route].fd;
         int n = sendmmsg(fd, udp->out + sent, udp->out_count - sent, MSG_DONTWAIT);
@@ -86,11 +89,13 @@ void udp_flush(struct udp *udp)
 }
 
 /* Memory for one answer of at most reply_max bytes through this socket. */
-static uint8_t *reserve(struct udp *udp, uint64_t route)
+static uint8_t *reserve(struct udp *udp, uint64_t route, bool is_gated)
 {
-    if (udp->out_count == BATCH || (udp->out_count > 0 && udp->out_route != route))
+    bool is_other = udp->out_route != route || udp->is_out_gated != is_gated;
+    if (udp->out_count == BATCH || (udp->out_count > 0 && is_other))
         udp_flush(udp);
     udp->out_route = route;
+    udp->is_out_gated = is_gated;
     return udp->out_bytes + (size_t)udp->out_count * udp->reply_max;
 }
 
@@ -107,7 +112,7 @@ void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message
 {
     CHECK(to->route < udp->socket_count);
     CHECK(message.len <= udp->reply_max);
-    memcpy(reserve(udp, to->route), message.at, message.len);
+    memcpy(reserve(udp, to->route, true), message.at, message.len);
     commit(udp, &to->peer, message.len);
 }
 
@@ -150,7 +155,7 @@ static void handle(struct udp_socket *socket, struct mmsghdr *message, struct da
         rpc_server_report(udp->server, EVENT_TOO_LONG, &from.peer.address);
         return;
     }
-    struct xdr_out reply = xdr_out_of(reserve(udp, from.route), udp->reply_max);
+    struct xdr_out reply = xdr_out_of(reserve(udp, from.route, false), udp->reply_max);
     struct bytes call = {data->content.iov_base, message->msg_len};
     enum rpc_verdict verdict = rpc_server_receive(
         udp->server, &from, call, clock_now_ns(udp->clock), clock_wall_ns(udp->clock), &reply);

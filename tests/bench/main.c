@@ -27,7 +27,7 @@ static const struct {
     {"calls", rows_calls},         {"registrations", rows_registrations},
     {"reachable", rows_reachable}, {"silent", rows_silent},
     {"locks", rows_locks},         {"newcomers", rows_newcomers},
-    {"file", rows_file},
+    {"file", rows_file},           {"postgres", rows_postgres},
 };
 
 struct options {
@@ -83,9 +83,10 @@ int main(int count, char **arguments)
     char about[256];
     bool has_run = false;
     if (!parse(count, arguments, &options)) {
-        fprintf(stderr, "usage: bench HOLDFASTD TOOLS WORK JSON [--compare FILE] [--rounds N]"
-                        " [--only calls|registrations|reachable|silent|locks|newcomers|file]"
-                        " [--quick]\n");
+        fprintf(stderr,
+                "usage: bench HOLDFASTD TOOLS WORK JSON [--compare FILE] [--rounds N]"
+                " [--only calls|registrations|reachable|silent|locks|newcomers|file|postgres]"
+                " [--quick]\n");
         return 2;
     }
     struct peers_paths paths = {arguments[1], arguments[2], arguments[3]};

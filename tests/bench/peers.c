@@ -102,7 +102,8 @@ bool peers_start_holdfastd(struct peers_server *server, const char *store, uint3
                            const char *const more[])
 {
     char url[600], max[16], line[256];
-    snprintf(url, sizeof(url), "lmdb:%s", peers_path(store));
+    bool is_url = strncmp(store, "postgres:", 9) == 0;
+    snprintf(url, sizeof(url), "%s%s", is_url ? "" : "lmdb:", is_url ? store : peers_path(store));
     snprintf(max, sizeof(max), "%u", clients_max);
     const char *arguments[PROCESS_ARGUMENTS_MAX] = {
         peers.paths.holdfastd, "--port",  "0", "--http", "off",

@@ -51,8 +51,8 @@ const char *peers_tool(const char *name);
 /* Removes a directory below work. */
 void peers_remove(const char *name);
 
-/* On the store `store` below work, which is kept; durable (--sync full). `more` are options, with
- * NULL at the end; or NULL for none. */
+/* On the store `store` below work, or at that postgres: URL, which is kept; durable (--sync full).
+ * `more` are options, with NULL at the end; or NULL for none. */
 bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
                            const char *const more[]);
 bool peers_start_echo(struct peers_server *server);

@@ -33,6 +33,9 @@ void rows_newcomers(struct rows *rows);
 /* 100,000 locks on one file: taken, asked for, and freed at once. */
 void rows_file(struct rows *rows);
 
+/* Durable LOCK and UNLOCK on the shared store, against one transaction per request. */
+void rows_postgres(struct rows *rows);
+
 /* Says what is being done, for the patient. */
 __attribute__((format(printf, 1, 2))) void rows_say(const char *format, ...);
 /* An answer was wrong, or what was acknowledged is not there. */

@@ -140,8 +140,10 @@ expect "--help knows --store" log_has "$work/help" "--store"
 # and the store are ours, the fake client is built already.
 cd "$work" || finish
 store="$work/tour"
-tour=$(sed -n '/^## Two minutes/,/^## Where/p' "$readme" | sed -e "s|12049|$port_wanted|g" \
-    -e "s|12080|$http|g" -e "s|build/peer|$PEER|g" -e "s|holdfast-data|$store|g")
+tour=$(sed -n '/^## Two minutes/,/^## [^T]/p' "$readme" | sed -e "s|12049|$port_wanted|g" \
+    -e "s|12080|$http|g" -e "s|build/peer|$PEER|g" -e "s|holdfast-data|$store|g" \
+    -e "s|build/holdfast|$HOLDFAST|g")
+export HOLDFAST_CONTROL="$store/control.sock"
 jobs=() # background commands in the order of the tour: "%1" is the first
 type_line() {
     local command=${1%%  # *} promised=${1#*  # } output
@@ -150,16 +152,18 @@ type_line() {
     "./run "*)
         # shellcheck disable=SC2086 # the words of a command line
         start tour --port "$port_wanted" --http "127.0.0.1:$http" ${command#./run} || finish
-        if [ "${#jobs[@]}" -gt 0 ]; then
+        ;;
+    "kill "*"%1") # what a terminal does to the job, a function that runs the fake client
+        output=$(ps -o pid= --ppid "${jobs[0]}")
+        # shellcheck disable=SC2086 # one pid, and perhaps an option
+        eval "${command%%%1}" $output
+        case $command in
+        "kill %1") wait "${jobs[0]}" 2> /dev/null ;;
+        *-CONT*)
             expect "the lock is reclaimed" wait_until 20 grep -q "(state 5): reclaimed" "$work/job.1"
             expect "grace is over" wait_until 20 grep -q "grace is over" "$work/tour.log"
-        fi
-        ;;
-    "kill %1") # what a terminal does to the job, a function that runs the fake client
-        output=$(ps -o pid= --ppid "${jobs[0]}")
-        # shellcheck disable=SC2086 # one pid
-        kill $output
-        wait "${jobs[0]}" 2> /dev/null
+            ;;
+        esac
         ;;
     "kill "*)
         eval "$command"

@@ -113,7 +113,7 @@ int main(void)
     }
     struct harness_server server = {.listen = "127.0.0.1",
                                     .store = harness_path("disk/store"),
-                                    .extra = {"--max-clients", "100000"}};
+                                    .extra = {"--max-clients", "100000", "--recovery", "resume"}};
     test_full(&server);
     umount2(disk, MNT_DETACH);
     const char *second = harness_path("second");

@@ -93,7 +93,8 @@ static void empty(const struct harness_server *server)
 
 void full_disk_locks(const char *store)
 {
-    struct harness_server server = {.listen = "127.0.0.1", .store = store};
+    struct harness_server server = {
+        .listen = "127.0.0.1", .store = store, .extra = {"--recovery", "resume"}};
     struct lock_dump dump = {0};
     memset(name, 'n', NAME_LEN);
     if (!harness_start(&server))

@@ -7,6 +7,10 @@
  */
 #include "harness.h"
 
+#if HOLDFAST_POSTGRES
+#include "postgres/cluster.h"
+#endif
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +80,112 @@ const char *harness_path(const char *name)
     return path;
 }
 
+#if HOLDFAST_POSTGRES
+static struct cluster cluster;
+
+struct cluster *harness_cluster(void)
+{
+    const char *why = "the private PostgreSQL does not start";
+    if (cluster.directory[0] != '\0')
+        return &cluster;
+    if (!cluster_init(&cluster, &why) || !cluster_start(&cluster)) {
+        printf("skipped: %s\n", why);
+        cluster_done(&cluster);
+        rmdir(harness.directory);
+        exit(HARNESS_SKIPPED);
+    }
+    return &cluster;
+}
+
+const char *harness_postgres(const char *database)
+{
+    if (!cluster_fresh(harness_cluster(), database)) {
+        fprintf(stderr, "no database %s\n", database);
+        exit(1);
+    }
+    if (harness.paths_count == PATHS_MAX)
+        abort();
+    char *url = harness.paths[harness.paths_count++];
+    snprintf(url, sizeof(harness.paths[0]), "%s", cluster_url(&cluster, database));
+    return url;
+}
+
+/* PostgreSQL may still be at the last commit of a server that was killed. */
+static void wait_for_sessions(void)
+{
+    uint64_t deadline_ns = dial_now_ns() + PATIENCE_NS;
+    const char *count;
+    do {
+        count = cluster_ask(&cluster, "postgres",
+                            "SELECT count(*) FROM pg_stat_activity "
+                            "WHERE application_name LIKE 'holdfast %'");
+        if (count && strcmp(count, "0") == 0)
+            return;
+        pause_briefly();
+    } while (dial_now_ns() < deadline_ns);
+    HARNESS_EXPECT(false, "%s sessions of the server do not end", count ? count : "the");
+}
+
+/* The URL of a database that is made when it is first asked for. */
+static const char *database_instead(const char *name)
+{
+    char sql[128];
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM pg_database WHERE datname = '%s'", name);
+    const char *count = cluster_ask(harness_cluster(), "postgres", sql);
+    if (!count || (strcmp(count, "0") == 0 && !cluster_fresh(&cluster, name))) {
+        fprintf(stderr, "no database %s\n", name);
+        exit(1);
+    }
+    return cluster_url(&cluster, name);
+}
+
+static void stop_cluster(void)
+{
+    if (cluster.directory[0] != '\0')
+        cluster_done(&cluster);
+}
+#else
+struct cluster *harness_cluster(void)
+{
+    printf("skipped: this build has no libpq (Debian: libpq-dev)\n");
+    rmdir(harness.directory);
+    exit(HARNESS_SKIPPED);
+}
+
+const char *harness_postgres(const char *database)
+{
+    (void)database;
+    (void)harness_cluster();
+    return NULL;
+}
+
+static void wait_for_sessions(void)
+{
+}
+
+static const char *database_instead(const char *name)
+{
+    return harness_postgres(name);
+}
+
+static void stop_cluster(void)
+{
+}
+#endif
+
+/* The store as the server is told of it: a URL, or a directory. With HOLDFAST_STORE=postgres a
+ * database of the directory's name takes its place. */
+static void store_url(const char *store, char *url, size_t size)
+{
+    const char *instead = getenv("HOLDFAST_STORE");
+    if (strncmp(store, "postgres:", 9) == 0)
+        snprintf(url, size, "%s", store);
+    else if (instead && strcmp(instead, "postgres") == 0)
+        snprintf(url, size, "%s", database_instead(strrchr(store, '/') + 1));
+    else
+        snprintf(url, size, "lmdb:%s", store);
+}
+
 static int remove_one(const char *path, const struct stat *status, int flag, struct FTW *walk)
 {
     (void)status;
@@ -86,6 +196,7 @@ static int remove_one(const char *path, const struct stat *status, int flag, str
 
 int harness_finish(void)
 {
+    stop_cluster();
     nftw(harness.directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     printf("%s: %u checks, %u failed\n", harness.name, harness.checks, harness.failures);
     return harness.failures == 0 && harness.checks > 0 ? 0 : 1;
@@ -107,12 +218,11 @@ bool harness_expect(bool condition, const char *file, int line, const char *text
     return false;
 }
 
-static void run_server(const struct harness_server *server, pid_t parent)
+static void run_server(const struct harness_server *server, const char *store, pid_t parent)
 {
     const char *arguments[32 + HARNESS_EXTRA_MAX];
-    char store[256], port[16];
+    char port[16];
     size_t count = 0;
-    snprintf(store, sizeof(store), "lmdb:%s", server->store);
     snprintf(port, sizeof(port), "%u", server->port);
     const char *fixed[] = {harness.command, "serve", "--port",  port, "--http",    "off",
                            "--store",       store,   "--grace", "5",  "--rpcbind", "off"};
@@ -145,10 +255,12 @@ void harness_spawn(struct harness_server *server)
     server->port = 0;
     snprintf(server->log, sizeof(server->log), "%s/log.%u", harness.directory, ++harness.starts);
     fflush(stdout);
+    char url[256];
+    store_url(server->store, url, sizeof(url));
     server->start_ns = dial_now_ns();
     server->pid = fork();
     if (server->pid == 0)
-        run_server(server, parent);
+        run_server(server, url, parent);
     if (server->pid < 0) {
         perror("fork");
         exit(1);
@@ -392,7 +504,9 @@ bool harness_dump_lines(const char *store, harness_line_fn visit, void *context)
     char path[192], url[256];
     int status;
     snprintf(path, sizeof(path), "%s/dump", harness.directory);
-    snprintf(url, sizeof(url), "lmdb:%s", store);
+    store_url(store, url, sizeof(url));
+    if (strncmp(url, "postgres:", 9) == 0)
+        wait_for_sessions();
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {

@@ -3,7 +3,8 @@
  *
  * Where things are comes from the environment, which meson sets: HOLDFAST (the command),
  * STORE_DUMP (prints a store). Every server gets a free port and lives in this test's own temporary
- * directory; it dies with the test, however the test ends, and the directory goes with it.
+ * directory; it dies with the test, however the test ends, and the directory goes with it. With
+ * HOLDFAST_STORE=postgres every store is a database of a private PostgreSQL instead.
  *
  * A check that fails prints where and why and the test goes on; harness_finish gives the verdict.
  */
@@ -22,7 +23,7 @@
 struct harness_server {
     /* Set before harness_start; the rest is filled by it. */
     const char *listen;                   /* NULL: all addresses, the default of the server */
-    const char *store;                    /* directory of the LMDB store */
+    const char *store;                    /* directory of the LMDB store, or postgres:... */
     const char *extra[HARNESS_EXTRA_MAX]; /* more options, NULL at the end */
 
     pid_t pid; /* 0: none */
@@ -36,8 +37,14 @@ struct harness_server {
 void harness_init(const char *name);
 /* A path inside the temporary directory; valid until the directory goes. */
 const char *harness_path(const char *name);
-/* Removes the directory, prints the count of checks. The exit status: 0 or 1. */
+/* Stops PostgreSQL, removes the directory, prints the count of checks. The exit status: 0 or 1. */
 int harness_finish(void);
+
+/* A private PostgreSQL for this test, started by the first call, and the store URL of an empty
+ * database in it. Where there is none the test ends as skipped. */
+struct cluster;
+struct cluster *harness_cluster(void);
+const char *harness_postgres(const char *database);
 
 /* Starts and waits for the readiness line. False: it ended or took over 10 s; the log is shown. */
 bool harness_start(struct harness_server *server);

@@ -18,12 +18,18 @@
  * known and unknown names (R-NSM-2).
  *
  * HOLDFAST_KILL_ROUNDS (5) rounds, at least 1,000 acknowledged in each. An argument is the value of
- * --sync: "process" promises the same as far as a kill goes.
+ * --sync: "process" promises the same as far as a kill goes; or "postgres": with the shared store.
+ * Then in every second round PostgreSQL is killed under the load and started again, while the
+ * server goes on; in every fourth the server is killed as well before it is back.
  */
 #include "harness.h"
 #include "peer/ledger.h"
 #include "peer/load.h"
 #include "peer/peer_nsm.h"
+
+#if HOLDFAST_POSTGRES
+#include "postgres/cluster.h"
+#endif
 
 #include <inttypes.h>
 #include <signal.h>
@@ -48,6 +54,7 @@ struct storm {
     uint64_t acknowledged, registrations, removals;
     bool is_over; /* the end has come: post nothing more */
     uint64_t stop_ms;
+    bool is_postgres;
 
     /* What the last dump showed. */
     struct ledger_keys found[OWNERS];
@@ -140,8 +147,44 @@ static bool open_links(struct storm *storm)
     return true;
 }
 
+#if HOLDFAST_POSTGRES
+/* Dead at a random moment; the server must find its way back, unless it dies meanwhile. */
+static void kill_postgres(struct storm *storm, uint32_t round)
+{
+    uint64_t before = storm->acknowledged;
+    cluster_stop(harness_cluster(), SIGKILL);
+    if (round % 4 == 0) {
+        (void)load_turn(storm->load, (uint32_t)(harness_random(&storm->seed) % 30));
+        return;
+    }
+    HARNESS_EXPECT(cluster_start(harness_cluster()), "PostgreSQL does not start again");
+    uint64_t deadline_ns = dial_now_ns() + UINT64_C(30000000000);
+    while (storm->acknowledged < before + ACKS_MIN && dial_now_ns() < deadline_ns)
+        load_turn(storm->load, 10);
+    HARNESS_EXPECT(storm->acknowledged >= before + ACKS_MIN,
+                   "%" PRIu64 " acknowledged since PostgreSQL was killed",
+                   storm->acknowledged - before);
+}
+
+static void restart_postgres(void)
+{
+    if (harness_cluster()->pid == 0)
+        HARNESS_EXPECT(cluster_start(harness_cluster()), "PostgreSQL does not start again");
+}
+#else
+static void kill_postgres(struct storm *storm, uint32_t round)
+{
+    (void)storm;
+    (void)round;
+}
+
+static void restart_postgres(void)
+{
+}
+#endif
+
 /* Load until the end, then everything that the kernel still holds for us. */
-static void run_load(struct storm *storm, int signal)
+static void run_load(struct storm *storm, uint32_t round, int signal)
 {
     uint64_t wanted = ACKS_MIN + harness_random(&storm->seed) % 4000;
     uint64_t deadline_ns = dial_now_ns() + UINT64_C(60000000000);
@@ -151,6 +194,8 @@ static void run_load(struct storm *storm, int signal)
         post_next(storm, i);
     while (storm->acknowledged < wanted && dial_now_ns() < deadline_ns)
         load_turn(storm->load, 10);
+    if (storm->is_postgres && round % 2 == 0)
+        kill_postgres(storm, round);
     uint64_t kill_ns = dial_now_ns() + harness_random(&storm->seed) % 30000000;
     while (dial_now_ns() < kill_ns)
         load_turn(storm->load, 1);
@@ -216,6 +261,8 @@ static void look(struct storm *storm)
 {
     memset(storm->found, 0, sizeof(storm->found));
     storm->found_count = 0;
+    if (storm->is_postgres)
+        restart_postgres();
     if (!harness_dump(storm->server.store, on_record, storm))
         return;
     for (uint32_t i = 0; i < OWNERS; i++) {
@@ -257,7 +304,7 @@ static bool run_round(struct storm *storm, uint32_t round, int signal)
                    storm->server.clients, stored);
     if (!open_links(storm))
         return false;
-    run_load(storm, signal);
+    run_load(storm, round, signal);
     uint32_t in_flight = 0;
     for (uint32_t i = 0; i < OWNERS; i++)
         in_flight += storm->owners[i].pending != LEDGER_NONE;
@@ -287,7 +334,10 @@ int main(int argc, char **argv)
     storm->seed = harness_seed() | 1;
     storm->server.listen = "127.0.0.1";
     storm->server.store = harness_path("store");
-    if (argc == 2) {
+    storm->is_postgres = argc == 2 && strcmp(argv[1], "postgres") == 0;
+    if (storm->is_postgres) {
+        storm->server.store = harness_postgres("kill9");
+    } else if (argc == 2) {
         storm->server.extra[0] = "--sync";
         storm->server.extra[1] = argv[1];
     }

@@ -35,8 +35,8 @@
 
 static struct harness_server server = {.listen = "127.0.0.1",
                                        .extra = {"--max-locks-per-client", "20", "--max-locks",
-                                                 "50", "--max-waiters", "10", "--max-clients",
-                                                 "14"}};
+                                                 "50", "--max-waiters", "10", "--max-clients", "14",
+                                                 "--recovery", "resume"}};
 
 static const char *name_of(uint32_t client)
 {

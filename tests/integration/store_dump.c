@@ -241,7 +241,7 @@ static int print_record(void *context, enum record_kind kind, uint32_t slot, str
 
 int main(int argc, char **argv)
 {
-    struct store_options options = {0};
+    struct store_options options = {.is_reader = true};
     struct store_failure failure = {0};
     if (argc != 2) {
         fputs("usage: store_dump lmdb:DIR\n", stderr);

@@ -44,9 +44,11 @@ static void become_child(int out, const char *log, pid_t parent)
 static void run_server(const struct runner *runner, int out, pid_t parent)
 {
     const char *command = runner_variable("HOLDFASTD");
-    char store[512];
+    char store[512], control[512];
     become_child(out, runner->log, parent);
     snprintf(store, sizeof(store), "lmdb:%s", runner->store);
+    /* A socket is no part of the store: nothing of it is recorded. */
+    snprintf(control, sizeof(control), "%s.control", runner->store);
     if (runner->tape) {
         setenv("HOLDFAST_RECORD_STORE", runner->store, 1);
         setenv("HOLDFAST_RECORD_TAPE", runner->tape, 1);
@@ -55,7 +57,7 @@ static void run_server(const struct runner *runner, int out, pid_t parent)
         setenv("LD_PRELOAD", runner_variable("RECORDER"), 1);
     }
     execl(command, command, "--listen", "127.0.0.1", "--port", "0", "--http", "off", "--no-rpcbind",
-          "--store", store, "--sync", runner->sync, (char *)NULL);
+          "--store", store, "--sync", runner->sync, "--control", control, (char *)NULL);
     _exit(127);
 }
 

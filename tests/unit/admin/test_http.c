@@ -185,20 +185,42 @@ static void test_http__connections_are_kept(void **state)
     assert_int_equal(close(fd), 0);
 }
 
+/* It is there while the store is still loaded, and its policy is its own and the only one. */
+static void test_http__the_page_runs_its_own_script_only(void **state)
+{
+    struct server *server = *state;
+    const char *answer = ask(server, "HEAD / HTTP/1.1\r\nHost: localhost\r\n" END);
+    assert_contains(answer, "HTTP/1.1 200 ");
+    assert_contains(answer, "Content-Type: text/html; charset=utf-8\r\n");
+    assert_contains(answer, "X-Frame-Options: DENY\r\n");
+    static const char name[] = "Content-Security-Policy: ";
+    const char *policy = strstr(answer, name);
+    assert_non_null(policy);
+    assert_null(strstr(policy + strlen(name), name));
+    assert_contains(policy, "default-src 'none'; script-src 'sha256-");
+    assert_contains(policy, "; style-src 'sha256-");
+    assert_contains(policy, "frame-ancestors 'none'");
+    assert_null(strstr(policy, "unsafe"));
+    assert_contains(ask(server, "POST / HTTP/1.1\r\nHost: localhost\r\n"
+                                "Content-Length: 0\r\n" END),
+                    "HTTP/1.1 405 ");
+}
+
 static void test_http__unknown_paths_are_404_in_json(void **state)
 {
     struct server *server = *state;
-    assert_answer(ask(server, "GET / HTTP/1.1\r\nHost: localhost\r\n" END), 404,
-                  "{\"error\": \"there is nothing at /\", \"hint\": \"try /api/v1/status, /healthz "
+    assert_answer(ask(server, "GET // HTTP/1.1\r\nHost: localhost\r\n" END), 404,
+                  "{\"error\": \"there is nothing at //\", \"hint\": \"try /api/v1/status, "
+                  "/metrics, /healthz "
                   "or /readyz\"}\n");
     assert_answer(ask(server, "GET /a%22%0a%ff HTTP/1.1\r\nHost: localhost\r\n" END), 404,
                   "{\"error\": \"there is nothing at /a\\\"\\u000a\\u00ff\", "
-                  "\"hint\": \"try /api/v1/status, /healthz or /readyz\"}\n");
+                  "\"hint\": \"try /api/v1/status, /metrics, /healthz or /readyz\"}\n");
     assert_answer(ask(server, "POST /nowhere HTTP/1.1\r\nHost: localhost\r\n"
                               "Content-Length: 0\r\n" END),
                   404,
                   "{\"error\": \"there is nothing at /nowhere\", "
-                  "\"hint\": \"try /api/v1/status, /healthz or /readyz\"}\n");
+                  "\"hint\": \"try /api/v1/status, /metrics, /healthz or /readyz\"}\n");
     /* The longest path that fits is repeated in part only. */
     char request[4096] = "GET /";
     memset(request + 5, '"', 3000);
@@ -376,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_http__health_and_readiness),
         cmocka_unit_test(test_http__head_has_no_body),
         cmocka_unit_test(test_http__connections_are_kept),
+        cmocka_unit_test(test_http__the_page_runs_its_own_script_only),
         cmocka_unit_test(test_http__unknown_paths_are_404_in_json),
         cmocka_unit_test(test_http__other_methods_are_405_and_their_bodies_stay_unread),
         cmocka_unit_test(test_http__a_body_with_get_ends_the_connection),

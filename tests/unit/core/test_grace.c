@@ -2,8 +2,8 @@
  * test_grace.c -- what stands after a restart, who gets it back, and when the rest is given up.
  *
  * Each test is a story: clients lock, the server is killed and started on what was stored
- * (restart), and they come back or do not. core_check runs after every step, so that what is unsettled is
- * always something held, and every client with something left has its time.
+ * (restart), and they come back or do not. core_check runs after every step, so that what is
+ * unsettled is always something held, and every client with something left has its time.
  */
 #include "locker.h"
 

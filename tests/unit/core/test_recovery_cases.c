@@ -139,7 +139,7 @@ static void test_recovery_cases__what_is_over_leaves_nothing_unsettled(void **st
     assert_int_equal(fixture_status(the_core).locks, 0);
 }
 
-/* D12: as many waiters as there may be, each of the longest kind, come back without being written. */
+/* D12: as many waiters as there may be, of the longest kind, come back without being written. */
 static void test_recovery_cases__a_resume_writes_no_waiters(void **state)
 {
     (void)state;

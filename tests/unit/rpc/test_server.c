@@ -38,7 +38,8 @@ static void open_server(struct fixture *fixture, const struct rpc_server_limits 
                                       .share_count = 1,
                                       .notify_timeout_ns = 5 * SECOND_NS,
                                       .window_ns = 90 * SECOND_NS,
-                                      .give_up_ns = 900 * SECOND_NS};
+                                      .give_up_ns = 900 * SECOND_NS,
+                                      .shared_store = limits->shared_store};
     *fixture = (struct fixture){.core = core_new(&core_limits, 1)};
     core_start(fixture->core, &(struct core_boot){0});
     fixture->server = rpc_server_new(limits, programs, 1, fixture->core, 1);
@@ -227,6 +228,58 @@ static void test_server__busy_when_the_batch_is_full(void **state)
     }
     store(&f);
     assert_int_equal(receive(&f), RPC_WAITING);
+    close_server(&f);
+}
+
+/*
+ * With a shared store only a commit tells whether we were replaced: everything that observes state
+ * waits for one that began after it was asked, also when nothing was written, also a repeat of what
+ * was answered before. What observes none leaves at once.
+ */
+static void test_server__shared_store_fences_every_answer(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply reply;
+    struct store_batch batch;
+    struct rpc_server_limits limits = ample;
+    limits.shared_store = true;
+    open_server(&f, &limits);
+    store(&f);
+    assert_false(core_take_batch(f.core, &batch)); /* nothing asked, nothing to commit */
+
+    peer_nsm_put_mon(&call, 1, &lockd, priv);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    store(&f);
+    assert_true(next(&f, &reply));
+
+    peer_nsm_put_stat(&call, 2, "x"); /* writes nothing */
+    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_false(next(&f, &reply));
+    assert_true(core_take_batch(f.core, &batch));
+    assert_int_equal(batch.count, 1); /* the server record, and with it the number */
+
+    peer_nsm_put_stat(&call, 3, "x"); /* asked while that one is under way: needs the next */
+    assert_int_equal(receive(&f), RPC_WAITING);
+    rpc_server_stored(f.server, batch.txn, true, 0, 0);
+    assert_true(next(&f, &reply));
+    assert_false(next(&f, &reply));
+    store(&f);
+    assert_true(next(&f, &reply));
+
+    peer_nsm_put_mon(&call, 1, &lockd, priv); /* the repeat of an answered call */
+    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_false(next(&f, &reply));
+    store(&f);
+    assert_true(next(&f, &reply));
+    assert_true(packet_get_reply(reply.message.at, reply.message.len, &f.reply));
+    assert_int_equal(f.reply.xid, 1);
+    assert_false(reply.is_call);
+    assert_int_equal(reply.taken_by, f.from.route);
+
+    peer_nsm_put_null(&call, 4);
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_false(core_take_batch(f.core, &batch));
     close_server(&f);
 }
 
@@ -429,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_server__answers_leave_in_order_when_durable),
         cmocka_unit_test(test_server__busy_when_the_outbox_is_full),
         cmocka_unit_test(test_server__busy_when_the_batch_is_full),
+        cmocka_unit_test(test_server__shared_store_fences_every_answer),
         cmocka_unit_test(test_server__repeats),
         cmocka_unit_test(test_server__privileged_port),
         cmocka_unit_test(test_server__respond_and_versions),

@@ -29,6 +29,7 @@ struct store {
     int commit_count;  /* commits that ended */
     int running;       /* operations inside the store: never more than one */
     uint64_t last_txn; /* of the last commit that ended */
+    uint64_t checked_ns;
     bool fails, has_room, is_closed;
     bool was_tended_after_failure, took_signals;
     int wake_count;
@@ -89,6 +90,11 @@ bool store_tend(struct store *store)
         store->tends_left--;
     leave(store);
     return has_more;
+}
+
+uint64_t store_checked_ns(const struct store *store)
+{
+    return store->checked_ns;
 }
 
 bool store_has_room(const struct store *store)

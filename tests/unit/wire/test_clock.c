@@ -53,11 +53,32 @@ static void test_clock__both_clocks_are_the_kernels(void **state)
     assert_true(clock_wall_ns(&clock) < real_ns + hour_ns);
 }
 
+/* With a shared store sends are bound to the last commit; without one nothing is. */
+static void test_clock__sends_end_after_a_commit(void **state)
+{
+    (void)state;
+    const uint64_t second_ns = 1000000000;
+    struct clock clock = {0};
+    assert_true(clock_may_send(&clock));
+    assert_true(clock_may_begin_call(&clock));
+    uint64_t now_ns = read_ns(CLOCK_BOOTTIME);
+    clock_allow_sends(&clock, now_ns);
+    assert_true(clock_may_send(&clock));
+    assert_true(clock_may_begin_call(&clock));
+    clock_allow_sends(&clock, now_ns - 3 * second_ns);
+    assert_true(clock_may_send(&clock));
+    assert_false(clock_may_begin_call(&clock));
+    clock_allow_sends(&clock, now_ns - 10 * second_ns);
+    assert_false(clock_may_send(&clock));
+    assert_false(clock_may_begin_call(&clock));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock__a_turn_has_one_time),
         cmocka_unit_test(test_clock__both_clocks_are_the_kernels),
+        cmocka_unit_test(test_clock__sends_end_after_a_commit),
     };
     return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }

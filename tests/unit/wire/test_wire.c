@@ -132,6 +132,27 @@ static void test_wire__one_port_for_both(void **state)
     close_wire();
 }
 
+/* Of a shared store: who stood still for so long may have been replaced since its commit. */
+static void test_wire__late_answers_are_dropped(void **state)
+{
+    (void)state;
+    open_wire(&ample);
+    peer_nsm_put_stat(&call, 1, "host");
+    send_record();
+    served_send(&s, datagram, "127.0.0.8", &call);
+    wait_for(2);
+    clock_allow_sends(&s.clock, 0); /* long ago */
+    peer_nsm_put_null(&call, 2);    /* NULL depends on no commit */
+    served_send(&s, datagram, "127.0.0.8", &call);
+    send_record();
+    expect(take_datagram, 2);
+    expect(take_record, 2);
+    served_store(&s);
+    expect_nothing();
+    assert_int_equal(rpc_server_waiting(s.server), 0);
+    close_wire();
+}
+
 /* P1, over both transports. */
 static void test_wire__answers_wait_for_the_store(void **state)
 {
@@ -215,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire__one_port_for_both),
+        cmocka_unit_test(test_wire__late_answers_are_dropped),
         cmocka_unit_test(test_wire__answers_wait_for_the_store),
         cmocka_unit_test(test_wire__a_full_outbox),
         cmocka_unit_test(test_wire__quiesced),

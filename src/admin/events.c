@@ -1,0 +1,291 @@
+/*
+ * events.c -- streams of events; see events.h.
+ *
+ * An event is rendered once, into a string that all streams copy from. A stream that has read
+ * everything sleeps (http_sleep) and is woken by the next event, or after HEARTBEAT_S by a comment:
+ * that is how a reader who is gone is found out.
+ *
+ * Always true:
+ *  (1) Events first_id to next_id - 1 are kept, at most KEPT_MAX; `at` is indexed by id.
+ *  (2) A stream's place is not behind next_id, and a stream that sleeps has read everything.
+ */
+#include "admin/events.h"
+
+#include "admin/http.h"
+#include "admin/status.h"
+#include "base/check.h"
+#include "base/list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    KEPT_MAX = 512,
+    PER_SECOND_MAX = 100, /* events that are sent one by one */
+    STATUS_MS = 1000,
+    HEARTBEAT_S = 10,
+    PIECE_BYTES = 8 * 1024,
+};
+
+struct events {
+    const struct admin *admin;
+    uv_timer_t timer; /* runs while there are streams */
+    struct list streams;
+    uint32_t stream_count;
+    uint64_t first_id, next_id;
+    char *at[KEPT_MAX]; /* the event of an id at id % KEPT_MAX */
+    uint32_t sent_this_second;
+    uint64_t not_sent;
+};
+
+struct stream {
+    struct events *events;
+    struct exchange *exchange;
+    struct list node;
+    uint64_t place;      /* the id to send next */
+    char *piece;         /* of its own: the first status, what it lost, a comment; NULL: none */
+    const char *sending; /* what is being sent: `piece`, or a copy of an event */
+    char *copy;
+    size_t sent;
+    uint32_t idle_seconds;
+};
+
+/* ---- keeping ---- */
+
+static void keep(struct events *events, const char *kind, json_t *data)
+{
+    char *json = data == NULL ? NULL : json_dumps(data, EXCHANGE_JSON_FLAGS);
+    json_decref(data);
+    char *text = NULL;
+    if (json == NULL || asprintf(&text, "id: %llu\nevent: %s\ndata: %s\n\n",
+                                 (unsigned long long)events->next_id, kind, json) < 0)
+        text = NULL;
+    free(json);
+    if (text == NULL)
+        return; /* no memory: this one is not sent */
+    uint64_t slot = events->next_id % KEPT_MAX;
+    free(events->at[slot]);
+    events->at[slot] = text;
+    events->next_id++;
+    if (events->next_id - events->first_id > KEPT_MAX)
+        events->first_id = events->next_id - KEPT_MAX;
+    for (struct list *at = events->streams.next; at != &events->streams; at = at->next)
+        http_wake(LIST_ELEMENT(at, struct stream, node)->exchange);
+}
+
+/* The names of events, where operators should hear of them; NULL: the log's only. */
+static const char *const names[EVENT_KIND_END] = {
+    [EVENT_LIMIT] = "limit",
+    [EVENT_NO_BYTES] = "no_bytes",
+    [EVENT_NO_ROOM] = "no_room",
+    [EVENT_CRASH_SIMULATED] = "crash_simulated",
+    [EVENT_NOTICE] = "notice",
+    [EVENT_NOTICE_IGNORED] = "notice_ignored",
+    [EVENT_NOTICE_UNCONFIRMED] = "notice_unconfirmed",
+    [EVENT_TOLD] = "told",
+    [EVENT_NOT_REACHED] = "not_reached",
+    [EVENT_GIVEN_UP] = "given_up",
+    [EVENT_ROUND_OVER] = "round_over",
+    [EVENT_CLIENT_REBOOTED] = "client_rebooted",
+    [EVENT_CLIENT_UNREACHED] = "client_unreached",
+    [EVENT_CLIENT_RENEWED] = "client_renewed",
+    [EVENT_CLIENT_FREED] = "client_freed",
+    [EVENT_CLIENT_MOVED] = "client_moved",
+    [EVENT_CLIENT_RELOCATED] = "client_relocated",
+    [EVENT_NOT_RESUMED] = "not_resumed",
+    [EVENT_GRACE_OVER] = "grace_over",
+    [EVENT_RECLAIM_DENIED] = "reclaim_denied",
+    [EVENT_HOLDER_SILENT] = "holder_silent",
+    [EVENT_LOCK_LIMIT] = "lock_limit",
+    [EVENT_CLIENT_LOCK_LIMIT] = "client_lock_limit",
+    [EVENT_WAITER_LIMIT] = "waiter_limit",
+    [EVENT_REGISTERED] = "registered",
+    [EVENT_CLIENT_ADDED] = "client_added",
+    [EVENT_BLOCKED] = "blocked",
+    [EVENT_GRANTED] = "granted",
+};
+
+static void keep_event(struct events *events, const struct event *event, uint64_t wall_ns)
+{
+    const char *name = names[event->kind];
+    if (name == NULL)
+        return;
+    if (events->sent_this_second >= PER_SECOND_MAX) {
+        events->not_sent++;
+        return;
+    }
+    events->sent_this_second++;
+    uint32_t len = event->name_len < EVENT_NAME_MAX ? event->name_len : EVENT_NAME_MAX;
+    keep(events, name,
+         json_pack("{s:o, s:s, s:o, s:o, s:I}", "time", exchange_json_time(wall_ns), "kind", name,
+                   "address", exchange_json_address(&event->from), "name",
+                   exchange_json_bytes((struct bytes){event->name, len}), "value",
+                   (json_int_t)event->value));
+}
+
+void events_turn(struct events *events, const struct event_ring *reported, struct event_ring *feed)
+{
+    struct event event;
+    if (events == NULL || events->stream_count == 0) {
+        feed->count = 0;
+        return;
+    }
+    if (reported->count == 0 && feed->count == 0)
+        return;
+    struct admin_facts facts = {0};
+    events->admin->facts(events->admin->context, &facts);
+    for (uint32_t i = 0; i < reported->count; i++)
+        keep_event(events, &reported->at[(reported->head + i) % EVENT_RING_MAX], facts.wall_ns);
+    while (event_take(feed, &event))
+        keep_event(events, &event, facts.wall_ns);
+    events->not_sent += feed->lost;
+    feed->lost = 0;
+}
+
+/* ---- sending ---- */
+
+static void free_stream(void *context)
+{
+    struct stream *stream = context;
+    list_remove(&stream->node);
+    if (--stream->events->stream_count == 0)
+        CHECK(uv_timer_stop(&stream->events->timer) == 0);
+    free(stream->piece);
+    free(stream->copy);
+    free(stream);
+}
+
+/* What this stream sends next; NULL: nothing is there. */
+static const char *next_text(struct stream *stream)
+{
+    struct events *events = stream->events;
+    free(stream->copy);
+    stream->copy = NULL;
+    if (stream->place < events->first_id) {
+        char lost[128];
+        (void)snprintf(lost, sizeof lost, "event: lost\ndata: {\"count\":%llu}\n\n",
+                       (unsigned long long)(events->first_id - stream->place));
+        stream->place = events->first_id;
+        stream->copy = strdup(lost);
+    } else if (stream->piece != NULL) {
+        stream->copy = stream->piece;
+        stream->piece = NULL;
+    } else if (stream->place < events->next_id) {
+        stream->copy = strdup(events->at[stream->place++ % KEPT_MAX]);
+    }
+    stream->sent = 0;
+    return stream->copy;
+}
+
+static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t max)
+{
+    struct stream *stream = context;
+    size_t len = 0;
+    (void)position;
+    if (max > PIECE_BYTES)
+        max = PIECE_BYTES;
+    while (len < max) {
+        if (stream->sending == NULL && (stream->sending = next_text(stream)) == NULL)
+            break;
+        size_t left = strlen(stream->sending) - stream->sent;
+        size_t count = left < max - len ? left : max - len;
+        memcpy(buffer + len, stream->sending + stream->sent, count);
+        stream->sent += count;
+        len += count;
+        if (count == left)
+            stream->sending = NULL;
+    }
+    if (len == 0)
+        http_sleep(stream->exchange);
+    else
+        stream->idle_seconds = 0;
+    return (ssize_t)len;
+}
+
+static void on_second(uv_timer_t *timer)
+{
+    struct events *events = timer->data;
+    if (events->not_sent > 0)
+        keep(events, "more", json_pack("{s:I}", "count", (json_int_t)events->not_sent));
+    events->not_sent = 0;
+    events->sent_this_second = 0;
+    if (events->admin->core != NULL)
+        keep(events, "status", status_value(events->admin));
+    struct list *next;
+    for (struct list *at = events->streams.next; at != &events->streams; at = next) {
+        struct stream *stream = LIST_ELEMENT(at, struct stream, node);
+        next = at->next;
+        if (++stream->idle_seconds % HEARTBEAT_S == 0 && stream->piece == NULL) {
+            stream->piece = strdup(":\n\n");
+            http_wake(stream->exchange);
+        }
+    }
+}
+
+/* How far this reader got before, or everything that comes from now on. */
+static uint64_t place_of(const struct events *events, const struct exchange *exchange)
+{
+    const char *text =
+        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Last-Event-ID");
+    char *end;
+    if (text == NULL || *text < '0' || *text > '9')
+        return events->next_id;
+    unsigned long long id = strtoull(text, &end, 10);
+    return *end == '\0' && id >= events->first_id && id < events->next_id ? id + 1
+                                                                          : events->next_id;
+}
+
+void events_answer(struct exchange *exchange)
+{
+    struct events *events = exchange->admin->events;
+    struct stream *stream = calloc(1, sizeof *stream);
+    json_t *status = status_value(exchange->admin);
+    char *json = status == NULL ? NULL : json_dumps(status, EXCHANGE_JSON_FLAGS);
+    json_decref(status);
+    if (stream == NULL || json == NULL ||
+        asprintf(&stream->piece, "retry: 2000\nevent: status\ndata: %s\n\n", json) < 0) {
+        free(stream);
+        free(json);
+        return;
+    }
+    free(json);
+    stream->events = events;
+    stream->exchange = exchange;
+    stream->place = place_of(events, exchange);
+    list_append(&events->streams, &stream->node);
+    if (events->stream_count++ == 0)
+        CHECK(uv_timer_start(&events->timer, on_second, STATUS_MS, STATUS_MS) == 0);
+    exchange_stream(exchange, MHD_HTTP_OK, "text/event-stream", PIECE_BYTES, read_stream, stream,
+                    free_stream);
+}
+
+/* ---- birth and end ---- */
+
+struct events *events_new(uv_loop_t *loop, const struct admin *admin)
+{
+    struct events *events = calloc(1, sizeof *events);
+    if (events == NULL)
+        return NULL;
+    events->admin = admin;
+    events->first_id = events->next_id = 1;
+    list_init(&events->streams);
+    CHECK(uv_timer_init(loop, &events->timer) == 0); /* it only fills the struct */
+    events->timer.data = events;
+    return events;
+}
+
+static void on_close(uv_handle_t *handle)
+{
+    struct events *events = handle->data;
+    for (uint32_t i = 0; i < KEPT_MAX; i++)
+        free(events->at[i]);
+    free(events);
+}
+
+void events_free(struct events *events)
+{
+    if (events == NULL)
+        return;
+    CHECK(events->stream_count == 0); /* their endpoints are gone */
+    uv_close((uv_handle_t *)&events->timer, on_close);
+}

@@ -1,0 +1,39 @@
+/*
+ * events.h -- GET /api/v1/events: what happens, as it happens (server-sent events).
+ *
+ *   event: status     every second, and first of all: what /api/v1/status says
+ *   event: KIND       something happened: registered, client_added, blocked, granted,
+ *                     client_rebooted, not_reached, grace_over, holder_silent, ...
+ *                     {"time", "kind", "address", "name", "value"}
+ *   event: more       {"count"}: so many things happened that were not sent one by one
+ *   event: lost       {"count"}: the reader was too slow for those
+ *
+ * The newest KEPT_MAX events are kept, once for all streams; a stream is a place among them. A
+ * reader that comes back within that says how far it got (Last-Event-ID) and misses nothing. Memory
+ * is bounded whatever readers do: one that does not read loses events, then its connection.
+ *
+ * Nothing is made while nobody listens.
+ */
+#ifndef ADMIN_EVENTS_H
+#define ADMIN_EVENTS_H
+
+#include "admin/exchange.h"
+
+#include <uv.h>
+
+struct events;
+
+/* NULL: no memory. */
+struct events *events_new(uv_loop_t *loop, const struct admin *admin);
+/* When every endpoint is freed; the memory goes when the loop has closed the timer. NULL is legal.
+ */
+void events_free(struct events *events);
+
+/* The end of a turn: what the core reported, before the log takes it, and what it reports for this
+ * only, which is taken. */
+void events_turn(struct events *events, const struct event_ring *reported, struct event_ring *feed);
+
+/* The route. */
+void events_answer(struct exchange *exchange);
+
+#endif

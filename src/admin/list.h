@@ -1,0 +1,28 @@
+/*
+ * list.h -- the routes that list what the core knows: clients, locks, waiters, notifications, sets
+ * of files; and the words for it.
+ */
+#ifndef ADMIN_LIST_H
+#define ADMIN_LIST_H
+
+#include "admin/exchange.h"
+#include "core/view.h"
+
+void list_clients(struct exchange *exchange);
+void list_client(struct exchange *exchange);
+void list_locks(struct exchange *exchange);
+void list_waiters(struct exchange *exchange);
+void list_notifications(struct exchange *exchange);
+void list_shares(struct exchange *exchange);
+
+/* One word: "none", "told", "waiting", "calling", "given_up". */
+const char *list_word_of_news(enum view_news news);
+/* One word: "crashed", "recovering", "freeing", "active". */
+const char *list_word_of_client(const struct view_client *view);
+
+/* A handle in hex, of at most RECORD_FH_MAX bytes; false: it is none. */
+bool list_parse_handle(const char *text, uint8_t ret[static RECORD_FH_MAX], uint32_t *ret_len);
+/* The client of {id}; false: answered already. */
+bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * listing.h -- lists that are written while they are read: {"clients": [...], "next": ...}.
+ *
+ * A page has at most `limit` rows (100 unless asked for, 1,000 at most). It is made in pieces of
+ * what a connection has room for, one piece per turn of the loop and connection, and each piece
+ * looks at a bounded number of slots: a list of a million locks delays nobody by more than that.
+ * `next` is the cursor of the next page, or null at the end; it stays valid while rows come and go.
+ */
+#ifndef ADMIN_LISTING_H
+#define ADMIN_LISTING_H
+
+#include "admin/exchange.h"
+#include "core/view.h"
+
+#define LISTING_LIMIT_MAX 1000
+
+struct listing {
+    const struct admin *admin;
+    const char *name; /* of the list in the object */
+    /* The next row from *cursor on, or NULL: the end, or the budget is used up, as *cursor says. */
+    json_t *(*next)(struct listing *listing, uint64_t *cursor, uint32_t *budget);
+    /* What is wanted. */
+    struct view_filter filter;
+    uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
+    const char *state;             /* of clients; a constant; NULL: any */
+
+    uint64_t cursor;
+    uint32_t limit, row_count;
+    char *piece; /* that did not fit yet, from piece_at on */
+    size_t piece_len, piece_at;
+    bool has_begun, has_ended;
+};
+
+/* Answers with a list like `first`, with limit and cursor from the request. */
+void listing_answer(struct exchange *exchange, const struct listing *first);
+
+#endif

@@ -1,0 +1,11 @@
+/*
+ * options.h -- GET /api/v1/config: every option, what it is set to, and by whom.
+ */
+#ifndef ADMIN_OPTIONS_H
+#define ADMIN_OPTIONS_H
+
+#include "admin/exchange.h"
+
+void options_answer(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * explain.c -- `holdfast explain CLIENT`: what becomes of its locks when something crashes now, and
+ * why. Said from what the server knows of the client and from the options in force.
+ */
+#include "cli/find.h"
+#include "cli/grid.h"
+#include "cli/print.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_LENGTH = 256, VALUE_MAX = 64 };
+
+/* The options that decide it. */
+struct rules {
+    char recovery[VALUE_MAX], unreachable[VALUE_MAX], grace[VALUE_MAX];
+    char store[VALUE_MAX], sync[VALUE_MAX];
+};
+
+static void read_rule(const json_t *option, const char *name, char ret[static VALUE_MAX])
+{
+    if (strcmp(print_string(option, "name"), name) != 0)
+        return;
+    const char *value = json_string_value(json_array_get(json_object_get(option, "values"), 0));
+    (void)snprintf(ret, VALUE_MAX, "%s", value != NULL ? value : "");
+}
+
+static int read_rules(struct server *server, struct rules *ret)
+{
+    int exit_code;
+    json_t *config = server_get(server, "/api/v1/config", &exit_code), *option;
+    size_t index;
+    *ret = (struct rules){0};
+    json_array_foreach(json_object_get(config, "options"), index, option)
+    {
+        read_rule(option, "recovery", ret->recovery);
+        read_rule(option, "unreachable", ret->unreachable);
+        read_rule(option, "grace", ret->grace);
+        read_rule(option, "store", ret->store);
+        read_rule(option, "sync", ret->sync);
+    }
+    json_decref(config);
+    return exit_code;
+}
+
+/* What becomes of one lock, in a few words each. */
+static const char *after_server_crash(const struct rules *rules, bool is_monitored,
+                                      const char *state)
+{
+    if (strcmp(state, "freeing") == 0)
+        return "gone: its client started anew";
+    if (strncmp(rules->store, "memory:", 7) == 0)
+        return "lost: nothing is stored";
+    if (strcmp(rules->recovery, "resume") == 0)
+        return "stays held";
+    return is_monitored ? "kept if reclaimed in grace" : "lost: it is not told";
+}
+
+static const char *after_client_crash(bool is_monitored)
+{
+    return is_monitored ? "freed when it restarts" : "stays until FREE_ALL or release";
+}
+
+static const struct grid_column columns[] = {
+    {"FILE", .may_be_cut = true},           {"OFFSET", .is_number = true},
+    {"LENGTH", .is_number = true},          {"MODE", .is_number = false},
+    {"STATE", .is_number = false},          {"SERVER CRASHES", .is_number = false},
+    {"CLIENT CRASHES", .is_number = false},
+};
+
+struct lock_table {
+    struct grid *grid;
+    const struct rules *rules;
+    json_t *rows; /* for --json, instead of the grid */
+};
+
+static bool add_lock(void *context, const json_t *row)
+{
+    struct lock_table *table = context;
+    struct grid *grid = table->grid;
+    bool is_monitored = json_is_true(json_object_get(row, "monitored"));
+    char offset[64];
+    (void)snprintf(offset, sizeof offset, "%.0f",
+                   json_number_value(json_object_get(row, "offset")));
+    grid_add(grid, print_string(row, "file"));
+    grid_add(grid, offset);
+    if (print_integer(row, "length") == 0)
+        grid_add(grid, "to end");
+    else
+        grid_add_number(grid, print_integer(row, "length"));
+    grid_add(grid, json_is_true(json_object_get(row, "exclusive")) ? "write" : "read");
+    grid_add(grid, print_string(row, "state"));
+    grid_add(grid, after_server_crash(table->rules, is_monitored, print_string(row, "state")));
+    grid_add(grid, after_client_crash(is_monitored));
+    return true;
+}
+
+/* The same for --json. */
+static bool add_row(void *context, const json_t *row)
+{
+    struct lock_table *table = context;
+    bool is_monitored = json_is_true(json_object_get(row, "monitored"));
+    json_t *copy = json_copy((json_t *)(uintptr_t)row);
+    (void)json_object_set_new(
+        copy, "server_crashes",
+        json_string(after_server_crash(table->rules, is_monitored, print_string(row, "state"))));
+    (void)json_object_set_new(copy, "client_crashes",
+                              json_string(after_client_crash(is_monitored)));
+    return json_array_append_new(table->rows, copy) == 0;
+}
+
+static void print_page(void *context)
+{
+    grid_print(((struct lock_table *)context)->grid);
+}
+
+static void print_server_crash(const json_t *client, const struct rules *rules)
+{
+    bool is_monitored = json_is_true(json_object_get(client, "monitored"));
+    (void)puts("\nIf the server crashes now:");
+    if (strncmp(rules->store, "memory:", 7) == 0) {
+        (void)puts(
+            "  Everything is lost: --store memory: keeps nothing. The client goes on writing\n"
+            "  in the belief that it holds its locks.");
+        return;
+    }
+    (void)printf("  Every lock is stored%s.\n",
+                 strcmp(rules->sync, "process") == 0
+                     ? ", and survives the end of the process, but not a power cut (--sync process)"
+                     : ", also if the power fails");
+    if (strcmp(rules->recovery, "resume") == 0) {
+        (void)puts("  The next start goes on with them as they were and tells nobody\n"
+                   "  (--recovery resume).");
+        return;
+    }
+    if (!is_monitored) {
+        (void)puts("  The client took none of them monitored: it is not told of the restart, does\n"
+                   "  not reclaim, and what it held is given up when grace ends.");
+        return;
+    }
+    (void)printf(
+        "  The next start tells it by SM_NOTIFY at %s, and it has %s s of grace to reclaim\n"
+        "  them; nobody else gets them before. ",
+        print_string(client, "address"), rules->grace);
+    (void)puts(strcmp(rules->unreachable, "hold") == 0
+                   ? "If it cannot be told, they are\n  held until --give-up is over "
+                     "(--unreachable hold)."
+                   : "If it cannot be told, they are\n  given up when grace ends (--unreachable "
+                     "release). holdfast check-client says whether\n  it could be told now.");
+}
+
+static void print_client_crash(const json_t *client)
+{
+    bool is_monitored = json_is_true(json_object_get(client, "monitored"));
+    (void)puts("\nIf the client crashes now:");
+    if (is_monitored)
+        (void)puts(
+            "  When it is up again its status monitor sends SM_NOTIFY, and everything it held\n"
+            "  is freed at once. If that message is lost, its first LOCK with a newer state\n"
+            "  number does the same.");
+    else
+        (void)puts(
+            "  It has no status monitor to tell us. Its locks are freed by FREE_ALL from its\n"
+            "  address, if its kind of client sends that.");
+    (void)printf("  If it never comes back, its locks stay: holdfast release %s\n",
+                 print_string(client, "id"));
+}
+
+static int explain_json(struct server *server, json_t *client)
+{
+    struct rules rules;
+    char path[PATH_LENGTH];
+    int exit_code = read_rules(server, &rules);
+    struct lock_table table = {.rules = &rules, .rows = json_array()};
+    (void)snprintf(path, sizeof path, "/api/v1/locks?client=%s", print_string(client, "id"));
+    if (exit_code == EXIT_OK)
+        exit_code = find_rows(server, path, "locks", add_row, NULL, &table);
+    json_t *all = json_pack("{s:O, s:o}", "client", client, "locks", table.rows);
+    if (exit_code == EXIT_OK)
+        print_json(all);
+    json_decref(all);
+    return exit_code;
+}
+
+static int explain(struct server *server, const json_t *client)
+{
+    struct rules rules;
+    char path[PATH_LENGTH];
+    int exit_code = read_rules(server, &rules);
+    if (exit_code != EXIT_OK)
+        return exit_code;
+    struct lock_table table = {.grid = grid_new(columns, sizeof columns / sizeof columns[0]),
+                               .rules = &rules};
+    if (table.grid == NULL)
+        return EXIT_NO;
+    (void)printf("%s ", print_string(client, "id"));
+    print_safe(stdout, print_string(client, "name"));
+    (void)printf(" at %s holds ", print_string(client, "address"));
+    print_plural(stdout, print_integer(client, "locks"), "lock");
+    (void)puts(".\n");
+    (void)snprintf(path, sizeof path, "/api/v1/locks?client=%s", print_string(client, "id"));
+    if (print_integer(client, "locks") > 0)
+        exit_code = find_rows(server, path, "locks", add_lock, print_page, &table);
+    grid_free(table.grid);
+    if (exit_code != EXIT_OK)
+        return exit_code;
+    if (print_integer(client, "locks") == 0 && print_integer(client, "share_reservations") == 0) {
+        (void)puts("There is nothing to lose.");
+        return EXIT_OK;
+    }
+    print_server_crash(client, &rules);
+    print_client_crash(client);
+    return EXIT_OK;
+}
+
+int explain_run(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int exit_code;
+    json_t *client = NULL;
+    if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
+        return exit_code;
+    struct server *server = server_find(&arguments);
+    if (server == NULL)
+        return EXIT_UNREACHABLE;
+    exit_code = find_client(server, arguments.words[0], &client);
+    bool is_nlm = strcmp(print_string(client, "protocol"), "nlm") == 0;
+    if (exit_code == EXIT_OK && is_nlm && arguments_has(&arguments, "json")) {
+        exit_code = explain_json(server, client);
+    } else if (exit_code == EXIT_OK && !is_nlm) {
+        (void)printf("%s is registered with SM_MON and holds no locks: it is told when the server, "
+                     "or the host it\nwatches, restarts.\n",
+                     print_string(client, "id"));
+    } else if (exit_code == EXIT_OK) {
+        exit_code = explain(server, client);
+    }
+    json_decref(client);
+    server_free(server);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+}

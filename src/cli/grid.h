@@ -1,0 +1,42 @@
+/*
+ * grid.h -- tables that fit a terminal.
+ *
+ * Columns are as wide as what is in them. When a line would be wider than the terminal, the columns
+ * that may be cut give way, the widest first; into a pipe or a file nothing is cut. Names may hold
+ * anything: control characters are shown as "?".
+ */
+#ifndef CLI_GRID_H
+#define CLI_GRID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { GRID_COLUMNS_MAX = 12 };
+
+struct grid_column {
+    const char *title;
+    bool is_number;  /* to the right */
+    bool may_be_cut; /* when the terminal is too narrow */
+};
+
+struct grid;
+
+/* NULL: no memory. The columns are borrowed. */
+struct grid *grid_new(const struct grid_column *columns, size_t count);
+void grid_free(struct grid *grid);
+
+/* One cell after another, row by row; what is NULL is shown as "-". */
+void grid_add(struct grid *grid, const char *text);
+void grid_add_number(struct grid *grid, long long value);
+/* A colour for the row begun last, on a terminal: "31" is red. */
+void grid_colour(struct grid *grid, const char *code);
+
+/* Prints the rows there are, with titles the first time, and forgets them; the widths stay. */
+void grid_print(struct grid *grid);
+
+/* Colours are for people at a terminal, unless NO_COLOR is set. */
+bool grid_has_colours(void);
+/* Columns of the terminal; 0: it is none. */
+size_t grid_terminal_width(void);
+
+#endif

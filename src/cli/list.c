@@ -1,0 +1,295 @@
+/*
+ * list.c -- `holdfast clients` and `holdfast locks`.
+ *
+ * Both read the server's lists page by page and print as they read, so that a million locks need no
+ * memory here and nobody waits for the last of them.
+ */
+#include "cli/find.h"
+#include "cli/grid.h"
+#include "cli/print.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_LENGTH = 1024, AGO_MAX = 32, HEX_MAX = 2 * MAX_HANDLE_SZ + 1 };
+
+/* ---- clients ---- */
+
+static const struct grid_column client_columns[] = {
+    {"ID", .is_number = false},        {"PROTOCOL", .is_number = false},
+    {"NAME", .may_be_cut = true},      {"ADDRESS", .may_be_cut = true},
+    {"STATE", .is_number = false},     {"LOCKS", .is_number = true},
+    {"WAITING", .is_number = true},    {"TOLD", .is_number = false},
+    {"LAST SEEN", .is_number = false},
+};
+
+static bool add_client(void *context, const json_t *row)
+{
+    struct grid *grid = context;
+    char seen[AGO_MAX];
+    const char *state = print_string(row, "state");
+    const json_t *notification = json_object_get(row, "notification");
+    print_ago(seen, sizeof seen, print_string(row, "last_seen"));
+    grid_add(grid, print_string(row, "id"));
+    grid_add(grid, print_string(row, "protocol"));
+    grid_add(grid, print_string(row, "name"));
+    grid_add(grid, print_string(row, "address"));
+    grid_add(grid, state);
+    grid_add_number(grid, print_integer(row, "locks"));
+    grid_add_number(grid, print_integer(row, "waiters"));
+    grid_add(grid, print_string(notification, "state"));
+    grid_add(grid, seen);
+    grid_colour(grid, strcmp(state, "crashed") == 0      ? "31"
+                      : strcmp(state, "recovering") == 0 ? "33"
+                                                         : NULL);
+    return true;
+}
+
+static void print_page(void *context)
+{
+    grid_print(context);
+}
+
+static void print_member(const char *key, const json_t *value)
+{
+    if (json_is_null(value))
+        return;
+    (void)printf("%-18s ", key);
+    if (json_is_string(value)) {
+        print_safe(stdout, json_string_value(value));
+        (void)puts("");
+        return;
+    }
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+    (void)puts(text != NULL ? text : "");
+    free(text);
+}
+
+static int print_client(struct server *server, const char *word, bool is_json)
+{
+    json_t *client;
+    int exit_code = find_client(server, word, &client);
+    if (exit_code != EXIT_OK)
+        return exit_code;
+    const char *key;
+    json_t *value;
+    if (is_json)
+        print_json(client);
+    else
+        json_object_foreach(client, key, value) print_member(key, value);
+    json_decref(client);
+    return EXIT_OK;
+}
+
+static int print_clients(struct server *server, const struct arguments *arguments)
+{
+    char path[PATH_LENGTH];
+    const char *state = arguments_value(arguments, "state");
+    if (state != NULL && strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
+        state = "none"; /* the server says what is allowed */
+    (void)snprintf(path, sizeof path, "/api/v1/clients%s%s", state != NULL ? "?state=" : "",
+                   state != NULL ? state : "");
+    if (arguments_has(arguments, "json"))
+        return find_print_json(server, path, "clients");
+    struct grid *grid = grid_new(client_columns, sizeof client_columns / sizeof client_columns[0]);
+    if (grid == NULL)
+        return EXIT_NO;
+    int exit_code = find_rows(server, path, "clients", add_client, print_page, grid);
+    grid_free(grid);
+    return exit_code;
+}
+
+int list_clients(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 1, &arguments, &exit_code))
+        return exit_code;
+    struct server *server = server_find(&arguments);
+    if (server == NULL)
+        return EXIT_UNREACHABLE;
+    exit_code = arguments.word_count > 0
+                    ? print_client(server, arguments.words[0], arguments_has(&arguments, "json"))
+                    : print_clients(server, &arguments);
+    server_free(server);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+}
+
+/* ---- locks ---- */
+
+static const struct grid_column lock_columns[] = {
+    {"CLIENT", .is_number = false}, {"NAME", .may_be_cut = true},   {"OWNER", .is_number = true},
+    {"MODE", .is_number = false},   {"OFFSET", .is_number = true},  {"LENGTH", .is_number = true},
+    {"STATE", .is_number = false},  {"WAITING", .is_number = true}, {"SHARE", .may_be_cut = true},
+    {"FILE", .may_be_cut = true},
+};
+
+static const struct grid_column waiter_columns[] = {
+    {"CLIENT", .is_number = false}, {"NAME", .may_be_cut = true},  {"OWNER", .is_number = true},
+    {"MODE", .is_number = false},   {"OFFSET", .is_number = true}, {"LENGTH", .is_number = true},
+    {"WAITS", .is_number = false},  {"FOR", .is_number = false},   {"AHEAD", .is_number = true},
+    {"FILE", .may_be_cut = true},
+};
+
+struct lock_list {
+    struct grid *grid;
+    bool is_waiting;
+    char handle[HEX_MAX]; /* a part of file handles, in hex; empty: any */
+    size_t shown_count;
+};
+
+static void add_range(struct grid *grid, const json_t *row)
+{
+    char text[64];
+    const json_t *offset = json_object_get(row, "offset");
+    (void)snprintf(text, sizeof text, "%.0f", json_number_value(offset));
+    grid_add(grid, print_string(row, "client"));
+    grid_add(grid, print_string(row, "name"));
+    grid_add_number(grid, print_integer(row, "svid"));
+    grid_add(grid, json_is_true(json_object_get(row, "exclusive")) ? "write" : "read");
+    grid_add(grid, text);
+    if (print_integer(row, "length") == 0)
+        grid_add(grid, "to end");
+    else
+        grid_add_number(grid, print_integer(row, "length"));
+}
+
+static bool add_lock(void *context, const json_t *row)
+{
+    struct lock_list *list = context;
+    struct grid *grid = list->grid;
+    const char *file = print_string(row, "file");
+    if (list->handle[0] != '\0' && strstr(file, list->handle) == NULL)
+        return true;
+    list->shown_count++;
+    add_range(grid, row);
+    if (list->is_waiting) {
+        char text[AGO_MAX];
+        FILE *out = fmemopen(text, sizeof text, "w");
+        if (out != NULL) {
+            print_duration(out, print_integer(row, "waiting_seconds"));
+            (void)fclose(out);
+        }
+        grid_add(grid, out != NULL ? text : NULL);
+        grid_add(grid, print_string(json_object_get(row, "blocked_by"), "client"));
+        grid_add_number(grid, print_integer(row, "ahead"));
+    } else {
+        grid_add(grid, print_string(row, "state"));
+        grid_add_number(grid, print_integer(row, "waiters"));
+        grid_add(grid, print_string(row, "share"));
+    }
+    grid_add(grid, file);
+    return true;
+}
+
+static void print_lock_page(void *context)
+{
+    struct lock_list *list = context;
+    if (list->shown_count > 0 || list->handle[0] == '\0')
+        grid_print(list->grid);
+}
+
+/* The kernel's handle of a file: servers that export it put these bytes into theirs. */
+static int read_handle(const char *path, char ret[static HEX_MAX])
+{
+    union {
+        struct file_handle handle;
+        char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } at;
+    int mount_id;
+    at.handle.handle_bytes = MAX_HANDLE_SZ;
+    if (name_to_handle_at(AT_FDCWD, path, &at.handle, &mount_id, AT_SYMLINK_FOLLOW) != 0) {
+        (void)fprintf(stderr, "holdfast locks: --path %s: %s%s\n", path, strerror(errno),
+                      errno == EOPNOTSUPP ? "; its file system has no handles, so it cannot be "
+                                            "exported"
+                                          : "");
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < at.handle.handle_bytes; i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", at.handle.f_handle[i]);
+    return EXIT_OK;
+}
+
+/* The path of the list, with its filters. An exit code. */
+static int lock_path(struct server *server, const struct arguments *arguments,
+                     char ret[static PATH_LENGTH])
+{
+    const char *client = arguments_value(arguments, "client");
+    const char *file = arguments_value(arguments, "file");
+    char id[FIND_ID_MAX] = "";
+    if (file != NULL && (strlen(file) % 2 != 0 || strlen(file) > 128 || file[0] == '\0' ||
+                         strspn(file, "0123456789abcdefABCDEF") != strlen(file))) {
+        (void)fprintf(stderr,
+                      "holdfast locks: --file %s: not a file handle; pairs of hex digits, 64 at "
+                      "most\n",
+                      file);
+        return EXIT_USAGE;
+    }
+    if (client != NULL) {
+        json_t *row;
+        int exit_code = find_client(server, client, &row);
+        if (exit_code != EXIT_OK)
+            return exit_code;
+        (void)snprintf(id, sizeof id, "%s", print_string(row, "id"));
+        json_decref(row);
+    }
+    (void)snprintf(ret, PATH_LENGTH, "/api/v1/%s%s%s%s%s%s",
+                   arguments_has(arguments, "waiting") ? "waiters" : "locks",
+                   client != NULL || file != NULL ? "?" : "", client != NULL ? "client=" : "", id,
+                   file != NULL ? (client != NULL ? "&file=" : "file=") : "",
+                   file != NULL ? file : "");
+    return EXIT_OK;
+}
+
+static int print_locks(struct server *server, const struct arguments *arguments)
+{
+    char path[PATH_LENGTH];
+    struct lock_list list = {.is_waiting = arguments_has(arguments, "waiting")};
+    const char *file = arguments_value(arguments, "path");
+    int exit_code = lock_path(server, arguments, path);
+    if (exit_code == EXIT_OK && file != NULL)
+        exit_code = read_handle(file, list.handle);
+    if (exit_code != EXIT_OK)
+        return exit_code;
+    if (arguments_has(arguments, "json") && file == NULL)
+        return find_print_json(server, path, list.is_waiting ? "waiters" : "locks");
+    list.grid = list.is_waiting
+                    ? grid_new(waiter_columns, sizeof waiter_columns / sizeof waiter_columns[0])
+                    : grid_new(lock_columns, sizeof lock_columns / sizeof lock_columns[0]);
+    if (list.grid == NULL)
+        return EXIT_NO;
+    exit_code = find_rows(server, path, list.is_waiting ? "waiters" : "locks", add_lock,
+                          print_lock_page, &list);
+    if (exit_code == EXIT_OK && file != NULL && list.shown_count == 0) {
+        (void)fprintf(stderr,
+                      "holdfast locks: nothing is on %s, or its server makes handles of "
+                      "its own (--file takes one)\n",
+                      file);
+        exit_code = EXIT_NO;
+    }
+    grid_free(list.grid);
+    return exit_code;
+}
+
+int list_locks(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+        return exit_code;
+    if (arguments_has(&arguments, "path") && arguments_has(&arguments, "json")) {
+        (void)fputs("holdfast locks: --path and --json do not go together; use --json and look for "
+                    "the handle\n",
+                    stderr);
+        return EXIT_USAGE;
+    }
+    struct server *server = server_find(&arguments);
+    if (server == NULL)
+        return EXIT_UNREACHABLE;
+    exit_code = print_locks(server, &arguments);
+    server_free(server);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+}

@@ -1,0 +1,290 @@
+/*
+ * probe.c -- `holdfast check-client ADDRESS` and `holdfast drill`.
+ *
+ * The drill asks every client that locks at once, from THREADS threads: most questions are waits.
+ * What they find is what a notification would find now, from this machine.
+ */
+#include "cli/find.h"
+#include "cli/grid.h"
+#include "cli/print.h"
+#include "cli/probe_call.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    THREADS = 128,
+    STACK_BYTES = 256 * 1024,
+    TIMEOUT_S = 2,
+    TIMEOUT_MAX_S = 60,
+};
+
+/* Milliseconds; 0: the option makes no sense, and that was said. */
+static int read_timeout(const struct arguments *arguments)
+{
+    const char *text = arguments_value(arguments, "timeout");
+    if (text == NULL)
+        return TIMEOUT_S * 1000;
+    char *end;
+    long seconds = strtol(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && *end == '\0' && seconds >= 1 && seconds <= TIMEOUT_MAX_S)
+        return (int)seconds * 1000;
+    (void)fprintf(stderr, "holdfast %s: --timeout %s: not a number of seconds from 1 to %d\n",
+                  arguments->command->name, text, TIMEOUT_MAX_S);
+    return 0;
+}
+
+static json_t *service_value(const struct probe_service *service)
+{
+    return json_pack("{s:i, s:i, s:b}", "tcp_port", service->tcp_port, "udp_port",
+                     service->udp_port, "answers", service->is_answering);
+}
+
+static json_t *report_value(const struct probe_report *report)
+{
+    return json_pack("{s:b, s:o, s:o, s:o, s:b, s:s}", "portmapper", report->has_portmapper,
+                     "lock_manager", service_value(&report->locks), "status_monitor",
+                     service_value(&report->status), "state",
+                     report->has_state ? json_integer(report->state) : json_null(), "can_be_told",
+                     probe_can_be_told(report), "verdict", probe_sentence(report));
+}
+
+/* ---- one ---- */
+
+static void print_service(const char *name, const struct probe_service *service)
+{
+    (void)printf("%-16s", name);
+    if (service->tcp_port == 0 && service->udp_port == 0) {
+        (void)puts("not registered");
+        return;
+    }
+    if (service->tcp_port != 0)
+        (void)printf("TCP port %u  ", service->tcp_port);
+    if (service->udp_port != 0)
+        (void)printf("UDP port %u  ", service->udp_port);
+    (void)puts(service->is_answering ? "answers" : "does not answer");
+}
+
+/* A literal address, or a name that is looked up. */
+static bool resolve(const char *text, struct address *ret)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+    if (address_parse(bytes_of_text(text), ret))
+        return true;
+    if (getaddrinfo(text, NULL, &hints, &list) != 0)
+        return false;
+    bool is_found = true;
+    if (list->ai_family == AF_INET)
+        *ret = address_v4((const uint8_t *)&((struct sockaddr_in *)list->ai_addr)->sin_addr);
+    else if (list->ai_family == AF_INET6)
+        *ret = address_v6((const uint8_t *)&((struct sockaddr_in6 *)list->ai_addr)->sin6_addr,
+                          ((struct sockaddr_in6 *)list->ai_addr)->sin6_scope_id);
+    else
+        is_found = false;
+    freeaddrinfo(list);
+    return is_found;
+}
+
+int probe_check_client(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct address address;
+    struct probe_report report;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
+        return exit_code;
+    int timeout_ms = read_timeout(&arguments);
+    if (timeout_ms == 0)
+        return EXIT_USAGE;
+    if (!resolve(arguments.words[0], &address)) {
+        (void)fprintf(stderr,
+                      "holdfast check-client: \"%s\" is no address, and no name that can be looked "
+                      "up\n",
+                      arguments.words[0]);
+        return EXIT_USAGE;
+    }
+    probe_host(&address, timeout_ms, &report);
+    if (arguments_has(&arguments, "json")) {
+        json_t *value = report_value(&report);
+        print_json(value);
+        json_decref(value);
+    } else {
+        (void)printf("%-16s%s\n", "portmapper", report.has_portmapper ? "answers" : "no answer");
+        if (report.has_portmapper) {
+            print_service("status monitor", &report.status);
+            print_service("lock manager", &report.locks);
+        }
+        if (report.has_state)
+            (void)printf("%-16s%u\n", "its state", report.state);
+        (void)printf("%s: %s.\n", arguments.words[0], probe_sentence(&report));
+    }
+    exit_code = arguments_finish();
+    return exit_code != EXIT_OK || probe_can_be_told(&report) ? exit_code : EXIT_NO;
+}
+
+/* ---- all ---- */
+
+struct target {
+    json_t *client;
+    struct address address;
+    struct probe_report report;
+};
+
+struct drill {
+    struct target *targets;
+    size_t count, max;
+    bool is_short; /* of memory */
+    int timeout_ms;
+    atomic_size_t next;
+};
+
+static bool add_target(void *context, const json_t *row)
+{
+    struct drill *drill = context;
+    struct address address;
+    if (strcmp(print_string(row, "protocol"), "nlm") != 0 ||
+        !address_parse(bytes_of_text(print_string(row, "address")), &address))
+        return true;
+    if (drill->count == drill->max) {
+        size_t max = drill->max == 0 ? 64 : drill->max * 2;
+        struct target *targets = realloc(drill->targets, max * sizeof *targets);
+        drill->is_short = targets == NULL;
+        if (targets == NULL)
+            return false;
+        drill->targets = targets;
+        drill->max = max;
+    }
+    drill->targets[drill->count++] =
+        (struct target){.client = json_deep_copy(row), .address = address};
+    return true;
+}
+
+static void *ask_some(void *context)
+{
+    struct drill *drill = context;
+    size_t at;
+    while ((at = atomic_fetch_add(&drill->next, 1)) < drill->count)
+        probe_host(&drill->targets[at].address, drill->timeout_ms, &drill->targets[at].report);
+    return NULL;
+}
+
+static void ask_all(struct drill *drill)
+{
+    pthread_t threads[THREADS];
+    pthread_attr_t attributes;
+    size_t started = 0, wanted = drill->count < THREADS ? drill->count : THREADS;
+    if (pthread_attr_init(&attributes) == 0) {
+        (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        while (started < wanted &&
+               pthread_create(&threads[started], &attributes, ask_some, drill) == 0)
+            started++;
+        (void)pthread_attr_destroy(&attributes);
+    }
+    if (started == 0)
+        (void)ask_some(drill);
+    for (size_t i = 0; i < started; i++)
+        (void)pthread_join(threads[i], NULL);
+}
+
+static const struct grid_column drill_columns[] = {
+    {"ID", .is_number = false},   {"NAME", .may_be_cut = true}, {"ADDRESS", .may_be_cut = true},
+    {"LOCKS", .is_number = true}, {"TOLD", .is_number = false}, {"WHY", .may_be_cut = true},
+};
+
+/* True: everybody who must be told would be. */
+static bool print_drill(struct drill *drill)
+{
+    struct grid *grid = grid_new(drill_columns, sizeof drill_columns / sizeof drill_columns[0]);
+    size_t missed = 0;
+    long long locks = 0;
+    if (grid == NULL)
+        return false;
+    for (size_t i = 0; i < drill->count; i++) {
+        const struct target *target = &drill->targets[i];
+        bool is_monitored = json_is_true(json_object_get(target->client, "monitored"));
+        bool is_told = is_monitored && probe_can_be_told(&target->report);
+        grid_add(grid, print_string(target->client, "id"));
+        grid_add(grid, print_string(target->client, "name"));
+        grid_add(grid, print_string(target->client, "address"));
+        grid_add_number(grid, print_integer(target->client, "locks"));
+        grid_add(grid, is_told ? "yes" : "no");
+        grid_add(grid, is_monitored ? probe_sentence(&target->report)
+                                    : "it takes its locks unmonitored: it is never told");
+        grid_colour(grid, is_told ? NULL : "31");
+        missed += !is_told;
+        locks += is_told ? 0 : print_integer(target->client, "locks");
+    }
+    if (drill->count > 0)
+        grid_print(grid);
+    grid_free(grid);
+    (void)printf("%sAfter a crash now ", drill->count > 0 ? "\n" : "");
+    print_count(stdout, (long long)(drill->count - missed));
+    (void)fputs(" of ", stdout);
+    print_plural(stdout, (long long)drill->count, "client");
+    (void)fputs(" would be told", stdout);
+    if (missed > 0) {
+        (void)fputs("; ", stdout);
+        print_plural(stdout, locks, "lock");
+        (void)fputs(" of the others would be at risk", stdout);
+    }
+    (void)puts(".");
+    return missed == 0;
+}
+
+static bool print_drill_json(struct drill *drill)
+{
+    json_t *rows = json_array();
+    bool is_complete = true;
+    for (size_t i = 0; i < drill->count; i++) {
+        const struct target *target = &drill->targets[i];
+        json_t *row = report_value(&target->report);
+        (void)json_object_set(row, "client", json_object_get(target->client, "id"));
+        (void)json_object_set(row, "address", json_object_get(target->client, "address"));
+        (void)json_object_set(row, "monitored", json_object_get(target->client, "monitored"));
+        (void)json_array_append_new(rows, row);
+        is_complete &= json_is_true(json_object_get(target->client, "monitored")) &&
+                       probe_can_be_told(&target->report);
+    }
+    json_t *all = json_pack("{s:o}", "clients", rows);
+    print_json(all);
+    json_decref(all);
+    return is_complete;
+}
+
+int probe_drill(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct drill drill = {0};
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+        return exit_code;
+    drill.timeout_ms = read_timeout(&arguments);
+    if (drill.timeout_ms == 0)
+        return EXIT_USAGE;
+    struct server *server = server_find(&arguments);
+    if (server == NULL)
+        return EXIT_UNREACHABLE;
+    exit_code = find_rows(server, "/api/v1/clients", "clients", add_target, NULL, &drill);
+    server_free(server);
+    if (drill.is_short) {
+        (void)fputs("holdfast drill: out of memory\n", stderr);
+        exit_code = EXIT_NO;
+    }
+    if (exit_code == EXIT_OK) {
+        ask_all(&drill);
+        bool is_complete =
+            arguments_has(&arguments, "json") ? print_drill_json(&drill) : print_drill(&drill);
+        exit_code = arguments_finish();
+        if (exit_code == EXIT_OK && !is_complete)
+            exit_code = EXIT_NO;
+    }
+    for (size_t i = 0; i < drill.count; i++)
+        json_decref(drill.targets[i].client);
+    free(drill.targets);
+    return exit_code;
+}

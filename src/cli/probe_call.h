@@ -1,0 +1,32 @@
+/*
+ * probe_call.h -- asking one host, as the server would: its portmapper, lock manager and status
+ * monitor. Blocking, for a command; each question has a time limit of its own.
+ */
+#ifndef CLI_PROBE_CALL_H
+#define CLI_PROBE_CALL_H
+
+#include "base/address.h"
+
+/* What one service said. */
+struct probe_service {
+    uint16_t tcp_port, udp_port; /* 0: not registered */
+    bool is_answering;           /* to NULL */
+};
+
+struct probe_report {
+    bool has_portmapper;
+    bool is_refused; /* nothing listens at the portmapper's port: the host is there */
+    struct probe_service locks, status;
+    bool has_state; /* SM_STAT was answered */
+    uint32_t state;
+};
+
+/* Fills in everything; takes a few times `timeout_ms` at worst. */
+void probe_host(const struct address *host, int timeout_ms, struct probe_report *ret);
+
+/* Could it be told of a restart now? */
+bool probe_can_be_told(const struct probe_report *report);
+/* One sentence: all is well, or what is missing and what to do. */
+const char *probe_sentence(const struct probe_report *report);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * view_lock.c -- locks, waiters and sets of files as operators see them; see view.h.
+ *
+ * The cursor is the slot to go on with. Locks of one client or one file come from its own list when
+ * that is short: of the slots there, the smallest that is not below the cursor. So the order is the
+ * same whichever way they are found, and a list may grow or shrink past VIEW_DIRECT_MAX in between.
+ */
+#include "base/check.h"
+#include "core/state.h"
+#include "core/view.h"
+
+static void view_owner(const struct core *core, uint32_t owner_slot, struct view_owner *ret)
+{
+    const struct owner *owner = owner_at(core, owner_slot);
+    const struct client *client = client_at(core, owner->client);
+    *ret = (struct view_owner){
+        .client = client->id,
+        .name = intern_bytes(&core->names, client->name),
+        .address = client_address(core, owner->client),
+        .svid = owner->svid,
+        .seen_ns = client->seen_wall_ns,
+    };
+}
+
+static struct bytes share_name(const struct core *core, uint32_t file)
+{
+    return core->limits.shares[file_at(core, file)->share].name;
+}
+
+static enum view_lock_state state_of(const struct core *core, const struct lock *lock)
+{
+    const struct client *client = client_at(core, owner_at(core, lock->owner)->client);
+    if (client_is_over(client, lock->incarnation, lock->state))
+        return VIEW_OVER;
+    if (lock->flags & RECORD_LOCK_OFFER)
+        return VIEW_OFFERED;
+    return unsettled_meets(core, lock->owner, lock->file, lock->start, lock->end) ? VIEW_UNSETTLED
+                                                                                  : VIEW_HELD;
+}
+
+static uint32_t chain_count(const struct chains *chains, uint32_t chain)
+{
+    uint32_t count = 0, slot = chains_first(chains, chain);
+    for (; slot != SLOT_NONE && count < VIEW_COUNT_MAX; slot = chains_next(chains, slot))
+        count++;
+    return count;
+}
+
+static void view_lock(const struct core *core, uint32_t slot, struct view_lock *ret)
+{
+    const struct lock *lock = lock_at(core, slot);
+    *ret = (struct view_lock){
+        .oh = intern_bytes(&core->locks.ohs, lock->oh),
+        .fh = file_handle(core, lock->file),
+        .share = share_name(core, lock->file),
+        .start = lock->start,
+        .end = lock->end,
+        .granted_ns = lock->granted_ns,
+        .is_exclusive = lock->flags & RECORD_LOCK_EXCLUSIVE,
+        .is_monitored = !(lock->flags & RECORD_LOCK_UNMONITORED),
+        .state = state_of(core, lock),
+        .waiter_count = chain_count(&core->waiters.on_lock, slot),
+    };
+    view_owner(core, lock->owner, &ret->owner);
+}
+
+/* ---- which ---- */
+
+/* A filter with slots instead of what they stand for. */
+struct wanted {
+    uint32_t client, file; /* SLOT_NONE: any */
+    bool has_share;
+    uint32_t share;
+};
+
+bool view_handle(const struct core *core, uint64_t id, uint64_t *ret)
+{
+    const struct table *table = &core->clients.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    while (slot != SLOT_NONE && client_at(core, slot)->id != id)
+        slot = table_next(table, slot);
+    if (slot != SLOT_NONE)
+        *ret = table_handle(table, slot);
+    return slot != SLOT_NONE;
+}
+
+/* False: there can be none. */
+static bool resolve(const struct core *core, const struct view_filter *filter, struct wanted *ret)
+{
+    *ret = (struct wanted){.client = SLOT_NONE,
+                           .file = SLOT_NONE,
+                           .has_share = filter->has_share,
+                           .share = filter->share};
+    if (filter->fh.len > 0 && (ret->file = file_find(core, filter->fh)) == SLOT_NONE)
+        return false;
+    if (filter->client != 0)
+        ret->client = table_find(&core->clients.table, filter->client);
+    return filter->client == 0 || ret->client != SLOT_NONE;
+}
+
+static bool is_wanted(const struct core *core, const struct wanted *wanted, uint32_t owner,
+                      uint32_t file)
+{
+    return (wanted->client == SLOT_NONE || owner_at(core, owner)->client == wanted->client) &&
+           (wanted->file == SLOT_NONE || file == wanted->file) &&
+           (!wanted->has_share || file_at(core, file)->share == wanted->share);
+}
+
+static bool is_wanted_lock(const struct core *core, const struct wanted *wanted, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    return is_wanted(core, wanted, lock->owner, lock->file);
+}
+
+static void choose(const struct core *core, const struct wanted *wanted, uint32_t slot,
+                   uint64_t from, uint32_t *best)
+{
+    if (slot >= from && slot < *best && is_wanted_lock(core, wanted, slot))
+        *best = slot;
+}
+
+/* The smallest slot of a client's or a file's own list that is not below `from`; SLOT_NONE: none.
+ * False: the list is too long, or there is no list. */
+static bool find_direct(const struct core *core, const struct wanted *wanted, uint64_t from,
+                        uint32_t *budget, uint32_t *ret)
+{
+    uint32_t best = SLOT_NONE, slot;
+    if (wanted->file != SLOT_NONE && file_at(core, wanted->file)->lock_count <= VIEW_DIRECT_MAX) {
+        const struct tree *tree = &core->locks.by_start;
+        slot = tree_first(tree, file_at(core, wanted->file)->locks);
+        for (; slot != SLOT_NONE; slot = tree_next(tree, slot))
+            choose(core, wanted, slot, from, &best);
+        *budget -= file_at(core, wanted->file)->lock_count;
+    } else if (wanted->client != SLOT_NONE &&
+               client_at(core, wanted->client)->lock_count <= VIEW_DIRECT_MAX) {
+        const struct chains *chains = &core->locks.by_client;
+        for (slot = chains_first(chains, wanted->client); slot != SLOT_NONE;
+             slot = chains_next(chains, slot))
+            choose(core, wanted, slot, from, &best);
+        *budget -= client_at(core, wanted->client)->lock_count;
+    } else {
+        return false;
+    }
+    *ret = best;
+    return true;
+}
+
+bool view_next_lock(const struct core *core, const struct view_filter *filter, uint64_t *cursor,
+                    uint32_t *budget, struct view_lock *ret)
+{
+    const struct table *table = &core->locks.table;
+    struct wanted wanted;
+    uint32_t slot = SLOT_NONE;
+    if (*cursor >= table->used || !resolve(core, filter, &wanted)) {
+        *cursor = VIEW_END;
+        return false;
+    }
+    bool is_filtered = wanted.client != SLOT_NONE || wanted.file != SLOT_NONE;
+    if (is_filtered && *budget < VIEW_DIRECT_MAX)
+        return false;
+    if (!is_filtered || !find_direct(core, &wanted, *cursor, budget, &slot)) {
+        for (slot = (uint32_t)*cursor; slot < table->used; slot++) {
+            if (*budget == 0) {
+                *cursor = slot;
+                return false;
+            }
+            --*budget;
+            if (table_is_live(table, slot) && is_wanted_lock(core, &wanted, slot))
+                break;
+        }
+    }
+    if (slot >= table->used) {
+        *cursor = VIEW_END;
+        return false;
+    }
+    view_lock(core, slot, ret);
+    *cursor = (uint64_t)slot + 1;
+    return true;
+}
+
+/* ---- waiters ---- */
+
+static const char *word_of_phase(enum waiter_phase phase)
+{
+    switch (phase) {
+    case WAITER_QUEUED:
+        return "queued";
+    case WAITER_OFFERED:
+        return "offered";
+    case WAITER_CALLING:
+        return "calling";
+    case WAITER_EXPECTING:
+        return "expecting";
+    case WAITER_PASSED:
+        return "passed";
+    case WAITER_PLACE:
+        return "cancelled";
+    }
+    UNREACHABLE();
+}
+
+/* It is blocked by what this owner has, or will have when it says yes. */
+static void set_blocker(const struct core *core, uint32_t owner, struct view_waiter *ret)
+{
+    uint32_t client = owner_at(core, owner)->client;
+    ret->is_blocked = true;
+    ret->blocker_phase = silent_phase_of(core, client);
+    ret->blocker_heard_ns = client_at(core, client)->seen_ns;
+    view_owner(core, owner, &ret->blocker);
+}
+
+/* Who holds what a queued waiter waits for in the end: behind how many others, and whose lock. */
+static void view_blocker(const struct core *core, const struct waiter *waiter,
+                         struct view_waiter *ret)
+{
+    for (; ret->ahead_count < VIEW_COUNT_MAX && waiter->hangs_on != SLOT_NONE; ret->ahead_count++) {
+        if (!waiter->on_waiter) {
+            set_blocker(core, lock_at(core, waiter->hangs_on)->owner, ret);
+            return;
+        }
+        waiter = waiter_at(core, waiter->hangs_on);
+        if (waiter_is_offered(waiter)) {
+            ret->ahead_count++;
+            set_blocker(core, waiter->owner, ret);
+            return;
+        }
+    }
+}
+
+static void view_waiter(const struct core *core, uint32_t slot, struct view_waiter *ret)
+{
+    const struct waiter *waiter = waiter_at(core, slot);
+    *ret = (struct view_waiter){
+        .fh = file_handle(core, waiter->file),
+        .share = share_name(core, waiter->file),
+        .start = waiter->start,
+        .end = waiter->end,
+        .queued_ns = waiter->queued_ns,
+        .is_exclusive = waiter->exclusive,
+        .phase = word_of_phase(waiter->phase),
+    };
+    if (waiter->oh != SLOT_NONE)
+        ret->oh = intern_bytes(&core->locks.ohs, waiter->oh);
+    view_owner(core, waiter->owner, &ret->owner);
+    view_blocker(core, waiter, ret);
+}
+
+bool view_next_waiter(const struct core *core, const struct view_filter *filter, uint64_t *cursor,
+                      uint32_t *budget, struct view_waiter *ret)
+{
+    const struct table *table = &core->waiters.table;
+    struct wanted wanted;
+    if (*cursor >= table->used || !resolve(core, filter, &wanted)) {
+        *cursor = VIEW_END;
+        return false;
+    }
+    for (uint32_t slot = (uint32_t)*cursor; slot < table->used; slot++) {
+        if (*budget == 0) {
+            *cursor = slot;
+            return false;
+        }
+        --*budget;
+        if (!table_is_live(table, slot))
+            continue;
+        const struct waiter *waiter = waiter_at(core, slot);
+        if (!is_wanted(core, &wanted, waiter->owner, waiter->file))
+            continue;
+        view_waiter(core, slot, ret);
+        *cursor = (uint64_t)slot + 1;
+        return true;
+    }
+    *cursor = VIEW_END;
+    return false;
+}
+
+bool view_silent(const struct core *core, uint32_t index, struct view_silent *ret)
+{
+    const struct list *head = &core->silent.holders;
+    for (const struct list *at = head->next; at != head; at = at->next) {
+        const struct silent_holder *holder = LIST_ELEMENT(at, struct silent_holder, listed);
+        uint32_t slot = table_find(&core->clients.table, holder->client);
+        if (slot == SLOT_NONE || holder->phase != SILENT_NO_ANSWER || holder->wait_count == 0)
+            continue;
+        if (index-- > 0)
+            continue;
+        const struct client *client = client_at(core, slot);
+        *ret = (struct view_silent){
+            .holder = {.client = client->id,
+                       .name = intern_bytes(&core->names, client->name),
+                       .address = client_address(core, slot),
+                       .seen_ns = client->seen_wall_ns},
+            .wait_count = holder->wait_count,
+            .oldest_ns = holder->oldest_ns,
+            .heard_ns = client->seen_ns,
+        };
+        return true;
+    }
+    return false;
+}
+
+/* ---- sets of files ---- */
+
+bool view_share(const struct core *core, uint32_t index, struct view_share *ret)
+{
+    if (index >= core->limits.share_count)
+        return false;
+    *ret = (struct view_share){.name = core->limits.shares[index].name,
+                               .prefix = core->limits.shares[index].prefix,
+                               .lock_count = core->locks.share_counts[index]};
+    return true;
+}
+
+bool view_find_share(const struct core *core, struct bytes name, uint32_t *ret)
+{
+    for (uint32_t i = 0; i < core->limits.share_count; i++) {
+        if (bytes_equal(core->limits.shares[i].name, name)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,276 @@
+/*
+ * opening.c -- a thread that opens, a loop that turns; see opening.h.
+ *
+ *   loop thread                         opening thread
+ *   opening_run: thread, uv_run  -----> store_open
+ *   on_news: log  <---- sentence ------ say
+ *   on_signal: is_cancelled      -----> asked now and then
+ *   on_news: uv_stop  <---- is_done --- returned
+ *
+ * One mutex guards what both touch. The last sentence waits for the loop; one that comes before it
+ * was fetched replaces it.
+ */
+#include "daemon/opening.h"
+
+#include "base/check.h"
+#include "daemon/notify_ready.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct opening {
+    uv_loop_t *loop;
+    struct log *log;
+    struct clock *clock;
+    uv_async_t news;
+    bool is_waiting; /* the loop thread's own */
+    char reason[512];
+
+    const char *url;
+    struct store_options options;
+    struct store *store;
+    struct store_failure failure;
+
+    uv_mutex_t mutex; /* guards what follows */
+    char sentence[512];
+    bool has_sentence, is_cancelled, is_done;
+};
+
+/* ---- any thread ---- */
+
+static void say(void *context, const char *sentence)
+{
+    struct opening *opening = context;
+    uv_mutex_lock(&opening->mutex);
+    (void)snprintf(opening->sentence, sizeof opening->sentence, "%s", sentence);
+    opening->has_sentence = true;
+    uv_mutex_unlock(&opening->mutex);
+    (void)uv_async_send(&opening->news);
+}
+
+static bool is_cancelled(void *context)
+{
+    struct opening *opening = context;
+    uv_mutex_lock(&opening->mutex);
+    bool answer = opening->is_cancelled;
+    uv_mutex_unlock(&opening->mutex);
+    return answer;
+}
+
+static void run(void *context)
+{
+    struct opening *opening = context;
+    opening->store = store_open(opening->url, &opening->options, &opening->failure);
+    uv_mutex_lock(&opening->mutex);
+    opening->is_done = true;
+    uv_mutex_unlock(&opening->mutex);
+    (void)uv_async_send(&opening->news);
+}
+
+/* ---- the loop thread ---- */
+
+/* Scripts wait for this line as they do for the one at readiness; a service manager, too. */
+static void announce_standby(const struct opening *opening)
+{
+    if (!opening->is_waiting || !opening->options.is_standby)
+        return;
+    (void)printf("holdfast: standing by\n");
+    (void)fflush(stdout);
+    (void)notify_ready_started("standing by");
+}
+
+static void on_news(uv_async_t *async)
+{
+    struct opening *opening = async->data;
+    char sentence[sizeof opening->sentence];
+    uv_mutex_lock(&opening->mutex);
+    bool has_sentence = opening->has_sentence, is_done = opening->is_done;
+    memcpy(sentence, opening->sentence, sizeof sentence);
+    opening->has_sentence = false;
+    uv_mutex_unlock(&opening->mutex);
+    if (has_sentence) {
+        memcpy(opening->reason, sentence, sizeof sentence);
+        log_say(opening->log, LOG_LEVEL_WARNING, clock_wall_ns(opening->clock),
+                LOG_MESSAGE(sentence));
+        announce_standby(opening);
+    }
+    if (is_done && opening->is_waiting)
+        uv_stop(opening->loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct opening *opening = handle->data;
+    uv_mutex_lock(&opening->mutex);
+    opening->is_cancelled = true;
+    uv_mutex_unlock(&opening->mutex);
+}
+
+/* The loop has no "now" of its own before the driver turns it. */
+static void on_sleep(uv_prepare_t *prepare)
+{
+    struct opening *opening = prepare->data;
+    clock_turn_over(opening->clock);
+}
+
+struct opening *opening_new(uv_loop_t *loop, struct log *log, struct clock *clock)
+{
+    struct opening *opening = calloc(1, sizeof *opening);
+    if (opening == NULL)
+        return NULL;
+    opening->loop = loop;
+    opening->log = log;
+    opening->clock = clock;
+    CHECK(uv_mutex_init(&opening->mutex) == 0);
+    CHECK(uv_async_init(loop, &opening->news, on_news) == 0);
+    uv_unref((uv_handle_t *)&opening->news); /* it is no reason to go on */
+    opening->news.data = opening;
+    return opening;
+}
+
+void opening_close(struct opening *opening)
+{
+    if (opening != NULL)
+        uv_close((uv_handle_t *)&opening->news, NULL);
+}
+
+void opening_free(struct opening *opening)
+{
+    if (opening == NULL)
+        return;
+    uv_mutex_destroy(&opening->mutex);
+    free(opening);
+}
+
+bool opening_explain(const struct opening *opening, struct text *ret_reason)
+{
+    if (opening == NULL || !opening->is_waiting || opening->reason[0] == '\0')
+        return false;
+    text_add(ret_reason, opening->reason);
+    return true;
+}
+
+/* Handles that are needed for one wait only; the loop is run until they are closed. */
+struct wait {
+    uv_signal_t term, interrupt;
+    uv_prepare_t sleep;
+    uv_process_t process;
+    uv_timer_t timer;
+    int64_t exit_status;
+    int signal;
+    bool has_ended;
+};
+
+static void wait_begin(struct wait *wait, struct opening *opening)
+{
+    uv_loop_t *loop = opening->loop;
+    CHECK(uv_signal_init(loop, &wait->term) == 0);
+    CHECK(uv_signal_init(loop, &wait->interrupt) == 0);
+    CHECK(uv_prepare_init(loop, &wait->sleep) == 0);
+    wait->term.data = wait->interrupt.data = wait->sleep.data = opening;
+    CHECK(uv_signal_start(&wait->term, on_signal, SIGTERM) == 0);
+    CHECK(uv_signal_start(&wait->interrupt, on_signal, SIGINT) == 0);
+    CHECK(uv_prepare_start(&wait->sleep, on_sleep) == 0);
+}
+
+static void wait_end(struct wait *wait, struct opening *opening)
+{
+    uv_close((uv_handle_t *)&wait->term, NULL);
+    uv_close((uv_handle_t *)&wait->interrupt, NULL);
+    uv_close((uv_handle_t *)&wait->sleep, NULL);
+    (void)uv_run(opening->loop, UV_RUN_NOWAIT); /* closes them: they live on our stack */
+}
+
+struct store *opening_run(struct opening *opening, const char *url,
+                          const struct store_options *options, struct store_failure *ret_failure)
+{
+    uv_thread_t thread;
+    struct wait wait = {0};
+    opening->url = url;
+    opening->options = *options;
+    opening->options.say = say;
+    opening->options.is_cancelled = is_cancelled;
+    opening->options.context = opening;
+    opening->is_waiting = true;
+    if (uv_thread_create(&thread, run, opening) != 0) {
+        *ret_failure = (struct store_failure){
+            74, "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
+        return NULL;
+    }
+    wait_begin(&wait, opening);
+    bool is_done = false;
+    while (!is_done) {
+        (void)uv_run(opening->loop, UV_RUN_DEFAULT);
+        uv_mutex_lock(&opening->mutex);
+        is_done = opening->is_done;
+        uv_mutex_unlock(&opening->mutex);
+    }
+    CHECK(uv_thread_join(&thread) == 0);
+    opening->is_waiting = false;
+    wait_end(&wait, opening);
+    clock_turn_over(opening->clock);
+    *ret_failure = opening->failure;
+    if (!is_cancelled(opening))
+        return opening->store;
+    store_close(opening->store);
+    ret_failure->exit_code = 0;
+    return NULL;
+}
+
+/* ---- the hook ---- */
+
+static void on_hook_exit(uv_process_t *process, int64_t exit_status, int signal)
+{
+    struct wait *wait = process->data;
+    wait->has_ended = true;
+    wait->exit_status = exit_status;
+    wait->signal = signal;
+    uv_stop(process->loop);
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    struct wait *wait = timer->data;
+    (void)uv_process_kill(&wait->process, SIGKILL); /* on_hook_exit follows */
+}
+
+int opening_run_hook(struct opening *opening, const char *command, struct text *ret_why)
+{
+    struct wait wait = {0};
+    char *arguments[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+                         (char *)(uintptr_t)command, NULL};
+    uv_stdio_container_t streams[3] = {{.flags = UV_IGNORE},
+                                       {.flags = UV_INHERIT_FD, .data.fd = 2},
+                                       {.flags = UV_INHERIT_FD, .data.fd = 2}};
+    uv_process_options_t process = {.exit_cb = on_hook_exit,
+                                    .file = "/bin/sh",
+                                    .args = arguments,
+                                    .stdio_count = 3,
+                                    .stdio = streams};
+    CHECK(uv_timer_init(opening->loop, &wait.timer) == 0);
+    wait.timer.data = wait.process.data = &wait;
+    int err = uv_spawn(opening->loop, &wait.process, &process);
+    if (err == 0) {
+        CHECK(uv_timer_start(&wait.timer, on_late, UINT64_C(1000) * OPENING_HOOK_MAX_S, 0) == 0);
+        while (!wait.has_ended)
+            (void)uv_run(opening->loop, UV_RUN_DEFAULT);
+    }
+    uv_close((uv_handle_t *)&wait.timer, NULL);
+    uv_close((uv_handle_t *)&wait.process, NULL);
+    (void)uv_run(opening->loop, UV_RUN_NOWAIT);
+    clock_turn_over(opening->clock);
+    if (err == 0 && wait.exit_status == 0 && wait.signal == 0)
+        return 0;
+    text_add(ret_why, "the takeover hook \"");
+    text_add_escaped(ret_why, bytes_of_text(command), 200);
+    text_add(ret_why, err != 0 ? "\" cannot be run: " : "\" failed with code ");
+    if (err != 0)
+        text_add(ret_why, uv_strerror(err));
+    else
+        text_add_u64(ret_why,
+                     wait.signal != 0 ? (uint64_t)wait.signal + 128 : (uint64_t)wait.exit_status);
+    text_add(ret_why, "; this server does not serve without it, so that another one can");
+    return -1;
+}

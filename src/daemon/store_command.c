@@ -1,0 +1,391 @@
+/*
+ * store_command.c -- migrate, export, import, clear; see store_command.h.
+ *
+ * The command `holdfast` links no store: it runs holdfastd with these words. Options other than the
+ * subcommand's own are the server's, so --store and --config mean what they mean to it.
+ *
+ * An import fills an empty store with one batch: it is whole or not there. The start that follows
+ * is a start after a crash, which is what moving a service is to its clients. One from rpc.statd
+ * brings clients without their locks: the store is marked incomplete (D16), so that this start
+ * takes every reclaim that conflicts with nothing, and tells every client.
+ */
+#include "daemon/store_command.h"
+
+#include "base/check.h"
+#include "daemon/config.h"
+#include "daemon/statd.h"
+#include "daemon/store_clear.h"
+#include "daemon/store_json.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { EXIT_NO = 1, EXIT_USAGE = 2, EXIT_STORE = 74, ARGUMENTS_MAX = 32 };
+
+static const char usage[] =
+    "Usage: holdfast store COMMAND [--store URL] [--config FILE]\n"
+    "\n"
+    "  migrate [--print] [--down]   bring the tables of postgres: up to this version; --print: "
+    "only\n"
+    "                               show the SQL; --down: one version back, which drops what the\n"
+    "                               older one has no table for\n"
+    "  export [FILE]                write every record as a line of JSON, to standard output or "
+    "FILE\n"
+    "  import [FILE]                fill an empty store with such lines, from standard input or "
+    "FILE\n"
+    "  import --from rpc.statd DIR  fill an empty store with the clients of rpc.statd's "
+    "directory,\n"
+    "                               usually /var/lib/nfs, so that they are told at the next start\n"
+    "         [--skip-unresolved]   leave out names that have no address\n"
+    "  clear --store URL [--yes]    remove every record of a store that no server uses; clients "
+    "that\n"
+    "                               hold locks are not told (P2, P3). State numbers go on. Asks\n"
+    "                               first, unless --yes is given\n"
+    "\n"
+    "Exit codes: 0 ok, 1 not all of it, 2 usage, 74 store, 76 replaced by a server, 78 store "
+    "newer\n"
+    "than this program.\n";
+
+/* What the command line said. */
+struct order {
+    const char *verb;
+    const char *file; /* or the directory of rpc.statd */
+    const char *from; /* NULL: our own lines */
+    bool print_only, is_down, skip_unresolved, is_confirmed, names_store;
+    uint32_t step_count;
+    struct config config;
+};
+
+static int fail(const struct order *order, int exit_code, const char *sentence)
+{
+    (void)fprintf(stderr, "holdfast store %s: %s\n", order->verb, sentence);
+    return exit_code;
+}
+
+/* ---- migrate ---- */
+
+static void show_step(void *context, uint32_t from, uint32_t to, const char *sql)
+{
+    struct order *order = context;
+    (void)printf("-- version %u to %u\n%s", from, to, order->print_only ? sql : "");
+    order->step_count++;
+}
+
+static int run_migrate(struct order *order)
+{
+    struct store_failure failure = {0};
+    struct store_migration how = {.print_only = order->print_only,
+                                  .is_down = order->is_down,
+                                  .visit = show_step,
+                                  .context = order};
+    if (store_migrate(order->config.store, &how, &failure) != 0)
+        return fail(order, failure.exit_code, failure.text);
+    if (order->step_count == 0)
+        (void)printf("-- nothing to do\n");
+    return 0;
+}
+
+/* ---- export ---- */
+
+struct export
+{
+    FILE *out;
+    uint64_t count, unreadable;
+};
+
+static int export_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    struct export *export = context;
+    static char buffer[STORE_JSON_LINE_MAX];
+    struct text line;
+    text_init(&line, buffer, sizeof buffer);
+    export->unreadable += store_json_put(&line, kind, slot, value) ? 0 : 1;
+    export->count++;
+    return fprintf(export->out, "%s\n", buffer) < 0 ? EXIT_NO : 0;
+}
+
+static int run_export(struct order *order)
+{
+    struct store_failure failure = {0};
+    struct export export = {.out = stdout};
+    struct store *store =
+        store_open(order->config.store, &(struct store_options){.is_reader = true}, &failure);
+    if (store == NULL)
+        return fail(order, failure.exit_code, failure.text);
+    if (order->file != NULL && (export.out = fopen(order->file, "we")) == NULL) {
+        store_close(store);
+        return fail(order, EXIT_NO, strerror(errno));
+    }
+    int result = store_load(store, export_record, &export, &failure);
+    store_close(store);
+    if (result == 0 && (fflush(export.out) != 0 || ferror(export.out)))
+        result = EXIT_NO;
+    if (export.out != stdout && fclose(export.out) != 0)
+        result = EXIT_NO;
+    if (result < 0)
+        return fail(order, failure.exit_code, failure.text);
+    if (result != 0)
+        return fail(order, EXIT_NO, "cannot write the lines; the disk may be full");
+    (void)fprintf(stderr, "holdfast store export: %llu records\n",
+                  (unsigned long long)export.count);
+    if (export.unreadable > 0)
+        return fail(order, EXIT_NO, "some records are damaged; an import refuses their lines");
+    return 0;
+}
+
+/* ---- import ---- */
+
+/* A batch that grows, and the server record that goes with it. */
+struct import {
+    struct batch_writer writer;
+    struct record_server server;
+    bool has_server;
+    uint32_t next_slot; /* of clients from rpc.statd */
+    uint64_t unresolved;
+};
+
+static bool add_record(struct import *import, enum record_kind kind, uint32_t slot,
+                       struct bytes value)
+{
+    struct batch_writer *writer = &import->writer;
+    if (writer->max - writer->len < RECORD_VALUE_MAX + BATCH_CHANGE_OVERHEAD) {
+        uint64_t max = writer->max * 2 + (1 << 20);
+        uint8_t *start = realloc(writer->start, max);
+        if (start == NULL)
+            return false;
+        writer->start = start;
+        writer->max = max;
+    }
+    batch_put(writer, kind, slot, value);
+    return true;
+}
+
+static int refuse_line(const struct order *order, uint64_t number, const char *why)
+{
+    char sentence[320];
+    (void)snprintf(sentence, sizeof sentence, "line %llu: %s; nothing was imported",
+                   (unsigned long long)number, why);
+    return fail(order, EXIT_NO, sentence);
+}
+
+static int read_lines(const struct order *order, FILE *in, struct import *import)
+{
+    char *line = NULL, why[256];
+    size_t size = 0;
+    int result = 0;
+    for (uint64_t number = 1; result == 0 && getline(&line, &size, in) > 0; number++) {
+        uint8_t value[RECORD_VALUE_MAX];
+        struct record_change change;
+        struct text cause;
+        text_init(&cause, why, sizeof why);
+        if (store_json_get(line, value, &change, &cause) != 0) {
+            result = refuse_line(order, number, why);
+        } else if (change.kind == RECORD_SERVER) {
+            CHECK(record_get_server(change.value, &import->server) == RECORD_GOOD);
+            if (import->has_server)
+                result = refuse_line(order, number, "a second server record");
+            import->has_server = true;
+        } else if (!add_record(import, change.kind, change.slot, change.value)) {
+            result = fail(order, EXIT_STORE, "out of memory");
+        }
+    }
+    if (result == 0 && ferror(in))
+        result = fail(order, EXIT_NO, strerror(errno));
+    if (result == 0 && !import->has_server)
+        result = fail(order, EXIT_NO, "there is no server record; nothing was imported");
+    free(line);
+    return result;
+}
+
+static int import_host(void *context, const struct statd_host *host)
+{
+    struct import *import = context;
+    if (host->address.family == 0) {
+        import->unresolved++;
+        (void)fprintf(stderr,
+                      "holdfast store import: %.*s: the name has no address, so it cannot be told; "
+                      "correct DNS or /etc/hosts\n",
+                      (int)host->name.len, (const char *)host->name.at);
+        return 0;
+    }
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_client client = {.id = import->server.next_id++,
+                                   .registered_ns = host->since_ns,
+                                   .seen_ns = host->since_ns,
+                                   .address = host->address,
+                                   .transport = RECORD_TCP,
+                                   .versions = 1 << 4,
+                                   .told_state = 0,
+                                   .incarnation = 1,
+                                   .flags = RECORD_CLIENT_MONITORED,
+                                   .caller_name = host->name};
+    uint32_t slot = import->next_slot++;
+    uint32_t len = record_put_client(value, slot, &client);
+    return add_record(import, RECORD_CLIENT, slot, (struct bytes){value, len}) ? 0 : EXIT_STORE;
+}
+
+static int read_statd(const struct order *order, struct import *import)
+{
+    char buffer[320];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    uint32_t state = 0;
+    import->server = (struct record_server){.next_id = 1, .flags = RECORD_SERVER_INCOMPLETE};
+    int result = statd_read(order->file, import_host, import, &state, &why);
+    if (result < 0)
+        return fail(order, EXIT_USAGE, buffer);
+    if (result > 0)
+        return fail(order, result, "out of memory");
+    if (import->unresolved > 0 && !order->skip_unresolved)
+        return fail(order, EXIT_NO,
+                    "not every name has an address; nothing was imported. With "
+                    "--skip-unresolved those are left out, and nobody tells them");
+    import->server.state = import->server.restart_state = state | 1;
+    import->has_server = true;
+    return 0;
+}
+
+static int count_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    (void)context, (void)kind, (void)slot, (void)value;
+    return EXIT_NO;
+}
+
+/* One batch into a store that must be empty. */
+static int write_store(const struct order *order, struct import *import)
+{
+    struct store_failure failure = {0};
+    struct store *store = store_open(order->config.store, &(struct store_options){0}, &failure);
+    if (store == NULL)
+        return fail(order, failure.exit_code, failure.text);
+    int result = store_load(store, count_record, NULL, &failure);
+    if (result == EXIT_NO)
+        result = fail(order, EXIT_NO,
+                      "the store is not empty; name one that is, or that is not "
+                      "there yet. Nothing was imported");
+    else if (result != 0)
+        result = fail(order, failure.exit_code, failure.text);
+    if (result == 0) {
+        uint8_t value[RECORD_VALUE_MAX];
+        import->server.txn = 1;
+        uint32_t len = record_put_server(value, &import->server);
+        if (!add_record(import, RECORD_SERVER, 0, (struct bytes){value, len}))
+            result = fail(order, EXIT_STORE, "out of memory");
+    }
+    struct store_batch batch = {.txn = 1,
+                                .epoch = import->server.epoch,
+                                .must_sync = true,
+                                .count = import->writer.count,
+                                .changes = {import->writer.start, import->writer.len}};
+    if (result == 0 && store_commit(store, &batch, &failure) != 0)
+        result = fail(order, failure.exit_code, failure.text);
+    store_close(store);
+    return result;
+}
+
+static int run_import(struct order *order)
+{
+    struct import import = {0};
+    FILE *in = stdin;
+    int result = 0;
+    if (order->from != NULL && strcmp(order->from, "rpc.statd") != 0)
+        return fail(order, EXIT_USAGE, "--from knows rpc.statd only");
+    if (order->from != NULL && order->file == NULL)
+        return fail(order, EXIT_USAGE, "--from rpc.statd needs a directory, usually /var/lib/nfs");
+    if (order->from != NULL) {
+        result = read_statd(order, &import);
+    } else if (order->file != NULL && (in = fopen(order->file, "re")) == NULL) {
+        result = fail(order, EXIT_NO, strerror(errno));
+    } else {
+        result = read_lines(order, in, &import);
+        if (in != stdin)
+            (void)fclose(in);
+    }
+    if (result == 0)
+        result = write_store(order, &import);
+    if (result == 0)
+        (void)fprintf(stderr, "holdfast store import: %u records\n", import.writer.count);
+    free(import.writer.start);
+    return result;
+}
+
+/* ---- clear ---- */
+
+static int run_clear(struct order *order)
+{
+    if (order->file != NULL)
+        return fail(order, EXIT_USAGE, "it takes no FILE; name the store with --store");
+    if (!order->names_store)
+        return fail(order, EXIT_USAGE, "name the store with --store; there is no default for this");
+    return store_clear_run(order->config.store, order->config.store_timeout_s * SECOND_NS,
+                           order->is_confirmed);
+}
+
+/* ---- the command line ---- */
+
+static const struct {
+    const char *verb;
+    int (*run)(struct order *order);
+} verbs[] = {
+    {"migrate", run_migrate}, {"export", run_export}, {"import", run_import}, {"clear", run_clear}};
+
+/* Takes the subcommand's own words out; the server's options are left in `rest`. */
+static int read_order(int argc, char **argv, struct order *order, char **rest, int *rest_count)
+{
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--print") == 0) {
+            order->print_only = true;
+        } else if (strcmp(argv[i], "--down") == 0) {
+            order->is_down = true;
+        } else if (strcmp(argv[i], "--skip-unresolved") == 0) {
+            order->skip_unresolved = true;
+        } else if (strcmp(argv[i], "--yes") == 0) {
+            order->is_confirmed = true;
+        } else if (strcmp(argv[i], "--from") == 0 && i + 1 < argc) {
+            order->from = argv[++i];
+        } else if (strncmp(argv[i], "--", 2) != 0 && order->file == NULL) {
+            order->file = argv[i];
+        } else if (*rest_count + 2 >= ARGUMENTS_MAX) {
+            return fail(order, EXIT_USAGE, "too many arguments");
+        } else {
+            order->names_store |=
+                strcmp(argv[i], "--store") == 0 || strncmp(argv[i], "--store=", 8) == 0;
+            rest[(*rest_count)++] = argv[i];
+            if (strncmp(argv[i], "--", 2) == 0 && strchr(argv[i], '=') == NULL && i + 1 < argc)
+                rest[(*rest_count)++] = argv[++i];
+        }
+    }
+    char buffer[1024];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    if (config_read(*rest_count, rest, &order->config, &why) != 0)
+        return fail(order, EXIT_USAGE, buffer);
+    return 0;
+}
+
+int store_command_run(int argc, char **argv)
+{
+    struct order order = {.verb = argc > 1 ? argv[1] : "help"};
+    char *rest[ARGUMENTS_MAX] = {argv[0]};
+    int rest_count = 1;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(order.verb, verbs[i].verb) != 0)
+            continue;
+        int result = read_order(argc, argv, &order, rest, &rest_count);
+        if (result != 0)
+            return result;
+        result = verbs[i].run(&order);
+        config_done(&order.config);
+        if (fflush(stdout) != 0)
+            result = fail(&order, EXIT_NO, "cannot write to standard output");
+        return result;
+    }
+    bool is_help = strcmp(order.verb, "help") == 0 || strcmp(order.verb, "--help") == 0 ||
+                   strcmp(order.verb, "-h") == 0;
+    (void)fputs(usage, is_help ? stdout : stderr);
+    return is_help && argc > 1 ? 0 : EXIT_USAGE;
+}

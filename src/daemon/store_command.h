@@ -1,0 +1,10 @@
+/*
+ * store_command.h -- `holdfast store ...`: what is done to a store while no server uses it.
+ */
+#ifndef DAEMON_STORE_COMMAND_H
+#define DAEMON_STORE_COMMAND_H
+
+/* argv[0] is "store". Returns the exit code. */
+int store_command_run(int argc, char **argv);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * postgres_fence.h -- who may write to a shared database, and how a replaced server finds out.
+ *
+ * Two things, for two purposes:
+ *
+ *   the lock    an advisory lock of the session. It says who is active, ends with the session, and
+ *               is what a standby waits for. It protects nothing by itself: a session can end
+ *               without its owner noticing.
+ *   the epoch   in the row of table server. Whoever takes over raises it before reading anything,
+ *               and every batch checks it. It is what protects.
+ *
+ * A server whose connection was cut takes the lock again before it commits again. It may find it
+ * held by what PostgreSQL still has of its own old session, which it ends; or by another server,
+ * and then it was replaced.
+ */
+#ifndef STORE_POSTGRES_FENCE_H
+#define STORE_POSTGRES_FENCE_H
+
+#include "store/postgres_session.h"
+
+enum postgres_lock {
+    POSTGRES_LOCK_TAKEN,
+    POSTGRES_LOCK_OTHERS, /* another session holds it; the session's error says which */
+    POSTGRES_LOCK_FAILED, /* the session's error says why */
+};
+
+/* One try. A left-over session of this process is ended, and waited for until the deadline. */
+enum postgres_lock postgres_fence_lock(struct postgres_session *session, uint64_t deadline_ns);
+
+struct postgres_fence {
+    uint64_t epoch, txn;
+};
+
+/* The numbers as they are now; waits for a commit that is under way. */
+enum postgres_outcome postgres_fence_read(struct postgres_session *session, uint64_t deadline_ns,
+                                          struct postgres_fence *ret);
+/* The next epoch, durable when this returns. */
+enum postgres_outcome postgres_fence_raise(struct postgres_session *session, uint64_t deadline_ns,
+                                           struct postgres_fence *ret);
+
+#endif

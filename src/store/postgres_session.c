@@ -1,0 +1,300 @@
+/*
+ * postgres_session.c -- a connection with deadlines; see postgres_session.h.
+ *
+ * libpq is used without blocking: what it has to send and to receive is waited for with poll().
+ *
+ * What we rely on is set when a connection begins, whatever the database or the role say:
+ *
+ *   synchronous_commit       a commit that was confirmed survives a crash of PostgreSQL. Stronger
+ *                            settings stay.
+ *   idle_session_timeout     the session holds the lock that says who is active: it may be idle
+ *   lock_timeout, ...        our own deadline is the one that counts
+ *   default_transaction_*    read committed, and not read only
+ *
+ * statement_timeout stays as the operator set it: a statement that it ends is tried again.
+ */
+#include "store/postgres_session.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS_NS UINT64_C(1000000)
+
+static const char settings[] =
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', "
+    "'idle_in_transaction_session_timeout', 'transaction_timeout', 'lock_timeout') "
+    "AND setting <> '0';"
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local');"
+    "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+static uint64_t read_ns(clockid_t id)
+{
+    struct timespec now;
+    CHECK(clock_gettime(id, &now) == 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t postgres_now_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+bool postgres_pause(uint64_t pause_ns, uint64_t deadline_ns)
+{
+    uint64_t now_ns = postgres_now_ns();
+    if (now_ns >= deadline_ns)
+        return false;
+    if (pause_ns > deadline_ns - now_ns)
+        pause_ns = deadline_ns - now_ns;
+    struct timespec pause = {.tv_sec = (time_t)(pause_ns / 1000000000),
+                             .tv_nsec = (long)(pause_ns % 1000000000)};
+    (void)nanosleep(&pause, NULL);
+    return true;
+}
+
+/* Who we are, for people who look at pg_stat_activity, and for the next connection of ours. */
+static void make_name(char name[static POSTGRES_NAME_MAX])
+{
+    char host[24] = "";
+    uint64_t token = 0;
+    (void)gethostname(host, sizeof host - 1);
+    CHECK(getrandom(&token, sizeof token, 0) == sizeof token);
+    (void)snprintf(name, POSTGRES_NAME_MAX, "holdfast %s %d %016llx", host, (int)getpid(),
+                   (unsigned long long)token);
+}
+
+int postgres_session_init(struct postgres_session *session, const char *rest)
+{
+    *session = (struct postgres_session){0};
+    make_name(session->name);
+    /* postgres://host/name is a URL of its own: its scheme is ours. */
+    bool is_url = strncmp(rest, "//", 2) == 0;
+    size_t size = strlen(rest) + sizeof "postgres:";
+    session->conninfo = malloc(size);
+    if (session->conninfo == NULL)
+        return -ENOMEM;
+    (void)snprintf(session->conninfo, size, "%s%s", is_url ? "postgres:" : "", rest);
+    return 0;
+}
+
+void postgres_session_done(struct postgres_session *session)
+{
+    postgres_session_cut(session);
+    free(session->conninfo);
+    session->conninfo = NULL;
+}
+
+void postgres_session_cut(struct postgres_session *session)
+{
+    PQfinish(session->connection);
+    session->connection = NULL;
+}
+
+/* libpq's messages end with a new line and may have several. */
+static void keep_text(struct postgres_error *error, const char *text)
+{
+    size_t len = 0;
+    for (; *text != '\0' && len + 1 < sizeof error->text; text++) {
+        bool is_break = *text == '\n' || *text == '\t';
+        if (is_break && (len == 0 || error->text[len - 1] == ' '))
+            continue;
+        error->text[len++] = is_break ? ' ' : *text;
+    }
+    while (len > 0 && error->text[len - 1] == ' ')
+        len--;
+    error->text[len] = '\0';
+}
+
+void postgres_session_note(struct postgres_session *session, const PGresult *result)
+{
+    struct postgres_error *error = &session->error;
+    const char *state = result == NULL ? NULL : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = result == NULL ? NULL : PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    *error = (struct postgres_error){0};
+    if (state != NULL)
+        (void)snprintf(error->state, sizeof error->state, "%s", state);
+    if (text == NULL)
+        text = result != NULL ? PQresultErrorMessage(result) : PQerrorMessage(session->connection);
+    keep_text(error, text);
+}
+
+bool postgres_error_may_pass(const struct postgres_error *error)
+{
+    /* By class: connection, transaction rolled back, resources, lock not available, operator
+     * intervention, system error; and the one of a server that only reads, which may be about to
+     * be promoted. */
+    static const char *const passing[] = {"08", "40", "53", "55", "57", "58", "25006"};
+    if (error->state[0] == '\0')
+        return true;
+    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+        if (strncmp(error->state, passing[i], strlen(passing[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Waits for the socket. False: the deadline has come. */
+static bool wait_for(struct postgres_session *session, short events, uint64_t deadline_ns)
+{
+    for (;;) {
+        uint64_t now_ns = postgres_now_ns();
+        if (now_ns >= deadline_ns)
+            return false;
+        uint64_t wait_ms = (deadline_ns - now_ns) / MS_NS + 1;
+        session->heard_ns = read_ns(CLOCK_BOOTTIME); /* what comes now was not there before */
+        struct pollfd ready = {.fd = PQsocket(session->connection), .events = events};
+        int count = poll(&ready, 1, wait_ms > 1000 ? 1000 : (int)wait_ms);
+        if (count > 0 || (count < 0 && errno != EINTR))
+            return true; /* libpq finds out what is wrong with it */
+    }
+}
+
+static enum postgres_outcome fail_connection(struct postgres_session *session, const char *instead)
+{
+    postgres_session_note(session, NULL);
+    if (instead != NULL)
+        keep_text(&session->error, instead);
+    postgres_session_cut(session);
+    return POSTGRES_LOST;
+}
+
+static enum postgres_outcome begin_connection(struct postgres_session *session,
+                                              uint64_t deadline_ns)
+{
+    /* What stands before dbname can be overruled by it, what stands behind it cannot. A network
+     * that swallows everything is noticed within ten seconds or so. */
+    static const char *const keys[] = {
+        "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+        "dbname",          "application_name",    "client_encoding",  NULL};
+    const char *const values[] = {"5",           "2",         "3", "10000", session->conninfo,
+                                  session->name, "SQL_ASCII", NULL};
+    session->connection = PQconnectStartParams(keys, values, 1);
+    if (session->connection == NULL || PQstatus(session->connection) == CONNECTION_BAD)
+        return fail_connection(session, NULL);
+    short events = POLLOUT;
+    for (;;) {
+        if (!wait_for(session, events, deadline_ns))
+            return fail_connection(session, "no answer to the attempt to connect");
+        switch (PQconnectPoll(session->connection)) {
+        case PGRES_POLLING_READING:
+            events = POLLIN;
+            continue;
+        case PGRES_POLLING_WRITING:
+            events = POLLOUT;
+            continue;
+        case PGRES_POLLING_OK:
+            return POSTGRES_DONE;
+        case PGRES_POLLING_FAILED:
+        case PGRES_POLLING_ACTIVE: /* not in use any more */
+            return fail_connection(session, NULL);
+        }
+    }
+}
+
+/* Notices are for psql's users. */
+static void ignore_notice(void *context, const PGresult *result)
+{
+    (void)context;
+    (void)result;
+}
+
+enum postgres_outcome postgres_session_connect(struct postgres_session *session,
+                                               uint64_t deadline_ns)
+{
+    postgres_session_cut(session);
+    enum postgres_outcome outcome = begin_connection(session, deadline_ns);
+    if (outcome != POSTGRES_DONE)
+        return outcome;
+    (void)PQsetNoticeReceiver(session->connection, ignore_notice, NULL);
+    if (PQserverVersion(session->connection) < 120000) {
+        (void)fail_connection(session, "this PostgreSQL is older than version 12");
+        (void)snprintf(session->error.state, sizeof session->error.state, "0A000");
+        return POSTGRES_REFUSED;
+    }
+    if (PQsetnonblocking(session->connection, 1) != 0)
+        return fail_connection(session, NULL);
+    outcome = postgres_session_run(session, settings, deadline_ns, NULL);
+    if (outcome == POSTGRES_REFUSED)
+        postgres_session_cut(session);
+    return outcome;
+}
+
+static enum postgres_outcome send_all(struct postgres_session *session, uint64_t deadline_ns)
+{
+    for (;;) {
+        int left = PQflush(session->connection);
+        if (left < 0)
+            return fail_connection(session, NULL);
+        if (left == 0)
+            return POSTGRES_DONE;
+        if (!wait_for(session, POLLIN | POLLOUT, deadline_ns))
+            return fail_connection(session, "no answer in time");
+        if (PQconsumeInput(session->connection) == 0)
+            return fail_connection(session, NULL);
+    }
+}
+
+enum postgres_outcome postgres_session_next(struct postgres_session *session, uint64_t deadline_ns,
+                                            PGresult **ret)
+{
+    session->heard_ns = read_ns(CLOCK_BOOTTIME);
+    enum postgres_outcome outcome = send_all(session, deadline_ns);
+    if (outcome != POSTGRES_DONE)
+        return outcome;
+    while (PQisBusy(session->connection)) {
+        if (!wait_for(session, POLLIN, deadline_ns))
+            return fail_connection(session, "no answer in time");
+        if (PQconsumeInput(session->connection) == 0)
+            return fail_connection(session, NULL);
+    }
+    *ret = PQgetResult(session->connection);
+    return POSTGRES_DONE;
+}
+
+static bool is_good(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+}
+
+enum postgres_outcome postgres_session_run(struct postgres_session *session, const char *sql,
+                                           uint64_t deadline_ns, PGresult **ret)
+{
+    PGresult *result = NULL, *last = NULL;
+    bool is_refused = false;
+    if (PQsendQuery(session->connection, sql) == 0)
+        return fail_connection(session, NULL);
+    for (;;) {
+        enum postgres_outcome outcome = postgres_session_next(session, deadline_ns, &result);
+        if (outcome != POSTGRES_DONE) {
+            PQclear(last);
+            return outcome;
+        }
+        if (result == NULL)
+            break;
+        if (!is_good(result)) {
+            postgres_session_note(session, result);
+            is_refused = true;
+        }
+        PQclear(last);
+        last = result;
+    }
+    if (!is_refused && ret != NULL)
+        *ret = last;
+    else
+        PQclear(last);
+    if (!is_refused)
+        return POSTGRES_DONE;
+    if (PQstatus(session->connection) == CONNECTION_BAD) {
+        postgres_session_cut(session); /* what it said last is kept */
+        return POSTGRES_LOST;
+    }
+    return POSTGRES_REFUSED;
+}

@@ -1,0 +1,82 @@
+#!/bin/bash
+# events.sh -- the stream of events.
+#
+# Passing proves:
+#  (1) a stream begins with the status, repeats it, and tells of registrations, new clients, waits,
+#      grants and crashes as they happen; a name full of line breaks and HTML stays inside its event;
+#  (2) a reader that comes back with the id it got last misses nothing;
+#  (3) fifty streams, readers that are gone and one that does not read keep nobody else from being
+#      answered, and go away; the server stops at once while streams are open;
+#  (4) an id that makes no sense is as good as none.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v curl > /dev/null; then
+    echo "skipped: curl is needed"
+    exit 77
+fi
+start first --listen 127.0.0.1 --port 0 --http "127.0.0.1:0" --store "lmdb:$work/store" \
+    --no-rpcbind || finish
+http=$(sed -n 's/.*HTTP is served port=\([0-9]*\).*/\1/p' "$work/first.log")
+url="http://127.0.0.1:$http/api/v1/events"
+readers=()
+# listen NAME [CURL-WORDS...]: a stream into $work/NAME.
+listen() {
+    local name=$1
+    shift
+    curl -sN -m 60 "$@" "$url" > "$work/$name" &
+    readers+=($!)
+    expect "$name begins with the status" wait_until 5 grep -q '^event: status' "$work/$name"
+}
+has() { expect "$1 has $2" wait_until 5 grep -q "$2" "$work/$1"; }
+# shellcheck disable=SC2317 # called by wait_until
+has_descriptors() { test "$(find "/proc/$pid/fd" -mindepth 1 | wc -l)" "$1" "$2"; }
+
+# (1)
+listen main
+expect "how soon to come back" grep -q '^retry: ' "$work/main"
+# shellcheck disable=SC2317
+twice() { [ "$(grep -c '^event: status' "$work/main")" -ge 2 ]; }
+expect "the status comes again" wait_until 5 twice
+evil=$'<script>\n\nevent: forged'
+"$PEER" -s 127.1.0.1 -n alpha 127.0.0.1 "$port" lock one > /dev/null
+has main '^event: client_added'
+"$PEER" 127.0.0.1 "$port" mon alpha me > /dev/null
+has main '^event: registered'
+"$PEER" -s 127.1.0.2 -n "$evil" 127.0.0.1 "$port" wait one > "$work/waiter" &
+has main '^event: blocked'
+expect "the name is escaped" grep -q '"name":"<script>\\n\\nevent: forged"' "$work/main"
+expect "nothing is forged" same "$(grep -c '^event: forged' "$work/main")" 0
+"$PEER" -s 127.1.0.1 -n alpha 127.0.0.1 "$port" notify alpha 5 > /dev/null
+has main '^event: client_renewed'
+
+# (2), (4)
+id=$(sed -n 's/^id: //p' "$work/main" | head -n 1)
+listen back -H "Last-Event-ID: $id"
+expect "what came after it" wait_until 5 grep -q '^event: client_added' "$work/back"
+expect "from the next one on" same "$(sed -n 's/^id: //p' "$work/back" | head -n 1)" $((id + 1))
+for strange in 99999999999999999999999 -1 x "1;2" ""; do
+    listen strange -H "Last-Event-ID: $strange"
+    expect "nothing old for '$strange'" same "$(grep -c '^event: client_added' "$work/strange")" 0
+done
+
+# (3)
+for _ in {1..50}; do
+    curl -sN -m 60 "$url" > /dev/null &
+    readers+=($!)
+done
+exec 5<> "/dev/tcp/127.0.0.1/$http"
+printf 'GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n' >&5
+expect "all are there" wait_until 10 has_descriptors -gt 60
+expect "others are answered" same \
+    "$(curl -s -m 5 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$http/api/v1/status")" 200
+expect "and served" same "$("$PEER" -s 127.1.0.3 -n gamma 127.0.0.1 "$port" lock two)" granted
+kill "${readers[@]}" 2> /dev/null
+expect "who is gone is found out" wait_until 30 has_descriptors -lt 40
+listen last
+stop TERM
+expect "the stop" same "$code" 0
+expect "is quick" [ "$took_ms" -lt 3000 ]
+exec 5>&-
+kill "${readers[@]}" 2> /dev/null
+finish

@@ -1,0 +1,93 @@
+#!/bin/bash
+# metrics.sh -- what Prometheus sees.
+#
+# Passing proves:
+#  (1) promtool finds nothing to say about /metrics, empty or after traffic, nor about the alert
+#      rules, which name only metrics that are there;
+#  (2) every metric of docs/metrics.md is served with the type it says, and no other;
+#  (3) calls, locks, waits and notifications are counted where they belong;
+#  (4) --metrics off serves none and says so.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v curl > /dev/null || ! command -v promtool > /dev/null; then
+    echo "skipped: curl and promtool (package prometheus) are needed"
+    exit 77
+fi
+options=(--listen 127.0.0.1 --port 0 --http "127.0.0.1:0" --store "lmdb:$work/store" --no-rpcbind
+    --notify-timeout 2)
+
+scrape() { curl -s -m 10 "http://127.0.0.1:$http/metrics" > "$work/metrics"; }
+# value SAMPLE: its value in the last scrape.
+value() { awk -v name="$1" '$1 == name { print $2 }' "$work/metrics"; }
+start_metered() {
+    start "$@" || finish
+    http=$(sed -n 's/.*HTTP is served port=\([0-9]*\).*/\1/p' "$work/$1.log")
+}
+
+start_metered first "${options[@]}"
+scrape
+expect "an idle server's metrics" promtool check metrics < "$work/metrics"
+
+# (2)
+# shellcheck disable=SC2016 # back quotes of Markdown
+sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) |.*/\1 \2/p' "$root/docs/metrics.md" | sort > "$work/promised"
+sed -n 's/^# TYPE //p' "$work/metrics" | sort > "$work/served"
+expect "what is served is what is promised" diff "$work/promised" "$work/served"
+expect "every one has help" same "$(grep -c '^# HELP' "$work/metrics")" \
+    "$(grep -c '^# TYPE' "$work/metrics")"
+
+# (1) names in the rules, without the functions and labels
+names=$(grep -oE '\b(nlm|nsm|holdfast)_[a-z_]+' "$root/contrib/holdfast-alerts.yml" |
+    sed 's/_bucket$//' | sort -u)
+for name in $names; do
+    expect "the rules' $name is served" grep -q "^# TYPE $name " "$work/metrics"
+done
+expect "the alert rules" promtool check rules "$root/contrib/holdfast-alerts.yml"
+
+# (3)
+peer() { "$PEER" -s 127.1.0.1 -n alpha 127.0.0.1 "$port" "$@"; }
+expect "a lock" same "$(peer lock one)" granted
+expect "another" same "$(peer lock two)" granted
+expect "its end" same "$(peer unlock two)" granted
+expect "a conflict" same "$("$PEER" -n beta 127.0.0.1 "$port" lock one)" denied
+expect "NULL" same "$("$PEER" 127.0.0.1 "$port" null)" ok
+expect "SM_MON" matches "$("$PEER" 127.0.0.1 "$port" mon alpha me)" '^succ'
+expect "SM_MON of a bad name" matches "$("$PEER" 127.0.0.1 "$port" mon .x me)" '^fail'
+scrape
+expect "metrics after traffic" promtool check metrics < "$work/metrics"
+expect "LOCK" same "$(value 'nlm_requests_total{procedure="LOCK",result="success"}')" 3
+expect "UNLOCK" same "$(value 'nlm_requests_total{procedure="UNLOCK",result="success"}')" 1
+expect "MON" same "$(value 'nsm_requests_total{procedure="MON",result="success"}')" 1
+expect "MON that failed" same "$(value 'nsm_requests_total{procedure="MON",result="error"}')" 1
+expect "durations of LOCK" same "$(value 'nlm_request_duration_seconds_count{procedure="LOCK"}')" 3
+expect "in the last bucket" same \
+    "$(value 'nlm_request_duration_seconds_bucket{procedure="LOCK",le="+Inf"}')" 3
+expect "a lock is held" same "$(value 'nlm_locks_held{share="default"}')" 1
+expect "two are registered" same "$(value nsm_clients_registered)" 2
+expect "commits are timed" same "$(value holdfast_store_commit_duration_seconds_count)" \
+    "$(value holdfast_store_batch_records_count)"
+stop KILL
+
+# Two to be told, and nobody there.
+start_metered second "${options[@]}" --grace 5
+# shellcheck disable=SC2317 # called by wait_until
+told() {
+    scrape
+    [ "$(value 'nsm_notifications_total{result="failed"}')" = 2 ]
+}
+expect "both attempts fail" wait_until 20 told
+expect "started" same "$(value 'nsm_notifications_total{result="started"}')" 2
+expect "none was reached" same "$(value 'nsm_notifications_total{result="success"}')" 0
+expect "they were timed" same "$(value nsm_notification_duration_seconds_count)" 2
+expect "metrics in a recovery" promtool check metrics < "$work/metrics"
+stop TERM
+
+# (4)
+start_metered off "${options[@]}" --metrics off
+expect "no metrics" same \
+    "$(curl -s -m 10 -o "$work/metrics" -w '%{http_code}' "http://127.0.0.1:$http/metrics")" 404
+expect "and why" log_has "$work/metrics" 'started with --metrics off'
+stop TERM
+finish

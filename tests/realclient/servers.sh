@@ -1,0 +1,107 @@
+# servers.sh -- the server's side: nfs-ganesha for the files, holdfast for the locks. Sourced by
+# lib.sh.
+#
+# They know nothing of each other and share one rpcbind. A crash takes both. holdfast gets
+# --grace $GRACE --recovery $RECOVERY and what is in $OPTIONS; its store outlives the scenarios.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+SERVER=10.77.0.1
+EXPORT=$work/server/export
+
+write_ganesha_conf()
+{
+    mkdir -p "$EXPORT" "$work/server/recovery" "$work/server/store"
+    chmod 777 "$EXPORT"
+    cat >"$work/server/ganesha.conf" <<END
+NFS_CORE_PARAM {
+    Protocols = 3;
+    Enable_NLM = false;
+    Enable_RQUOTA = false;
+}
+NFSV4 {
+    RecoveryRoot = "$work/server/recovery";
+}
+EXPORT {
+    Export_Id = 1;
+    Path = "$EXPORT";
+    Pseudo = /export;
+    Protocols = 3;
+    Access_Type = RW;
+    Squash = no_root_squash;
+    FSAL { Name = VFS; }
+}
+END
+}
+
+answers() { rpcinfo -t "$SERVER" "$1" "$2" >/dev/null 2>&1; }
+
+# launch NAME COMMAND...: a daemon, with its log and its process id.
+launch()
+{
+    local name=$1
+    shift
+    "$@" </dev/null >>"$work/server/$name.log" 2>&1 &
+    echo $! >"$work/server/$name.pid"
+    disown
+}
+
+start_files()
+{
+    launch ganesha ganesha.nfsd -F -f "$work/server/ganesha.conf" -L "$work/server/ganesha.log" \
+        -p /run/ganesha/ganesha.pid
+}
+
+start_locks()
+{
+    # shellcheck disable=SC2086 # several options
+    launch holdfast "$holdfastd" --store "lmdb:$work/server/store" --grace "$GRACE" \
+        --recovery "$RECOVERY" --http off --log-level debug $OPTIONS
+    echo "$GRACE $RECOVERY $OPTIONS" >"$work/server/started"
+}
+
+# Returns when both answer.
+start_server()
+{
+    start_files
+    start_locks
+    wait_until 30 answers 100021 4 && wait_until 30 answers 100024 1 && wait_until 30 answers 100003 3
+}
+
+crash_server()
+{
+    end "$work/server/holdfast.pid" KILL
+    end "$work/server/ganesha.pid" KILL
+}
+
+crash_locks() { end "$work/server/holdfast.pid" KILL; }
+
+# The server with these options: it goes on if it has them, and is started anew if not.
+serve()
+{
+    local wanted="$GRACE $RECOVERY $OPTIONS"
+    if [ -s "$work/server/holdfast.pid" ] && is_running "$(cat "$work/server/holdfast.pid")" &&
+        [ "$(cat "$work/server/started")" = "$wanted" ]; then
+        return
+    fi
+    end "$work/server/holdfast.pid" TERM
+    if [ -s "$work/server/ganesha.pid" ] && is_running "$(cat "$work/server/ganesha.pid")"; then
+        start_locks
+        wait_until 30 answers 100021 4
+    else
+        write_ganesha_conf
+        start_server
+    fi
+}
+
+# How many lines of holdfast's log since `mark_log` contain this text.
+mark_log() { log_mark=$(wc -l <"$work/server/holdfast.log"); }
+logged() { tail -n "+$((log_mark + 1))" "$work/server/holdfast.log" | grep -c -- "$1"; }
+# How many locks were given up when grace ended, since `mark_log`.
+given_up()
+{
+    tail -n "+$((log_mark + 1))" "$work/server/holdfast.log" | awk '
+        /grace is over/ { ended = 1 }
+        /grace is over/ && match($0, /locks=[0-9]+/) { count += substr($0, RSTART + 6, RLENGTH - 6) }
+        END { print ended ? count + 0 : "grace has not ended" }'
+}
+log_says() { [ "$(logged "$1")" -gt 0 ]; }

@@ -1,0 +1,223 @@
+/*
+ * test_silent.c -- shows when the holder of a lock that somebody waits for is asked whether it is
+ * still there, what its answers mean, and what operators see of it (silent.h, view.h).
+ *
+ * A holds the file, B waits for it and repeats its request, as clients do. The tests let the time
+ * pass and answer the calls.
+ */
+#include "core/view.h"
+#include "locker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define POLL_NS (20 * FIXTURE_SECOND)
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)locker_new(&fixture_limits);
+    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+static void end_call(const struct core_call *call, enum core_call_outcome outcome, uint32_t state)
+{
+    struct core_input input = {.kind = CORE_CALL_DONE,
+                               .now_ns = fixture_now_ns(),
+                               .call = call->id,
+                               .outcome = outcome,
+                               .state = state};
+    core_step(the_core, &input, NULL);
+    core_check(the_core);
+}
+
+/* B polls until a call leaves, for at most so long. How long that was. */
+static uint64_t wait_for_call(uint64_t max_ns, struct core_call *ret)
+{
+    uint64_t start_ns = fixture_now_ns();
+    while (fixture_now_ns() - start_ns <= max_ns) {
+        settle();
+        if (fixture_next_call(the_core, ret))
+            return fixture_now_ns() - start_ns;
+        fixture_wait(POLL_NS / 4);
+        if ((fixture_now_ns() - start_ns) % POLL_NS < POLL_NS / 4)
+            assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    }
+    return UINT64_MAX;
+}
+
+static void demand_call(enum core_call_kind kind, uint32_t prog, struct core_call *ret)
+{
+    struct address holder = fixture_address(A.address);
+    assert_true(wait_for_call(400 * FIXTURE_SECOND, ret) != UINT64_MAX);
+    assert_int_equal(ret->kind, kind);
+    assert_int_equal(ret->prog, prog);
+    assert_true(address_equal(&ret->to, &holder));
+}
+
+/* Asked both ways, and silent to both. */
+static void be_silent(void)
+{
+    struct core_call call;
+    demand_call(CALL_NULL, 100021, &call);
+    end_call(&call, CALL_UNDELIVERED, 0);
+    demand_call(CALL_STAT, 100024, &call);
+    end_call(&call, CALL_UNKNOWN, 0);
+    fixture_wait(6 * FIXTURE_SECOND); /* the next pass counts */
+    settle();
+}
+
+static void test_silent__a_holder_is_asked_after_five_minutes(void **state)
+{
+    (void)state;
+    struct core_call call;
+    uint64_t took_ns = wait_for_call(400 * FIXTURE_SECOND, &call);
+    assert_in_range(took_ns, 300 * FIXTURE_SECOND, 320 * FIXTURE_SECOND);
+    assert_int_equal(call.kind, CALL_NULL);
+}
+
+static void test_silent__a_holder_that_calls_is_not_asked(void **state)
+{
+    (void)state;
+    struct core_call call;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(wait_for_call(200 * FIXTURE_SECOND, &call), UINT64_MAX);
+        assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
+    }
+}
+
+static void test_silent__a_holder_nobody_waits_for_is_not_asked(void **state)
+{
+    (void)state;
+    struct core_call call;
+    assert_int_equal(cancel(B, 0, 10, X | BLOCK), LOCK_GRANTED);
+    for (int i = 0; i < 100; i++) {
+        fixture_wait(10 * FIXTURE_SECOND);
+        settle();
+        assert_false(fixture_next_call(the_core, &call));
+    }
+    assert_int_equal(fixture_status(the_core).silent.oldest_since_ns, 0);
+}
+
+static void test_silent__silence_is_reported_and_frees_nothing(void **state)
+{
+    (void)state;
+    struct core_call call;
+    struct view_silent view;
+    assert_false(view_silent(the_core, 0, &view));
+    be_silent();
+    assert_int_equal(fixture_status(the_core).silent.waits_on_silent, 1);
+    assert_true(view_silent(the_core, 0, &view));
+    assert_false(view_silent(the_core, 1, &view));
+    assert_int_equal(view.wait_count, 1);
+    assert_true(fixture_now_ns() - view.oldest_ns >= 300 * FIXTURE_SECOND);
+    assert_true(fixture_now_ns() - view.heard_ns >= 300 * FIXTURE_SECOND);
+    struct event event;
+    bool is_reported = false;
+    while (event_take(core_events(the_core), &event))
+        is_reported |= event.kind == EVENT_HOLDER_SILENT && event.value == view.holder.client;
+    assert_true(is_reported);
+    /* Once is enough. */
+    assert_int_equal(wait_for_call(1000 * FIXTURE_SECOND, &call), UINT64_MAX);
+    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
+
+    /* Whoever waits is said to wait for it. */
+    struct view_waiter waiter;
+    uint64_t cursor = 0;
+    uint32_t budget = VIEW_DIRECT_MAX;
+    assert_true(view_next_waiter(the_core, &(struct view_filter){0}, &cursor, &budget, &waiter));
+    assert_true(waiter.is_blocked);
+    assert_int_equal(waiter.blocker_phase, SILENT_NO_ANSWER);
+    assert_int_equal(waiter.blocker.client, view.holder.client);
+}
+
+static void test_silent__a_call_of_the_holder_ends_it(void **state)
+{
+    (void)state;
+    struct view_silent view;
+    be_silent();
+    assert_true(view_silent(the_core, 0, &view));
+    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
+    fixture_wait(6 * FIXTURE_SECOND);
+    settle();
+    fixture_wait(6 * FIXTURE_SECOND);
+    settle();
+    assert_false(view_silent(the_core, 0, &view));
+    assert_int_equal(fixture_status(the_core).silent.waits_on_silent, 0);
+}
+
+static void test_silent__an_answer_is_a_sign_of_life(void **state)
+{
+    (void)state;
+    struct core_call call;
+    struct view_silent view;
+    demand_call(CALL_NULL, 100021, &call);
+    end_call(&call, CALL_ANSWERED, 0);
+    demand_call(CALL_STAT, 100024, &call);
+    end_call(&call, CALL_UNKNOWN, 0);
+    fixture_wait(6 * FIXTURE_SECOND);
+    settle();
+    assert_false(view_silent(the_core, 0, &view));
+    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
+}
+
+static void test_silent__a_missed_restart_is_found(void **state)
+{
+    (void)state;
+    struct core_call call;
+    demand_call(CALL_NULL, 100021, &call);
+    end_call(&call, CALL_UNDELIVERED, 0);
+    demand_call(CALL_STAT, 100024, &call);
+    end_call(&call, CALL_ANSWERED, 5); /* A locked in state 3 */
+    call = granted(B);
+    answered(call, LOCK_GRANTED);
+    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
+    assert_int_equal(lock(C, 20, 10, X), LOCK_GRANTED);
+}
+
+static void test_silent__a_holder_that_is_forgotten_while_it_is_asked(void **state)
+{
+    (void)state;
+    struct core_call call;
+    demand_call(CALL_NULL, 100021, &call);
+    free_all(A);
+    struct core_call offer = granted(B);
+    answered(offer, LOCK_GRANTED);
+    fixture_wait(400 * FIXTURE_SECOND);
+    settle();
+    end_call(&call, CALL_UNKNOWN, 0);
+    settle();
+    assert_false(fixture_next_call(the_core, &call));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_silent__a_holder_is_asked_after_five_minutes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_silent__a_holder_that_calls_is_not_asked, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_silent__a_holder_nobody_waits_for_is_not_asked, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_silent__silence_is_reported_and_frees_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_silent__a_call_of_the_holder_ends_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent__an_answer_is_a_sign_of_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent__a_missed_restart_is_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent__a_holder_that_is_forgotten_while_it_is_asked,
+                                        setup, teardown),
+    };
+    return cmocka_run_group_tests_name("silent", tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/*
+ * test_view.c -- shows that lists of clients, locks and waiters can be read in pieces of any size
+ * while rows come and go: what is there all the time is seen once, nothing twice, and no piece
+ * looks at more than its budget (view.h).
+ *
+ * Four lockers hold every second byte of the file; between two pieces some of it changes.
+ */
+#include "core/view.h"
+#include "locker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { LOCKS = 40 };
+
+static const struct locker *const lockers[] = {&A, &B, &C, &D};
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)locker_new(&fixture_limits);
+    for (uint32_t i = 0; i < LOCKS; i++)
+        assert_int_equal(lock(*lockers[i % 4], (uint64_t)i * 2, 1, X), LOCK_GRANTED);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+/* Reads all locks, `budget` slots at a time; counts by first byte, with `between` in between. */
+static uint32_t read_locks(const struct view_filter *filter, uint32_t budget,
+                           void (*between)(uint32_t piece), uint32_t ret_seen[static LOCKS])
+{
+    uint64_t cursor = 0;
+    uint32_t count = 0;
+    memset(ret_seen, 0, LOCKS * sizeof *ret_seen);
+    for (uint32_t piece = 0; cursor != VIEW_END; piece++) {
+        assert_true(piece < 100000);
+        uint32_t left = budget;
+        struct view_lock view;
+        while (view_next_lock(the_core, filter, &cursor, &left, &view)) {
+            count++;
+            if (view.start / 2 < LOCKS)
+                ret_seen[view.start / 2]++;
+        }
+        assert_true(left <= budget);
+        if (between != NULL)
+            between(piece);
+    }
+    return count;
+}
+
+/* The locks of D come and go; those of the others stay. */
+static void disturb(uint32_t piece)
+{
+    uint64_t offset = (uint64_t)(piece % 10 * 4 + 3) * 2;
+    if (piece % 2 == 0)
+        assert_int_equal(unlock(D, offset, 1), LOCK_GRANTED);
+    else
+        assert_int_equal(lock(D, 1000 + offset, 1, X), LOCK_GRANTED);
+}
+
+static void test_view__every_lock_once_in_pieces_of_any_size(void **state)
+{
+    (void)state;
+    uint32_t seen[LOCKS];
+    for (uint32_t budget = 1; budget <= 2 * LOCKS; budget += 7) {
+        assert_int_equal(read_locks(&(struct view_filter){0}, budget, NULL, seen), LOCKS);
+        for (uint32_t i = 0; i < LOCKS; i++)
+            assert_int_equal(seen[i], 1);
+    }
+}
+
+static void test_view__what_stays_is_seen_once_whatever_happens(void **state)
+{
+    (void)state;
+    uint32_t seen[LOCKS];
+    (void)read_locks(&(struct view_filter){0}, 1, disturb, seen);
+    for (uint32_t i = 0; i < LOCKS; i++)
+        assert_true(i % 4 == 3 ? seen[i] <= 1 : seen[i] == 1);
+}
+
+static void test_view__filters(void **state)
+{
+    (void)state;
+    uint32_t seen[LOCKS], budget = 1000;
+    uint64_t cursor = 0, handle;
+    struct view_lock first;
+    assert_true(view_next_lock(the_core, &(struct view_filter){0}, &cursor, &budget, &first));
+    assert_true(view_handle(the_core, first.owner.client, &handle));
+    assert_false(view_handle(the_core, 987654321, &handle));
+    struct view_filter filter = {.client = handle};
+    assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), LOCKS / 4);
+    uint8_t fh[RECORD_FH_MAX];
+    memcpy(fh, first.fh.at, first.fh.len);
+    filter = (struct view_filter){.fh = {fh, first.fh.len}};
+    assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), LOCKS);
+    filter.client = handle;
+    assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), LOCKS / 4);
+    fh[0] ^= 1;
+    assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), 0);
+    filter = (struct view_filter){.has_share = true, .share = 0};
+    assert_int_equal(read_locks(&filter, 5, NULL, seen), LOCKS);
+    filter.share = 1;
+    assert_int_equal(read_locks(&filter, 5, NULL, seen), 0);
+
+    /* A client that goes away in the middle ends its list. */
+    filter = (struct view_filter){.client = handle};
+    cursor = 0;
+    budget = 100000;
+    assert_true(view_next_lock(the_core, &filter, &cursor, &budget, &first));
+    filter.client ^= UINT64_C(2) << 32; /* the handle of another life of that slot */
+    assert_false(view_next_lock(the_core, &filter, &cursor, &budget, &first));
+    assert_int_equal(cursor, VIEW_END);
+}
+
+static void test_view__clients_in_pieces(void **state)
+{
+    (void)state;
+    for (uint32_t budget = 1; budget < 6; budget++) {
+        uint64_t cursor = 0;
+        uint32_t count = 0;
+        for (uint32_t piece = 0; cursor != VIEW_END && piece < 1000; piece++) {
+            uint32_t left = budget;
+            struct view_client view, same;
+            while (view_next_client(the_core, &cursor, &left, &view)) {
+                assert_int_equal(view.lock_count, LOCKS / 4);
+                assert_int_equal(view.protocol, VIEW_NLM);
+                assert_true(view_find_client(the_core, view.id, &same));
+                assert_int_equal(same.id, view.id);
+                count++;
+            }
+        }
+        assert_int_equal(cursor, VIEW_END);
+        assert_int_equal(count, 4);
+    }
+    struct view_client none;
+    assert_false(view_find_client(the_core, 987654321, &none));
+}
+
+static void test_view__after_a_restart_everything_is_unsettled(void **state)
+{
+    (void)state;
+    restart();
+    uint64_t cursor = 0;
+    uint32_t budget = 1000, clients = 0;
+    struct view_client client;
+    while (view_next_unsettled(the_core, &cursor, &budget, &client)) {
+        assert_int_equal(client.unsettled_count, LOCKS / 4);
+        assert_int_equal(client.reclaim_count, 0);
+        clients++;
+    }
+    assert_int_equal(clients, 4);
+    struct view_lock view;
+    cursor = 0;
+    assert_true(view_next_lock(the_core, &(struct view_filter){0}, &cursor, &budget, &view));
+    assert_int_equal(view.state, VIEW_UNSETTLED);
+    assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED);
+    cursor = 0;
+    assert_true(view_next_lock(the_core, &(struct view_filter){0}, &cursor, &budget, &view));
+    assert_int_equal(view.state, VIEW_HELD);
+    cursor = 0;
+    assert_true(view_next_unsettled(the_core, &cursor, &budget, &client));
+    assert_int_equal(client.unsettled_count, LOCKS / 4 - 1);
+    assert_int_equal(client.reclaim_count, 1);
+}
+
+static void test_view__who_waits_behind_whom(void **state)
+{
+    (void)state;
+    /* Owners that hold nothing: others do not wait behind waiters (R-BLK-15). */
+    struct locker b = B, c = C;
+    b.svid = c.svid = 77;
+    assert_int_equal(lock(b, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(lock(c, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    uint64_t cursor = 0;
+    uint32_t budget = 1000;
+    struct view_waiter first, second;
+    const struct view_filter all = {0};
+    assert_true(view_next_waiter(the_core, &all, &cursor, &budget, &first));
+    assert_true(view_next_waiter(the_core, &all, &cursor, &budget, &second));
+    assert_false(view_next_waiter(the_core, &all, &cursor, &budget, &second));
+    assert_int_equal(cursor, VIEW_END);
+    assert_true(first.is_blocked);
+    assert_int_equal(first.ahead_count, 0);
+    assert_true(second.is_blocked);
+    assert_int_equal(second.ahead_count, 1);
+    assert_int_equal(second.blocker.client, first.blocker.client);
+    struct view_lock held;
+    cursor = 0;
+    assert_true(view_next_lock(the_core, &all, &cursor, &budget, &held));
+    assert_int_equal(held.waiter_count, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_view__every_lock_once_in_pieces_of_any_size, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_view__what_stays_is_seen_once_whatever_happens, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_view__filters, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view__clients_in_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view__after_a_restart_everything_is_unsettled, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_view__who_waits_behind_whom, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("view", tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/*
+ * world.js -- what the tests of the web page stand on: a server, fake clients, a browser.
+ *
+ * HOLDFASTD, PEER, CHROMIUM and ARTEFACTS come from tests/web/run. Everything that a test starts is
+ * ended by its own handle in `end`, however the test ends, and its directory is removed. Nothing
+ * waits for a fixed time: `until` asks again and again, and fails with what it saw last.
+ */
+'use strict';
+
+const {spawn, spawnSync} = require('node:child_process');
+const fs = require('node:fs');
+const http = require('node:http');
+const os = require('node:os');
+const path = require('node:path');
+const {chromium} = require('playwright-core');
+
+const PATIENCE_MS = 30000;
+
+function pause(ms) {
+    return new Promise(done => setTimeout(done, ms));
+}
+
+async function until(what, check, patienceMs = PATIENCE_MS) {
+    const deadline = Date.now() + patienceMs;
+    let last;
+    for (;;) {
+        try {
+            last = await check();
+            if (last)
+                return last;
+        } catch (error) {
+            last = error.message;
+        }
+        if (Date.now() > deadline)
+            throw new Error(`waited in vain until ${what}; last seen: ${last}`);
+        await pause(50);
+    }
+}
+
+function freePort() {
+    const result = spawnSync(process.env.PEER, ['free-port'], {encoding: 'utf8'});
+    return Number(result.stdout);
+}
+
+class World {
+    constructor(options = []) {
+        this.options = options;
+        this.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-web-'));
+        this.processes = new Set();
+        this.port = freePort();
+        this.httpPort = freePort();
+        this.server = null;
+        this.serverLog = '';
+        this.url = `http://127.0.0.1:${this.httpPort}/`;
+    }
+
+    start(program, args) {
+        const child = spawn(program, args, {stdio: ['ignore', 'pipe', 'pipe'],
+            env: {...process.env, MALLOC_PERTURB_: '0'}});
+        child.said = '';
+        child.stdout.on('data', data => child.said += data);
+        child.stderr.on('data', data => child.said += data);
+        child.ended = new Promise(done => child.on('close', done));
+        child.ended.then(() => this.processes.delete(child));
+        this.processes.add(child);
+        return child;
+    }
+
+    // The server, again on the same ports and the same store.
+    async serve(...more) {
+        this.server = this.start(process.env.HOLDFASTD, ['--listen', '127.0.0.1', '--port',
+            String(this.port), '--http', `127.0.0.1:${this.httpPort}`, '--no-rpcbind', '--store',
+            'lmdb:' + path.join(this.directory, 'store'), '--sync', 'process', ...this.options,
+            ...more]);
+        await until('the server is ready: ' + this.server.said, () =>
+            this.server.said.includes('ready on port') || this.server.exitCode !== null);
+        if (this.server.exitCode !== null)
+            throw new Error('the server has ended: ' + this.server.said);
+    }
+
+    async kill(child = this.server) {
+        child.kill('SIGKILL');
+        await child.ended;
+    }
+
+    // A command of the fake client: `host` is the last number of its address.
+    peer(host, name, ...command) {
+        return this.start(process.env.PEER, ['-s', `127.77.0.${host}`, '-n', name, '127.0.0.1',
+            String(this.port), ...command.map(String)]);
+    }
+
+    // The same, until it has said a word; it may go on.
+    async peerSays(word, host, name, ...command) {
+        const child = this.peer(host, name, ...command);
+        await until(`${name} ${command.join(' ')} says ${word}: ${child.said}`, () =>
+            child.said.includes(word));
+        return child;
+    }
+
+    // The headers and the text at a path, as anything but a browser sees them.
+    get(at) {
+        return new Promise((done, fail) => http.get(this.url + at.slice(1), reply => {
+            let text = '';
+            reply.setEncoding('utf8');
+            reply.on('data', data => text += data);
+            reply.on('end', () => done({status: reply.statusCode, headers: reply.headers, text}));
+        }).on('error', fail));
+    }
+
+    async end() {
+        for (const child of [...this.processes])
+            await this.kill(child);
+        fs.rmSync(this.directory, {recursive: true, force: true});
+    }
+}
+
+// A browser; pages of it remember what went wrong in them.
+async function openBrowser() {
+    return chromium.launch({executablePath: process.env.CHROMIUM, headless: true,
+        args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
+            '--disable-background-networking', '--no-first-run']});
+}
+
+async function openPage(browser, world, options = {}, hash = '') {
+    const context = await browser.newContext({viewport: {width: 1280, height: 860},
+        reducedMotion: 'reduce', ...options});
+    const page = await context.newPage();
+    page.wrongs = [];
+    page.on('pageerror', error => page.wrongs.push(error.message));
+    page.on('console', message => {
+        // That an address does not answer is what some tests are about.
+        if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
+            page.wrongs.push(message.text());
+    });
+    page.on('request', request => {
+        const url = request.url();
+        if (!url.startsWith(world.url) && !url.startsWith('data:'))
+            page.wrongs.push('asked for ' + url);
+    });
+    page.on('dialog', dialog => {
+        page.wrongs.push('a dialog: ' + dialog.message());
+        dialog.dismiss();
+    });
+    await page.goto(world.url + hash);
+    return page;
+}
+
+async function keep(page, name) {
+    const directory = process.env.ARTEFACTS;
+    fs.mkdirSync(directory, {recursive: true});
+    await page.screenshot({path: path.join(directory, name + '.png'), fullPage: true});
+}
+
+async function text(page, selector) {
+    return (await page.locator(selector).allInnerTexts()).join('\n');
+}
+
+async function shows(page, selector, words) {
+    await until(`${selector} shows ${words}`, async () => {
+        const seen = await text(page, selector);
+        if (words instanceof RegExp ? words.test(seen) : seen.includes(words))
+            return true;
+        throw new Error(seen);
+    });
+}
+
+async function hides(page, selector, words) {
+    await until(`${selector} does not show ${words}`, async () => {
+        const seen = await text(page, selector);
+        if (!(words instanceof RegExp ? words.test(seen) : seen.includes(words)))
+            return true;
+        throw new Error(seen);
+    });
+}
+
+module.exports = {World, openBrowser, openPage, keep, text, shows, hides, until};
