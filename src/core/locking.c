@@ -185,15 +185,20 @@ static bool has_room(struct core *core, const struct peer *from, const struct lo
     UNREACHABLE();
 }
 
+/* Does the owner hold every byte of it, in that mode or a stronger one? */
+static bool is_held(const struct core *core, const struct subject *s, const struct lock_request *r)
+{
+    return s->owner != SLOT_NONE && s->file != SLOT_NONE &&
+           lock_covers(core, s->owner, s->file, r->start, r->end, r->exclusive);
+}
+
 /* Nothing is in the way. */
 static enum lock_status grant(struct core *core, const struct peer *from,
                               const struct lock_request *r, struct subject s, uint32_t waiter)
 {
     /* What it has already in that mode or a stronger one needs no room: an answer that was lost,
      * or a downgrade, must not fail for a limit. */
-    bool is_covered = s.owner != SLOT_NONE && s.file != SLOT_NONE &&
-                      lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive);
-    if (!is_covered && !has_room(core, from, r, lock_room(core, s.client)))
+    if (!is_held(core, &s, r) && !has_room(core, from, r, lock_room(core, s.client)))
         return LOCK_NO_RESOURCES;
     uint32_t file = file_add(core, r->fh);
     if (file == SLOT_NONE) {
@@ -306,10 +311,13 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
                                 const struct lock_request *r)
 {
     struct subject s = find_subject(core, from, r);
-    if (s.owner != SLOT_NONE && s.file != SLOT_NONE)
-        grant_reclaim(core, s.owner, s.file, r->start, r->end); /* its answer may be on its way */
-    bool is_known = s.owner != SLOT_NONE && s.file != SLOT_NONE &&
-                    lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive);
+    bool is_known = is_held(core, &s, r);
+    if (!is_known && s.owner != SLOT_NONE && s.file != SLOT_NONE) {
+        /* It may be about an offer whose answer is on its way. Where it is not, the offer stands:
+         * it may have been taken after this was sent, and must not be weakened by it. */
+        grant_reclaim(core, s.owner, s.file, r->start, r->end);
+        is_known = is_held(core, &s, r);
+    }
     bool is_taken_on_trust = !is_known && grace_is_on(core) && grace_trusts(core) &&
                              (s.file == SLOT_NONE || find_obstacle(core, &s, r) == SLOT_NONE);
     enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;

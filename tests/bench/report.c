@@ -126,6 +126,15 @@ double report_cpu_ratio(const struct report_line *line)
     return median(ratios, line->rounds);
 }
 
+double report_p99_ratio(const struct report_line *line)
+{
+    double ratios[REPORT_ROUNDS_MAX] = {0};
+    for (uint32_t i = 0; i < line->rounds; i++)
+        if (line->theirs[i].p99_us > 0)
+            ratios[i] = line->ours[i].p99_us / line->theirs[i].p99_us;
+    return median(ratios, line->rounds);
+}
+
 enum report_verdict report_judge(const struct report_line *line)
 {
     double ratio = report_ratio(line);

@@ -58,6 +58,7 @@ struct report_sample report_ours(const struct report_line *line);
 struct report_sample report_theirs(const struct report_line *line);
 double report_ratio(const struct report_line *line);     /* of rates: more is better */
 double report_cpu_ratio(const struct report_line *line); /* of CPU time: less is better */
+double report_p99_ratio(const struct report_line *line); /* of slow answers: less is better */
 /* Of the goal, if there is one and something was measured. */
 enum report_verdict report_judge(const struct report_line *line);
 

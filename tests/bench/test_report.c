@@ -24,7 +24,8 @@ static struct report_line *fresh(double goal)
 
 static void add(struct report_line *line, double ours, double theirs)
 {
-    struct report_sample a = {.rate = ours, .cpu_us = 1}, b = {.rate = theirs, .cpu_us = 2};
+    struct report_sample a = {.rate = ours, .cpu_us = 1, .p99_us = theirs},
+                         b = {.rate = theirs, .cpu_us = 2, .p99_us = ours};
     report_add_round(line, &a, &b);
 }
 
@@ -52,6 +53,7 @@ static void test_report__ratios_are_made_inside_a_round(void **state)
     add(line, 5, 50);    /* disturbed */
     assert_float_equal(report_ratio(line), 0.5, 1e-9);
     assert_float_equal(report_cpu_ratio(line), 0.5, 1e-9);
+    assert_float_equal(report_p99_ratio(line), 2, 1e-9);
     assert_float_equal(report_ours(line).rate, 10, 1e-9);
     assert_float_equal(report_theirs(line).rate, 50, 1e-9);
 }
