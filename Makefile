@@ -29,7 +29,7 @@ TEST := tools/run-tests $(BUDGET)
 ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 suites = $(foreach suite,$(1),--suite $(suite))
 
-.PHONY: build peer check clang asan tsan lint format sim sim-mutants fuzz bench realclient install clean help
+.PHONY: build peer check clang asan tsan lint tidy format sim sim-mutants fuzz bench realclient install clean help
 .SECONDARY:
 
 build: $(B)/release/build.ninja
@@ -57,7 +57,10 @@ tsan: $(B)/tsan/build.ninja
 
 lint: $(B)/dev/build.ninja $(B)/release/build.ninja
 	@$(call ninja,$(B)/dev)
-	@tools/lint $(B)/dev $(B)/release
+	@tools/lint $(B)/dev $(B)/release $(LINT)
+
+tidy: $(B)/dev/build.ninja $(B)/release/build.ninja
+	@tools/lint $(B)/dev $(B)/release tidy
 
 format:
 	@find src tests -name '*.[ch]' -exec clang-format -i {} +
@@ -102,6 +105,7 @@ help:
 	@echo "make asan                    unit, vectors, corpora, simulation with address, undefined, leak checks"
 	@echo "make tsan                    the store thread under the thread sanitizer"
 	@echo "make lint                    layout, layers, purity, house rules, clang-tidy, cppcheck, shellcheck"
+	@echo "make tidy                    only clang-tidy, the slow part of that; make lint LINT=quick leaves it out"
 	@echo "make format                  lays out the C files as the lint wants them"
 	@echo "make sim SECONDS=60          simulates worlds for so long; lists the marks it never reached"
 	@echo "make sim SEED=7              shows one of them, step by step"

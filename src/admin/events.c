@@ -94,6 +94,7 @@ static const char *const names[EVENT_KIND_END] = {
     [EVENT_CLIENT_RELOCATED] = "client_relocated",
     [EVENT_NOT_RESUMED] = "not_resumed",
     [EVENT_GRACE_OVER] = "grace_over",
+    [EVENT_GRACE_SETTLED] = "grace_over",
     [EVENT_RECLAIM_DENIED] = "reclaim_denied",
     [EVENT_HOLDER_SILENT] = "holder_silent",
     [EVENT_LOCK_LIMIT] = "lock_limit",

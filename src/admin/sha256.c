@@ -29,7 +29,7 @@ static uint32_t rotate(uint32_t word, unsigned count)
 
 static void extend(const uint8_t block[static BLOCK], uint32_t schedule[static ROUNDS])
 {
-    for (int i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         schedule[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                       (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (int i = 16; i < ROUNDS; i++) {

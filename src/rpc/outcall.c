@@ -17,7 +17,7 @@
 _Static_assert((int)NLM_GRANTED_MAX <= (int)CLIENT_ARGS_MAX, "every GRANTED can be sent");
 _Static_assert((int)NLM_RESULT_MAX <= (int)CLIENT_ARGS_MAX, "and the result of every message");
 _Static_assert((int)NSM_STATUS_MAX <= (int)CLIENT_ARGS_MAX, "and every status");
-_Static_assert((int)NAMING_MAX <= (int)CLIENT_MESSAGES_MAX, "and SM_NOTIFY with every name");
+_Static_assert(CLIENT_MESSAGES_MAX - NAMING_MAX >= 0, "and SM_NOTIFY with every name");
 _Static_assert((int)CORE_CALL_STATUS_MAX <= (int)NAMING_MAX, "no call has more messages");
 
 /* Arguments under construction. */
