@@ -220,6 +220,14 @@ static void registrant_answered(struct core *core, uint32_t target, struct targe
     }
 }
 
+static void note_told(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    grace_told(core, slot);
+    if (client->waiter_count == 0)
+        client->flags &= ~(uint32_t)RECORD_CLIENT_WAITS;
+}
+
 static void client_answered(struct core *core, uint32_t target, struct target_news news,
                             bool is_answered, uint32_t answered_count)
 {
@@ -232,10 +240,9 @@ static void client_answered(struct core *core, uint32_t target, struct target_ne
     if (is_answered) {
         client->told_state = news.state;
         client->must_know = 0;
-        grace_told(core, slot);
-        if (client->waiter_count == 0)
-            client->flags &= ~(uint32_t)RECORD_CLIENT_WAITS;
         client->untold_ns = 0;
+        if (target_knows(&core->server, news.state)) /* and not only of a restart before that */
+            note_told(core, slot);
     } else if (client->untold_ns == 0) {
         client->untold_ns = core->wall_ns;
     } else {

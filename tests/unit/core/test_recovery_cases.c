@@ -241,6 +241,30 @@ static void test_recovery_cases__called_early_told_late(void **state)
     assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
 }
 
+/* Told of the restart before the last one, it does not know of the last one. */
+static void test_recovery_cases__old_news_are_no_news(void **state)
+{
+    (void)state;
+    limits.hold_unreachable = true;
+    new_core();
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    restart();
+    settle();
+    struct core_call early;
+    assert_true(fixture_next_call(the_core, &early));
+    struct locker root = {"127.0.0.1", "root", 1};
+    struct request crash = {.kind = REQUEST_NSM_SIMU_CRASH};
+    (void)step_raw(root, &crash);
+    settle();
+    fixture_call_done(the_core, early.id, true, early.our_name_count);
+    settle();
+    in_vain(100);
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED); /* R-GRACE-5: it is still to be told */
+    told();
+    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+}
+
 /* A run in reclaim mode stores no waiters: the next one cannot go on where it ended. */
 static void test_recovery_cases__no_resume_over_lost_waiters(void **state)
 {
@@ -416,6 +440,7 @@ int main(void)
         CASE(the_end_of_grace_fills_no_batch_over),
         CASE(hold_gives_a_slow_reclaimer_its_time),
         CASE(called_early_told_late),
+        CASE(old_news_are_no_news),
         CASE(no_resume_over_lost_waiters),
         CASE(who_is_gone_can_be_forgotten),
         CASE(whoever_calls_is_worth_trying),
