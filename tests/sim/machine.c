@@ -184,21 +184,26 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* By its length, or because an operator ended it: P2 (4). */
+static bool is_grace_over(const struct world *world)
+{
+    const struct machine *machine = &world->machine;
+    if (world->lockers != NULL && world->lockers->era.is_cut_short)
+        return true;
+    return machine->is_ready && world->now_ns >= machine->ready_ns + world->plan.grace_ns;
+}
+
 /* From here on the disk says itself that something may be missing, until a whole grace is over
  * (D16). */
 static void apply_batch(struct world *world)
 {
-    const struct machine *machine = &world->machine;
     struct record_server server = {0};
     check_disk(world, disk_apply(&world->disk));
     world->machine.power_lost = false;
     bool was_incomplete = world->ledger.incomplete;
     world->ledger.incomplete =
         disk_server(&world->disk, &server) && (server.flags & RECORD_SERVER_INCOMPLETE);
-    bool is_over = machine->is_ready && world->now_ns >= machine->ready_ns + world->plan.grace_ns;
-    if (world->lockers != NULL && world->lockers->era.is_cut_short)
-        is_over = true; /* an operator ended it: P2 (4) */
-    if (was_incomplete && !world->ledger.incomplete && !is_over)
+    if (was_incomplete && !world->ledger.incomplete && !world->machine.was_over)
         world_fail(world, "O1", "the store counts as complete before grace is over");
 }
 
@@ -250,6 +255,7 @@ static void hand_over(struct world *world)
     if (world->disk.is_busy || !core_take_batch(machine->core, &batch))
         return;
     machine->batches++;
+    machine->was_over = is_grace_over(world);
     check_disk(world, disk_take(&world->disk, &batch));
     uint64_t delay_ns = 1 + world_random(world, world->plan.commit_max_ns);
     if (!world->is_calm && !era_is_pressing(world) && world_chance(world, world->plan.stall))

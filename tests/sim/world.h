@@ -273,6 +273,7 @@ struct machine {
     uint64_t tick_ns;        /* the next tick in the queue */
     uint64_t ready_ns;       /* when notification began, or began anew */
     uint64_t first_ready_ns; /* when it began */
+    bool was_over;           /* grace was, when the last batch was taken */
     uint8_t *reply;
     uint32_t clients_max;
     bool has_resumed;    /* this run went on with the state of the last one (D12) */
