@@ -142,6 +142,8 @@ async function openPage(browser, world, options = {}, hash = '') {
         dialog.dismiss();
     });
     await page.goto(world.url + hash);
+    // What happens before its stream is there is not in its log.
+    await shows(page, '#link', 'Live');
     return page;
 }
 
