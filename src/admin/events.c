@@ -52,15 +52,25 @@ struct stream {
 
 /* ---- keeping ---- */
 
-static void keep(struct events *events, const char *kind, json_t *data)
+/* An event of some kind is begun; what is written next is its data, and keep() ends it. */
+static void begin_event(const struct events *events, struct writer *out, const char *kind)
 {
-    char *json = data == NULL ? NULL : json_dumps(data, EXCHANGE_JSON_FLAGS);
-    json_decref(data);
-    char *text = NULL;
-    if (json == NULL || asprintf(&text, "id: %llu\nevent: %s\ndata: %s\n\n",
-                                 (unsigned long long)events->next_id, kind, json) < 0)
-        text = NULL;
-    free(json);
+    char buffer[128];
+    struct text head;
+    text_init(&head, buffer, sizeof buffer);
+    text_add(&head, "id: ");
+    text_add_u64(&head, events->next_id);
+    text_add(&head, "\nevent: ");
+    text_add(&head, kind);
+    text_add(&head, "\ndata: ");
+    writer_plain(out, buffer);
+}
+
+static void keep(struct events *events, struct writer *out)
+{
+    size_t len;
+    writer_plain(out, "\n\n");
+    char *text = writer_take(out, &len);
     if (text == NULL)
         return; /* no memory: this one is not sent */
     uint64_t slot = events->next_id % KEPT_MAX;
@@ -117,11 +127,16 @@ static void keep_event(struct events *events, const struct event *event, uint64_
     }
     events->sent_this_second++;
     uint32_t len = event->name_len < EVENT_NAME_MAX ? event->name_len : EVENT_NAME_MAX;
-    keep(events, name,
-         json_pack("{s:o, s:s, s:o, s:o, s:I}", "time", exchange_json_time(wall_ns), "kind", name,
-                   "address", exchange_json_address(&event->from), "name",
-                   exchange_json_bytes((struct bytes){event->name, len}), "value",
-                   (json_int_t)event->value));
+    struct writer out = {0};
+    begin_event(events, &out, name);
+    writer_object(&out, NULL);
+    writer_time(&out, "time", wall_ns);
+    writer_text(&out, "kind", name);
+    writer_address(&out, "address", &event->from);
+    writer_bytes(&out, "name", (struct bytes){event->name, len});
+    writer_number(&out, "value", event->value);
+    writer_end_object(&out);
+    keep(events, &out);
 }
 
 void events_turn(struct events *events, const struct event_ring *reported, struct event_ring *feed)
@@ -203,15 +218,33 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
     return (ssize_t)len;
 }
 
+static void keep_more(struct events *events)
+{
+    struct writer out = {0};
+    begin_event(events, &out, "more");
+    writer_object(&out, NULL);
+    writer_number(&out, "count", events->not_sent);
+    writer_end_object(&out);
+    keep(events, &out);
+}
+
+static void keep_status(struct events *events)
+{
+    struct writer out = {0};
+    begin_event(events, &out, "status");
+    status_write(&out, events->admin);
+    keep(events, &out);
+}
+
 static void on_second(uv_timer_t *timer)
 {
     struct events *events = timer->data;
     if (events->not_sent > 0)
-        keep(events, "more", json_pack("{s:I}", "count", (json_int_t)events->not_sent));
+        keep_more(events);
     events->not_sent = 0;
     events->sent_this_second = 0;
     if (events->admin->core != NULL)
-        keep(events, "status", status_value(events->admin));
+        keep_status(events);
     struct list *next;
     for (struct list *at = events->streams.next; at != &events->streams; at = next) {
         struct stream *stream = LIST_ELEMENT(at, struct stream, node);
@@ -240,16 +273,18 @@ void events_answer(struct exchange *exchange)
 {
     struct events *events = exchange->admin->events;
     struct stream *stream = calloc(1, sizeof *stream);
-    json_t *status = status_value(exchange->admin);
-    char *json = status == NULL ? NULL : json_dumps(status, EXCHANGE_JSON_FLAGS);
-    json_decref(status);
-    if (stream == NULL || json == NULL ||
-        asprintf(&stream->piece, "retry: 2000\nevent: status\ndata: %s\n\n", json) < 0) {
+    struct writer first = {0};
+    size_t len;
+    if (stream == NULL)
+        return;
+    writer_plain(&first, "retry: 2000\nevent: status\ndata: ");
+    status_write(&first, exchange->admin);
+    writer_plain(&first, "\n\n");
+    stream->piece = writer_take(&first, &len);
+    if (stream->piece == NULL) {
         free(stream);
-        free(json);
         return;
     }
-    free(json);
     stream->events = events;
     stream->exchange = exchange;
     stream->place = place_of(events, exchange);

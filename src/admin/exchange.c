@@ -5,18 +5,14 @@
 
 #include "base/check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     ERROR_MAX = 2048,
     SHOWN_MAX = 200, /* bytes of a request that an error repeats */
-    TIME_MAX = 40,
 };
 
-#define SECOND_NS UINT64_C(1000000000)
-#define HTML      "text/html; charset=utf-8"
+#define HTML "text/html; charset=utf-8"
 
 /* No page of another origin may read, frame or embed what is answered here. */
 static const char *const headers[][2] = {
@@ -112,83 +108,16 @@ void exchange_error(struct exchange *exchange, unsigned status, const char *erro
     respond(exchange, status, "application/json", buffer, body.len, MHD_RESPMEM_MUST_COPY);
 }
 
-void exchange_json(struct exchange *exchange, unsigned status, json_t *value)
+void exchange_json(struct exchange *exchange, unsigned status, struct writer *writer)
 {
-    char *body = value == NULL ? NULL : json_dumps(value, EXCHANGE_JSON_FLAGS);
-    json_decref(value);
+    size_t len;
+    char *body = writer_take(writer, &len);
     if (body == NULL) {
         exchange_error(exchange, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory for the answer",
                        (struct bytes){0}, "ask again later");
         return;
     }
-    respond(exchange, status, "application/json", body, strlen(body), MHD_RESPMEM_MUST_FREE);
-}
-
-json_t *exchange_json_bytes(struct bytes bytes)
-{
-    json_t *string = json_stringn((const char *)bytes.at, bytes.len);
-    if (string != NULL || bytes.len == 0)
-        return string != NULL ? string : json_string("");
-    char *latin = malloc((size_t)bytes.len * 2);
-    if (latin == NULL)
-        return NULL;
-    size_t len = 0;
-    for (uint32_t i = 0; i < bytes.len; i++) {
-        uint8_t c = bytes.at[i];
-        if (c >= 0x80)
-            latin[len++] = (char)(0xc0 | c >> 6);
-        latin[len++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3f) : c);
-    }
-    string = json_stringn(latin, len);
-    free(latin);
-    return string;
-}
-
-json_t *exchange_json_hex(struct bytes bytes)
-{
-    static const char digits[] = "0123456789abcdef";
-    char *hex = malloc((size_t)bytes.len * 2 + 1);
-    if (hex == NULL)
-        return NULL;
-    for (size_t i = 0; i < bytes.len; i++) {
-        hex[2 * i] = digits[bytes.at[i] >> 4];
-        hex[2 * i + 1] = digits[bytes.at[i] & 15];
-    }
-    json_t *string = json_stringn(hex, (size_t)bytes.len * 2);
-    free(hex);
-    return string;
-}
-
-json_t *exchange_json_address(const struct address *address)
-{
-    char text[ADDRESS_TEXT_MAX];
-    if (address->family == 0)
-        return json_null();
-    address_text(address, text);
-    return json_string(text);
-}
-
-json_t *exchange_json_id(uint64_t id)
-{
-    char buffer[32];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    text_add_char(&text, 'c');
-    text_add_u64(&text, id);
-    return json_string(buffer);
-}
-
-json_t *exchange_json_time(uint64_t wall_ns)
-{
-    time_t seconds = (time_t)(wall_ns / SECOND_NS);
-    struct tm parts;
-    char buffer[TIME_MAX], whole[TIME_MAX];
-    if (wall_ns == 0 || gmtime_r(&seconds, &parts) == NULL ||
-        strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &parts) == 0)
-        return json_null();
-    (void)snprintf(buffer, sizeof buffer, "%.25s.%03uZ", whole,
-                   (unsigned)(wall_ns / 1000000 % 1000));
-    return json_string(buffer);
+    respond(exchange, status, "application/json", body, len, MHD_RESPMEM_MUST_FREE);
 }
 
 bool exchange_parse_id(struct bytes text, uint64_t *ret)

@@ -8,12 +8,9 @@
 #define ADMIN_EXCHANGE_H
 
 #include "admin/admin.h"
+#include "admin/writer.h"
 
-#include <jansson.h>
 #include <microhttpd.h>
-
-/* How JSON is written: numbers to the nanosecond. */
-#define EXCHANGE_JSON_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
 
 struct http;
 struct route;
@@ -44,8 +41,8 @@ void exchange_text(struct exchange *exchange, unsigned status, const char *text)
 /* {"error": error + shown, "hint": hint}; `shown` comes from the request and may be cut. */
 void exchange_error(struct exchange *exchange, unsigned status, const char *error,
                     struct bytes shown, const char *hint);
-/* Takes the value over; NULL, because there was no memory for it, is a 500. */
-void exchange_json(struct exchange *exchange, unsigned status, json_t *value);
+/* Takes what was written; a writer that failed, because there was no memory, is a 500. */
+void exchange_json(struct exchange *exchange, unsigned status, struct writer *writer);
 
 /* An answer that is written while it is read; `context` is taken over, also without memory. */
 void exchange_stream(struct exchange *exchange, unsigned status, const char *type, size_t block,
@@ -58,15 +55,6 @@ void exchange_header(struct exchange *exchange, const char *name, const char *va
 /* Before another request, or when the connection is gone. */
 void exchange_reset(struct exchange *exchange);
 
-/* Bytes of a peer as a JSON string: as UTF-8 if they are, else each byte as the character of that
- * number (Latin-1). */
-json_t *exchange_json_bytes(struct bytes bytes);
-json_t *exchange_json_hex(struct bytes bytes);
-json_t *exchange_json_address(const struct address *address);
-/* "c17" */
-json_t *exchange_json_id(uint64_t id);
-/* RFC 3339, UTC; null for 0. */
-json_t *exchange_json_time(uint64_t wall_ns);
 /* The number of "c17", or of "17"; false: it is neither. */
 bool exchange_parse_id(struct bytes text, uint64_t *ret);
 

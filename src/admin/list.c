@@ -1,8 +1,5 @@
 /*
  * list.c -- rows of lists, from views of the core to JSON; see list.h.
- *
- * Numbers of bytes are JSON numbers: as integers as far as those of the JSON library go, which is
- * further than any file does, and as the nearest floating-point number beyond.
  */
 #include "admin/list.h"
 
@@ -11,15 +8,11 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-static json_t *number(uint64_t value)
-{
-    return value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value);
-}
-
 /* Length 0: to the end of the file. */
-static json_t *length(uint64_t start, uint64_t end)
+static void add_range(struct writer *row, uint64_t start, uint64_t end)
 {
-    return number(end == UINT64_MAX ? 0 : end - start + 1);
+    writer_number(row, "offset", start);
+    writer_number(row, "length", end == UINT64_MAX ? 0 : end - start + 1);
 }
 
 static const char *word_of_transport(uint32_t transport)
@@ -27,25 +20,23 @@ static const char *word_of_transport(uint32_t transport)
     return transport == RECORD_TCP ? "tcp" : transport == RECORD_UDP ? "udp" : NULL;
 }
 
-static json_t *string_or_null(const char *text)
-{
-    return text == NULL ? json_null() : json_string(text);
-}
-
 /* Seconds from now until then, by the monotonic clock; null: no such time. */
-static json_t *seconds_until(uint64_t time_ns, uint64_t now_ns)
+static void add_seconds_until(struct writer *row, const char *key, uint64_t time_ns,
+                              uint64_t now_ns)
 {
     if (time_ns == 0)
-        return json_null();
-    uint64_t left_ns = time_ns > now_ns ? time_ns - now_ns : 0;
-    return json_real((double)left_ns / (double)SECOND_NS);
+        writer_null(row, key);
+    else
+        writer_seconds(row, key, time_ns > now_ns ? time_ns - now_ns : 0);
 }
 
-static json_t *seconds_since(uint64_t time_ns, uint64_t now_ns)
+static void add_seconds_since(struct writer *row, const char *key, uint64_t time_ns,
+                              uint64_t now_ns)
 {
     if (time_ns == 0)
-        return json_null();
-    return json_integer((json_int_t)(now_ns > time_ns ? (now_ns - time_ns) / SECOND_NS : 0));
+        writer_null(row, key);
+    else
+        writer_number(row, key, now_ns > time_ns ? (now_ns - time_ns) / SECOND_NS : 0);
 }
 
 const char *list_word_of_news(enum view_news news)
@@ -103,61 +94,69 @@ bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret)
 
 /* ---- clients ---- */
 
-static json_t *notification_value(const struct view_client *view, uint64_t now_ns)
+/* What only a registration of SM_MON has. */
+static void add_callback(struct writer *row, const struct view_client *view)
 {
-    return json_pack("{s:s, s:I, s:o}", "state", list_word_of_news(view->news), "attempts",
-                     (json_int_t)view->attempt_count, "next_try_seconds",
-                     seconds_until(view->next_try_ns, now_ns));
-}
-
-static json_t *client_value(const struct view_client *view, uint64_t now_ns)
-{
-    bool is_nsm = view->protocol == VIEW_NSM, is_nlm = view->protocol == VIEW_NLM;
-    json_t *row = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-        exchange_json_id(view->id), "protocol", exchange_json_bytes(view->protocol_name), "name",
-        exchange_json_bytes(view->name), "address", exchange_json_address(&view->address),
-        "local_address", exchange_json_address(&view->local), "state", list_word_of_client(view),
-        "mon_name", is_nsm ? exchange_json_bytes(view->mon_name) : json_null(), "callback_host",
-        is_nsm ? exchange_json_bytes(view->name) : json_null(), "callback_prog",
-        is_nsm ? json_integer(view->prog) : json_null(), "callback_vers",
-        is_nsm ? json_integer(view->vers) : json_null(), "callback_proc",
-        is_nsm ? json_integer(view->proc) : json_null(), "priv",
-        is_nsm ? exchange_json_hex(view->priv) : json_null());
-    json_t *more = json_pack(
-        "{s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, s:o}", "nsm_state",
-        is_nlm && view->state != 0 ? json_integer(view->state) : json_null(), "server_epoch",
-        (json_int_t)view->server_epoch, "registered_at", exchange_json_time(view->registered_ns),
-        "last_seen", exchange_json_time(view->seen_ns), "locks", (json_int_t)view->lock_count,
-        "share_reservations", (json_int_t)view->share_count, "waiters",
-        (json_int_t)view->waiter_count, "unsettled_locks", (json_int_t)view->unsettled_count,
-        "reclaimed", (json_int_t)view->reclaim_count, "notification",
-        notification_value(view, now_ns), "crashed", view->is_crashed, "monitored",
-        view->is_monitored, "moved", view->is_moved, "rebooted_at",
-        exchange_json_time(view->rebooted_ns));
-    if (row == NULL || more == NULL || json_object_update_new(row, more) != 0) {
-        json_decref(row);
-        return NULL;
+    if (view->protocol == VIEW_NSM) {
+        writer_bytes(row, "mon_name", view->mon_name);
+        writer_bytes(row, "callback_host", view->name);
+        writer_number(row, "callback_prog", view->prog);
+        writer_number(row, "callback_vers", view->vers);
+        writer_number(row, "callback_proc", view->proc);
+        writer_hex(row, "priv", view->priv);
+        return;
     }
-    return row;
+    static const char *const keys[] = {"mon_name",      "callback_host", "callback_prog",
+                                       "callback_vers", "callback_proc", "priv"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        writer_null(row, keys[i]);
 }
 
-static uint64_t now_of(const struct admin *admin, uint64_t *ret_wall_ns)
+static void add_client(struct writer *row, const struct view_client *view, uint64_t now_ns)
 {
-    struct admin_facts facts = {0};
-    admin->facts(admin->context, &facts);
-    *ret_wall_ns = facts.wall_ns;
-    return facts.now_ns;
+    writer_object(row, NULL);
+    writer_id(row, "id", view->id);
+    writer_bytes(row, "protocol", view->protocol_name);
+    writer_bytes(row, "name", view->name);
+    writer_address(row, "address", &view->address);
+    writer_address(row, "local_address", &view->local);
+    writer_text(row, "state", list_word_of_client(view));
+    add_callback(row, view);
+    if (view->protocol == VIEW_NLM && view->state != 0)
+        writer_number(row, "nsm_state", view->state);
+    else
+        writer_null(row, "nsm_state");
+    writer_number(row, "server_epoch", view->server_epoch);
+    writer_time(row, "registered_at", view->registered_ns);
+    writer_time(row, "last_seen", view->seen_ns);
+    writer_number(row, "locks", view->lock_count);
+    writer_number(row, "share_reservations", view->share_count);
+    writer_number(row, "waiters", view->waiter_count);
+    writer_number(row, "unsettled_locks", view->unsettled_count);
+    writer_number(row, "reclaimed", view->reclaim_count);
+    writer_object(row, "notification");
+    writer_text(row, "state", list_word_of_news(view->news));
+    writer_number(row, "attempts", view->attempt_count);
+    add_seconds_until(row, "next_try_seconds", view->next_try_ns, now_ns);
+    writer_end_object(row);
+    writer_bool(row, "crashed", view->is_crashed);
+    writer_bool(row, "monitored", view->is_monitored);
+    writer_bool(row, "moved", view->is_moved);
+    writer_time(row, "rebooted_at", view->rebooted_ns);
+    writer_end_object(row);
 }
 
-static json_t *next_client(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_client(struct listing *listing, uint64_t *cursor, uint32_t *budget)
 {
     struct view_client view;
-    uint64_t wall_ns;
-    while (view_next_client(listing->admin->core, cursor, budget, &view))
-        if (listing->state == NULL || strcmp(listing->state, list_word_of_client(&view)) == 0)
-            return client_value(&view, now_of(listing->admin, &wall_ns));
-    return NULL;
+    while (view_next_client(listing->admin->core, cursor, budget, &view)) {
+        if (listing->state != NULL && strcmp(listing->state, list_word_of_client(&view)) != 0)
+            continue;
+        writer_line(&listing->writer);
+        add_client(&listing->writer, &view, listing->now_ns);
+        return true;
+    }
+    return false;
 }
 
 void list_clients(struct exchange *exchange)
@@ -178,7 +177,9 @@ void list_clients(struct exchange *exchange)
 
 void list_client(struct exchange *exchange)
 {
-    uint64_t id, wall_ns;
+    struct writer writer = {0};
+    struct admin_facts facts = {0};
+    uint64_t id;
     struct view_client view;
     if (!list_read_id(exchange, exchange->id, &id))
         return;
@@ -187,17 +188,19 @@ void list_client(struct exchange *exchange)
                        "it has gone, or never was; /api/v1/clients lists those that are there");
         return;
     }
-    exchange_json(exchange, MHD_HTTP_OK, client_value(&view, now_of(exchange->admin, &wall_ns)));
+    exchange->admin->facts(exchange->admin->context, &facts);
+    add_client(&writer, &view, facts.now_ns);
+    exchange_json(exchange, MHD_HTTP_OK, &writer);
 }
 
 /* ---- locks and waiters ---- */
 
-static json_t *owner_value(const struct view_owner *owner)
+static void add_owner(struct writer *row, const struct view_owner *owner)
 {
-    return json_pack("{s:o, s:o, s:o, s:I, s:o}", "client", exchange_json_id(owner->client), "name",
-                     exchange_json_bytes(owner->name), "address",
-                     exchange_json_address(&owner->address), "svid", (json_int_t)owner->svid,
-                     "last_seen", exchange_json_time(owner->seen_ns));
+    writer_id(row, "client", owner->client);
+    writer_bytes(row, "name", owner->name);
+    writer_address(row, "address", &owner->address);
+    writer_number(row, "svid", owner->svid);
 }
 
 static const char *word_of_answer(enum silent_phase phase)
@@ -216,17 +219,15 @@ static const char *word_of_answer(enum silent_phase phase)
 }
 
 /* Who blocks a waiter, for how long it was not heard of, and whether it answers. */
-static json_t *blocker_value(const struct view_waiter *view, uint64_t now_ns)
+static void add_blocker(struct writer *row, const struct view_waiter *view, uint64_t now_ns)
 {
-    json_t *value = owner_value(&view->blocker);
-    if (value != NULL) {
-        uint64_t silent_ns = now_ns > view->blocker_heard_ns ? now_ns - view->blocker_heard_ns : 0;
-        (void)json_object_set_new(value, "silent_seconds",
-                                  json_integer((json_int_t)(silent_ns / SECOND_NS)));
-        (void)json_object_set_new(value, "answers",
-                                  json_string(word_of_answer(view->blocker_phase)));
-    }
-    return value;
+    writer_object(row, "blocked_by");
+    add_owner(row, &view->blocker);
+    writer_time(row, "last_seen", view->blocker.seen_ns);
+    uint64_t silent_ns = now_ns > view->blocker_heard_ns ? now_ns - view->blocker_heard_ns : 0;
+    writer_number(row, "silent_seconds", silent_ns / SECOND_NS);
+    writer_text(row, "answers", word_of_answer(view->blocker_phase));
+    writer_end_object(row);
 }
 
 static const char *word_of_lock(enum view_lock_state state)
@@ -244,45 +245,52 @@ static const char *word_of_lock(enum view_lock_state state)
     UNREACHABLE();
 }
 
-static json_t *next_lock(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_lock(struct listing *listing, uint64_t *cursor, uint32_t *budget)
 {
+    struct writer *row = &listing->writer;
     struct view_lock view;
     if (!view_next_lock(listing->admin->core, &listing->filter, cursor, budget, &view))
-        return NULL;
-    return json_pack(
-        "{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:s, s:b, s:o, s:I}", "client",
-        exchange_json_id(view.owner.client), "name", exchange_json_bytes(view.owner.name),
-        "address", exchange_json_address(&view.owner.address), "svid", (json_int_t)view.owner.svid,
-        "owner", exchange_json_hex(view.oh), "file", exchange_json_hex(view.fh), "share",
-        exchange_json_bytes(view.share), "offset", number(view.start), "length",
-        length(view.start, view.end), "exclusive", view.is_exclusive, "state",
-        word_of_lock(view.state), "monitored", view.is_monitored, "granted_at",
-        exchange_json_time(view.granted_ns), "waiters", (json_int_t)view.waiter_count);
+        return false;
+    writer_line(row);
+    writer_object(row, NULL);
+    add_owner(row, &view.owner);
+    writer_hex(row, "owner", view.oh);
+    writer_hex(row, "file", view.fh);
+    writer_bytes(row, "share", view.share);
+    add_range(row, view.start, view.end);
+    writer_bool(row, "exclusive", view.is_exclusive);
+    writer_text(row, "state", word_of_lock(view.state));
+    writer_bool(row, "monitored", view.is_monitored);
+    writer_time(row, "granted_at", view.granted_ns);
+    writer_number(row, "waiters", view.waiter_count);
+    writer_end_object(row);
+    return true;
 }
 
-static json_t *waiter_value(const struct view_waiter *view, uint64_t now_ns, uint64_t wall_ns)
+static bool next_waiter(struct listing *listing, uint64_t *cursor, uint32_t *budget)
 {
-    return json_pack(
-        "{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:I, s:o}", "client",
-        exchange_json_id(view->owner.client), "name", exchange_json_bytes(view->owner.name),
-        "address", exchange_json_address(&view->owner.address), "svid",
-        (json_int_t)view->owner.svid, "owner", exchange_json_hex(view->oh), "file",
-        exchange_json_hex(view->fh), "share", exchange_json_bytes(view->share), "offset",
-        number(view->start), "length", length(view->start, view->end), "exclusive",
-        view->is_exclusive, "state", view->phase, "queued_at", exchange_json_time(view->queued_ns),
-        "waiting_seconds", seconds_since(view->queued_ns, wall_ns), "ahead",
-        (json_int_t)view->ahead_count, "blocked_by",
-        view->is_blocked ? blocker_value(view, now_ns) : json_null());
-}
-
-static json_t *next_waiter(struct listing *listing, uint64_t *cursor, uint32_t *budget)
-{
+    struct writer *row = &listing->writer;
     struct view_waiter view;
-    uint64_t wall_ns;
     if (!view_next_waiter(listing->admin->core, &listing->filter, cursor, budget, &view))
-        return NULL;
-    uint64_t now_ns = now_of(listing->admin, &wall_ns);
-    return waiter_value(&view, now_ns, wall_ns);
+        return false;
+    writer_line(row);
+    writer_object(row, NULL);
+    add_owner(row, &view.owner);
+    writer_hex(row, "owner", view.oh);
+    writer_hex(row, "file", view.fh);
+    writer_bytes(row, "share", view.share);
+    add_range(row, view.start, view.end);
+    writer_bool(row, "exclusive", view.is_exclusive);
+    writer_text(row, "state", view.phase);
+    writer_time(row, "queued_at", view.queued_ns);
+    add_seconds_since(row, "waiting_seconds", view.queued_ns, listing->wall_ns);
+    writer_number(row, "ahead", view.ahead_count);
+    if (view.is_blocked)
+        add_blocker(row, &view, listing->now_ns);
+    else
+        writer_null(row, "blocked_by");
+    writer_end_object(row);
+    return true;
 }
 
 /* Reads client, file and share. False: answered already, also with an empty list when nothing can
@@ -337,26 +345,31 @@ void list_waiters(struct exchange *exchange)
 /* ---- notifications ---- */
 
 /* Who is being told of our restart, or was tried: who, how often, and what came of it. */
-static json_t *next_notification(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_notification(struct listing *listing, uint64_t *cursor, uint32_t *budget)
 {
+    struct writer *row = &listing->writer;
     struct view_client view;
-    uint64_t wall_ns, now_ns = now_of(listing->admin, &wall_ns);
     while (view_next_client(listing->admin->core, cursor, budget, &view)) {
         bool is_under_way = view.news != VIEW_TOLD && view.news != VIEW_NOT_TOLD;
         if (!is_under_way && view.attempt_count == 0)
             continue;
         struct bytes used;
         view_name_used(listing->admin->core, &view, &used);
-        return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s, s:o}", "client",
-                         exchange_json_id(view.id), "protocol",
-                         exchange_json_bytes(view.protocol_name), "name",
-                         exchange_json_bytes(view.name), "name_used", exchange_json_bytes(used),
-                         "address", exchange_json_address(&view.address), "transport",
-                         string_or_null(word_of_transport(view.transport)), "attempt",
-                         (json_int_t)view.attempt_count, "result", list_word_of_news(view.news),
-                         "next_try_seconds", seconds_until(view.next_try_ns, now_ns));
+        writer_line(row);
+        writer_object(row, NULL);
+        writer_id(row, "client", view.id);
+        writer_bytes(row, "protocol", view.protocol_name);
+        writer_bytes(row, "name", view.name);
+        writer_bytes(row, "name_used", used);
+        writer_address(row, "address", &view.address);
+        writer_text(row, "transport", word_of_transport(view.transport));
+        writer_number(row, "attempt", view.attempt_count);
+        writer_text(row, "result", list_word_of_news(view.news));
+        add_seconds_until(row, "next_try_seconds", view.next_try_ns, listing->now_ns);
+        writer_end_object(row);
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 void list_notifications(struct exchange *exchange)
@@ -366,17 +379,23 @@ void list_notifications(struct exchange *exchange)
 
 /* ---- sets of files ---- */
 
-static json_t *next_share(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_share(struct listing *listing, uint64_t *cursor, uint32_t *budget)
 {
+    struct writer *row = &listing->writer;
     struct view_share view;
     (void)budget;
     if (*cursor > UINT32_MAX || !view_share(listing->admin->core, (uint32_t)*cursor, &view)) {
         *cursor = VIEW_END;
-        return NULL;
+        return false;
     }
     ++*cursor;
-    return json_pack("{s:o, s:o, s:I}", "name", exchange_json_bytes(view.name), "prefix",
-                     exchange_json_hex(view.prefix), "locks", (json_int_t)view.lock_count);
+    writer_line(row);
+    writer_object(row, NULL);
+    writer_bytes(row, "name", view.name);
+    writer_hex(row, "prefix", view.prefix);
+    writer_number(row, "locks", view.lock_count);
+    writer_end_object(row);
+    return true;
 }
 
 void list_shares(struct exchange *exchange)

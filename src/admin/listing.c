@@ -20,110 +20,82 @@ enum {
 static void free_listing(void *context)
 {
     struct listing *listing = context;
-    free(listing->piece);
+    writer_free(&listing->writer);
     free(listing);
 }
 
-/* What comes next goes into `piece`. False: no memory. */
-static bool set_piece(struct listing *listing, char *text)
+static void begin(struct listing *listing)
 {
-    free(listing->piece);
-    listing->piece = text;
-    listing->piece_len = text == NULL ? 0 : strlen(text);
-    listing->piece_at = 0;
-    return text != NULL;
-}
-
-static bool begin(struct listing *listing)
-{
-    char buffer[64];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    text_add(&text, "{\"");
-    text_add(&text, listing->name);
-    text_add(&text, "\":[");
+    writer_object(&listing->writer, NULL);
+    writer_list(&listing->writer, listing->name);
     listing->has_begun = true;
-    return set_piece(listing, strdup(buffer));
 }
 
-static bool end(struct listing *listing)
+static void end(struct listing *listing)
 {
-    char buffer[64];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    text_add(&text, "],\"next\":");
-    if (listing->cursor == VIEW_END) {
-        text_add(&text, "null");
-    } else {
-        text_add(&text, "\"");
-        text_add_u64(&text, listing->cursor);
-        text_add(&text, "\"");
-    }
-    text_add(&text, "}\n");
+    struct writer *writer = &listing->writer;
+    char buffer[32];
+    struct text cursor;
+    text_init(&cursor, buffer, sizeof buffer);
+    text_add_u64(&cursor, listing->cursor);
+    writer_end_list(writer);
+    writer_text(writer, "next", listing->cursor == VIEW_END ? NULL : buffer);
+    writer_end_object(writer);
+    writer_plain(writer, "\n");
     listing->has_ended = true;
-    return set_piece(listing, strdup(buffer));
 }
 
-static bool add_row(struct listing *listing, json_t *row)
+/* Writes what comes next. False: the budget is used up. */
+static bool advance(struct listing *listing, uint32_t *budget)
 {
-    char *text = json_dumps(row, EXCHANGE_JSON_FLAGS);
-    json_decref(row);
-    if (text == NULL)
+    if (!listing->has_begun) {
+        begin(listing);
+    } else if (listing->row_count == listing->limit || listing->cursor == VIEW_END) {
+        end(listing);
+    } else if (listing->next(listing, &listing->cursor, budget)) {
+        listing->row_count++;
+    } else if (listing->cursor == VIEW_END) {
+        end(listing);
+    } else {
         return false;
-    size_t len = strlen(text);
-    char *piece = malloc(len + 3);
-    if (piece != NULL) {
-        size_t at = 0;
-        if (listing->row_count > 0)
-            piece[at++] = ',';
-        piece[at++] = '\n';
-        memcpy(piece + at, text, len + 1);
     }
-    free(text);
-    listing->row_count++;
-    return set_piece(listing, piece);
+    return true;
 }
 
-/* The next piece. False: no memory. An empty one: the budget is used up. */
-static bool make_piece(struct listing *listing, uint32_t *budget)
+static void set_time(struct listing *listing)
 {
-    if (!listing->has_begun)
-        return begin(listing);
-    if (listing->row_count == listing->limit || listing->cursor == VIEW_END)
-        return end(listing);
-    json_t *row = listing->next(listing, &listing->cursor, budget);
-    if (row != NULL)
-        return add_row(listing, row);
-    return listing->cursor == VIEW_END ? end(listing) : set_piece(listing, strdup(""));
+    struct admin_facts facts = {0};
+    listing->admin->facts(listing->admin->context, &facts);
+    listing->now_ns = facts.now_ns;
+    listing->wall_ns = facts.wall_ns;
 }
 
 static ssize_t read_listing(void *context, uint64_t position, char *buffer, size_t max)
 {
     struct listing *listing = context;
+    struct writer *writer = &listing->writer;
     uint32_t budget = SLOTS_PER_PIECE;
-    size_t len = 0;
     (void)position;
     if (max > PIECE_BYTES)
         max = PIECE_BYTES;
-    while (len < max) {
-        size_t left = listing->piece_len - listing->piece_at;
-        if (left == 0) {
-            if (listing->has_ended)
-                break;
-            if (!make_piece(listing, &budget))
-                return MHD_CONTENT_READER_END_WITH_ERROR;
-            if (listing->piece_len == 0) {
-                buffer[len++] = ' ';
-                break;
-            }
-            continue;
-        }
-        size_t count = left < max - len ? left : max - len;
-        memcpy(buffer + len, listing->piece + listing->piece_at, count);
-        listing->piece_at += count;
-        len += count;
-    }
-    return len == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)len;
+    /* What did not fit the last time is less than a row. */
+    writer->len -= listing->read;
+    if (writer->len > 0)
+        memmove(writer->at, writer->at + listing->read, writer->len);
+    listing->read = 0;
+    set_time(listing);
+    while (writer->len < max && !listing->has_ended && !writer->has_failed)
+        if (!advance(listing, &budget))
+            break;
+    if (writer->has_failed)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (writer->len == 0 && listing->has_ended)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (writer->len == 0)
+        writer_plain(writer, " ");
+    listing->read = writer->len < max ? writer->len : max;
+    memcpy(buffer, writer->at, listing->read);
+    return (ssize_t)listing->read;
 }
 
 /* Digits only. False: they are not, or the number is larger than `max`. */

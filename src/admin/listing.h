@@ -17,8 +17,9 @@
 struct listing {
     const struct admin *admin;
     const char *name; /* of the list in the object */
-    /* The next row from *cursor on, or NULL: the end, or the budget is used up, as *cursor says. */
-    json_t *(*next)(struct listing *listing, uint64_t *cursor, uint32_t *budget);
+    /* Writes the next row from *cursor on. False: the end, or the budget is used up, as *cursor
+     * says. */
+    bool (*next)(struct listing *listing, uint64_t *cursor, uint32_t *budget);
     /* What is wanted. */
     struct view_filter filter;
     uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
@@ -26,8 +27,9 @@ struct listing {
 
     uint64_t cursor;
     uint32_t limit, row_count;
-    char *piece; /* that did not fit yet, from piece_at on */
-    size_t piece_len, piece_at;
+    uint64_t now_ns, wall_ns; /* when the piece was begun */
+    struct writer writer;
+    size_t read; /* of what the writer has */
     bool has_begun, has_ended;
 };
 

@@ -5,34 +5,38 @@
 
 enum { VALUE_MAX = 5000 };
 
-static json_t *values_of(const struct admin *admin, uint32_t option)
+static void add_values(struct writer *out, const struct admin *admin, uint32_t option)
 {
-    json_t *values = json_array();
     char buffer[VALUE_MAX];
     struct text text;
+    writer_list(out, "values");
     text_init(&text, buffer, sizeof buffer);
-    for (uint32_t i = 0; values != NULL && admin->option_value(admin->context, option, i, &text);
-         i++) {
-        (void)json_array_append_new(values, exchange_json_bytes(bytes_of_text(buffer)));
+    for (uint32_t i = 0; admin->option_value(admin->context, option, i, &text); i++) {
+        writer_text(out, NULL, buffer);
         text_init(&text, buffer, sizeof buffer);
     }
-    return values;
+    writer_end_list(out);
 }
 
 void options_answer(struct exchange *exchange)
 {
     const struct admin *admin = exchange->admin;
-    json_t *options = json_array();
+    struct writer out = {0};
     struct admin_option option;
-    for (uint32_t i = 0; options != NULL && admin->option(admin->context, i, &option); i++) {
+    writer_object(&out, NULL);
+    writer_list(&out, "options");
+    for (uint32_t i = 0; admin->option(admin->context, i, &option); i++) {
         if (option.name == NULL)
             continue;
-        json_t *standard =
-            option.default_text == NULL ? json_null() : json_string(option.default_text);
-        (void)json_array_append_new(options,
-                                    json_pack("{s:s, s:o, s:o, s:s, s:s}", "name", option.name,
-                                              "values", values_of(admin, i), "default", standard,
-                                              "from", option.origin, "help", option.help));
+        writer_object(&out, NULL);
+        writer_text(&out, "name", option.name);
+        add_values(&out, admin, i);
+        writer_text(&out, "default", option.default_text);
+        writer_text(&out, "from", option.origin);
+        writer_text(&out, "help", option.help);
+        writer_end_object(&out);
     }
-    exchange_json(exchange, MHD_HTTP_OK, json_pack("{s:o}", "options", options));
+    writer_end_list(&out);
+    writer_end_object(&out);
+    exchange_json(exchange, MHD_HTTP_OK, &out);
 }

@@ -13,15 +13,24 @@
 #include "admin/list.h"
 #include "base/check.h"
 
+static void say(struct exchange *exchange, unsigned status, const char *result)
+{
+    struct writer out = {0};
+    writer_object(&out, NULL);
+    writer_text(&out, "result", result);
+    writer_end_object(&out);
+    exchange_json(exchange, status, &out);
+}
+
 static void report(struct exchange *exchange, const struct order *order, enum order_result result)
 {
     struct bytes id = exchange->id;
     switch (result) {
     case ORDER_DONE:
-        exchange_json(exchange, MHD_HTTP_OK, json_pack("{s:s}", "result", "done"));
+        say(exchange, MHD_HTTP_OK, "done");
         return;
     case ORDER_BEGUN:
-        exchange_json(exchange, MHD_HTTP_ACCEPTED, json_pack("{s:s}", "result", "begun"));
+        say(exchange, MHD_HTTP_ACCEPTED, "begun");
         return;
     case ORDER_NO_CLIENT:
         exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is no client ", id,

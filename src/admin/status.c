@@ -18,108 +18,135 @@ enum {
     NLM_PROGRAM = 100021,
 };
 
-static json_t *waiting_value(const struct view_client *view, uint64_t now_ns)
+static void add_waiting(struct writer *out, const struct view_client *view, uint64_t now_ns)
 {
-    json_t *reached = view->reached_ns == 0
-                          ? json_null()
-                          : json_integer((json_int_t)((now_ns - view->reached_ns) / SECOND_NS));
-    return json_pack("{s:o, s:o, s:o, s:I, s:I, s:s, s:I, s:o, s:b}", "id",
-                     exchange_json_id(view->id), "name", exchange_json_bytes(view->name), "address",
-                     exchange_json_address(&view->address), "unsettled_locks",
-                     (json_int_t)view->unsettled_count, "reclaimed",
-                     (json_int_t)view->reclaim_count, "notification", list_word_of_news(view->news),
-                     "attempts", (json_int_t)view->attempt_count, "reached_seconds_ago", reached,
-                     "crashed", view->is_crashed);
+    writer_object(out, NULL);
+    writer_id(out, "id", view->id);
+    writer_bytes(out, "name", view->name);
+    writer_address(out, "address", &view->address);
+    writer_number(out, "unsettled_locks", view->unsettled_count);
+    writer_number(out, "reclaimed", view->reclaim_count);
+    writer_text(out, "notification", list_word_of_news(view->news));
+    writer_number(out, "attempts", view->attempt_count);
+    if (view->reached_ns == 0)
+        writer_null(out, "reached_seconds_ago");
+    else
+        writer_number(out, "reached_seconds_ago", (now_ns - view->reached_ns) / SECOND_NS);
+    writer_bool(out, "crashed", view->is_crashed);
+    writer_end_object(out);
 }
 
-static json_t *grace_value(const struct admin *admin, const struct grace_status *grace,
-                           uint64_t now_ns)
+static void add_grace(struct writer *out, const struct admin *admin,
+                      const struct grace_status *grace, uint64_t now_ns)
 {
-    json_t *waiting = json_array();
     uint64_t cursor = grace->unsettled == 0 ? VIEW_END : 0;
     uint32_t budget = SLOTS_LOOKED_AT;
     struct view_client view;
-    while (waiting != NULL && json_array_size(waiting) < WAITING_SHOWN &&
-           view_next_unsettled(admin->core, &cursor, &budget, &view))
-        (void)json_array_append_new(waiting, waiting_value(&view, now_ns));
+    writer_object(out, "grace");
+    writer_bool(out, "active", grace->is_on);
+    writer_number(out, "remaining_seconds", (grace->remaining_ns + SECOND_NS - 1) / SECOND_NS);
+    writer_number(out, "unsettled_locks", grace->unsettled);
+    writer_list(out, "waiting_for");
+    for (uint32_t shown = 0;
+         shown < WAITING_SHOWN && view_next_unsettled(admin->core, &cursor, &budget, &view);
+         shown++)
+        add_waiting(out, &view, now_ns);
+    writer_end_list(out);
     uint64_t after = cursor;
     bool is_more = cursor != VIEW_END &&
                    (view_next_unsettled(admin->core, &after, &budget, &view) || after != VIEW_END);
-    return json_pack("{s:b, s:I, s:I, s:o, s:b}", "active", grace->is_on, "remaining_seconds",
-                     (json_int_t)((grace->remaining_ns + SECOND_NS - 1) / SECOND_NS),
-                     "unsettled_locks", (json_int_t)grace->unsettled, "waiting_for", waiting,
-                     "waiting_for_more", is_more);
+    writer_bool(out, "waiting_for_more", is_more);
+    writer_end_object(out);
 }
 
 /* Clients that others wait for and that do not answer. */
-static json_t *silent_value(const struct admin *admin, uint64_t now_ns)
+static void add_silent(struct writer *out, const struct admin *admin, uint64_t now_ns)
 {
-    json_t *holders = json_array();
     struct view_silent view;
-    for (uint32_t i = 0; holders != NULL && i < SILENT_SHOWN && view_silent(admin->core, i, &view);
-         i++)
-        (void)json_array_append_new(
-            holders,
-            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I}", "id", exchange_json_id(view.holder.client),
-                      "name", exchange_json_bytes(view.holder.name), "address",
-                      exchange_json_address(&view.holder.address), "waiters",
-                      (json_int_t)view.wait_count, "blocked_seconds",
-                      (json_int_t)((now_ns - view.oldest_ns) / SECOND_NS), "silent_seconds",
-                      (json_int_t)((now_ns - view.heard_ns) / SECOND_NS)));
-    return holders;
+    writer_list(out, "silent_holders");
+    for (uint32_t i = 0; i < SILENT_SHOWN && view_silent(admin->core, i, &view); i++) {
+        writer_object(out, NULL);
+        writer_id(out, "id", view.holder.client);
+        writer_bytes(out, "name", view.holder.name);
+        writer_address(out, "address", &view.holder.address);
+        writer_number(out, "waiters", view.wait_count);
+        writer_number(out, "blocked_seconds", (now_ns - view.oldest_ns) / SECOND_NS);
+        writer_number(out, "silent_seconds", (now_ns - view.heard_ns) / SECOND_NS);
+        writer_end_object(out);
+    }
+    writer_end_list(out);
 }
 
-static json_t *store_value(const struct admin_facts *facts, const struct core_status *status)
+static void add_store(struct writer *out, const struct admin_facts *facts,
+                      const struct core_status *status)
 {
-    return json_pack("{s:s, s:I, s:b, s:b, s:f}", "url", facts->store, "durable_txn",
-                     (json_int_t)status->durable_txn, "has_room", status->has_room, "incomplete",
-                     status->incomplete, "commit_seconds",
-                     (double)facts->commit_age_ns / (double)SECOND_NS);
+    writer_object(out, "store");
+    writer_text(out, "url", facts->store);
+    writer_number(out, "durable_txn", status->durable_txn);
+    writer_bool(out, "has_room", status->has_room);
+    writer_bool(out, "incomplete", status->incomplete);
+    writer_seconds(out, "commit_seconds", facts->commit_age_ns);
+    writer_end_object(out);
 }
 
-static json_t *rpcbind_value(const struct admin_facts *facts)
+static void add_rpcbind(struct writer *out, const struct admin_facts *facts)
 {
-    json_t *reason = facts->is_found ? json_null() : json_string(facts->not_found_why);
-    return json_pack("{s:s, s:b, s:o}", "mode", facts->rpcbind, "registered", facts->is_found,
-                     "reason", reason);
+    writer_object(out, "rpcbind");
+    writer_text(out, "mode", facts->rpcbind);
+    writer_bool(out, "registered", facts->is_found);
+    writer_text(out, "reason", facts->is_found ? NULL : facts->not_found_why);
+    writer_end_object(out);
 }
 
 /* Totals since the start, for rates; null: nothing is measured. */
-static json_t *activity_value(const struct admin *admin, const struct admin_facts *facts)
+static void add_activity(struct writer *out, const struct admin *admin,
+                         const struct admin_facts *facts)
 {
     uint64_t nlm = 0, nsm = 0;
     const struct meter *meter = admin->meter;
-    if (meter == NULL || facts->commit_durations == NULL)
-        return json_null();
+    if (meter == NULL || facts->commit_durations == NULL) {
+        writer_null(out, "activity");
+        return;
+    }
     for (uint32_t i = 0; i < meter->program_count; i++)
         for (uint32_t proc = 0; proc < METER_PROCEDURES_MAX; proc++) {
             const struct meter_row *row = meter_at(meter, i, proc);
             *(meter->programs[i]->number == NLM_PROGRAM ? &nlm : &nsm) +=
                 row->succeeded + row->failed;
         }
-    return json_pack("{s:I, s:I, s:I, s:f}", "nlm_requests", (json_int_t)nlm, "nsm_requests",
-                     (json_int_t)nsm, "commits",
-                     (json_int_t)histogram_total(facts->commit_durations), "commit_seconds",
-                     (double)facts->commit_durations->sum / (double)SECOND_NS);
+    writer_object(out, "activity");
+    writer_number(out, "nlm_requests", nlm);
+    writer_number(out, "nsm_requests", nsm);
+    writer_number(out, "commits", histogram_total(facts->commit_durations));
+    writer_seconds(out, "commit_seconds", facts->commit_durations->sum);
+    writer_end_object(out);
 }
 
-json_t *status_value(const struct admin *admin)
+void status_write(struct writer *out, const struct admin *admin)
 {
     struct core_status status;
     struct admin_facts facts = {0};
     core_status(admin->core, &status);
     admin->facts(admin->context, &facts);
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
-        "role", "active", "state", (json_int_t)status.state, "epoch", (json_int_t)status.epoch,
-        "uptime_seconds", (json_int_t)(facts.uptime_ns / SECOND_NS), "clients",
-        (json_int_t)status.clients, "registrants", (json_int_t)status.registrants, "locks",
-        (json_int_t)status.locks, "offers", (json_int_t)status.offers, "share_reservations",
-        (json_int_t)status.shares, "waiters", (json_int_t)status.waiters, "grace",
-        grace_value(admin, &status.grace, facts.now_ns), "store", store_value(&facts, &status),
-        "silent_holders", silent_value(admin, facts.now_ns), "rpcbind", rpcbind_value(&facts),
-        "activity", activity_value(admin, &facts), "time", exchange_json_time(facts.wall_ns),
-        "version", HOLDFAST_VERSION);
+    writer_object(out, NULL);
+    writer_text(out, "role", "active");
+    writer_number(out, "state", status.state);
+    writer_number(out, "epoch", status.epoch);
+    writer_number(out, "uptime_seconds", facts.uptime_ns / SECOND_NS);
+    writer_number(out, "clients", status.clients);
+    writer_number(out, "registrants", status.registrants);
+    writer_number(out, "locks", status.locks);
+    writer_number(out, "offers", status.offers);
+    writer_number(out, "share_reservations", status.shares);
+    writer_number(out, "waiters", status.waiters);
+    add_grace(out, admin, &status.grace, facts.now_ns);
+    add_store(out, &facts, &status);
+    add_silent(out, admin, facts.now_ns);
+    add_rpcbind(out, &facts);
+    add_activity(out, admin, &facts);
+    writer_time(out, "time", facts.wall_ns);
+    writer_text(out, "version", HOLDFAST_VERSION);
+    writer_end_object(out);
 }
 
 /* Before there is a core: a standby says for whom it waits. */
@@ -137,16 +164,26 @@ static void answer_without_core(struct exchange *exchange)
                        "ask again when /readyz says ready");
         return;
     }
-    exchange_json(exchange, MHD_HTTP_OK,
-                  json_pack("{s:s, s:s, s:I, s:{s:s}, s:s}", "role", "standby", "reason", buffer,
-                            "uptime_seconds", (json_int_t)(facts.uptime_ns / SECOND_NS), "store",
-                            "url", facts.store, "version", HOLDFAST_VERSION));
+    struct writer out = {0};
+    writer_object(&out, NULL);
+    writer_text(&out, "role", "standby");
+    writer_text(&out, "reason", buffer);
+    writer_number(&out, "uptime_seconds", facts.uptime_ns / SECOND_NS);
+    writer_object(&out, "store");
+    writer_text(&out, "url", facts.store);
+    writer_end_object(&out);
+    writer_text(&out, "version", HOLDFAST_VERSION);
+    writer_end_object(&out);
+    exchange_json(exchange, MHD_HTTP_OK, &out);
 }
 
 void status_answer(struct exchange *exchange)
 {
-    if (exchange->admin->core == NULL)
+    struct writer out = {0};
+    if (exchange->admin->core == NULL) {
         answer_without_core(exchange);
-    else
-        exchange_json(exchange, MHD_HTTP_OK, status_value(exchange->admin));
+        return;
+    }
+    status_write(&out, exchange->admin);
+    exchange_json(exchange, MHD_HTTP_OK, &out);
 }

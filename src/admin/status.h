@@ -7,7 +7,7 @@
 #include "admin/exchange.h"
 
 void status_answer(struct exchange *exchange);
-/* The same as a value, also for the event stream; NULL: no memory. */
-json_t *status_value(const struct admin *admin);
+/* The same as a value, also for the event stream. */
+void status_write(struct writer *writer, const struct admin *admin);
 
 #endif

@@ -22,25 +22,32 @@ void text_add_char(struct text *text, char c)
     text->start[text->len] = '\0';
 }
 
+static void put(struct text *text, const char *from, size_t len)
+{
+    uint32_t room = text->max - text->len;
+    uint32_t count = len < room ? (uint32_t)len : room;
+    memcpy(text->start + text->len, from, count);
+    text->len += count;
+    text->start[text->len] = '\0';
+}
+
 void text_add(struct text *text, const char *string)
 {
-    for (; *string != '\0'; string++)
-        text_add_char(text, *string);
+    put(text, string, strlen(string));
 }
 
 static void add_digits(struct text *text, uint64_t value, bool grouped)
 {
-    char digits[20];
-    uint32_t count = 0;
+    char digits[26]; /* 20, and six separators */
+    uint32_t at = sizeof digits, count = 0;
     do {
-        digits[count++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    while (count > 0) {
-        text_add_char(text, digits[--count]);
         if (grouped && count > 0 && count % 3 == 0)
-            text_add_char(text, ',');
-    }
+            digits[--at] = ',';
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+        count++;
+    } while (value > 0);
+    put(text, digits + at, sizeof digits - at);
 }
 
 void text_add_u64(struct text *text, uint64_t value)

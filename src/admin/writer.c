@@ -1,0 +1,321 @@
+/*
+ * writer.c -- JSON, value by value; see writer.h.
+ *
+ * Every function asks for the room of all it may write, once, and then only puts bytes. `grow` is
+ * the only place that can fail.
+ */
+#include "admin/writer.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    FIRST_SIZE = 1024,
+    NUMBER_MAX = 32, /* characters of any number */
+    ESCAPED_MAX = 6, /* characters that one byte can become: \u001f */
+};
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static const char hex_digits[] = "0123456789abcdef";
+
+static bool grow(struct writer *writer, size_t wanted)
+{
+    size_t size = writer->size == 0 ? FIRST_SIZE : writer->size;
+    while (size < wanted)
+        size *= 2;
+    char *at = writer->has_failed ? NULL : realloc(writer->at, size);
+    if (at == NULL) {
+        writer->has_failed = true;
+        return false;
+    }
+    writer->at = at;
+    writer->size = size;
+    return true;
+}
+
+/* Room for so many bytes and a NUL. False: the writer has failed. */
+static bool has_room(struct writer *writer, size_t count)
+{
+    size_t wanted = writer->len + count + 1;
+    return wanted <= writer->size || grow(writer, wanted);
+}
+
+static void put(struct writer *writer, char c)
+{
+    writer->at[writer->len++] = c;
+}
+
+static void put_all(struct writer *writer, const char *text, size_t len)
+{
+    memcpy(writer->at + writer->len, text, len);
+    writer->len += len;
+}
+
+static void put_digits(struct writer *writer, uint64_t value, uint32_t width)
+{
+    char digits[NUMBER_MAX];
+    uint32_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0 || sizeof digits - at < width);
+    put_all(writer, digits + at, sizeof digits - at);
+}
+
+/* What stands before a value, and room for `count` bytes of it. */
+static bool begin_value(struct writer *writer, const char *key, size_t count)
+{
+    size_t key_len = key == NULL ? 0 : strlen(key);
+    if (!has_room(writer, key_len + count + 4))
+        return false;
+    if (writer->has_before)
+        put(writer, ',');
+    writer->has_before = true;
+    if (key != NULL) {
+        put(writer, '"');
+        put_all(writer, key, key_len);
+        put(writer, '"');
+        put(writer, ':');
+    }
+    return true;
+}
+
+void writer_free(struct writer *writer)
+{
+    free(writer->at);
+    *writer = (struct writer){0};
+}
+
+char *writer_take(struct writer *writer, size_t *ret_len)
+{
+    if (!has_room(writer, 0)) {
+        writer_free(writer);
+        return NULL;
+    }
+    char *text = writer->at;
+    text[writer->len] = '\0';
+    *ret_len = writer->len;
+    *writer = (struct writer){0};
+    return text;
+}
+
+/* ---- structure ---- */
+
+static void open(struct writer *writer, const char *key, char bracket)
+{
+    if (!begin_value(writer, key, 1))
+        return;
+    put(writer, bracket);
+    writer->has_before = false;
+}
+
+static void close(struct writer *writer, char bracket)
+{
+    if (!has_room(writer, 1))
+        return;
+    put(writer, bracket);
+    writer->has_before = true;
+}
+
+void writer_object(struct writer *writer, const char *key)
+{
+    open(writer, key, '{');
+}
+
+void writer_end_object(struct writer *writer)
+{
+    close(writer, '}');
+}
+
+void writer_list(struct writer *writer, const char *key)
+{
+    open(writer, key, '[');
+}
+
+void writer_end_list(struct writer *writer)
+{
+    close(writer, ']');
+}
+
+void writer_line(struct writer *writer)
+{
+    if (!has_room(writer, 2))
+        return;
+    if (writer->has_before)
+        put(writer, ',');
+    put(writer, '\n');
+    writer->has_before = false;
+}
+
+void writer_plain(struct writer *writer, const char *text)
+{
+    size_t len = strlen(text);
+    if (has_room(writer, len))
+        put_all(writer, text, len);
+}
+
+/* ---- values ---- */
+
+/* A value that needs no quotes. */
+static void add_word(struct writer *writer, const char *key, const char *word)
+{
+    size_t len = strlen(word);
+    if (begin_value(writer, key, len))
+        put_all(writer, word, len);
+}
+
+void writer_null(struct writer *writer, const char *key)
+{
+    add_word(writer, key, "null");
+}
+
+void writer_bool(struct writer *writer, const char *key, bool value)
+{
+    add_word(writer, key, value ? "true" : "false");
+}
+
+void writer_number(struct writer *writer, const char *key, uint64_t value)
+{
+    if (value > INT64_MAX) {
+        char buffer[NUMBER_MAX];
+        (void)snprintf(buffer, sizeof buffer, "%.17g", (double)value);
+        add_word(writer, key, buffer);
+    } else if (begin_value(writer, key, NUMBER_MAX)) {
+        put_digits(writer, value, 1);
+    }
+}
+
+void writer_seconds(struct writer *writer, const char *key, uint64_t ns)
+{
+    if (!begin_value(writer, key, NUMBER_MAX))
+        return;
+    put_digits(writer, ns / SECOND_NS, 1);
+    put(writer, '.');
+    put_digits(writer, ns % SECOND_NS, 9);
+}
+
+void writer_text(struct writer *writer, const char *key, const char *text)
+{
+    if (text == NULL)
+        writer_null(writer, key);
+    else
+        writer_bytes(writer, key, bytes_of_text(text));
+}
+
+/* How many bytes the character at the front has; 0: it is not UTF-8, which knows no character
+ * written longer than it need be, no half of a pair, and none beyond U+10FFFF. */
+static uint32_t character_len(struct bytes bytes)
+{
+    uint8_t first = bytes.at[0];
+    if (first < 0x80)
+        return 1;
+    uint32_t len = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || len > bytes.len)
+        return 0;
+    for (uint32_t i = 1; i < len; i++)
+        if ((bytes.at[i] & 0xc0) != 0x80)
+            return 0;
+    uint8_t second = bytes.at[1];
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
+        return 0;
+    return len;
+}
+
+static bool is_utf8(struct bytes bytes)
+{
+    for (uint32_t at = 0, len; at < bytes.len; at += len)
+        if ((len = character_len((struct bytes){bytes.at + at, bytes.len - at})) == 0)
+            return false;
+    return true;
+}
+
+static void put_escaped(struct writer *writer, uint8_t c)
+{
+    if (c == '"' || c == '\\') {
+        put(writer, '\\');
+        put(writer, (char)c);
+    } else {
+        put_all(writer, "\\u00", 4);
+        put(writer, hex_digits[c >> 4]);
+        put(writer, hex_digits[c & 15]);
+    }
+}
+
+void writer_bytes(struct writer *writer, const char *key, struct bytes bytes)
+{
+    if (!begin_value(writer, key, (size_t)bytes.len * ESCAPED_MAX + 2))
+        return;
+    bool is_latin = !is_utf8(bytes);
+    put(writer, '"');
+    for (uint32_t i = 0; i < bytes.len; i++) {
+        uint8_t c = bytes.at[i];
+        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\' || (c >= 0x80 && is_latin))
+            put_escaped(writer, c);
+        else
+            put(writer, (char)c);
+    }
+    put(writer, '"');
+}
+
+void writer_hex(struct writer *writer, const char *key, struct bytes bytes)
+{
+    if (!begin_value(writer, key, (size_t)bytes.len * 2 + 2))
+        return;
+    put(writer, '"');
+    for (uint32_t i = 0; i < bytes.len; i++) {
+        put(writer, hex_digits[bytes.at[i] >> 4]);
+        put(writer, hex_digits[bytes.at[i] & 15]);
+    }
+    put(writer, '"');
+}
+
+void writer_address(struct writer *writer, const char *key, const struct address *address)
+{
+    char text[ADDRESS_TEXT_MAX];
+    if (address->family != 0)
+        address_text(address, text);
+    writer_text(writer, key, address->family != 0 ? text : NULL);
+}
+
+void writer_id(struct writer *writer, const char *key, uint64_t id)
+{
+    if (!begin_value(writer, key, NUMBER_MAX))
+        return;
+    put_all(writer, "\"c", 2);
+    put_digits(writer, id, 1);
+    put(writer, '"');
+}
+
+void writer_time(struct writer *writer, const char *key, uint64_t wall_ns)
+{
+    time_t seconds = (time_t)(wall_ns / SECOND_NS);
+    struct tm parts;
+    if (wall_ns == 0) {
+        writer_null(writer, key);
+        return;
+    }
+    CHECK(gmtime_r(&seconds, &parts) != NULL); /* 2^64 ns end in the year 2554 */
+    if (!begin_value(writer, key, 2 * NUMBER_MAX))
+        return;
+    put(writer, '"');
+    put_digits(writer, (uint64_t)parts.tm_year + 1900, 4);
+    put(writer, '-');
+    put_digits(writer, (uint64_t)parts.tm_mon + 1, 2);
+    put(writer, '-');
+    put_digits(writer, (uint64_t)parts.tm_mday, 2);
+    put(writer, 'T');
+    put_digits(writer, (uint64_t)parts.tm_hour, 2);
+    put(writer, ':');
+    put_digits(writer, (uint64_t)parts.tm_min, 2);
+    put(writer, ':');
+    put_digits(writer, (uint64_t)parts.tm_sec, 2);
+    put(writer, '.');
+    put_digits(writer, wall_ns / 1000000 % 1000, 3);
+    put(writer, 'Z');
+    put(writer, '"');
+}
