@@ -24,7 +24,8 @@ struct writer {
 };
 
 void writer_free(struct writer *writer);
-/* The text, with a NUL behind it, as memory of malloc; the writer is empty again. NULL: it failed. */
+/* The text, with a NUL behind it, as memory of malloc; the writer is empty again. NULL: it failed.
+ */
 char *writer_take(struct writer *writer, size_t *ret_len);
 
 void writer_object(struct writer *writer, const char *key);
