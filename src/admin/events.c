@@ -2,8 +2,8 @@
  * events.c -- streams of events; see events.h.
  *
  * An event is rendered once, into a string that all streams copy from. A stream that has read
- * everything sleeps (http_sleep) and is woken by the next event, or after HEARTBEAT_S by a comment:
- * that is how a reader who is gone is found out.
+ * everything sleeps (http_sleep) and is woken by the next event, which is a status after a second at
+ * the latest: that is how a reader who is gone is found out.
  *
  * Always true:
  *  (1) Events first_id to next_id - 1 are kept, at most KEPT_MAX; `at` is indexed by id.
@@ -21,11 +21,12 @@
 
 enum {
     KEPT_MAX = 512,
-    PER_SECOND_MAX = 100, /* events that are sent one by one */
+    PER_SECOND_MAX = 100, /* events that are kept one by one */
     STATUS_MS = 1000,
-    HEARTBEAT_S = 10,
     PIECE_BYTES = 8 * 1024,
 };
+
+#define SECOND_NS UINT64_C(1000000000)
 
 struct events {
     const struct admin *admin;
@@ -34,8 +35,9 @@ struct events {
     uint32_t stream_count;
     uint64_t first_id, next_id;
     char *at[KEPT_MAX]; /* the event of an id at id % KEPT_MAX */
-    uint32_t sent_this_second;
-    uint64_t not_sent;
+    uint64_t second;    /* since the epoch, in which kept_this_second were kept one by one */
+    uint32_t kept_this_second;
+    uint64_t not_kept;
 };
 
 struct stream {
@@ -43,11 +45,10 @@ struct stream {
     struct exchange *exchange;
     struct list node;
     uint64_t place;      /* the id to send next */
-    char *piece;         /* of its own: the first status, what it lost, a comment; NULL: none */
+    char *piece;         /* of its own: the first status; NULL: none */
     const char *sending; /* what is being sent: `piece`, or a copy of an event */
     char *copy;
     size_t sent;
-    uint32_t idle_seconds;
 };
 
 /* ---- keeping ---- */
@@ -116,16 +117,35 @@ static const char *const names[EVENT_KIND_END] = {
     [EVENT_GRANTED] = "granted",
 };
 
+/* What was too much for the seconds before. */
+static void keep_more(struct events *events)
+{
+    if (events->not_kept == 0)
+        return;
+    struct writer out = {0};
+    begin_event(events, &out, "more");
+    writer_object(&out, NULL);
+    writer_number(&out, "count", events->not_kept);
+    writer_end_object(&out);
+    keep(events, &out);
+    events->not_kept = 0;
+}
+
 static void keep_event(struct events *events, const struct event *event, uint64_t wall_ns)
 {
     const char *name = names[event->kind];
     if (name == NULL)
         return;
-    if (events->sent_this_second >= PER_SECOND_MAX) {
-        events->not_sent++;
+    if (events->second != wall_ns / SECOND_NS) {
+        events->second = wall_ns / SECOND_NS;
+        events->kept_this_second = 0;
+        keep_more(events);
+    }
+    if (events->kept_this_second >= PER_SECOND_MAX) {
+        events->not_kept++;
         return;
     }
-    events->sent_this_second++;
+    events->kept_this_second++;
     uint32_t len = event->name_len < EVENT_NAME_MAX ? event->name_len : EVENT_NAME_MAX;
     struct writer out = {0};
     begin_event(events, &out, name);
@@ -142,7 +162,7 @@ static void keep_event(struct events *events, const struct event *event, uint64_
 void events_turn(struct events *events, const struct event_ring *reported, struct event_ring *feed)
 {
     struct event event;
-    if (events == NULL || events->stream_count == 0) {
+    if (events == NULL) {
         feed->count = 0;
         return;
     }
@@ -154,7 +174,7 @@ void events_turn(struct events *events, const struct event_ring *reported, struc
         keep_event(events, &reported->at[(reported->head + i) % EVENT_RING_MAX], facts.wall_ns);
     while (event_take(feed, &event))
         keep_event(events, &event, facts.wall_ns);
-    events->not_sent += feed->lost;
+    events->not_kept += feed->lost;
     feed->lost = 0;
 }
 
@@ -213,19 +233,7 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
     }
     if (len == 0)
         http_sleep(stream->exchange);
-    else
-        stream->idle_seconds = 0;
     return (ssize_t)len;
-}
-
-static void keep_more(struct events *events)
-{
-    struct writer out = {0};
-    begin_event(events, &out, "more");
-    writer_object(&out, NULL);
-    writer_number(&out, "count", events->not_sent);
-    writer_end_object(&out);
-    keep(events, &out);
 }
 
 static void keep_status(struct events *events)
@@ -239,24 +247,14 @@ static void keep_status(struct events *events)
 static void on_second(uv_timer_t *timer)
 {
     struct events *events = timer->data;
-    if (events->not_sent > 0)
-        keep_more(events);
-    events->not_sent = 0;
-    events->sent_this_second = 0;
+    keep_more(events);
     if (events->admin->core != NULL)
         keep_status(events);
-    struct list *next;
-    for (struct list *at = events->streams.next; at != &events->streams; at = next) {
-        struct stream *stream = LIST_ELEMENT(at, struct stream, node);
-        next = at->next;
-        if (++stream->idle_seconds % HEARTBEAT_S == 0 && stream->piece == NULL) {
-            stream->piece = strdup(":\n\n");
-            http_wake(stream->exchange);
-        }
-    }
 }
 
-/* How far this reader got before, or everything that comes from now on. */
+/* How far this reader got before, or everything that comes from now on. An id that is not among
+ * those kept any more is a place all the same: what it lost is counted. One that was never given
+ * was another run's. */
 static uint64_t place_of(const struct events *events, const struct exchange *exchange)
 {
     const char *text =
@@ -265,8 +263,7 @@ static uint64_t place_of(const struct events *events, const struct exchange *exc
     if (text == NULL || *text < '0' || *text > '9')
         return events->next_id;
     unsigned long long id = strtoull(text, &end, 10);
-    return *end == '\0' && id >= events->first_id && id < events->next_id ? id + 1
-                                                                          : events->next_id;
+    return *end == '\0' && id < events->next_id ? id + 1 : events->next_id;
 }
 
 void events_answer(struct exchange *exchange)

@@ -12,7 +12,8 @@
  * reader that comes back within that says how far it got (Last-Event-ID) and misses nothing. Memory
  * is bounded whatever readers do: one that does not read loses events, then its connection.
  *
- * Nothing is made while nobody listens.
+ * Events are kept also while nobody listens: the next reader may be the last one, coming back. The
+ * status is made for readers only.
  */
 #ifndef ADMIN_EVENTS_H
 #define ADMIN_EVENTS_H

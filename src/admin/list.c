@@ -293,8 +293,8 @@ static bool next_waiter(struct listing *listing, uint64_t *cursor, uint32_t *bud
     return true;
 }
 
-/* Reads client, file and share. False: answered already, also with an empty list when nothing can
- * match: a client without locks is none, and a name of no set a mistake. */
+/* Reads client, file and share. False: answered already; a client that never locked, and a share
+ * that is none, are not found. */
 static bool read_filter(struct exchange *exchange, struct listing *listing)
 {
     const char *client = exchange_parameter(exchange, "client");

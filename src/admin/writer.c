@@ -236,9 +236,9 @@ static bool is_utf8(struct bytes bytes)
 
 static void put_escaped(struct writer *writer, uint8_t c)
 {
-    if (c == '"' || c == '\\') {
+    if (c == '"' || c == '\\' || c == '\n') {
         put(writer, '\\');
-        put(writer, (char)c);
+        put(writer, c == '\n' ? 'n' : (char)c);
     } else {
         put_all(writer, "\\u00", 4);
         put(writer, hex_digits[c >> 4]);

@@ -24,7 +24,7 @@ enum view_protocol { VIEW_NSM, VIEW_NLM, VIEW_OTHER };
 
 /* What is known of telling a client that we restarted. */
 enum view_news {
-    VIEW_NOT_TOLD, /* nothing has to be told: it took nothing that a restart concerns */
+    VIEW_NOT_TOLD, /* it came after the restart, or took nothing that a restart concerns */
     VIEW_TOLD,
     VIEW_OWED, /* it is tried again */
     VIEW_CALLING,

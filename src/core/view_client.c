@@ -25,8 +25,7 @@ static const struct table *table_of(const struct core *core, uint32_t part)
     UNREACHABLE();
 }
 
-static void view_news(const struct core *core, uint32_t target, bool must_be_told,
-                      struct view_client *ret)
+static void view_news(const struct core *core, uint32_t target, struct view_client *ret)
 {
     const struct notify_job *job = &core->notify.jobs[target];
     ret->attempt_count = job->attempt_count;
@@ -34,7 +33,7 @@ static void view_news(const struct core *core, uint32_t target, bool must_be_tol
         ret->next_try_ns = timers_deadline_ns(&core->notify.timers, target);
     switch (job->phase) {
     case NOTIFY_IDLE:
-        ret->news = must_be_told ? VIEW_TOLD : VIEW_NOT_TOLD;
+        ret->news = job->attempt_count > 0 ? VIEW_TOLD : VIEW_NOT_TOLD;
         return;
     case NOTIFY_WAITING:
         ret->news = VIEW_OWED;
@@ -71,13 +70,12 @@ static void view_registrant(const struct core *core, uint32_t slot, struct view_
     };
     memcpy(&ret->address, intern_bytes(&core->registrants.addresses, r->address).at,
            sizeof ret->address);
-    view_news(core, target_of_registrant(slot), true, ret);
+    view_news(core, target_of_registrant(slot), ret);
 }
 
 static void view_lock_client(const struct core *core, uint32_t slot, struct view_client *ret)
 {
     const struct client *client = client_at(core, slot);
-    bool is_monitored = client->flags & RECORD_CLIENT_MONITORED;
     *ret = (struct view_client){
         .id = client->id,
         .protocol = VIEW_NLM,
@@ -96,13 +94,13 @@ static void view_lock_client(const struct core *core, uint32_t slot, struct view
         .waiter_count = client->waiter_count,
         .unsettled_count = client->unsettled_count + client->unsettled_shares,
         .reclaim_count = client->reclaim_count,
-        .is_monitored = is_monitored,
+        .is_monitored = client->flags & RECORD_CLIENT_MONITORED,
         .is_crashed = client->flags & RECORD_CLIENT_CRASHED,
         .is_moved = client->flags & RECORD_CLIENT_MOVED,
         .is_draining = !list_is_empty(&client->draining),
         .reached_ns = client->reached_ns,
     };
-    view_news(core, target_of_client(core, slot), is_monitored, ret);
+    view_news(core, target_of_client(core, slot), ret);
 }
 
 static void view_other(const struct core *core, uint32_t slot, struct view_client *ret)
@@ -137,7 +135,7 @@ bool view_next_client(const struct core *core, uint64_t *cursor, uint32_t *budge
     uint32_t part = (uint32_t)(*cursor >> 32), slot = (uint32_t)*cursor;
     for (; part < PART_END; part++, slot = 0) {
         const struct table *table = table_of(core, part);
-        for (; slot<table->used && * budget> 0; slot++) {
+        for (; *budget > 0 && slot < table->used; slot++) {
             --*budget;
             if (!table_is_live(table, slot))
                 continue;

@@ -52,7 +52,7 @@ expect "a waiter" wait_until 5 grep -q waiting "$work/waiter"
 # (1)
 ask 0 clients
 says 'ID +PROTOCOL +NAME +ADDRESS +STATE +LOCKS +WAITING +TOLD'
-says 'c1 +nlm +alpha +127\.1\.0\.1 +active +2 +0 +told'
+says 'c1 +nlm +alpha +127\.1\.0\.1 +active +2 +0 +none'
 says 'c[0-9] +nsm +me +127\.0\.0\.1'
 says 'be\?\[31mta'
 never_says $'\033'

@@ -133,6 +133,7 @@ static void test_view__clients_in_pieces(void **state)
             while (view_next_client(the_core, &cursor, &left, &view)) {
                 assert_int_equal(view.lock_count, LOCKS / 4);
                 assert_int_equal(view.protocol, VIEW_NLM);
+                assert_int_equal(view.news, VIEW_NOT_TOLD); /* no restart since they came */
                 assert_true(view_find_client(the_core, view.id, &same));
                 assert_int_equal(same.id, view.id);
                 count++;
