@@ -2,8 +2,8 @@
  * events.c -- streams of events; see events.h.
  *
  * An event is rendered once, into a string that all streams copy from. A stream that has read
- * everything sleeps (http_sleep) and is woken by the next event, which is a status after a second at
- * the latest: that is how a reader who is gone is found out.
+ * everything sleeps (http_sleep) and is woken by the next event, which is a status after a second
+ * at the latest: that is how a reader who is gone is found out.
  *
  * Always true:
  *  (1) Events first_id to next_id - 1 are kept, at most KEPT_MAX; `at` is indexed by id.
