@@ -8,13 +8,6 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* Length 0: to the end of the file. */
-static void add_range(struct writer *row, uint64_t start, uint64_t end)
-{
-    writer_number(row, "offset", start);
-    writer_number(row, "length", end == UINT64_MAX ? 0 : end - start + 1);
-}
-
 static const char *word_of_transport(uint32_t transport)
 {
     return transport == RECORD_TCP ? "tcp" : transport == RECORD_UDP ? "udp" : NULL;
@@ -203,6 +196,18 @@ static void add_owner(struct writer *row, const struct view_owner *owner)
     writer_number(row, "svid", owner->svid);
 }
 
+/* Length 0: to the end of the file. */
+static void add_claim(struct writer *row, const struct view_claim *claim)
+{
+    add_owner(row, &claim->owner);
+    writer_hex(row, "owner", claim->oh);
+    writer_hex(row, "file", claim->fh);
+    writer_bytes(row, "share", claim->share);
+    writer_number(row, "offset", claim->start);
+    writer_number(row, "length", claim->end == UINT64_MAX ? 0 : claim->end - claim->start + 1);
+    writer_bool(row, "exclusive", claim->is_exclusive);
+}
+
 static const char *word_of_answer(enum silent_phase phase)
 {
     switch (phase) {
@@ -253,12 +258,7 @@ static bool next_lock(struct listing *listing, uint64_t *cursor, uint32_t *budge
         return false;
     writer_line(row);
     writer_object(row, NULL);
-    add_owner(row, &view.owner);
-    writer_hex(row, "owner", view.oh);
-    writer_hex(row, "file", view.fh);
-    writer_bytes(row, "share", view.share);
-    add_range(row, view.start, view.end);
-    writer_bool(row, "exclusive", view.is_exclusive);
+    add_claim(row, &view.claim);
     writer_text(row, "state", word_of_lock(view.state));
     writer_bool(row, "monitored", view.is_monitored);
     writer_time(row, "granted_at", view.granted_ns);
@@ -275,12 +275,7 @@ static bool next_waiter(struct listing *listing, uint64_t *cursor, uint32_t *bud
         return false;
     writer_line(row);
     writer_object(row, NULL);
-    add_owner(row, &view.owner);
-    writer_hex(row, "owner", view.oh);
-    writer_hex(row, "file", view.fh);
-    writer_bytes(row, "share", view.share);
-    add_range(row, view.start, view.end);
-    writer_bool(row, "exclusive", view.is_exclusive);
+    add_claim(row, &view.claim);
     writer_text(row, "state", view.phase);
     writer_time(row, "queued_at", view.queued_ns);
     add_seconds_since(row, "waiting_seconds", view.queued_ns, listing->wall_ns);

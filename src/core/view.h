@@ -78,12 +78,18 @@ enum view_lock_state {
     VIEW_OVER,      /* its client started anew: it is about to be freed */
 };
 
-struct view_lock {
+/* Bytes of a file that somebody has, or wants. */
+struct view_claim {
     struct view_owner owner;
     struct bytes oh, fh, share; /* share: the name of the set of files (D14) */
     uint64_t start, end;        /* inclusive; UINT64_MAX: to the end of the file */
-    uint64_t granted_ns;        /* wall clock */
-    bool is_exclusive, is_monitored;
+    bool is_exclusive;
+};
+
+struct view_lock {
+    struct view_claim claim;
+    uint64_t granted_ns; /* wall clock */
+    bool is_monitored;
     enum view_lock_state state;
     uint32_t waiter_count; /* that hang on it, counted up to VIEW_COUNT_MAX */
 };
@@ -111,13 +117,10 @@ bool view_next_lock(const struct core *core, const struct view_filter *filter, u
                     uint32_t *budget, struct view_lock *ret);
 
 struct view_waiter {
-    struct view_owner owner;
-    struct bytes oh, fh, share;
-    uint64_t start, end;
+    struct view_claim claim;
     uint64_t queued_ns; /* wall clock */
-    bool is_exclusive;
-    const char *phase; /* one word */
-    bool is_blocked;   /* by what `blocker` holds; false: it is about to be served */
+    const char *phase;  /* one word */
+    bool is_blocked;    /* by what `blocker` holds; false: it is about to be served */
     struct view_owner blocker;
     enum silent_phase blocker_phase; /* what asking it brought */
     uint64_t blocker_heard_ns;       /* monotonic: its last call, or the start of this run */

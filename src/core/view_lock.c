@@ -50,18 +50,18 @@ static void view_lock(const struct core *core, uint32_t slot, struct view_lock *
 {
     const struct lock *lock = lock_at(core, slot);
     *ret = (struct view_lock){
-        .oh = intern_bytes(&core->locks.ohs, lock->oh),
-        .fh = file_handle(core, lock->file),
-        .share = share_name(core, lock->file),
-        .start = lock->start,
-        .end = lock->end,
+        .claim = {.oh = intern_bytes(&core->locks.ohs, lock->oh),
+                  .fh = file_handle(core, lock->file),
+                  .share = share_name(core, lock->file),
+                  .start = lock->start,
+                  .end = lock->end,
+                  .is_exclusive = lock->flags & RECORD_LOCK_EXCLUSIVE},
         .granted_ns = lock->granted_ns,
-        .is_exclusive = lock->flags & RECORD_LOCK_EXCLUSIVE,
         .is_monitored = !(lock->flags & RECORD_LOCK_UNMONITORED),
         .state = state_of(core, lock),
         .waiter_count = chain_count(&core->waiters.on_lock, slot),
     };
-    view_owner(core, lock->owner, &ret->owner);
+    view_owner(core, lock->owner, &ret->claim.owner);
 }
 
 /* ---- which ---- */
@@ -231,17 +231,17 @@ static void view_waiter(const struct core *core, uint32_t slot, struct view_wait
 {
     const struct waiter *waiter = waiter_at(core, slot);
     *ret = (struct view_waiter){
-        .fh = file_handle(core, waiter->file),
-        .share = share_name(core, waiter->file),
-        .start = waiter->start,
-        .end = waiter->end,
+        .claim = {.fh = file_handle(core, waiter->file),
+                  .share = share_name(core, waiter->file),
+                  .start = waiter->start,
+                  .end = waiter->end,
+                  .is_exclusive = waiter->exclusive},
         .queued_ns = waiter->queued_ns,
-        .is_exclusive = waiter->exclusive,
         .phase = word_of_phase(waiter->phase),
     };
     if (waiter->oh != SLOT_NONE)
-        ret->oh = intern_bytes(&core->locks.ohs, waiter->oh);
-    view_owner(core, waiter->owner, &ret->owner);
+        ret->claim.oh = intern_bytes(&core->locks.ohs, waiter->oh);
+    view_owner(core, waiter->owner, &ret->claim.owner);
     view_blocker(core, waiter, ret);
 }
 

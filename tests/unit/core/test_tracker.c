@@ -9,8 +9,7 @@
  * nothing of timers, slots or records.
  */
 #include "base/prng.h"
-#include "fixture.h"
-#include "lock_fixture.h"
+#include "tracker_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,89 +17,6 @@
 #include <stdio.h>
 
 #include <cmocka.h>
-
-#define SECOND FIXTURE_SECOND
-
-static struct core *core;
-static struct core_limits limits;
-
-/* Cores are made by the hundred here: small ones. */
-static struct core_limits small_limits(void)
-{
-    struct core_limits small = lock_fixture_limits;
-    small.locks_max = 100;
-    small.waiters_max = 10;
-    small.batch_puts_max = 200;
-    small.bytes_max = 256 * 1024;
-    return small;
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    limits = small_limits();
-    core = lock_fixture_new(&limits);
-    core_step(core, &(struct core_input){.kind = CORE_READY, .wall_ns = LOCK_FIXTURE_WALL_NS},
-              NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    lock_fixture_free(core);
-    return 0;
-}
-
-/* The same with other limits. */
-static void begin_with(const struct core_limits *other)
-{
-    lock_fixture_free(core);
-    limits = *other;
-    core = lock_fixture_new(&limits);
-    core_step(core, &(struct core_input){.kind = CORE_READY, .wall_ns = LOCK_FIXTURE_WALL_NS},
-              NULL);
-}
-
-static void store(void)
-{
-    (void)lock_fixture_store(core, NULL);
-}
-
-/* kill -9; `away_s` later, by the wall clock, the next run is ready. */
-static void restart_after(int64_t away_s)
-{
-    uint64_t wall_ns = core->wall_ns + (uint64_t)(away_s * (int64_t)SECOND);
-    core = lock_fixture_restart(core, &limits, 5 * SECOND);
-    core_step(core,
-              &(struct core_input){.kind = CORE_READY, .now_ns = 7 * SECOND, .wall_ns = wall_ns},
-              NULL);
-    core_check(core);
-}
-
-static void wait_s(uint64_t seconds)
-{
-    lock_fixture_wait(core, seconds);
-    core_work(core, core->now_ns, core->wall_ns);
-    core_check(core);
-}
-
-static struct tracker_client client_of(const char *protocol, const char *key, const char *bytes)
-{
-    return (struct tracker_client){.protocol = bytes_of_text(protocol),
-                                   .key = bytes_of_text(key),
-                                   .bytes = bytes_of_text(bytes),
-                                   .address = fixture_address("192.0.2.7")};
-}
-
-static struct tracker_view add(const char *protocol, const char *key, const char *bytes)
-{
-    struct tracker_client client = client_of(protocol, key, bytes);
-    struct tracker_view view;
-    assert_int_equal(tracker_register(core, &client, &view), TRACKER_ADDED);
-    core_check(core);
-    return view;
-}
 
 static enum tracker_result again(const char *key, struct tracker_view *ret)
 {

@@ -47,8 +47,8 @@ static uint32_t read_locks(const struct view_filter *filter, uint32_t budget,
         struct view_lock view;
         while (view_next_lock(the_core, filter, &cursor, &left, &view)) {
             count++;
-            if (view.start / 2 < LOCKS)
-                ret_seen[view.start / 2]++;
+            if (view.claim.start / 2 < LOCKS)
+                ret_seen[view.claim.start / 2]++;
         }
         assert_true(left <= budget);
         if (between != NULL)
@@ -94,13 +94,13 @@ static void test_view__filters(void **state)
     uint64_t cursor = 0, handle;
     struct view_lock first;
     assert_true(view_next_lock(the_core, &(struct view_filter){0}, &cursor, &budget, &first));
-    assert_true(view_handle(the_core, first.owner.client, &handle));
+    assert_true(view_handle(the_core, first.claim.owner.client, &handle));
     assert_false(view_handle(the_core, 987654321, &handle));
     struct view_filter filter = {.client = handle};
     assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), LOCKS / 4);
     uint8_t fh[RECORD_FH_MAX];
-    memcpy(fh, first.fh.at, first.fh.len);
-    filter = (struct view_filter){.fh = {fh, first.fh.len}};
+    memcpy(fh, first.claim.fh.at, first.claim.fh.len);
+    filter = (struct view_filter){.fh = {fh, first.claim.fh.len}};
     assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), LOCKS);
     filter.client = handle;
     assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), LOCKS / 4);
