@@ -17,6 +17,7 @@ enum {
     PROC = 16,
     LONG_NAME_LEN = 1000,
     FLAG_INCOMPLETE = 1,
+    KEY_SHIFT = 20, /* a key of a lock client has so many bytes, more than there are versions */
 };
 
 struct owner {
@@ -62,13 +63,13 @@ uint32_t history_states(const struct history *history, uint32_t *ret_max)
 void history_apply(struct history_keys *keys, const struct history_post *post)
 {
     switch ((enum history_operation)post->operation) {
-    case HISTORY_MON:
+    case HISTORY_ADD:
         keys->version[post->key] = post->version;
         break;
-    case HISTORY_UNMON:
+    case HISTORY_REMOVE:
         keys->version[post->key] = 0;
         break;
-    case HISTORY_UNMON_ALL:
+    case HISTORY_REMOVE_ALL:
         memset(keys, 0, sizeof(*keys));
         break;
     case HISTORY_STAT:
@@ -86,6 +87,33 @@ void history_name(uint32_t owner, uint32_t key, struct history_name *ret)
         ret->mon_name[LONG_NAME_LEN] = ret->my_name[LONG_NAME_LEN] = '\0';
     }
     ret->address = UINT32_C(0x7f320101) + (owner % 10) * 0x0101; /* 127.50.1.1 and on */
+}
+
+bool history_is_locker(uint32_t owner)
+{
+    return owner % 3 == 2;
+}
+
+uint64_t history_offset(uint32_t key)
+{
+    return (uint64_t)key << KEY_SHIFT;
+}
+
+struct peer_nlm_lock history_lock(const struct history_post *post)
+{
+    struct history_name name;
+    char file[32];
+    history_name(post->owner, post->key, &name);
+    snprintf(file, sizeof(file), "file-of-%u", post->owner);
+    struct peer_nlm_lock lock = {.caller_name = peer_nlm_text(name.my_name),
+                                 .fh = peer_nlm_text(file),
+                                 .oh = peer_nlm_text("process"),
+                                 .svid = post->owner};
+    if (post->operation != HISTORY_REMOVE_ALL) {
+        lock.offset = history_offset(post->key);
+        lock.len = post->operation == HISTORY_ADD ? post->version : UINT64_C(1) << KEY_SHIFT;
+    }
+    return lock;
 }
 
 struct peer_nsm_id history_id(const struct history_name *name)
@@ -148,10 +176,34 @@ static const char *note_call(struct history *history, const uint8_t *bytes, uint
     return NULL;
 }
 
+/* NULL, or what is wrong with the answer of the status monitor. *ret_state: what it carries. */
+static const char *read_status(const struct history_post *post, const struct packet_reply *reply,
+                               uint32_t *ret_state)
+{
+    uint32_t res = PEER_NSM_STAT_SUCC;
+    bool is_long = post->operation == HISTORY_ADD || post->operation == HISTORY_STAT;
+    if (!(is_long ? peer_nsm_get_stat_res(reply, &res, ret_state)
+                  : peer_nsm_get_stat(reply, ret_state)))
+        return "sent an answer of the wrong shape";
+    /* SM_STAT answers whether it would monitor the name: either is fine here. */
+    return res != PEER_NSM_STAT_SUCC && post->operation != HISTORY_STAT ? "refused a call" : NULL;
+}
+
+static const char *read_lock(const struct history_post *post, const struct packet_reply *reply)
+{
+    struct peer_nlm_res res;
+    struct packet_reader reader = {reply->body, reply->body_len,
+                                   !reply->accepted || reply->status != PACKET_SUCCESS};
+    if (!peer_nlm_get_res(&reader, HISTORY_NLM,
+                          post->operation == HISTORY_ADD ? PEER_NLM_LOCK : PEER_NLM_UNLOCK, &res))
+        return "sent an answer of the wrong shape";
+    return res.status == PEER_NLM_IS_GRANTED ? NULL : "refused a lock";
+}
+
 static const char *note_reply(struct history *history, const uint8_t *bytes, uint32_t len)
 {
     struct packet_reply reply;
-    uint32_t res = PEER_NSM_STAT_SUCC, state = 0;
+    uint32_t state = 0;
     if (len >= 8 && word_at(bytes, 1) == 0)
         return note_call(history, bytes, len);
     if (!packet_get_reply(bytes, len, &reply))
@@ -160,13 +212,10 @@ static const char *note_reply(struct history *history, const uint8_t *bytes, uin
     if (index >= history->count)
         return "sent an answer to a call that was not made";
     const struct history_post *post = &history->posts[index];
-    bool is_long = post->operation == HISTORY_MON || post->operation == HISTORY_STAT;
-    if (!(is_long ? peer_nsm_get_stat_res(&reply, &res, &state)
-                  : peer_nsm_get_stat(&reply, &state)))
-        return "sent an answer of the wrong shape";
-    /* SM_STAT answers whether it would monitor the name: either is fine here. */
-    if (res != PEER_NSM_STAT_SUCC && post->operation != HISTORY_STAT)
-        return "refused a call";
+    const char *why = history_is_locker(post->owner) ? read_lock(post, &reply)
+                                                     : read_status(post, &reply, &state);
+    if (why)
+        return why;
     struct owner *owner = &history->owners[post->owner];
     for (; owner->acknowledged <= history->place[index]; owner->acknowledged++) {
         history_apply(&owner->known, &history->posts[owner->posted[owner->acknowledged]]);
@@ -227,15 +276,15 @@ static const char *describe(uint32_t index, const struct owner *owner,
         if (known == is)
             continue;
         if (is == 0)
-            snprintf(text, sizeof(text), "(b) registration owner%u host%u lost (version %u)", index,
-                     key, known);
+            snprintf(text, sizeof(text), "(b) key %u of owner%u is lost (version %u)", key, index,
+                     known);
         else if (known == 0)
-            snprintf(text, sizeof(text), "(b) removed registration owner%u host%u is back (%u)",
-                     index, key, is);
+            snprintf(text, sizeof(text), "(b) removed key %u of owner%u is back (%u)", key, index,
+                     is);
         else
             snprintf(text, sizeof(text),
-                     "(b) registration owner%u host%u has priv of version %u, acknowledged was %u",
-                     index, key, is, known);
+                     "(b) key %u of owner%u has version %u, acknowledged was %u", key, index, is,
+                     known);
         return text;
     }
     snprintf(text, sizeof(text), "(b) the keys of owner%u are what no order of its calls leaves",
@@ -258,7 +307,9 @@ static const char *judge_owner(const struct history *history, uint32_t index,
     const struct owner *owner = &history->owners[index];
     if (loss == HISTORY_NOTHING && !is_allowed(history, owner, found))
         return describe(index, owner, found);
-    for (uint32_t key = 0; key < HISTORY_KEYS && loss == HISTORY_UPDATES; key++)
+    if (history_is_locker(index) || loss != HISTORY_UPDATES)
+        return NULL;
+    for (uint32_t key = 0; key < HISTORY_KEYS; key++)
         if (found->version[key] == 0 && is_registered(history, owner, key))
             return describe(index, owner, found);
     return NULL;

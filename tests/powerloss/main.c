@@ -2,16 +2,17 @@
  * main.c -- the power-loss test (R-PER-6).
  *
  * kill -9 proves nothing about power: the page cache survives it. So a server is recorded while
- * clients register, repeat and remove, and while it is killed and started again (workload.c,
+ * clients register, lock, repeat and remove, and while it is killed and started again (workload.c,
  * recorder.c). Then the disk is rebuilt as a power cut could have left it, at many moments and in
  * many ways (disk.h), a server is started on each, and passing proves for --sync full that
  *  (a) it starts;
- *  (b) it has every registration that was acknowledged before the cut, with its last acknowledged
- *      priv or one posted later, none whose removal was acknowledged, and nothing else;
+ *  (b) it has every registration and every lock that was acknowledged before the cut, as it was
+ *      acknowledged last or posted later, none whose removal was acknowledged, and nothing else;
  *  (c) its state is odd and larger than every state in an answer before the cut;
  * and that nothing was set aside or counts as incomplete on the way. For --sync process it proves
  * (a), (c), that the store then counts as incomplete (D16), and that a disk which is exactly as the
- * last sync left it has every acknowledged registration, although not its updates and removals.
+ * last sync left it has every acknowledged registration, although not its updates and removals, nor
+ * every lock.
  *
  * The same replay must accuse every tape that mutant.c makes worse.
  *

@@ -69,6 +69,18 @@ __attribute__((format(printf, 2, 3))) static void complain(struct history_found 
     va_end(arguments);
 }
 
+static void address_of(const struct history_name *name, char ret[static 64])
+{
+    snprintf(ret, 64, "%u.%u.%u.%u", name->address >> 24, name->address >> 16 & 255,
+             name->address >> 8 & 255, name->address & 255);
+}
+
+static void hex_of(const struct peer_nlm_bytes *bytes, char ret[static 129])
+{
+    for (uint32_t i = 0; i < bytes->len && i < 64; i++)
+        snprintf(ret + (size_t)2 * i, 3, "%02x", bytes->at[i]);
+}
+
 /* A registrant must be, in every field, one that this test registers. */
 static void take_registrant(struct history_found *found, const char *line)
 {
@@ -91,8 +103,7 @@ static void take_registrant(struct history_found *found, const char *line)
     history_priv(&post, priv_bytes);
     for (uint32_t i = 0; i < PEER_NSM_PRIV_LEN; i++)
         snprintf(expected_priv + (size_t)2 * i, 3, "%02x", priv_bytes[i]);
-    snprintf(expected_address, sizeof(expected_address), "%u.%u.%u.%u", name.address >> 24,
-             name.address >> 16 & 255, name.address >> 8 & 255, name.address & 255);
+    address_of(&name, expected_address);
     if (strcmp(address, expected_address) != 0 || strcmp(priv, expected_priv) != 0 ||
         strcmp(mon_name, name.mon_name) != 0 || strcmp(my_name, name.my_name) != 0)
         complain(found, "owner%u host%u is stored with wrong fields: %.200s", post.owner, post.key,
@@ -103,6 +114,62 @@ static void take_registrant(struct history_found *found, const char *line)
     *version = post.version;
 }
 
+/* The same for the record of a lock client ... */
+static void take_client(struct history_found *found, const char *line)
+{
+    unsigned long long id = 0;
+    uint32_t owner = HISTORY_OWNERS;
+    struct history_name name;
+    char address[64], expected_address[64], caller_name[HISTORY_NAME_MAX];
+    if (sscanf(line, "client id=%llu epoch=%*u address=%63s local=%*s caller_name=%1024s", &id,
+               address, caller_name) != 3 ||
+        sscanf(caller_name, "owner%u", &owner) != 1 || owner >= HISTORY_OWNERS ||
+        !history_is_locker(owner)) {
+        complain(found, "a client that never locked: %.200s", line);
+        return;
+    }
+    history_name(owner, 0, &name);
+    address_of(&name, expected_address);
+    if (strcmp(address, expected_address) != 0 || strcmp(caller_name, name.my_name) != 0)
+        complain(found, "client owner%u is stored with wrong fields: %.200s", owner, line);
+    if (found->clients[owner] != 0)
+        complain(found, "client owner%u is stored twice", owner);
+    found->clients[owner] = id;
+}
+
+/* ... and its locks, which come behind it. */
+static void take_lock(struct history_found *found, const char *line)
+{
+    unsigned long long client = 0, start = 0, end = 0;
+    uint32_t owner = HISTORY_OWNERS, exclusive = 0;
+    char fh[129], oh[129], expected[129];
+    if (sscanf(line,
+               "lock client=%llu client_slot=%*u incarnation=%*u state=%*u svid=%u fh=%128s "
+               "start=%llu end=%llu len=%*u exclusive=%u offer=0 unmonitored=0 oh=%128s",
+               &client, &owner, fh, &start, &end, &exclusive, oh) != 7 ||
+        owner >= HISTORY_OWNERS || !history_is_locker(owner) || exclusive != 1) {
+        complain(found, "a lock that nobody took: %.200s", line);
+        return;
+    }
+    uint32_t key = 0;
+    while (key < HISTORY_KEYS && history_offset(key) != start)
+        key++;
+    struct history_post post = {.operation = HISTORY_ADD, .owner = owner, .key = key};
+    struct peer_nlm_lock lock = history_lock(&post);
+    hex_of(&lock.fh, expected);
+    bool is_right =
+        key < HISTORY_KEYS && client == found->clients[owner] && strcmp(fh, expected) == 0;
+    hex_of(&lock.oh, expected);
+    if (!is_right || strcmp(oh, expected) != 0) {
+        complain(found, "a lock of owner%u is stored with wrong fields: %.200s", owner, line);
+        return;
+    }
+    uint32_t *version = &found->owners[owner].version[key];
+    if (*version != 0)
+        complain(found, "key %u of owner%u is stored twice", key, owner);
+    *version = (uint32_t)(end - start + 1);
+}
+
 static void take_line(struct history_found *found, const char *line)
 {
     unsigned state = 0, flags = 0;
@@ -110,6 +177,10 @@ static void take_line(struct history_found *found, const char *line)
         found->flags = flags;
         if (state != found->state)
             complain(found, "state %u is stored, %u was announced", state, found->state);
+    } else if (strncmp(line, "client ", 7) == 0) {
+        take_client(found, line);
+    } else if (strncmp(line, "lock ", 5) == 0) {
+        take_lock(found, line);
     } else {
         take_registrant(found, line);
     }

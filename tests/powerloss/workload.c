@@ -1,5 +1,5 @@
 /*
- * workload.c -- registers, repeats and removes under a recorder; see workload.h.
+ * workload.c -- registers, locks, repeats and removes under a recorder; see workload.h.
  *
  * Ten links from ten addresses (two of them UDP), three owners on each. A round posts one operation
  * for some of the owners without waiting in between, so that a batch holds several and the next
@@ -9,7 +9,7 @@
  * behind the creation and behind the renaming of the data file, behind its first commit), once in
  * the middle of a round, once in the first commit of the start that follows, and at the end. What a
  * killed process left unsynced is the next one's to be careful with. An operation without an answer
- * is posted again to the next server.
+ * is posted again to the next server, and locks are reclaimed there.
  */
 #include "workload.h"
 
@@ -112,29 +112,49 @@ static const char *start_serving(struct workload *workload)
 
 /* ---- calls ---- */
 
-static const char *post(struct workload *workload, struct history_post *post)
+static void put_lock(struct packet *call, const struct history_post *post)
 {
-    static struct packet call;
+    bool is_lock = post->operation == HISTORY_ADD;
+    struct peer_nlm_args args = {.cookie = peer_nlm_bytes_of(&post->xid, sizeof(post->xid)),
+                                 .exclusive = is_lock,
+                                 .reclaim = post->is_reclaim,
+                                 .state = 3,
+                                 .lock = history_lock(post)};
+    peer_nlm_put_call(call, post->xid, HISTORY_NLM, is_lock ? PEER_NLM_LOCK : PEER_NLM_UNLOCK,
+                      &args);
+}
+
+static void put_registration(struct packet *call, const struct history_post *post)
+{
     struct history_name name;
     uint8_t priv[PEER_NSM_PRIV_LEN];
-    post->xid = HISTORY_XID + workload->posted++;
     history_name(post->owner, post->key, &name);
     struct peer_nsm_id id = history_id(&name);
     history_priv(post, priv);
     switch ((enum history_operation)post->operation) {
-    case HISTORY_MON:
-        peer_nsm_put_mon(&call, post->xid, &id, priv);
+    case HISTORY_ADD:
+        peer_nsm_put_mon(call, post->xid, &id, priv);
         break;
-    case HISTORY_UNMON:
-        peer_nsm_put_unmon(&call, post->xid, &id);
+    case HISTORY_REMOVE:
+        peer_nsm_put_unmon(call, post->xid, &id);
         break;
-    case HISTORY_UNMON_ALL:
-        peer_nsm_put_unmon_all(&call, post->xid, &id);
+    case HISTORY_REMOVE_ALL:
+        peer_nsm_put_unmon_all(call, post->xid, &id);
         break;
     case HISTORY_STAT:
-        peer_nsm_put_stat(&call, post->xid, id.mon_name);
+        peer_nsm_put_stat(call, post->xid, id.mon_name);
         break;
     }
+}
+
+static const char *post(struct workload *workload, struct history_post *post)
+{
+    static struct packet call;
+    post->xid = HISTORY_XID + workload->posted++;
+    if (history_is_locker(post->owner))
+        put_lock(&call, post);
+    else
+        put_registration(&call, post);
     workload->waiting[post->owner] = *post;
     if (tape_append(workload->tape, TAPE_POST, post, sizeof(*post)) != 0)
         return "cannot write to the tape";
@@ -174,7 +194,7 @@ static const char *take_answers(struct workload *workload, uint32_t links)
 
 /* ---- rounds ---- */
 
-/* Half of the keys are registered in the long run. */
+/* Half of the keys are there in the long run. */
 static struct history_post choose(struct workload *workload, uint32_t owner)
 {
     struct history_post post = {.owner = owner,
@@ -182,10 +202,10 @@ static struct history_post choose(struct workload *workload, uint32_t owner)
     bool is_known = workload->keys[owner].version[post.key] != 0;
     uint64_t dice = prng_below(&workload->prng, 100);
     if (dice < (is_known ? 40 : 80)) {
-        post.operation = HISTORY_MON;
+        post.operation = HISTORY_ADD;
         post.version = ++workload->version;
     } else {
-        post.operation = dice < 94 ? HISTORY_UNMON : HISTORY_UNMON_ALL;
+        post.operation = dice < 94 ? HISTORY_REMOVE : HISTORY_REMOVE_ALL;
     }
     return post;
 }
@@ -211,15 +231,39 @@ static const char *ask_state(struct workload *workload)
     return why ? why : take_answer(workload, OBSERVER % LINKS);
 }
 
+/* What has no answer yet. A new lock would have to wait for the end of grace: who does not know
+ * whether it has it unlocks it. */
 static const char *post_again(struct workload *workload)
 {
     const char *why = NULL;
     for (uint32_t owner = 0; owner < HISTORY_OWNERS && !why; owner++)
         if (workload->waiting[owner].xid != 0) {
             struct history_post again = workload->waiting[owner];
+            if (history_is_locker(owner) && again.operation == HISTORY_ADD)
+                again.operation = HISTORY_REMOVE;
             why = post(workload, &again);
         }
     return why ? why : take_answers(workload, LINKS);
+}
+
+/* Every lock client has what it had; with the last of them grace ends. */
+static const char *reclaim(struct workload *workload)
+{
+    const char *why = NULL;
+    for (uint32_t key = 0; key < HISTORY_KEYS && !why; key++) {
+        for (uint32_t owner = 0; owner < OBSERVER && !why; owner++) {
+            struct history_post lock = {.operation = HISTORY_ADD,
+                                        .owner = owner,
+                                        .key = key,
+                                        .version = workload->keys[owner].version[key],
+                                        .is_reclaim = true};
+            if (history_is_locker(owner) && lock.version != 0)
+                why = post(workload, &lock);
+        }
+        if (!why)
+            why = take_answers(workload, LINKS);
+    }
+    return why;
 }
 
 static const char *run_rounds(struct workload *workload, uint32_t count)
@@ -298,6 +342,8 @@ static const char *run_all(struct workload *workload, uint32_t rounds)
         why = ask_state(workload);
     if (!why)
         why = post_again(workload);
+    if (!why)
+        why = reclaim(workload);
     if (!why)
         why = run_rounds(workload, rounds - rounds / 2);
     stop(workload);
