@@ -84,7 +84,7 @@ void era_begin(struct world *world, uint32_t state, bool has_stored)
                             .start_ns = world->now_ns,
                             .state = state,
                             .has_stored = has_stored,
-                            .must_last = world->ledger.incomplete,
+                            .must_last = world->ledger.incomplete && !world->machine.has_lasted,
                             .died_ns = UINT64_MAX,
                             .ready_ns = UINT64_MAX};
     for (uint32_t i = 0; i < all->count; i++) {

@@ -5,7 +5,6 @@
  * the end of grace.
  */
 #include "ask.h"
-#include "era.h"
 #include "locker.h"
 #include "machine.h"
 #include "mail.h"
@@ -343,10 +342,8 @@ static void simulate_crash(struct world *world)
     static uint32_t xid = 1;
     packet_clear(&packet);
     peer_nsm_put_simu_crash(&packet, xid++);
-    uint32_t state = story_status(world).state;
     story_send(world, "127.0.0.1", 600, &packet);
-    world->machine.bumps++;
-    era_begin(world, state + 2, true);
+    machine_begin_anew(world);
     locker_forgotten(world);
     machine_turn(world);
 }
@@ -410,6 +407,33 @@ static void play_simulated_crash_and_stalled_store(struct world *world)
     EXPECT(story_has(world, BETA) && story_is_told(world, BETA) && !is_grace(world));
 }
 
+/* D16: a simulated crash inside the grace of an incomplete store begins another whole one. After
+ * its end nothing is missing any more, also when the disk does not know that yet: what is answered
+ * then waits until it does. */
+static void play_simulated_crash_and_incomplete(struct world *world)
+{
+    world->machine.power_lost = true; /* and nothing with it, but who knows */
+    story_restart(world);
+    EXPECT(is_grace(world) && story_status(world).incomplete);
+    story_wait_ms(world, 10000);
+    simulate_crash(world);
+    story_wait_ms(world, 19000);
+    EXPECT(story_lock(world, ALPHA, story_bytes) == GRACE);
+    story_wait_for_end(world, -100);
+    EXPECT(is_grace(world) && story_status(world).incomplete);
+    world->machine.holds_commits = true;
+    story_wait_for_end(world, 100);
+    EXPECT(!is_grace(world) && world->disk.is_busy && world->ledger.incomplete);
+    simulate_crash(world);
+    story_ask(world, BETA, PEER_NLM_LOCK, &story_bytes, false);
+    story_wait_ms(world, 100);
+    EXPECT(!is_grace(world) && !story_has(world, BETA));
+    world->machine.holds_commits = false;
+    machine_commit(world, world->disk.ticket);
+    story_wait_ms(world, 1000);
+    EXPECT(story_has(world, BETA) && !world->ledger.incomplete);
+}
+
 /* R-GRACE-8: the clock starts when we are registered. */
 static void play_ready_late(struct world *world)
 {
@@ -460,6 +484,8 @@ const struct scenario scenario_recovery_all[] = {
      play_simulated_crash_and_cache, WORLD_UNTOLD},
     {"simulated-crash-and-stalled-store", "its grace begins when its state is stored",
      play_simulated_crash_and_stalled_store, 0},
+    {"simulated-crash-and-incomplete", "D16: it begins another grace, unless one is over",
+     play_simulated_crash_and_incomplete, WORLD_INCOMPLETE},
     {"ready-late", "grace is counted from readiness", play_ready_late, 0},
     {"dead-for-long", "told after the record would have expired", play_dead_for_long, WORLD_UNTOLD},
 };
