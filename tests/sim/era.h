@@ -9,6 +9,7 @@
  *   heard of late: L after that ..................... D5 (5); L = 30 s, or half the grace
  *   reclaiming: 5 s after its last reclaim .......... R-GRACE-10, at most one more grace length
  *   `hold`, not told, does not reclaim: until it is given up ... R-GRACE-5
+ *   `hold`, told, or reclaiming: as if it had been reached then
  *
  * What is not confirmed by then (reclaimed, or granted in this era) is what exclusion (2) of P2
  * excludes: from then on the client only believes in it. In a strict world that never happens, and

@@ -182,6 +182,25 @@ static void play_hold_who_calls(struct world *world)
     EXPECT(story_status(world).grace.unsettled == 0);
 }
 
+/* R-GRACE-5: told when nobody else would have its locks any more, and its answer is lost. It
+ * reclaims one lock after another, and has all of them. */
+static void play_hold_answer_lost(struct world *world)
+{
+    world->plan.holds = true;
+    story_take(world, BETA);
+    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
+    EXPECT(story_lock(world, BETA, story_part(1, 8, 1)) == GRANTED);
+    story_be(world, BETA, CALLEE_SILENT);
+    story_restart(world);
+    story_wait_for_end(world, 60000);
+    world->lockers->falls_silent = true;
+    story_be(world, BETA, CALLEE_WELL);
+    story_wait_ms(world, 125000);
+    EXPECT(story_has(world, BETA) && story_holds(world, BETA, story_part(1, 0, 1)));
+    EXPECT(story_holds(world, BETA, story_part(1, 8, 1)));
+    EXPECT(story_status(world).grace.unsettled == 0 && story_status(world).locks == 3);
+}
+
 /* D5: two at one address. One calls while nobody answers there: neither has crashed. */
 static void play_one_of_two_calls(struct world *world)
 {
@@ -471,6 +490,7 @@ const struct scenario scenario_recovery_all[] = {
     {"calls-at-the-end", "D5 (6): who calls counts as reached", play_calls_at_the_end, 0},
     {"hold", "R-GRACE-5: --unreachable hold", play_hold, WORLD_UNTOLD},
     {"hold-who-calls", "R-GRACE-5: not told, but calling", play_hold_who_calls, 0},
+    {"hold-answer-lost", "R-GRACE-5: told, and its answer is lost", play_hold_answer_lost, 0},
     {"one-of-two-calls", "D5 is judged by address", play_one_of_two_calls, 0},
     {"another-name-first", "the last of our names is the one that it knows",
      play_another_name_first, 0},

@@ -224,6 +224,28 @@ static void test_recovery_cases__hold_gives_a_slow_reclaimer_its_time(void **sta
     }
 }
 
+/* The same when its answer was lost, or has not arrived yet: who reclaims knows. That it had called
+ * before changes nothing. */
+static void test_recovery_cases__hold_and_a_lost_answer(void **state)
+{
+    (void)state;
+    limits.hold_unreachable = true;
+    for (int calls = 0; calls < 2; calls++) {
+        new_core();
+        for (uint64_t i = 0; i < 60; i++)
+            assert_int_equal(lock(A, 10 * i, 5, X), LOCK_GRANTED);
+        restart();
+        if (calls)
+            assert_int_equal(test(A, 5, 1, X), LOCK_GRACE);
+        in_vain(300);
+        assert_false(fixture_status(the_core).grace.is_on);
+        for (uint64_t i = 0; i < 60; i++) {
+            assert_int_equal(lock(A, 10 * i, 5, X | RECLAIM), LOCK_GRANTED);
+            in_vain(1);
+        }
+    }
+}
+
 /* D5 (5): that a client calls does not mean that it knows. Its time begins when it is told. */
 static void test_recovery_cases__called_early_told_late(void **state)
 {
@@ -439,6 +461,7 @@ int main(void)
         CASE(a_resume_writes_no_waiters),
         CASE(the_end_of_grace_fills_no_batch_over),
         CASE(hold_gives_a_slow_reclaimer_its_time),
+        CASE(hold_and_a_lost_answer),
         CASE(called_early_told_late),
         CASE(old_news_are_no_news),
         CASE(no_resume_over_lost_waiters),
