@@ -404,6 +404,41 @@ static void test_recovery_cases__pieces_of_what_one_has_are_bounded(void **state
     assert_int_equal(test(C, 10, 80, X), LOCK_GRANTED);
 }
 
+/* D6: a simulated crash makes a piece of every lock; those of before are gone first. P6: they may
+ * have been as many as there can be. */
+static void test_recovery_cases__pieces_are_put_together_anew(void **state)
+{
+    (void)state;
+    limits.locks_max = 100;
+    new_core();
+    assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(lock(A, 0, 100, X | RECLAIM), LOCK_GRANTED);
+    const uint32_t max = the_core->unsettled.table.max;
+    for (uint64_t i = 0; unsettled_count(the_core) < max; i++) {
+        struct peer from = fixture_peer(B.address, 700);
+        struct request request = locker_request(REQUEST_NLM_LOCK, B, 2000 + 2 * i, 1, X | RECLAIM);
+        struct core_input input = {.kind = CORE_REQUEST,
+                                   .now_ns = fixture_now_ns(),
+                                   .wall_ns = fixture_now_ns(),
+                                   .from = &from,
+                                   .request = &request};
+        struct core_answer answer;
+        core_step(the_core, &input, &answer);
+        assert_int_equal(answer.response.status, LOCK_GRANTED);
+        assert_true(i < max);
+    }
+    struct locker root = {"127.0.0.1", "root", 1};
+    struct request crash = {.kind = REQUEST_NSM_SIMU_CRASH};
+    (void)step_raw(root, &crash);
+    settle();
+    assert_int_equal(unsettled_count(the_core), 2);
+    assert_int_equal(lock(A, 0, 100, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(lock(B, 1000, 0, X | RECLAIM), LOCK_GRANTED);
+    assert_false(fixture_status(the_core).grace.is_on);
+}
+
 /* R-SEC-6: strangers' notices cost a client only so many questions. */
 static void test_recovery_cases__doubts_are_limited(void **state)
 {
@@ -470,6 +505,7 @@ int main(void)
         CASE(what_is_released_is_in_nobodys_way),
         CASE(a_new_counter_frees_what_had_no_number),
         CASE(pieces_of_what_one_has_are_bounded),
+        CASE(pieces_are_put_together_anew),
         CASE(doubts_are_limited),
         CASE(the_idle_are_spared_in_pieces),
     };
