@@ -172,6 +172,11 @@ void era_called(struct world *world, const struct ask *ask)
         process->since.share_settled[file] = true;
 }
 
+void era_noticed(struct world *world, struct locker *locker)
+{
+    may_be_reached(world, locker);
+}
+
 void era_reclaimed(struct locker *locker, uint64_t taken_ns)
 {
     locker->since.reclaimed_ns = max_u64(locker->since.reclaimed_ns, taken_ns);

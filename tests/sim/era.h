@@ -46,6 +46,8 @@ bool era_is_settled(struct world *world);
 void era_called(struct world *world, const struct ask *ask);
 /* The server granted a reclaim of this locker, which it had taken then. */
 void era_reclaimed(struct locker *locker, uint64_t taken_ns);
+/* It said that it rebooted, and may have been believed. */
+void era_noticed(struct world *world, struct locker *locker);
 /* Something that the server sent in this run was executed at this host. */
 void era_called_back(struct world *world, const struct host *host, uint64_t sent_ns);
 /* The locker's status monitor has told it of this state of ours. */

@@ -300,7 +300,9 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
                                        .local = locker->host->local,
                                        .port = (uint16_t)(NOTICE_PORT + locker->index),
                                        .transport = RECORD_UDP}};
-    if (locker->is_multihomed)
+    if (!locker->is_multihomed)
+        era_noticed(world, locker);
+    else
         (void)address_parse(bytes_of_text("198.51.100.77"), &from.peer.address);
     world_trace(world, "%s says that it restarted: state %u%s%s", locker->label, said.state,
                 is_short ? ", short name" : "", locker->is_multihomed ? ", from elsewhere" : "");
