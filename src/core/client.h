@@ -52,7 +52,7 @@ struct client {
     uint64_t doubt_since_ns;   /* it was asked because of doubtful notices since then, ... */
     uint32_t doubt_count;      /* ... so often */
     uint64_t reached_ns;       /* heard of in this run, by an answer or a call of its own; 0: not */
-    uint64_t told_ns;          /* it answered SM_NOTIFY in this run; 0: not */
+    uint64_t told_ns;          /* it answered SM_NOTIFY in this run, or reclaims; 0: not */
     uint64_t reclaimed_ns;     /* its last reclaim in this run; 0: none */
     uint32_t must_know;        /* our state since an order; 0, or until it was told (operate.h) */
     uint32_t unsettled_count;  /* ranges it has not reclaimed yet */

@@ -87,6 +87,7 @@ static void begin_anew(struct core *core, uint32_t slot)
     struct address address = client_address(core, slot);
     core->reboots.crashes_detected += client->is_counted ? 0 : 1;
     client->drain_is_counted = client->is_counted;
+    client->drain_is_search = false; /* what was looked for is over with the rest */
     client->is_counted = false;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     event_add(&core->events, EVENT_CLIENT_RENEWED, &address, name_of(core, client), client->id);

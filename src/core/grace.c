@@ -220,7 +220,12 @@ void grace_told(struct core *core, uint32_t slot)
 void grace_reclaimed(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    client->reclaimed_ns = core->now_ns > 0 ? core->now_ns : 1;
+    uint64_t now_ns = core->now_ns > 0 ? core->now_ns : 1;
+    if (is_held(core, slot)) {
+        MARK("grace_hold_ends_with_a_reclaim"); /* it knows, whatever became of its answer */
+        client->told_ns = now_ns;
+    }
+    client->reclaimed_ns = now_ns;
     client->reclaim_count++;
     if (!grace_is_on(core) && has_unsettled(core, slot))
         set_drop(core, slot);

@@ -184,8 +184,7 @@ static void unsettle_lock(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     uint32_t left_out = RECORD_LOCK_UNMONITORED | RECORD_LOCK_OFFER;
-    if ((lock->flags & left_out) == 0 && !lock_element_is_doomed(core, lock) &&
-        unsettled_settle(core, lock->owner, lock->file, lock->start, lock->end))
+    if ((lock->flags & left_out) == 0 && !lock_element_is_doomed(core, lock))
         unsettled_add(core, lock->owner, lock->file, lock->start, lock->end);
 }
 
@@ -262,7 +261,7 @@ static bool settle_offer(struct core *core, uint32_t slot)
         return true;
     }
     uint32_t count = find_gaps(core, &offer, gaps);
-    if (!lock_restore_offer(core, slot))
+    if (!unsettled_has_room(core, count) || !lock_restore_offer(core, slot))
         return false;
     MARK("start_offer_restored_later");
     for (uint32_t i = 0; i < count && !(offer.flags & RECORD_LOCK_UNMONITORED); i++)
@@ -294,6 +293,7 @@ uint64_t recover_deadline_ns(const struct core *core)
 void recover_unsettle_all(struct core *core)
 {
     const struct table *locks = &core->locks.table, *shares = &core->shares.table;
+    unsettled_clear(core); /* there may be many pieces of few locks, and no room beside them */
     restore_offers(core);
     uint32_t slot = table_next(locks, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(locks, slot))

@@ -72,6 +72,22 @@ static void remove_from(struct core *core, struct holding *holding, uint32_t slo
     table_remove(&all->table, slot);
 }
 
+bool unsettled_has_room(const struct core *core, uint32_t count)
+{
+    const struct table *table = &core->unsettled.table;
+    return count <= table->max - table->count;
+}
+
+void unsettled_clear(struct core *core)
+{
+    const struct table *table = &core->unsettled.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
+        const struct unsettled_range *range = unsettled_at(core, slot);
+        remove_from(core, holding_of(core, range->owner, range->file), slot);
+    }
+}
+
 /* The first range that ends at or after this byte. They do not overlap, so their ends are in order
  * too. */
 static uint32_t first_reaching(const struct core *core, const struct holding *holding,
@@ -102,7 +118,7 @@ bool unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t
         next = tree_next(&core->unsettled.by_start, slot);
         bool has_left = range->start<start, has_right = range->end> end;
         if (has_left && has_right) {
-            if (core->unsettled.table.count == core->unsettled.table.max)
+            if (!unsettled_has_room(core, 1))
                 return false; /* it was the only one that overlaps */
             MARK("unsettled_split");
             uint64_t last = range->end;

@@ -37,6 +37,11 @@ void unsettled_done(struct core *core);
 /* The owner holds this range, and is yet to say so. */
 void unsettled_add(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
 
+/* Is there room for so many more? For a range of every lock at once there always is. */
+bool unsettled_has_room(const struct core *core, uint32_t count);
+/* Nothing is unsettled any more. */
+void unsettled_clear(struct core *core);
+
 /* These bytes are settled, whatever of them was not. False: a rest would need a slot that there is
  * not; nothing changed. */
 __attribute__((warn_unused_result)) bool

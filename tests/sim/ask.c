@@ -186,16 +186,18 @@ struct ask *ask_of_answer(struct world *world, const struct locker *locker, uint
 {
     const struct lockers *all = world->lockers;
     uint32_t xid = packet_xid(message.at, message.len);
-    bool is_known = false;
+    bool is_known = false, is_earlier = false;
     for (uint32_t i = all->ask_count; i > 0; i--) {
         struct ask *ask = all->asks[i - 1];
-        if (ask->xid != xid || ask->process->locker != locker || ask->taken_port != port)
+        if (ask->xid != xid || ask->process->locker != locker)
             continue;
-        if (is_answer(ask, message, ret))
+        bool is_answered = is_answer(ask, message, ret);
+        if (is_answered && ask->taken_port == port)
             return ask;
-        is_known = true;
+        is_known |= ask->taken_port == port;
+        is_earlier |= is_answered; /* and was taken from another port since */
     }
-    if (is_known)
+    if (is_known && !is_earlier)
         world_fail(world, "L1", "an answer to %s cannot be read, or is to another call",
                    locker->label);
     return NULL;

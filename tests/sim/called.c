@@ -132,6 +132,18 @@ static bool is_late(const struct world *world, const struct process *process,
            (xid == process->called_xid && process->called_number != process->number);
 }
 
+/* (5): the server repeats a callback that the process took, as it has not heard of that, while a
+ * request for the same bytes exclusively is on its way. No client could tell. */
+static bool is_mistaken(const struct world *world, const struct process *process,
+                        const struct peer_nlm_args *args)
+{
+    if (process == NULL || world_allows(world, WORLD_LATE))
+        return false;
+    const struct extent *wish = &process->wish;
+    uint16_t cells = locker_cells(wish->offset, wish->len);
+    return wish->exclusive && !args->exclusive && (cells & ~process->held[wish->file].any) == 0;
+}
+
 static void hold_result(struct world *world, struct process *process, const struct packet *result)
 {
     struct lockers *all = world->lockers;
@@ -161,7 +173,8 @@ static bool granted(struct world *world, const struct letter *letter,
     struct process *process = find_process(world, letter->host, args, true);
     struct process *named = find_process(world, letter->host, args, false);
     static struct peer_nlm_res res;
-    if (named == NULL || is_late(world, named, letter, call->xid)) {
+    if (named == NULL || is_late(world, named, letter, call->xid) ||
+        is_mistaken(world, process, args)) {
         world->excluded++;
         return false;
     }

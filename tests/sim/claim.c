@@ -77,6 +77,8 @@ void claim_begins(struct world *world, struct process *process, const struct ext
     if (is_confirmed)
         process->since.confirmed[extent->file] |= cells;
     world->lockers->grants++;
+    if (!is_confirmed)
+        claim_disk_accept_late(world, process, extent->file);
     era_expire(world);
     check_alone(world, process, extent->file);
 }

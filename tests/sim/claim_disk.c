@@ -307,27 +307,36 @@ static bool is_state_stored(const struct world *world, const struct locker *lock
     return false;
 }
 
+static bool is_known(const struct world *world, const struct locker *locker)
+{
+    return locker->kind == LOCKER_PCNFS || is_state_stored(world, locker);
+}
+
+static void give_up_cells(struct world *world, struct process *process, uint32_t file,
+                          const struct cells *stored)
+{
+    struct cells *held = &process->held[file];
+    uint16_t lost =
+        (held->any & (uint16_t)~stored->any) | (held->exclusive & (uint16_t)~stored->exclusive);
+    lost |= is_known(world, process->locker) ? 0 : held->any;
+    if (lost != 0)
+        world_trace(world, "%s/%u has lost cells %04x of file %u with the power",
+                    process->locker->label, process->svid, lost, file);
+    process->believed[file].any |= held->any & lost;
+    process->believed[file].exclusive |= held->exclusive & lost;
+    held->any &= (uint16_t)~lost;
+    held->exclusive &= (uint16_t)~lost;
+}
+
 static void give_up_lost(struct world *world, struct process *process, const struct image *image)
 {
-    bool is_known =
-        process->locker->kind == LOCKER_PCNFS || is_state_stored(world, process->locker);
     for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
-        struct cells *held = &process->held[file];
-        const struct cells *stored = &image->cells[process->locker->index][process->index][file];
         const struct reservation *kept =
             &image->reserved[process->locker->index][process->index][file];
         struct reservation *reserved = &process->reserved[file];
-        uint16_t lost =
-            (held->any & (uint16_t)~stored->any) | (held->exclusive & (uint16_t)~stored->exclusive);
-        lost |= is_known ? 0 : held->any;
-        if (lost != 0)
-            world_trace(world, "%s/%u has lost cells %04x of file %u with the power",
-                        process->locker->label, process->svid, lost, file);
-        process->believed[file].any |= held->any & lost;
-        process->believed[file].exclusive |= held->exclusive & lost;
-        held->any &= (uint16_t)~lost;
-        held->exclusive &= (uint16_t)~lost;
-        if (!is_known || (reserved->mode & ~kept->mode) != 0 ||
+        give_up_cells(world, process, file,
+                      &image->cells[process->locker->index][process->index][file]);
+        if (!is_known(world, process->locker) || (reserved->mode & ~kept->mode) != 0 ||
             (reserved->access & ~kept->access) != 0)
             *reserved = (struct reservation){0};
     }
@@ -343,6 +352,14 @@ void claim_disk_accept_loss(struct world *world)
     for (uint32_t i = 0; i < all->count; i++)
         for (uint32_t p = 0; p < all->at[i].process_count; p++)
             give_up_lost(world, &all->at[i].processes[p], &image);
+}
+
+void claim_disk_accept_late(struct world *world, struct process *process, uint32_t file)
+{
+    if (!world->lockers->era.must_last || world->is_unjudged)
+        return;
+    struct cells stored = claim_disk_cells(world, process, file, false);
+    give_up_cells(world, process, file, &stored);
 }
 
 void claim_disk_empty(struct world *world)

@@ -11,6 +11,8 @@ void claim_disk_audit(struct world *world);
 /* Power was lost, and with it what was not synced (D16): what is left counts. Who relied on more
  * believes in it in vain, unless it is reclaimed (P2 (3)). */
 void claim_disk_accept_loss(struct world *world);
+/* The same for what it was granted before, over a connection, and hears of only now. */
+void claim_disk_accept_late(struct world *world, struct process *process, uint32_t file);
 /* L6: everything was given back. */
 void claim_disk_empty(struct world *world);
 

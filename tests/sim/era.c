@@ -84,7 +84,7 @@ void era_begin(struct world *world, uint32_t state, bool has_stored)
                             .start_ns = world->now_ns,
                             .state = state,
                             .has_stored = has_stored,
-                            .must_last = world->ledger.incomplete,
+                            .must_last = world->ledger.incomplete && !world->machine.has_lasted,
                             .died_ns = UINT64_MAX,
                             .ready_ns = UINT64_MAX};
     for (uint32_t i = 0; i < all->count; i++) {
@@ -172,6 +172,11 @@ void era_called(struct world *world, const struct ask *ask)
         process->since.share_settled[file] = true;
 }
 
+void era_noticed(struct world *world, struct locker *locker)
+{
+    may_be_reached(world, locker);
+}
+
 void era_reclaimed(struct locker *locker, uint64_t taken_ns)
 {
     locker->since.reclaimed_ns = max_u64(locker->since.reclaimed_ns, taken_ns);
@@ -211,10 +216,10 @@ static uint64_t stays_until_ns(const struct world *world, const struct locker *l
     const struct locker_since *since = &locker->since;
     if (plan->holds && since->told_ns == 0 && !since->has_reclaimed)
         return era->ready_ns + max_u64(plan->window_ns, plan->grace_ns) + plan->give_up_ns;
-    uint64_t until_ns = over_ns, cap_ns = over_ns + plan->grace_ns;
-    uint64_t from_ns = since->is_reached ? since->reached_ns : 0;
-    if (since->is_told || (plan->holds && !since->has_reclaimed))
-        from_ns = max_u64(from_ns, since->told_ns);
+    /* `hold` ends when its answer arrives, or when it reclaims: not before it was told. */
+    uint64_t told_ns = since->is_told || plan->holds ? since->told_ns : 0;
+    uint64_t until_ns = over_ns, cap_ns = max_u64(over_ns, told_ns) + plan->grace_ns;
+    uint64_t from_ns = max_u64(since->is_reached ? since->reached_ns : 0, told_ns);
     if (from_ns != 0) {
         until_ns = max_u64(over_ns, from_ns + late_ns);
         cap_ns = max_u64(cap_ns, from_ns + late_ns);

@@ -9,6 +9,7 @@
  *   heard of late: L after that ..................... D5 (5); L = 30 s, or half the grace
  *   reclaiming: 5 s after its last reclaim .......... R-GRACE-10, at most one more grace length
  *   `hold`, not told, does not reclaim: until it is given up ... R-GRACE-5
+ *   `hold`, told, or reclaiming: as if it had been reached then
  *
  * What is not confirmed by then (reclaimed, or granted in this era) is what exclusion (2) of P2
  * excludes: from then on the client only believes in it. In a strict world that never happens, and
@@ -45,6 +46,8 @@ bool era_is_settled(struct world *world);
 void era_called(struct world *world, const struct ask *ask);
 /* The server granted a reclaim of this locker, which it had taken then. */
 void era_reclaimed(struct locker *locker, uint64_t taken_ns);
+/* It said that it rebooted, and may have been believed. */
+void era_noticed(struct world *world, struct locker *locker);
 /* Something that the server sent in this run was executed at this host. */
 void era_called_back(struct world *world, const struct host *host, uint64_t sent_ns);
 /* The locker's status monitor has told it of this state of ours. */

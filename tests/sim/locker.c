@@ -186,7 +186,8 @@ static void lock_answered(struct world *world, struct process *process, const st
         return;
     }
     bool was_queued = process->is_blocked;
-    process->locker->is_known = true;
+    /* Who was never granted anything is not recorded, nor is its state (D1). */
+    process->locker->is_known |= process->locker->has_state && !world->plan.distrusts;
     stop_waiting(process);
     claim_refused(world, ask);
     if (status == PEER_NLM_IS_NOLOCKS && was_queued)
@@ -486,6 +487,7 @@ void locker_reboot(struct world *world, struct locker *locker)
         locker->host->nsm_state = locker->state;
     locker->server_state = 0;
     locker->is_known = false;
+    locker->had_state = locker->has_state;
     locker->since.is_owed = false;
     locker->oh_count++;
     locker->life++;

@@ -200,7 +200,8 @@ struct locker {
     uint32_t notice_xid, notice_tries;
     bool is_noticed[2]; /* answered: full name, short name */
     bool is_known;      /* the server knows that it rebooted */
-    bool has_state;     /* it knows a state of it at all */
+    bool has_state;     /* it knows a state of it at all, */
+    bool had_state;     /* and did before it last rebooted */
     bool says_state;    /* also when it reclaims */
 
     /* See era.h. */

@@ -127,6 +127,7 @@ void machine_boot(struct world *world)
                                (uint32_t)world_random(world, world->plan.clients_max + 1) / 2;
 
     machine->run++;
+    machine->has_lasted = false;
     machine->core = load_core(world, world->options.seed + machine->run);
     core_start(machine->core, &(struct core_boot){.now_ns = world->now_ns,
                                                   .wall_ns = world_wall_ns(world),
@@ -184,13 +185,29 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* By its length, or because an operator ended it: P2 (4). */
+/* By its length, or because an operator ended it: P2 (4). Where nobody locks, the clock is known
+ * only to begin no earlier than notification. */
 static bool is_grace_over(const struct world *world)
 {
     const struct machine *machine = &world->machine;
+    uint64_t from_ns = machine->is_ready ? machine->ready_ns : UINT64_MAX;
     if (world->lockers != NULL && world->lockers->era.is_cut_short)
         return true;
-    return machine->is_ready && world->now_ns >= machine->ready_ns + world->plan.grace_ns;
+    if (world->lockers != NULL)
+        from_ns = world->lockers->era.ready_ns;
+    return from_ns != UINT64_MAX && world->now_ns >= from_ns + world->plan.grace_ns;
+}
+
+/* What an incomplete store had to wait for has been waited for (D16). That this is on its way to
+ * the disk, or still in the open batch, when the simulated crash comes in between, changes nothing:
+ * no answer of the time after it leaves before it is there. */
+void machine_begin_anew(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    machine->has_lasted |= is_grace_over(world);
+    machine->bumps++;
+    machine->ready_ns = world->now_ns; /* notification begins anew */
+    era_begin(world, machine->boot_state + 2 * machine->bumps, true);
 }
 
 /* From here on the disk says itself that something may be missing, until a whole grace is over
@@ -255,7 +272,7 @@ static void hand_over(struct world *world)
     if (world->disk.is_busy || !core_take_batch(machine->core, &batch))
         return;
     machine->batches++;
-    machine->was_over = is_grace_over(world);
+    machine->was_over = machine->has_lasted || is_grace_over(world);
     check_disk(world, disk_take(&world->disk, &batch));
     uint64_t delay_ns = 1 + world_random(world, world->plan.commit_max_ns);
     if (!world->is_calm && !era_is_pressing(world) && world_chance(world, world->plan.stall))

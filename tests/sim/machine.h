@@ -42,6 +42,9 @@ void machine_received(struct world *world);
 /* What the disk holds, loaded into another core, is the same history. */
 void machine_compare(struct world *world);
 
+/* SM_SIMU_CRASH was executed: for everybody outside this is another start (D6). */
+void machine_begin_anew(struct world *world);
+
 /* Ends the run without a restart. */
 void machine_stop(struct world *world);
 

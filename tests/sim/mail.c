@@ -227,6 +227,9 @@ static bool is_excluded(const struct world *world, const struct mail *mail)
     if (mail->pipe != NULL || ask == NULL || world_allows(world, WORLD_LATE) ||
         mail_is_cached(world, ask, mail->port))
         return false;
+    /* What FREE_ALL frees is all processes': none of them goes on before it is answered. */
+    if (ask->procedure == PEER_NLM_FREE_ALL && ask->process->ask != ask)
+        return true;
     return ask->number < ask->process->taken || ask->number < ask->process->void_before;
 }
 

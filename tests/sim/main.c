@@ -1,10 +1,11 @@
 /*
  * main.c -- sim: run the simulated world for many seeds.
  *
- *   sim [--seeds N] [--seed S] [--seconds T] [--verbose] [--marks] [--scenario NAME]
+ *   sim [--seeds N] [--first F] [--seed S] [--seconds T] [--verbose] [--marks] [--scenario NAME]
  *
  * Every scenario and the seeds 1 to HOLDFAST_SIM_SEEDS (500) are run; --seeds and --seed run seeds
- * only, --seconds runs seeds until the time is over, --scenario one story. Every tenth seed is run
+ * only, --first begins with another seed than 1, --seconds runs seeds until the time is over,
+ * --scenario one story. Every tenth seed is run
  * twice, and both histories must be equal to the last byte. The first broken promise ends the
  * program with exit code 1, the seed, and the command that shows it with its trace.
  *
@@ -28,7 +29,7 @@
 enum { MARKS_SEEDS_MIN = 500 };
 
 struct arguments {
-    uint64_t seeds, seed, seconds;
+    uint64_t seeds, first, seed, seconds;
     bool has_seed, has_seeds, has_seconds, verbose, marks;
     const char *scenario;
 };
@@ -124,8 +125,9 @@ enum { BOOK_COUNT = sizeof books / sizeof books[0] };
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: sim [--seeds N] [--seed S] [--seconds T] [--verbose] [--marks] "
-                    "[--scenario NAME]\nscenarios:\n");
+    fprintf(stderr,
+            "usage: sim [--seeds N] [--first F] [--seed S] [--seconds T] [--verbose] [--marks] "
+            "[--scenario NAME]\nscenarios:\n");
     for (uint32_t b = 0; b < BOOK_COUNT; b++)
         for (uint32_t i = 0; i < *books[b].count; i++)
             fprintf(stderr, "  %-34s %s\n", books[b].stories[i].name, books[b].stories[i].about);
@@ -134,14 +136,12 @@ static void usage(void)
 
 static struct arguments read_arguments(int count, char **values)
 {
-    static const struct option options[] = {{"seeds", required_argument, NULL, 'n'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"seconds", required_argument, NULL, 't'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"marks", no_argument, NULL, 'm'},
-                                            {"scenario", required_argument, NULL, 'c'},
-                                            {NULL, 0, NULL, 0}};
-    struct arguments arguments = {.seeds = 500};
+    static const struct option options[] = {
+        {"seeds", required_argument, NULL, 'n'},    {"first", required_argument, NULL, 'f'},
+        {"seed", required_argument, NULL, 's'},     {"seconds", required_argument, NULL, 't'},
+        {"verbose", no_argument, NULL, 'v'},        {"marks", no_argument, NULL, 'm'},
+        {"scenario", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
+    struct arguments arguments = {.seeds = 500, .first = 1};
     const char *budget = getenv("HOLDFAST_SIM_SEEDS");
     bool good = budget == NULL || read_number(budget, &arguments.seeds);
     int option;
@@ -149,6 +149,8 @@ static struct arguments read_arguments(int count, char **values)
         if (option == 'n') {
             arguments.has_seeds = true;
             good &= read_number(optarg, &arguments.seeds);
+        } else if (option == 'f') {
+            good &= read_number(optarg, &arguments.first);
         } else if (option == 's') {
             arguments.has_seed = true;
             good &= read_number(optarg, &arguments.seed);
@@ -214,9 +216,9 @@ int main(int count, char **values)
     } else {
         if (!arguments.has_seeds)
             (void)run_scenarios(&arguments);
-        uint64_t last = arguments.has_seconds ? UINT64_MAX : arguments.seeds;
-        for (uint64_t seed = 1; seed <= last && !is_time_over(&arguments, start); seed++)
-            run_seed(seed, arguments.verbose, &totals);
+        uint64_t left = arguments.has_seconds ? UINT64_MAX : arguments.seeds;
+        for (uint64_t seed = arguments.first; left > 0 && !is_time_over(&arguments, start); left--)
+            run_seed(seed++, arguments.verbose, &totals);
     }
     printf("sim: %llu seeds, %llu crashes, %llu answers, %llu calls back, %llu datagrams excluded: "
            "all promises kept\n",

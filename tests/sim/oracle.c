@@ -3,8 +3,8 @@
  */
 #include "oracle.h"
 
-#include "era.h"
 #include "locker.h"
+#include "machine.h"
 
 #include "peer/peer_nsm.h"
 #include "rpc/drc.h"
@@ -165,9 +165,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     call->state_floor = world->ledger.state_floor;
     call->state_before = world->ledger.state_max;
     if (is_crash_order(call)) {
-        world->machine.bumps++;
-        world->machine.ready_ns = world->now_ns; /* notification begins anew */
-        era_begin(world, world->machine.boot_state + 2 * world->machine.bumps, true);
+        machine_begin_anew(world);
         for (uint32_t i = 0; i < world_host_count(world); i++)
             world->hosts[i].forgets++;
         locker_forgotten(world);

@@ -5,7 +5,6 @@
  * the end of grace.
  */
 #include "ask.h"
-#include "era.h"
 #include "locker.h"
 #include "machine.h"
 #include "mail.h"
@@ -183,6 +182,25 @@ static void play_hold_who_calls(struct world *world)
     EXPECT(story_status(world).grace.unsettled == 0);
 }
 
+/* R-GRACE-5: told when nobody else would have its locks any more, and its answer is lost. It
+ * reclaims one lock after another, and has all of them. */
+static void play_hold_answer_lost(struct world *world)
+{
+    world->plan.holds = true;
+    story_take(world, BETA);
+    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
+    EXPECT(story_lock(world, BETA, story_part(1, 8, 1)) == GRANTED);
+    story_be(world, BETA, CALLEE_SILENT);
+    story_restart(world);
+    story_wait_for_end(world, 60000);
+    world->lockers->falls_silent = true;
+    story_be(world, BETA, CALLEE_WELL);
+    story_wait_ms(world, 125000);
+    EXPECT(story_has(world, BETA) && story_holds(world, BETA, story_part(1, 0, 1)));
+    EXPECT(story_holds(world, BETA, story_part(1, 8, 1)));
+    EXPECT(story_status(world).grace.unsettled == 0 && story_status(world).locks == 3);
+}
+
 /* D5: two at one address. One calls while nobody answers there: neither has crashed. */
 static void play_one_of_two_calls(struct world *world)
 {
@@ -343,10 +361,8 @@ static void simulate_crash(struct world *world)
     static uint32_t xid = 1;
     packet_clear(&packet);
     peer_nsm_put_simu_crash(&packet, xid++);
-    uint32_t state = story_status(world).state;
     story_send(world, "127.0.0.1", 600, &packet);
-    world->machine.bumps++;
-    era_begin(world, state + 2, true);
+    machine_begin_anew(world);
     locker_forgotten(world);
     machine_turn(world);
 }
@@ -410,6 +426,33 @@ static void play_simulated_crash_and_stalled_store(struct world *world)
     EXPECT(story_has(world, BETA) && story_is_told(world, BETA) && !is_grace(world));
 }
 
+/* D16: a simulated crash inside the grace of an incomplete store begins another whole one. After
+ * its end nothing is missing any more, also when the disk does not know that yet: what is answered
+ * then waits until it does. */
+static void play_simulated_crash_and_incomplete(struct world *world)
+{
+    world->machine.power_lost = true; /* and nothing with it, but who knows */
+    story_restart(world);
+    EXPECT(is_grace(world) && story_status(world).incomplete);
+    story_wait_ms(world, 10000);
+    simulate_crash(world);
+    story_wait_ms(world, 19000);
+    EXPECT(story_lock(world, ALPHA, story_bytes) == GRACE);
+    story_wait_for_end(world, -100);
+    EXPECT(is_grace(world) && story_status(world).incomplete);
+    world->machine.holds_commits = true;
+    story_wait_for_end(world, 100);
+    EXPECT(!is_grace(world) && world->disk.is_busy && world->ledger.incomplete);
+    simulate_crash(world);
+    story_ask(world, BETA, PEER_NLM_LOCK, &story_bytes, false);
+    story_wait_ms(world, 100);
+    EXPECT(!is_grace(world) && !story_has(world, BETA));
+    world->machine.holds_commits = false;
+    machine_commit(world, world->disk.ticket);
+    story_wait_ms(world, 1000);
+    EXPECT(story_has(world, BETA) && !world->ledger.incomplete);
+}
+
 /* R-GRACE-8: the clock starts when we are registered. */
 static void play_ready_late(struct world *world)
 {
@@ -447,6 +490,7 @@ const struct scenario scenario_recovery_all[] = {
     {"calls-at-the-end", "D5 (6): who calls counts as reached", play_calls_at_the_end, 0},
     {"hold", "R-GRACE-5: --unreachable hold", play_hold, WORLD_UNTOLD},
     {"hold-who-calls", "R-GRACE-5: not told, but calling", play_hold_who_calls, 0},
+    {"hold-answer-lost", "R-GRACE-5: told, and its answer is lost", play_hold_answer_lost, 0},
     {"one-of-two-calls", "D5 is judged by address", play_one_of_two_calls, 0},
     {"another-name-first", "the last of our names is the one that it knows",
      play_another_name_first, 0},
@@ -460,6 +504,8 @@ const struct scenario scenario_recovery_all[] = {
      play_simulated_crash_and_cache, WORLD_UNTOLD},
     {"simulated-crash-and-stalled-store", "its grace begins when its state is stored",
      play_simulated_crash_and_stalled_store, 0},
+    {"simulated-crash-and-incomplete", "D16: it begins another grace, unless one is over",
+     play_simulated_crash_and_incomplete, WORLD_INCOMPLETE},
     {"ready-late", "grace is counted from readiness", play_ready_late, 0},
     {"dead-for-long", "told after the record would have expired", play_dead_for_long, WORLD_UNTOLD},
 };

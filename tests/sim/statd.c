@@ -300,7 +300,9 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
                                        .local = locker->host->local,
                                        .port = (uint16_t)(NOTICE_PORT + locker->index),
                                        .transport = RECORD_UDP}};
-    if (locker->is_multihomed)
+    if (!locker->is_multihomed)
+        era_noticed(world, locker);
+    else
         (void)address_parse(bytes_of_text("198.51.100.77"), &from.peer.address);
     world_trace(world, "%s says that it restarted: state %u%s%s", locker->label, said.state,
                 is_short ? ", short name" : "", locker->is_multihomed ? ", from elsewhere" : "");
@@ -314,7 +316,8 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
 }
 
 /* What it held before it rebooted is being freed when the answer leaves (P4), if it is believed by
- * its address and name, and it ever got a lock with its state: what has no stamp may outlive it. */
+ * its address and name, and had got a lock with its state before: what has no stamp may outlive a
+ * reboot that a LOCK of the next life is the first sign of. */
 bool statd_release(struct world *world, const struct rpc_source *to, struct bytes message)
 {
     struct lockers *all = world->lockers;
@@ -325,7 +328,7 @@ bool statd_release(struct world *world, const struct rpc_source *to, struct byte
     uint32_t xid = packet_xid(message.at, message.len);
     if (xid != locker->notice_xid && xid != locker->notice_xid + 1)
         return true; /* of an earlier boot */
-    if (!locker->is_multihomed && !world->plan.verifies && locker->has_state) {
+    if (!locker->is_multihomed && !world->plan.verifies && locker->had_state) {
         claim_frees(locker);
         locker->is_known = true;
     }

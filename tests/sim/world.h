@@ -273,6 +273,7 @@ struct machine {
     uint64_t tick_ns;        /* the next tick in the queue */
     uint64_t ready_ns;       /* when notification began, or began anew */
     uint64_t first_ready_ns; /* when it began */
+    bool has_lasted;         /* so has a grace of this run, before an SM_SIMU_CRASH in it */
     bool was_over;           /* grace was, when the last batch was taken */
     uint8_t *reply;
     uint32_t clients_max;

@@ -5,7 +5,7 @@
  * answered is the core's gate, which fixture and simulator look at for every step.
  */
 #include "core/state.h"
-#include "locker.h"
+#include "monitor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,6 +137,36 @@ static void test_operate__nobody_else_is_told(void **state)
     assert_true(is_owed(B));
 }
 
+/* Something of it is being freed already, or only looked for: what is not over goes, too. */
+static void test_operate__release_of_what_is_being_looked_through(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    struct core_limits limits = fixture_limits;
+    limits.locks_max = limits.locks_per_client_max = limits.batch_puts_max = 2 * COUNT;
+    limits.bytes_max = 64 << 20;
+    locker_done();
+    (void)locker_new(&limits);
+    lock_many(the_core, 5, A, 0, COUNT);
+    settle();
+    struct peer from = fixture_peer(A.address, 2000);
+    struct request notice = {
+        .kind = REQUEST_NSM_NOTIFY, .mon_name = bytes_of_text(A.name), .state = 5};
+    struct core_input input = {.kind = CORE_REQUEST,
+                               .now_ns = fixture_now_ns(),
+                               .wall_ns = fixture_now_ns(),
+                               .from = &from,
+                               .request = &notice};
+    struct core_answer answer;
+    core_step(the_core, &input, &answer); /* a repeat: it frees nothing, but that takes a while */
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
+    settle();
+    assert_int_equal(fixture_status(the_core).locks, 0);
+    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+    assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, COUNT);
+    assert_true(is_owed(A));
+}
+
 /* A call that was under way said an older state: what it proves is not enough. */
 static void test_operate__told_too_early_is_not_told(void **state)
 {
@@ -253,6 +283,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         CASE(release_frees_and_tells),
         CASE(nobody_else_is_told),
+        CASE(release_of_what_is_being_looked_through),
         CASE(told_too_early_is_not_told),
         CASE(what_is_not_told_yet_outlives_a_crash),
         CASE(release_of_one_file),

@@ -224,6 +224,28 @@ static void test_recovery_cases__hold_gives_a_slow_reclaimer_its_time(void **sta
     }
 }
 
+/* The same when its answer was lost, or has not arrived yet: who reclaims knows. That it had called
+ * before changes nothing. */
+static void test_recovery_cases__hold_and_a_lost_answer(void **state)
+{
+    (void)state;
+    limits.hold_unreachable = true;
+    for (int calls = 0; calls < 2; calls++) {
+        new_core();
+        for (uint64_t i = 0; i < 60; i++)
+            assert_int_equal(lock(A, 10 * i, 5, X), LOCK_GRANTED);
+        restart();
+        if (calls)
+            assert_int_equal(test(A, 5, 1, X), LOCK_GRACE);
+        in_vain(300);
+        assert_false(fixture_status(the_core).grace.is_on);
+        for (uint64_t i = 0; i < 60; i++) {
+            assert_int_equal(lock(A, 10 * i, 5, X | RECLAIM), LOCK_GRANTED);
+            in_vain(1);
+        }
+    }
+}
+
 /* D5 (5): that a client calls does not mean that it knows. Its time begins when it is told. */
 static void test_recovery_cases__called_early_told_late(void **state)
 {
@@ -382,6 +404,41 @@ static void test_recovery_cases__pieces_of_what_one_has_are_bounded(void **state
     assert_int_equal(test(C, 10, 80, X), LOCK_GRANTED);
 }
 
+/* D6: a simulated crash makes a piece of every lock; those of before are gone first. P6: they may
+ * have been as many as there can be. */
+static void test_recovery_cases__pieces_are_put_together_anew(void **state)
+{
+    (void)state;
+    limits.locks_max = 100;
+    new_core();
+    assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
+    restart();
+    assert_int_equal(lock(A, 0, 100, X | RECLAIM), LOCK_GRANTED);
+    const uint32_t max = the_core->unsettled.table.max;
+    for (uint64_t i = 0; unsettled_count(the_core) < max; i++) {
+        struct peer from = fixture_peer(B.address, 700);
+        struct request request = locker_request(REQUEST_NLM_LOCK, B, 2000 + 2 * i, 1, X | RECLAIM);
+        struct core_input input = {.kind = CORE_REQUEST,
+                                   .now_ns = fixture_now_ns(),
+                                   .wall_ns = fixture_now_ns(),
+                                   .from = &from,
+                                   .request = &request};
+        struct core_answer answer;
+        core_step(the_core, &input, &answer);
+        assert_int_equal(answer.response.status, LOCK_GRANTED);
+        assert_true(i < max);
+    }
+    struct locker root = {"127.0.0.1", "root", 1};
+    struct request crash = {.kind = REQUEST_NSM_SIMU_CRASH};
+    (void)step_raw(root, &crash);
+    settle();
+    assert_int_equal(unsettled_count(the_core), 2);
+    assert_int_equal(lock(A, 0, 100, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(lock(B, 1000, 0, X | RECLAIM), LOCK_GRANTED);
+    assert_false(fixture_status(the_core).grace.is_on);
+}
+
 /* R-SEC-6: strangers' notices cost a client only so many questions. */
 static void test_recovery_cases__doubts_are_limited(void **state)
 {
@@ -439,6 +496,7 @@ int main(void)
         CASE(a_resume_writes_no_waiters),
         CASE(the_end_of_grace_fills_no_batch_over),
         CASE(hold_gives_a_slow_reclaimer_its_time),
+        CASE(hold_and_a_lost_answer),
         CASE(called_early_told_late),
         CASE(old_news_are_no_news),
         CASE(no_resume_over_lost_waiters),
@@ -447,6 +505,7 @@ int main(void)
         CASE(what_is_released_is_in_nobodys_way),
         CASE(a_new_counter_frees_what_had_no_number),
         CASE(pieces_of_what_one_has_are_bounded),
+        CASE(pieces_are_put_together_anew),
         CASE(doubts_are_limited),
         CASE(the_idle_are_spared_in_pieces),
     };
