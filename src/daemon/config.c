@@ -117,9 +117,8 @@ const struct config_option config_options[] = {
      .argument = "ADDR:PORT|off",
      .default_text = "127.0.0.1:12080",
      FIELD(http),
-     .help =
-         "Where HTTP is served, for reading only: the web page, /api/v1, /metrics; [ADDR]:PORT "
-         "for IPv6; port 0: any free one, printed at start."},
+     .help = "Where HTTP is served, for reading only: the web page, /api/v1, /metrics; [ADDR]:PORT "
+             "for IPv6; port 0: any free one, printed at start."},
     {.name = "control",
      .type = CONFIG_TEXT,
      .argument = "PATH",
