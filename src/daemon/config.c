@@ -7,9 +7,8 @@
  * --recovery-window).
  *
  * Always true:
- *  (1) An option that has no effect in this version has no row: it is refused like any unknown one,
- *      never accepted and ignored. Two are excepted: --grace bounds a time that never begins in
- *      this version, and nothing is counted yet by the sets of --share. The help says so.
+ *  (1) An option that has no effect has no row: it is refused like any unknown one, never accepted
+ *      and ignored.
  *  (2) A value is set only by an origin that is at least as strong as the one that set it before;
  *      a stronger one replaces a list, the same one adds to it.
  */
@@ -118,9 +117,8 @@ const struct config_option config_options[] = {
      .argument = "ADDR:PORT|off",
      .default_text = "127.0.0.1:12080",
      FIELD(http),
-     .help =
-         "Where HTTP is served, for reading only: /healthz, /readyz, /api/v1/status; [ADDR]:PORT "
-         "for IPv6; port 0: any free one, printed at start."},
+     .help = "Where HTTP is served, for reading only: the web page, /api/v1, /metrics; [ADDR]:PORT "
+             "for IPv6; port 0: any free one, printed at start."},
     {.name = "control",
      .type = CONFIG_TEXT,
      .argument = "PATH",
@@ -251,7 +249,7 @@ const struct config_option config_options[] = {
      .default_shown = "none: all files are in \"default\"",
      FIELD(shares),
      .help = "A named set of files: those whose handles begin with these bytes; the longest "
-             "beginning wins. This version only checks it: a set has no counters or limits yet."},
+             "beginning wins. Locks are counted by set, in /metrics and /api/v1/shares."},
 
     {.group = "Limits",
      .name = "max-clients",

@@ -56,7 +56,7 @@ power_on()
     fi
     # shellcheck disable=SC2086 # the accelerator is several words
     qemu-system-x86_64 -name "$name" -nodefaults -no-reboot -display none $accelerator -smp 1 -m 384 \
-        -kernel "$kernel/vmlinux" -initrd "$images/$role.gz" \
+        -kernel "$kernel/vmlinux" -initrd "$images/$role.cpio" \
         -append "console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests rig.role=$role rig.name=$name rig.address=$address/24 rig.hosts=$guest_hosts" \
         -serial "file:$directory/console.log" \
         -netdev "tap,id=net,ifname=$name,script=no,downscript=no" \

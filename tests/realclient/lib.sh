@@ -12,7 +12,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${work:?is set by tests/realclient/run}" "${holdfastd:?}" "${tools:?}" "${kernel:?}" "${images:?}" "${accelerator:?}"
+: "${work:?is set by tests/realclient/run}" "${holdfastd:?}" "${holdfast:?}" "${tools:?}" "${kernel:?}" "${images:?}" "${accelerator:?}"
 GRACE=${GRACE:-20}
 RECOVERY=${RECOVERY:-reclaim}
 OPTIONS=${OPTIONS:-}

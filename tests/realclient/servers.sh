@@ -7,6 +7,7 @@
 
 SERVER=10.77.0.1
 EXPORT=$work/server/export
+CONTROL=/run/holdfast.sock # a path below $work may be too long for a socket
 
 write_ganesha_conf()
 {
@@ -55,7 +56,7 @@ start_locks()
 {
     # shellcheck disable=SC2086 # several options
     launch holdfast "$holdfastd" --store "lmdb:$work/server/store" --grace "$GRACE" \
-        --recovery "$RECOVERY" --http off --log-level debug $OPTIONS
+        --recovery "$RECOVERY" --http off --control "$CONTROL" --log-level debug $OPTIONS
     echo "$GRACE $RECOVERY $OPTIONS" >"$work/server/started"
 }
 
@@ -74,6 +75,16 @@ crash_server()
 }
 
 crash_locks() { end "$work/server/holdfast.pid" KILL; }
+
+# operate COMMAND...: what an operator types on the server.
+operate()
+{
+    local said status
+    said=$("$holdfast" "$@" --control "$CONTROL" 2>&1)
+    status=$?
+    say "$said"
+    return "$status"
+}
 
 # The server with these options: it goes on if it has them, and is started anew if not.
 serve()
