@@ -7,6 +7,7 @@ B := build
 BUDGET ?= short
 SECONDS ?= 60
 SEED ?=
+FROM ?= release
 PREFIX ?= /usr/local
 
 CC_release := $(CC)
@@ -19,7 +20,7 @@ CC_fuzz    := clang
 SANITIZED := -Dwerror=true -Db_lundef=false
 OPTS_release := -Dtests=false
 OPTS_dev     := -Dwerror=true
-OPTS_clang   := -Dwerror=true
+OPTS_clang   := -Dwerror=true -Doptimization=0
 OPTS_asan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined
 OPTS_tsan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=thread
 OPTS_fuzz    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined -Dfuzz=true
@@ -50,10 +51,10 @@ clang: $(B)/clang/build.ninja
 
 asan: $(B)/asan/build.ninja
 	@HOLDFAST_SIM_SEEDS=$$(tools/budget $(BUDGET) | sed -n 's/.*SIM_SEEDS_ASAN=//p'); \
-	export HOLDFAST_SIM_SEEDS; $(TEST) $(B)/asan -t 4 $(call suites,unit vectors fuzz sim)
+	export HOLDFAST_SIM_SEEDS; $(TEST) $(B)/asan $(call suites,unit vectors fuzz sim)
 
 tsan: $(B)/tsan/build.ninja
-	@TARGETS=tests/unit/store/test_worker $(TEST) $(B)/tsan -t 4 store/worker
+	@TARGETS=tests/unit/store/test_worker $(TEST) $(B)/tsan store/worker
 
 lint: $(B)/dev/build.ninja $(B)/release/build.ninja
 	@$(call ninja,$(B)/dev)
@@ -82,11 +83,11 @@ bench: $(B)/release/build.ninja
 	@tests/bench/run $(B)/release/src/daemon/holdfastd $(B)/release/tests/bench $(B)/bench \
 		$(if $(COMPARE),--compare $(abspath $(COMPARE))) $(if $(ROWS),--only $(ROWS))
 
-realclient: $(B)/release/build.ninja
+realclient: $(B)/$(FROM)/build.ninja
 	@[ "$$(id -u)" -ne 0 ] || tools/install-packages realclient || echo "realclient: goes on with what is there"
-	@$(call ninja,$(B)/release src/cli/holdfast src/daemon/holdfastd $(REALCLIENT))
+	@$(call ninja,$(B)/$(FROM) src/cli/holdfast src/daemon/holdfastd $(REALCLIENT))
 	@export $$(tools/budget $(BUDGET)); \
-	exec tests/realclient/run $(B)/release/src/daemon/holdfastd $(B)/release/tests/realclient \
+	exec tests/realclient/run $(B)/$(FROM)/src/daemon/holdfastd $(B)/$(FROM)/tests/realclient \
 		$(B)/realclient $(SCENARIOS)
 
 install: $(B)/release/build.ninja
@@ -113,7 +114,7 @@ help:
 	@echo "make fuzz SECONDS=60         fuzzes each parser for so long"
 	@echo "make bench                   ratios to rpc.statd, sm-notify, nfs-ganesha and a raw echo; writes $(B)/bench/TIME.json"
 	@echo "make bench COMPARE=FILE      the same, compared with a saved run; ROWS=calls: only some rows"
-	@echo "make realclient              Linux kernels under QEMU lock through the server; SCENARIOS=a-conflict: only some"
+	@echo "make realclient              Linux kernels under QEMU lock through the server; SCENARIOS=a-conflict: only some; FROM=dev: with that build"
 	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set"
 	@echo "make clean                   removes $(B)/"
 	@echo "check, clang, asan, tsan, sim-mutants, realclient take BUDGET=short|long: the counts of tests/budget"

@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS   5000
+#define PATIENCE_MS   30000
 #define IDLE_COUNT    2000
 #define SLOW_COUNT    20
 #define SLOW_BYTES    45 /* a record may take a minute */

@@ -24,7 +24,7 @@
 #define BETA        UINT32_C(0x7f090002)
 #define SMALL       500 /* locks of the paging test */
 #define MS          UINT64_C(1000000)
-#define ABSURD_NS   (2000 * MS)
+#define ABSURD_NS   (10000 * MS)
 #define PAGE        "7"
 #define PATH_LENGTH 256
 

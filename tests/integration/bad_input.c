@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #define HEADER_LEN  40 /* a call header with AUTH_NONE */
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 30000
 
 static const struct talk_expected garbage = {.accepted = true, .status = PACKET_GARBAGE_ARGS};
 static const struct peer_nsm_id some_id = {"monitored", "monitor", 100021, 3, 16};

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 30000
 #define FH_LEN      32
 #define BODY_AT     40 /* behind a header with AUTH_NONE */
 

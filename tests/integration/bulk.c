@@ -12,7 +12,7 @@
 #define LINKS        200
 #define IN_FLIGHT    16
 #define FIRST_SOURCE UINT32_C(0x7f020001) /* 127.2.0.1 */
-#define PATIENCE_NS  UINT64_C(60000000000)
+#define PATIENCE_NS  UINT64_C(180000000000)
 #define NAME_MAX_LEN 1024
 
 struct run {

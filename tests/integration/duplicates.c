@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 30000
 
 static const uint8_t old_priv[PEER_NSM_PRIV_LEN] = {1};
 static const uint8_t new_priv[PEER_NSM_PRIV_LEN] = {2};

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS UINT64_C(10000000000)
+#define PATIENCE_NS UINT64_C(60000000000)
 #define PATHS_MAX   64
 
 static struct {

@@ -46,12 +46,14 @@ struct cluster;
 struct cluster *harness_cluster(void);
 const char *harness_postgres(const char *database);
 
-/* Starts and waits for the readiness line. False: it ended or took over 10 s; the log is shown. */
+/* Starts and waits for the readiness line. False: it ended, or took over a minute; the log is
+ * shown. */
 bool harness_start(struct harness_server *server);
 /* Starts without waiting; harness_wait_ready does that. */
 void harness_spawn(struct harness_server *server);
 bool harness_wait_ready(struct harness_server *server);
-/* Sends the signal and waits, at most 10 s. The exit code, or 128 + signal; -1: it did not end. */
+/* Sends the signal and waits, at most a minute. The exit code, or 128 + signal; -1: it did not
+ * end. */
 int harness_stop(struct harness_server *server, int signal);
 /* True while the process has not ended. */
 bool harness_is_alive(const struct harness_server *server);

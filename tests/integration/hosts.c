@@ -28,7 +28,7 @@
 #define INPUT_MAX       2048
 #define BATCH           64
 #define WAKE_MS         10
-#define SETTLE_NS       UINT64_C(10000000000)
+#define SETTLE_NS       UINT64_C(60000000000)
 #define PORTMAP_PROGRAM 100000
 #define PORTMAP_VERSION 2
 #define PORTMAP_GETPORT 3

@@ -51,8 +51,8 @@ int hosts_add(const struct hosts_host *host);
 /* Port 111 is the portmapper, every other port the service. */
 bool hosts_listen(uint32_t host, uint16_t port, bool is_udp);
 
-/* Waits until everything that was sent to them is served; for when the server is dead. False: 10 s
-   were not enough. */
+/* Waits until everything that was sent to them is served; for when the server is dead. False: a
+   minute was not enough. */
 bool hosts_settle(void);
 /* Forgets the calls up to now. */
 void hosts_forget_calls(void);

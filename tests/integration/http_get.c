@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define PATIENCE_NS UINT64_C(60000000000)
 
 static CURL *shared; /* keeps its connection between requests */
 
@@ -77,7 +80,7 @@ void http_reply_done(struct http_reply *reply)
     *reply = (struct http_reply){0};
 }
 
-uint16_t http_port(const char *log)
+static uint16_t port_in(const char *log)
 {
     char line[4096];
     unsigned port = 0;
@@ -90,4 +93,13 @@ uint16_t http_port(const char *log)
     if (file != NULL)
         fclose(file);
     return (uint16_t)port;
+}
+
+uint16_t http_port(const char *log)
+{
+    uint64_t deadline_ns = dial_now_ns() + PATIENCE_NS;
+    uint16_t port;
+    while ((port = port_in(log)) == 0 && dial_now_ns() < deadline_ns)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    return port;
 }

@@ -27,7 +27,8 @@ struct http_place {
 struct http_reply http_ask(const struct http_place *place, const char *method, const char *path,
                            const char *header);
 void http_reply_done(struct http_reply *reply);
-/* The port that a server says in its log, if it was told to take any; 0: it does not. */
+/* The port that a server says in its log, if it was told to take any; 0: it does not. It says so
+ * after it has said that it is ready. */
 uint16_t http_port(const char *log);
 
 #endif

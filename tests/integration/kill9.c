@@ -45,6 +45,8 @@
 #define PROG         100021
 #define VERS         3
 #define PROC         16
+#define STOPS_MAX    5
+#define STOP_MAX_MS  1000
 
 struct storm {
     uint64_t seed;
@@ -158,7 +160,7 @@ static void kill_postgres(struct storm *storm, uint32_t round)
         return;
     }
     HARNESS_EXPECT(cluster_start(harness_cluster()), "PostgreSQL does not start again");
-    uint64_t deadline_ns = dial_now_ns() + UINT64_C(30000000000);
+    uint64_t deadline_ns = dial_now_ns() + UINT64_C(120000000000);
     while (storm->acknowledged < before + ACKS_MIN && dial_now_ns() < deadline_ns)
         load_turn(storm->load, 10);
     HARNESS_EXPECT(storm->acknowledged >= before + ACKS_MIN,
@@ -187,7 +189,7 @@ static void restart_postgres(void)
 static void run_load(struct storm *storm, uint32_t round, int signal)
 {
     uint64_t wanted = ACKS_MIN + harness_random(&storm->seed) % 4000;
-    uint64_t deadline_ns = dial_now_ns() + UINT64_C(60000000000);
+    uint64_t deadline_ns = dial_now_ns() + UINT64_C(180000000000);
     storm->acknowledged = storm->registrations = storm->removals = 0;
     storm->is_over = false;
     for (uint32_t i = 0; i < OWNERS; i++)
@@ -346,9 +348,12 @@ int main(int argc, char **argv)
             kill_a_start(storm);
     }
     HARNESS_EXPECT(round == rounds, "%u of %u rounds done", round, rounds);
-    /* A second is promised; the other is for a busy machine. */
-    if (run_round(storm, round + 1, SIGTERM))
-        HARNESS_EXPECT(storm->stop_ms < 2000, "SIGTERM took %" PRIu64 " ms", storm->stop_ms);
+    /* A second is promised. A busy machine may be slow once, but not every time. */
+    bool is_stopped = true;
+    storm->stop_ms = UINT64_MAX;
+    for (uint32_t i = 1; i <= STOPS_MAX && is_stopped && storm->stop_ms >= STOP_MAX_MS; i++)
+        is_stopped = run_round(storm, round + i, SIGTERM);
+    HARNESS_EXPECT(storm->stop_ms < STOP_MAX_MS, "SIGTERM took %" PRIu64 " ms", storm->stop_ms);
     free(storm);
     return harness_finish();
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000
 #define FILLING     0x5a /* of a handle, behind the number */
 
 void lock_call_fh(uint32_t file, uint8_t ret[static LOCK_CALL_FH_LEN])

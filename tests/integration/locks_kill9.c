@@ -56,7 +56,7 @@
 #define HANDOVERS_MIN    20
 #define TESTS_PER_ROUND  400
 #define MS               UINT64_C(1000000)
-#define PATIENCE_NS      (60000 * MS)
+#define PATIENCE_NS      (180000 * MS)
 #define POLL_UNCALLED_NS (30 * MS)
 #define POLL_CALLED_NS   (1000 * MS)
 

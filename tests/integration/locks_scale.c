@@ -40,8 +40,8 @@
 #define MS           UINT64_C(1000000)
 #define PATIENCE_NS  (120000 * MS)
 #define RATIO_MAX    10.0
-#define TIME_MAX_NS  (10000 * MS)
-#define DELAY_MAX_NS (1000 * MS)
+#define TIME_MAX_NS  (60000 * MS)
+#define DELAY_MAX_NS (1000 * MS) /* or half of the time in which everything is freed */
 
 static struct harness_server server;
 
@@ -211,7 +211,7 @@ static void take_many(void)
     struct lock_bulk bulk = {.what = "LOCK", .source = HOLDER, .count = MANY, .call = hold_many};
     uint64_t took_ns = demand_all(bulk, PEER_NLM_IS_GRANTED);
     printf("%u locks on one file in %" PRIu64 " ms\n", MANY, took_ns / MS);
-    HARNESS_EXPECT(took_ns < 6 * TIME_MAX_NS, "%" PRIu64 " ms", took_ns / MS);
+    HARNESS_EXPECT(took_ns < TIME_MAX_NS, "%" PRIu64 " ms", took_ns / MS);
 }
 
 static void many_locks(void)
@@ -338,8 +338,9 @@ static void free_many(const struct lock_call *how, const char *what)
            (double)witness.worst_ns / (double)MS, (double)before_ns / (double)MS);
     HARNESS_EXPECT(witness.free_ns - start_ns < TIME_MAX_NS, "%s took %" PRIu64 " ms", what,
                    (witness.free_ns - start_ns) / MS);
-    HARNESS_EXPECT(witness.worst_ns < DELAY_MAX_NS, "%s: another client waited %" PRIu64 " ms",
-                   what, witness.worst_ns / MS);
+    HARNESS_EXPECT(witness.worst_ns < DELAY_MAX_NS ||
+                       witness.worst_ns * 2 < witness.free_ns - start_ns,
+                   "%s: another client waited %" PRIu64 " ms", what, witness.worst_ns / MS);
     load_free(witness.load);
 }
 

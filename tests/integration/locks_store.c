@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000
 #define STALL_MS    3000
 #define SILENCE_MS  50                   /* how long an answer is looked for that must not come */
 #define ALPHA       UINT32_C(0x7f080001) /* 127.8.0.1 */

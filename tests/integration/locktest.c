@@ -25,7 +25,7 @@
 #define PARENT_AT UINT32_C(0x7f030001) /* 127.3.0.1 */
 #define SERVER_AT UINT32_C(0x7f000001)
 #define CYCLES    400
-#define PATIENCE  10000
+#define PATIENCE  60000
 #define TOP       (UINT64_C(1) << 63) /* the first offset that no file has */
 #define TOP_32    (UINT64_C(1) << 32)
 #define TO_END    0

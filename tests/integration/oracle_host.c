@@ -21,7 +21,7 @@
 
 #define HOSTS_MAX    4
 #define PORTMAP_PORT 111
-#define PATIENCE_S   10
+#define PATIENCE_S   60
 
 static struct host {
     uint32_t address;

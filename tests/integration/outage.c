@@ -23,9 +23,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 15000
-#define NULL_MS     1000
+#define PATIENCE_MS 60000
 #define DATABASE    "outage"
+
+static const char *const patient[] = {"--store-timeout", "300"};
+static const char *const hasty[] = {"--store-timeout", "2"};
 
 static struct harness_server server;
 static uint32_t next_xid = 1;
@@ -53,7 +55,8 @@ static void post_mon(int fd, const char *name)
     HARNESS_EXPECT(result == 0, "SM_MON of %s: %s", name, strerror(-result));
 }
 
-/* True: an answer came within the time; it must be a good one. */
+/* True: an answer came within the time; it must be a good one. Whoever waits for one that must not
+ * come waits briefly: what a busy machine delays is found by the next look. */
 static bool get_answer(int fd, uint32_t timeout_ms)
 {
     static struct packet answer;
@@ -69,6 +72,7 @@ static bool get_answer(int fd, uint32_t timeout_ms)
     return true;
 }
 
+/* Answered while PostgreSQL is away: nobody starts it before this returns. */
 static void demand_null(void)
 {
     static struct packet call, answer;
@@ -76,7 +80,7 @@ static void demand_null(void)
     struct dial_route route = harness_route(&server, true);
     packet_clear(&call);
     packet_put_call(&call, &(struct packet_call){.xid = next_xid++, .prog = 100024, .vers = 1});
-    int result = dial_call(&route, &call, NULL_MS, &answer, &reply);
+    int result = dial_call(&route, &call, PATIENCE_MS, &answer, &reply);
     HARNESS_EXPECT(result == 0, "NULL while the store is away: %s", strerror(-result));
 }
 
@@ -192,13 +196,13 @@ static void go_away_for_long(void)
     int fd = open_socket();
     post_mon(fd, "kept");
     HARNESS_EXPECT(get_answer(fd, PATIENCE_MS), "no answer");
+    uint64_t since_ns = dial_now_ns(); /* it may notice before we know that PostgreSQL has ended */
     cluster_stop(harness_cluster(), SIGINT);
-    uint64_t since_ns = dial_now_ns();
     post_mon(fd, "lost");
     int code = wait_exit();
     uint64_t took_ms = (dial_now_ns() - since_ns) / 1000000;
     HARNESS_EXPECT(code == 74, "exit %d", code);
-    HARNESS_EXPECT(took_ms >= 1900 && took_ms < 8000, "after %llu ms", (unsigned long long)took_ms);
+    HARNESS_EXPECT(took_ms >= 2000, "after %llu ms", (unsigned long long)took_ms);
     HARNESS_EXPECT(!get_answer(fd, 100), "answered without a store");
     HARNESS_EXPECT(harness_log_contains(&server, "start PostgreSQL"), "no advice in the log");
     close(fd);
@@ -207,13 +211,16 @@ static void go_away_for_long(void)
     HARNESS_EXPECT(found.kept == 1 && found.lost <= 1, "%u kept, %u lost", found.kept, found.lost);
 }
 
+/* The first start gives up; the others have all the time that a busy machine may need. */
 static void start_without_postgres(void)
 {
     cluster_stop(harness_cluster(), SIGINT);
+    memcpy(server.extra, hasty, sizeof(hasty));
     harness_spawn(&server);
     int code = wait_exit();
     HARNESS_EXPECT(code == 74, "exit %d", code);
     HARNESS_EXPECT(harness_log_contains(&server, "start PostgreSQL"), "no advice in the log");
+    memcpy(server.extra, patient, sizeof(patient));
     harness_spawn(&server);
     wait_for_log("waiting for PostgreSQL");
     HARNESS_EXPECT(harness_stop(&server, SIGTERM) == 0, "SIGTERM while it waits");
@@ -231,8 +238,6 @@ int main(void)
         printf("no mount namespace of its own: %s\n", strerror(errno));
     server.listen = "127.0.0.1";
     server.store = harness_postgres(DATABASE);
-    static const char *const patient[] = {"--store-timeout", "20"};
-    static const char *const hasty[] = {"--store-timeout", "2"};
     memcpy(server.extra, patient, sizeof(patient));
     if (harness_start(&server)) {
         go_away_briefly(SIGINT, "stopped");

@@ -33,8 +33,8 @@
 #define ALL           (CLIENTS * LOCKS)
 #define SPAWNS        8
 #define LONG_GRACE    "60"
-#define SHORT_GRACE   "4"
-#define SLACK_MS      500
+#define SHORT_GRACE   "8"
+#define SHORT_MS      8000
 
 static uint32_t hosts[CLIENTS];
 static uint32_t highest; /* state that anybody was told */
@@ -168,8 +168,8 @@ static void demand_incomplete(uint64_t wall_s)
     const struct harness_server *server = recovery_scene_server();
     HARNESS_EXPECT(server->state >= wall_s && server->state % 2 == 1,
                    "state %u is not beyond the clock, %" PRIu64, server->state, wall_s);
-    HARNESS_EXPECT(server->grace_s == 4 && server->locks == ALL - 1, "%u locks, grace %u s",
-                   server->locks, server->grace_s);
+    HARNESS_EXPECT(server->grace_s == SHORT_MS / 1000 && server->locks == ALL - 1,
+                   "%u locks, grace %u s", server->locks, server->grace_s);
     recovery_scene_await_log(
         "a stored record is damaged and was left out; the store counts as incomplete");
     HARNESS_EXPECT(harness_log_contains(server, "kind=\"lock\""),
@@ -195,7 +195,8 @@ static void incomplete(void)
     }
     uint64_t end_ms = recovery_scene_await_end();
     printf("incomplete store, grace %s s: over after %" PRIu64 " ms\n", SHORT_GRACE, end_ms);
-    HARNESS_EXPECT(end_ms + SLACK_MS >= 4000, "the grace of an incomplete store was lifted");
+    HARNESS_EXPECT(end_ms + recovery_scene_slack_ms() >= SHORT_MS,
+                   "the grace of an incomplete store was lifted");
     uint32_t before = recovery_scene_server()->state;
     if (!recovery_scene_restart(SIGKILL))
         return;

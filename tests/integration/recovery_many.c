@@ -25,7 +25,6 @@
 #define LOCKS         10 /* of each client */
 #define FILES         64
 #define DEAD          7 /* which client dies */
-#define SLACK_MS      500
 #define PATIENCE_NS   (120000 * RECOVERY_SCENE_MS)
 
 static uint32_t client_count;
@@ -198,7 +197,7 @@ static void one_is_dead(void)
                           "a lock of the dead in grace");
     uint64_t end_ms = recovery_scene_await_end();
     printf("grace was over after %" PRIu64 " ms\n", end_ms);
-    HARNESS_EXPECT(end_ms + SLACK_MS >= server->grace_s * 1000,
+    HARNESS_EXPECT(end_ms + recovery_scene_slack_ms() >= server->grace_s * 1000,
                    "grace of %u s ended after %" PRIu64 " ms", server->grace_s, end_ms);
     HARNESS_EXPECT(recovery_scene_log_count("a client is not there") == 1, "who is missed?");
     if (recovery_scene_await_log("grace is over; what nobody has reclaimed is given up"))

@@ -95,6 +95,11 @@ uint64_t recovery_scene_since_ready_ms(void)
     return (dial_now_ns() - scene.ready_ns) / RECOVERY_SCENE_MS;
 }
 
+uint64_t recovery_scene_slack_ms(void)
+{
+    return scene.server.start_ns / RECOVERY_SCENE_MS + 1;
+}
+
 uint32_t recovery_scene_host(uint32_t address, const char *name)
 {
     return recovery_hosts_add(address, name, false);

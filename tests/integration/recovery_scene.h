@@ -31,6 +31,9 @@ bool recovery_scene_restart(int signal);
 /* When the last start was ready, on the clock of dial_now_ns. */
 uint64_t recovery_scene_ready_ns(void);
 uint64_t recovery_scene_since_ready_ms(void);
+/* We hear late that it is ready: by how much at most. What lasts for so long since then may seem
+ * shorter by this. */
+uint64_t recovery_scene_slack_ms(void);
 
 /* A host with this name and address, not UDP only. */
 uint32_t recovery_scene_host(uint32_t address, const char *name);

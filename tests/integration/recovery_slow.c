@@ -24,7 +24,7 @@
 #define FILE_MANY 1
 #define FILE_NEW  2
 #define LOOKS     50 /* how often it is looked whether others are served */
-#define PATIENCE  10000
+#define PATIENCE  60000
 
 static uint32_t lock_count;
 

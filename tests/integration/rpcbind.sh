@@ -45,7 +45,7 @@ start_rpcbind() {
     rpcbind -f "$@" 2> "$work/rpcbind.log" &
     rpcbind_pid=$!
     server_pids+=("$rpcbind_pid")
-    wait_until 10 rpcinfo > /dev/null 2>&1
+    wait_until rpcinfo > /dev/null 2>&1
 }
 
 stop_rpcbind() {
@@ -84,7 +84,7 @@ ready_says() { ready 2> /dev/null | grep -q -- "$1"; }
 start_rpcbind
 before=$(others)
 start first "${common[@]}" --port 12049 --store "lmdb:$work/first" || finish
-expect "registered" is_registered 12049
+expect "registered" wait_until is_registered 12049
 expect "rpcinfo -p shows it" matches "$(rpcinfo -p | xargs)" \
     "100024 1 tcp 12049 .*100024 1 udp 12049"
 for netid in tcp udp; do
@@ -97,7 +97,7 @@ for netid in tcp udp; do
 done
 expect "version 2 is not offered" matches "$(rpcinfo -T tcp 127.0.0.1 100021 2 2>&1)" \
     "low version = 1, high version = 4"
-expect "/readyz" ready_says "200 OK"
+expect "/readyz" wait_until ready_says "200 OK"
 first_pid=$pid
 
 # (3) Nothing is changed in rpcbind, and no state number is used.
@@ -111,33 +111,33 @@ expect "the store was not touched" test ! -e "$work/second"
 
 # (2)
 stop_rpcbind KILL
-expect "the loss is noticed" wait_until 10 quiet log_has "$work/first.log" "registration lost"
-expect "/readyz says so" ready_says "not ready: registration lost: no rpcbind is running"
+expect "the loss is noticed" wait_until quiet log_has "$work/first.log" "registration lost"
+expect "/readyz says so" wait_until ready_says "not ready: registration lost: no rpcbind is running"
 expect "clients that know the port are served" same "$("$PEER" 127.0.0.1 12049 stat x)" \
     "succ $state"
 start_rpcbind
-expect "registered again" wait_until 10 is_registered 12049
-expect "/readyz" wait_until 10 ready_says "200 OK"
+expect "registered again" wait_until is_registered 12049
+expect "/readyz" wait_until ready_says "200 OK"
 expect "the log says so" log_has "$work/first.log" "registered with rpcbind again: 16 entries"
 
 # (4) rpcbind keeps what it knows over this restart (-w); closing makes the first server look.
 stop_rpcbind TERM
 start_rpcbind -w
-expect "registered" wait_until 10 is_registered 12049
+expect "registered" wait_until is_registered 12049
 start taker "${other[@]}" --port 12050 --store memory: --force || finish
-expect "--force took it over" is_registered 12050
+expect "--force took it over" wait_until is_registered 12050
 taker_pid=$pid
 stop_rpcbind TERM
 start_rpcbind -w
-expect "the first one notices" wait_until 10 quiet log_has "$work/first.log" \
+expect "the first one notices" wait_until quiet log_has "$work/first.log" \
     "taken over by another server: .* on tcp port 12050"
-expect "/readyz names it" ready_says "taken over by another server"
+expect "/readyz names it" wait_until ready_says "taken over by another server"
 expect "and does not fight" is_registered 12050
 pid=$taker_pid
 stop TERM
 expect "the other one ends with 0" same "$code" 0
 expect "and takes its entries along" same "$(entries)" ""
-expect "the periodic check restores ours" wait_until 45 is_registered 12049
+expect "the periodic check restores ours" wait_until is_registered 12049
 
 # (5)
 pid=$first_pid
@@ -154,7 +154,7 @@ if command -v rpc.statd > /dev/null; then
     statd_pid=$!
     server_pids+=("$statd_pid")
     statd_is_registered() { [ "$(entries)" = "$(entries_of 100024/1 662)" ]; }
-    expect "rpc.statd is registered" wait_until 10 statd_is_registered
+    expect "rpc.statd is registered" wait_until statd_is_registered
     run_to_end statd "${other[@]}" --port 12049 --store memory:
     expect "exit 71 beside rpc.statd" same "$code" 71
     expect "its port is named" log_has "$work/statd.log" "on udp port 662"
@@ -163,7 +163,7 @@ if command -v rpc.statd > /dev/null; then
     run_to_end dead "${other[@]}" --port 12049 --store memory:
     expect "exit 71 also when it left its entries" same "$code" 71
     start heir "${other[@]}" --port 12049 --store memory: --force || finish
-    expect "--force takes them" is_registered 12049
+    expect "--force takes them" wait_until is_registered 12049
     stop TERM
     expect "our entries are gone" same "$(entries)" ""
 else
@@ -183,7 +183,7 @@ expect "our entries are gone" same "$(entries)" ""
 # A server that was killed leaves entries of its own port: the next one finds them and goes on.
 start killed "${other[@]}" --port 12049 --store memory: || finish
 stop KILL
-expect "entries are left" is_registered 12049
+expect "entries are left" wait_until is_registered 12049
 
 # (8) with rpcbind; (6) over loopback
 bare=$work/bare
@@ -196,14 +196,14 @@ holdfast=$HOLDFAST
 HOLDFAST=$bare
 start bare "${other[@]}" --port 12049 --store memory: --rpcbind system || finish
 HOLDFAST=$holdfast
-expect "registered without /etc" is_registered 12049
+expect "registered without /etc" wait_until is_registered 12049
 stop TERM
 expect "and unregistered" same "$(entries)" ""
 
 mv /run/rpcbind.sock /run/hidden.sock
 start loopback "${other[@]}" --port 12049 --store memory: || finish
 mv /run/hidden.sock /run/rpcbind.sock
-expect "registered over loopback" is_registered 12049
+expect "registered over loopback" wait_until is_registered 12049
 expect "the log says how" log_has "$work/loopback.log" "rpcbind at 127.0.0.1 port 111"
 run_to_end taken "${other[@]}" --port 0 --store memory: --rpcbind embedded
 expect "exit 69: port 111 is taken" same "$code" 69
@@ -218,15 +218,15 @@ stop TERM
 # (2) An rpcbind that is there and silent holds neither the start nor the stop up.
 kill -STOP "$rpcbind_pid"
 start silent "${common[@]}" --port 12049 --store memory: || finish
-expect "the start does not wait for it" test "$took_ms" -lt 5000
+expect "the start does not wait for it" test "$took_ms" -lt 20000
 expect "the log says so" log_has "$work/silent.log" "not registered: rpcbind does not answer"
 stop TERM
-expect "nor does the stop" test "$took_ms" -lt 5000
+expect "nor does the stop" test "$took_ms" -lt 20000
 expect "which ends with 0" same "$code" 0
 start silent "${common[@]}" --port 12049 --store memory: || finish
 kill -CONT "$rpcbind_pid"
-expect "registered when it answers" wait_until 20 is_registered 12049
-expect "/readyz" wait_until 10 ready_says "200 OK"
+expect "registered when it answers" wait_until is_registered 12049
+expect "/readyz" wait_until ready_says "200 OK"
 stop TERM
 expect "our entries are gone" same "$(entries)" ""
 
@@ -248,12 +248,12 @@ chmod 755 "$work/nobody"
 HOLDFAST=$work/nobody
 start nobody "${common[@]}" --port 12049 --store memory: || finish
 HOLDFAST=$holdfast
-expect "the start does not wait" test "$took_ms" -lt 5000
+expect "the start does not wait" test "$took_ms" -lt 20000
 expect "the log says so" log_has "$work/nobody.log" "not registered: no rpcbind is running"
-expect "/readyz says so" ready_says "not ready: not registered"
+expect "/readyz says so" wait_until ready_says "not ready: not registered"
 start_rpcbind
-expect "registered" wait_until 10 is_registered 12049
-expect "/readyz" wait_until 10 ready_says "200 OK"
+expect "registered" wait_until is_registered 12049
+expect "/readyz" wait_until ready_says "200 OK"
 stop TERM
 expect "our entries are gone" same "$(entries)" ""
 stop_rpcbind TERM
@@ -268,7 +268,7 @@ pmap() { # ADDRESS PROCEDURE PROGRAM VERSION PROTOCOL PORT
     done
     exec 9<> "/dev/tcp/$1/111" || return
     printf '%b' "$call" >&9
-    timeout 5 head -c 32 <&9 | tail -c 4 | od -An -t d4 --endian=big | xargs
+    timeout 60 head -c 32 <&9 | tail -c 4 | od -An -t d4 --endian=big | xargs
     exec 9>&-
 }
 
@@ -292,7 +292,7 @@ expect "another version is not registered" matches \
 
 expect "another host asks" same "$(pmap 10.77.0.1 3 100024 1 6 0)" 12049
 expect "another host cannot register" same "$(pmap 10.77.0.1 1 100005 3 6 2000)" 0
-expect "the log says so" wait_until 5 quiet log_has "$work/embedded.log" "for another host"
+expect "the log says so" wait_until quiet log_has "$work/embedded.log" "for another host"
 expect "nothing was registered" same "$(pmap 127.0.0.1 3 100005 3 6 0)" 0
 expect "this machine registers" same "$(pmap 127.0.0.1 1 100005 3 6 2000)" 1
 expect "and finds it" same "$(pmap 10.77.0.1 3 100005 3 6 0)" 2000

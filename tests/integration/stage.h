@@ -13,7 +13,7 @@
 #include "peer/emu_table.h"
 
 /* How long something may take that is sure to come. */
-#define STAGE_PATIENCE_MS 30000
+#define STAGE_PATIENCE_MS 60000
 
 /* Starts the server, which serves all addresses. False: it has said why. */
 bool stage_open(const char *const *options);

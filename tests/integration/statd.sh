@@ -44,15 +44,15 @@ fi
 rpcbind -f 2> "$work/rpcbind-a.log" &
 server_pids+=($!)
 background 1 rpcbind-b.log rpcbind -f
-need "rpcbind of nodea" wait_until 10 quiet rpcinfo
-need "rpcbind of nodeb" wait_until 10 quiet on 1 rpcinfo
+need "rpcbind of nodea" wait_until quiet rpcinfo
+need "rpcbind of nodeb" wait_until quiet on 1 rpcinfo
 
 mkdir -p "$work/nfs/sm" "$work/nfs/sm.bak"
 background 1 statd.log rpc.statd -F -L -p "$statd_port" -P "$work/nfs"
 statd=$background_pid
 background 1 watcher.log "$watcher" serve
-need "rpc.statd is registered" wait_until 10 quiet rpcinfo -T tcp "$address_b" 100024 1
-need "the watcher is registered" wait_until 10 quiet rpcinfo -T tcp "$address_b" 100021 3
+need "rpc.statd is registered" wait_until quiet rpcinfo -T tcp "$address_b" 100024 1
+need "the watcher is registered" wait_until quiet rpcinfo -T tcp "$address_b" 100021 3
 
 # (1)
 statd_state() { od -An -tu4 "$work/nfs/state" | xargs; }
@@ -78,7 +78,7 @@ stop KILL
 serve second || finish
 expect "both registrations are there" same "$clients" 2
 expect "the state is larger" test "$state" -gt "$before"
-need "both are told" wait_until 20 is_told 2
+need "both are told" wait_until is_told 2
 by="told by $address_a over tcp:"
 lines=$(printf '%s\n' "$by mon_name=$name_a state=$state priv=priv-of-tcp-1234" \
     "$by mon_name=$name_a state=$state priv=priv-of-udp-5678")
@@ -90,7 +90,7 @@ need "rpc.statd watches our server" same \
     "succ $(statd_state)"
 before=$(statd_state)
 end KILL "$statd"
-on 1 timeout 20 sm-notify -d -f -P "$work/nfs" > "$work/sm-notify.log" 2>&1
+on 1 timeout 60 sm-notify -d -f -P "$work/nfs" > "$work/sm-notify.log" 2>&1
 expect "sm-notify ends with 0" same "$?" 0
 expect "it was answered" log_has "$work/sm-notify.log" "notified successfully"
 expect "and has nobody left to tell" same "$(find "$work/nfs/sm" "$work/nfs/sm.bak" -type f)" ""
@@ -100,7 +100,7 @@ expect "our server believes it" log_has "$work/second.log" \
     "has restarted from=$address_b name=\"$name_b\" state=$(statd_state)"
 expect "but not of a name that nobody watches" log_has "$work/second.log" \
     "ignored a restart notice: .* name=\"${name_b%%.*}\""
-need "it is relayed" wait_until 20 is_told 3
+need "it is relayed" wait_until is_told 3
 lines=$(printf '%s\n' "$lines" "$by mon_name=$name_b state=$(statd_state) priv=priv-of-tcp-1234")
 expect "what is relayed, to whom" same "$(told)" "$lines"
 expect "our state" same "$("$PEER" "$address_a" "$port" stat "$name_b")" "succ $state"
@@ -108,11 +108,11 @@ expect "our state" same "$("$PEER" "$address_a" "$port" stat "$name_b")" "succ $
 # (4)
 stop KILL
 serve third || finish
-need "both are told again" wait_until 20 is_told 5
+need "both are told again" wait_until is_told 5
 lines=$(printf '%s\n' "$lines" "$by mon_name=$name_a state=$state priv=priv-of-tcp-1234" \
     "$by mon_name=$name_a state=$state priv=priv-of-udp-5678" | sort)
 expect "of the restart only" same "$(told)" "$lines"
-expect "the round is over" wait_until 20 log_has "$work/third.log" "2 of 2 reached, 0 failed"
+expect "the round is over" wait_until log_has "$work/third.log" "2 of 2 reached, 0 failed"
 expect "nobody is told more" same "$(told)" "$lines"
 stop TERM
 expect "it ends with 0" same "$code" 0

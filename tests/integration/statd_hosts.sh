@@ -62,7 +62,7 @@ start_host() {
         host "$2" "$3" "$mark" &
     host_pid[$n]=$!
     server_pids+=("${host_pid[$n]}")
-    wait_until 10 test -e "$mark" || return
+    wait_until test -e "$mark" || return
     ip link add "cable$n" type veth peer name cable netns "${host_pid[$n]}"
     ip address add "10.77.$n.1/24" dev "cable$n"
     ip link set "cable$n" up

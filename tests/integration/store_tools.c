@@ -35,7 +35,7 @@
 #define CALLER        UINT32_C(0x7f000009) /* 127.0.0.9 */
 #define LOCKS         40
 #define MANY          10100
-#define PATIENCE_NS   UINT64_C(20000000000)
+#define PATIENCE_NS   UINT64_C(60000000000)
 
 /* `holdfast store ...` with these words, NULL at the end; standard output goes to `out`. */
 static int run_tool(const char *out, ...)

@@ -31,8 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS  10000
-#define PATIENCE_NS  UINT64_C(20000000000)
+#define PATIENCE_MS  60000
+#define PATIENCE_NS  UINT64_C(60000000000)
 #define LOCKS        50 /* held by client 0, one per file */
 #define SOCKETS      20 /* every second one UDP */
 #define REPEATS      25 /* on each: LOCKs that were answered before */
@@ -101,6 +101,8 @@ static void prepare(uint32_t node, const char *store, bool is_standby, const cha
     *server = (struct harness_server){.store = store};
     server->extra[count++] = "--notify-timeout";
     server->extra[count++] = "2";
+    server->extra[count++] = "--grace";
+    server->extra[count++] = "15";
     server->extra[count++] = "--control";
     server->extra[count++] = harness_path(node == 0 ? "control.0" : "control.1");
     if (is_standby)
@@ -115,15 +117,22 @@ static void prepare(uint32_t node, const char *store, bool is_standby, const cha
     }
 }
 
+/* A command of the operator: its output. */
+static FILE *command_at(uint32_t node, const char *words)
+{
+    char command[1024];
+    (void)snprintf(command, sizeof(command), "\"$HOLDFAST\" %s --control '%s'", words,
+                   harness_path(node == 0 ? "control.0" : "control.1"));
+    return popen(command, "r");
+}
+
 /* What `holdfast status` says of a node. */
 static void demand_role(uint32_t node, const char *role)
 {
-    char command[1024], expected[64], line[256];
+    char expected[64], line[256];
     bool is_found = false;
-    (void)snprintf(command, sizeof(command), "\"$HOLDFAST\" status --json --control '%s'",
-                   harness_path(node == 0 ? "control.0" : "control.1"));
     (void)snprintf(expected, sizeof(expected), "\"role\": \"%s\"", role);
-    FILE *output = popen(command, "r");
+    FILE *output = command_at(node, "status --json");
     while (output && fgets(line, sizeof(line), output))
         is_found = is_found || strstr(line, expected);
     HARNESS_EXPECT(output && pclose(output) == 0 && is_found, "node %u is not %s", node, role);
@@ -166,8 +175,18 @@ static void take_locks(uint32_t node)
     }
 }
 
-/* What client 0 held before is nobody else's: refused in grace, reclaimed, refused for good. */
-static void demand_recovery(uint32_t node)
+static void end_grace(uint32_t node)
+{
+    char line[256];
+    FILE *output = command_at(node, "end-grace");
+    while (output && fgets(line, sizeof(line), output))
+        continue;
+    HARNESS_EXPECT(output && pclose(output) == 0, "end-grace at node %u", node);
+}
+
+/* What client 0 held before is nobody else's: refused in grace, reclaimed, refused for good. Grace
+ * is long enough for a busy machine; an operator may end it. */
+static void demand_recovery(uint32_t node, bool is_ended)
 {
     struct lock_call lock = call_of(1, 0, PEER_NLM_LOCK);
     demand(1, node, &lock, PEER_NLM_IS_GRACE);
@@ -176,6 +195,8 @@ static void demand_recovery(uint32_t node)
         reclaim.reclaim = true;
         demand(0, node, &reclaim, PEER_NLM_IS_GRANTED);
     }
+    if (is_ended)
+        end_grace(node);
     demand_after(1, node, &lock, PEER_NLM_IS_GRACE, PEER_NLM_IS_DENIED);
     struct lock_call last = call_of(1, LOCKS - 1, PEER_NLM_LOCK);
     demand_after(1, node, &last, PEER_NLM_IS_DENIED, PEER_NLM_IS_GRANTED);
@@ -229,7 +250,7 @@ static void kill_active(void)
     HARNESS_EXPECT(status == PEER_NLM_IS_GRACE, "at the address that moved: %s",
                    status < 0 ? strerror(-status) : lock_call_text(status));
     demand_role(1, "active");
-    demand_recovery(1);
+    demand_recovery(1, false);
     start_standby(0, store, NULL); /* the old machine comes back, and back again */
     HARNESS_EXPECT(harness_stop(&servers[1], SIGTERM) == 0, "SIGTERM");
     if (wait_taken_over(0, "a clean stop"))
@@ -363,7 +384,7 @@ static void freeze_active(const char *database, bool restart_postgres)
     }
     if (!wait_taken_over(1, restart_postgres ? "frozen, PostgreSQL restarted" : "frozen"))
         return;
-    demand_recovery(1);
+    demand_recovery(1, true);
     kill(servers[0].pid, SIGCONT);
     demand_replaced(0);
     demand_silence(callers);
@@ -404,7 +425,7 @@ static void pull_the_cable(void)
     nodes_set_link(0, false);
     if (!wait_taken_over(1, "cable pulled"))
         return;
-    demand_recovery(1);
+    demand_recovery(1, true);
     struct lock_call other = call_of(1, 2000, PEER_NLM_LOCK);
     demand(1, 1, &other, PEER_NLM_IS_GRANTED); /* two must not rely on it */
     nodes_set_link(0, true);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 30000
 
 enum { OVER_TCP = 0, OVER_UDP = 1 };
 static const char *const over[] = {"TCP", "UDP"};

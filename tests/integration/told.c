@@ -25,7 +25,7 @@
 
 #define FIRST_ADDRESS UINT32_C(0x7f050001) /* 127.5.0.1 */
 #define SERVER_AT     UINT32_C(0x7f000001)
-#define PATIENCE_MS   20000
+#define PATIENCE_MS   60000
 
 enum { GONE, PCNFS, HOST_COUNT = 8 };
 

@@ -91,7 +91,7 @@ for format in text json; do
     log="$work/log-$format.log"
     expect_one_refusal
     "$PEER" 127.0.0.1 "$port" notify "$forged" 7 > /dev/null
-    expect "the refusal is logged" wait_until 5 grep -q 'holdfast: ready on port 1' "$log"
+    expect "the refusal is logged" wait_until grep -q 'holdfast: ready on port 1' "$log"
     expect "no control byte in the log" same "$(LC_ALL=C tr -d '\n\40-\176' < "$log" | wc -c)" 0
     expect "no forged line" same \
         "$(grep -c '^holdfast: ready on port 1$\|^{"level":"error"}' "$log")" 0

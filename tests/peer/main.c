@@ -329,7 +329,7 @@ static int run_free_port(void)
 
 static bool parse(int argc, char **argv, struct options *ret)
 {
-    struct options options = {.timeout_ms = 5000, .svid = 1, .vers = 4};
+    struct options options = {.timeout_ms = 30000, .svid = 1, .vers = 4};
     const char *source = NULL;
     uint16_t source_port = 0;
     int option;

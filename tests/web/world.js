@@ -14,7 +14,7 @@ const os = require('node:os');
 const path = require('node:path');
 const {chromium} = require('playwright-core');
 
-const PATIENCE_MS = 30000;
+const PATIENCE_MS = 120000;
 
 function pause(ms) {
     return new Promise(done => setTimeout(done, ms));
@@ -48,7 +48,9 @@ class World {
         this.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-web-'));
         this.processes = new Set();
         this.port = freePort();
-        this.httpPort = freePort();
+        do
+            this.httpPort = freePort();
+        while (this.httpPort === this.port);
         this.server = null;
         this.serverLog = '';
         this.url = `http://127.0.0.1:${this.httpPort}/`;
@@ -124,6 +126,7 @@ async function openBrowser() {
 async function openPage(browser, world, options = {}, hash = '') {
     const context = await browser.newContext({viewport: {width: 1280, height: 860},
         reducedMotion: 'reduce', ...options});
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     page.wrongs = [];
     page.on('pageerror', error => page.wrongs.push(error.message));
@@ -175,4 +178,4 @@ async function hides(page, selector, words) {
     });
 }
 
-module.exports = {World, openBrowser, openPage, keep, text, shows, hides, until};
+module.exports = {World, openBrowser, openPage, keep, text, shows, hides, until, pause};
