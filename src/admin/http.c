@@ -116,6 +116,7 @@ static enum MHD_Result begin(struct http *http, struct visitor *visitor,
     exchange->admin = http->admin;
     exchange->connection = connection;
     exchange->path = path;
+    exchange->is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     exchange->is_control = http->is_control;
     if (may_ask(http, exchange) && route_find(exchange, method))
         return MHD_YES;

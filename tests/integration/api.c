@@ -310,6 +310,7 @@ static void check_errors(void)
                                       "/api/v1/clients/x",
                                       "/api/v1/clients/c%00",
                                       "/api/v1/status?limit=1",
+                                      "/api/v1/clients/c1?file=00",
                                       "/api/v1/locks?cursor=99999999999999999999999"};
     static const char *const missing[] = {"/api/v1",
                                           "/api/v1/",
