@@ -18,18 +18,27 @@ enum {
     NLM_PROGRAM = 100021,
 };
 
+static json_t *seconds_ago(uint64_t then_ns, uint64_t now_ns)
+{
+    return then_ns == 0 ? json_null() : json_integer((json_int_t)((now_ns - then_ns) / SECOND_NS));
+}
+
+uint32_t status_reclaimed(const struct view_client *view)
+{
+    uint32_t all = view->lock_count + view->share_count;
+    return all > view->unsettled_count ? all - view->unsettled_count : 0;
+}
+
 static json_t *waiting_value(const struct view_client *view, uint64_t now_ns)
 {
-    json_t *reached = view->reached_ns == 0
-                          ? json_null()
-                          : json_integer((json_int_t)((now_ns - view->reached_ns) / SECOND_NS));
-    return json_pack("{s:o, s:o, s:o, s:I, s:I, s:s, s:I, s:o, s:b}", "id",
-                     exchange_json_id(view->id), "name", exchange_json_bytes(view->name), "address",
-                     exchange_json_address(&view->address), "unsettled_locks",
-                     (json_int_t)view->unsettled_count, "reclaimed",
-                     (json_int_t)view->reclaim_count, "notification", list_word_of_news(view->news),
-                     "attempts", (json_int_t)view->attempt_count, "reached_seconds_ago", reached,
-                     "crashed", view->is_crashed);
+    return json_pack(
+        "{s:o, s:o, s:o, s:I, s:I, s:s, s:I, s:o, s:o, s:b}", "id", exchange_json_id(view->id),
+        "name", exchange_json_bytes(view->name), "address", exchange_json_address(&view->address),
+        "unsettled_locks", (json_int_t)view->unsettled_count, "reclaimed",
+        (json_int_t)status_reclaimed(view), "notification", list_word_of_news(view->news),
+        "attempts", (json_int_t)view->attempt_count, "reached_seconds_ago",
+        seconds_ago(view->reached_ns, now_ns), "told_seconds_ago",
+        seconds_ago(view->told_ns, now_ns), "crashed", view->is_crashed);
 }
 
 static json_t *grace_value(const struct admin *admin, const struct grace_status *grace,

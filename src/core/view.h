@@ -47,6 +47,7 @@ struct view_client {
     uint32_t reclaim_count;   /* requests that reclaimed something, in this run */
     bool is_monitored, is_crashed, is_draining, is_moved;
     uint64_t reached_ns; /* heard of in this run, monotonic; 0: not */
+    uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
     enum view_news news;
     uint32_t attempt_count; /* to tell it, that have ended */
     uint64_t next_try_ns;   /* monotonic; 0: none is planned */

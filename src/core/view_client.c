@@ -101,6 +101,7 @@ static void view_lock_client(const struct core *core, uint32_t slot, struct view
         .is_moved = client->flags & RECORD_CLIENT_MOVED,
         .is_draining = !list_is_empty(&client->draining),
         .reached_ns = client->reached_ns,
+        .told_ns = client->told_ns,
     };
     view_news(core, target_of_client(core, slot), is_monitored, ret);
 }
