@@ -68,13 +68,20 @@ static bool is_confirmed(const struct arguments *arguments, const json_t *client
     const char *file = arguments_value(arguments, "file");
     if (arguments_has(arguments, "yes"))
         return true;
-    (void)printf("This frees %s%s of %s (%s, %lld locks), whether it still relies on them or not. "
-                 "Others can\n"
-                 "then lock the same bytes: two clients may write at once, the one thing that is\n"
-                 "otherwise promised never to happen (P2). Go on? [y/N] ",
-                 file != NULL ? "what is held in file " : "everything", file != NULL ? file : "",
-                 print_string(client, "id"), print_string(client, "address"),
-                 print_integer(client, "locks"));
+    (void)printf("This frees %s%s of %s ", file != NULL ? "what is held in file " : "everything",
+                 file != NULL ? file : "", print_string(client, "id"));
+    print_safe(stdout, print_string(client, "name"));
+    (void)printf(" at %s, which holds ", print_string(client, "address"));
+    print_plural(stdout, print_integer(client, "locks"), "lock");
+    if (print_integer(client, "share_reservations") > 0) {
+        (void)fputs(" and ", stdout);
+        print_plural(stdout, print_integer(client, "share_reservations"), "share reservation");
+    }
+    (void)fputs(
+        ".\nIt may still rely on them. Others can then lock the same bytes: two clients may "
+        "write at\nonce, the one thing that is otherwise promised never to happen (P2). Go on? "
+        "[y/N] ",
+        stdout);
     (void)fflush(stdout);
     if (fgets(answer, sizeof answer, stdin) == NULL)
         return false;
@@ -124,7 +131,12 @@ int change_release(const struct command *command, int argc, char **argv)
     if (server == NULL)
         return EXIT_UNREACHABLE;
     json_t *client = NULL;
-    exit_code = find_client(server, arguments.words[0], &client);
+    exit_code = find_locker(server, arguments.words[0], &client);
+    if (exit_code == EXIT_OK && strcmp(print_string(client, "protocol"), "nlm") != 0) {
+        (void)fprintf(stderr, "holdfast release: %s is registered with SM_MON and holds no locks\n",
+                      print_string(client, "id"));
+        exit_code = EXIT_NO;
+    }
     if (exit_code == EXIT_OK)
         exit_code = release(server, &arguments, client);
     json_decref(client);

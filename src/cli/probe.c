@@ -192,8 +192,12 @@ static void ask_all(struct drill *drill)
 }
 
 static const struct grid_column drill_columns[] = {
-    {"ID", .is_number = false},   {"NAME", .may_be_cut = true}, {"ADDRESS", .may_be_cut = true},
-    {"LOCKS", .is_number = true}, {"TOLD", .is_number = false}, {"WHY", .may_be_cut = true},
+    {.title = "ID"},
+    {.title = "NAME", .cut_min = 8},
+    {.title = "ADDRESS", .cut_min = 15, .rank = 1},
+    {.title = "LOCKS", .is_number = true, .rank = 2},
+    {.title = "TOLD"},
+    {.title = "WHY", .cut_min = 40},
 };
 
 /* True: everybody who must be told would be. */

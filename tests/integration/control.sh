@@ -54,6 +54,16 @@ ask 2 release c1 --yes --file 0g
 says "not a file handle"
 ask 0 release --help
 says "Usage: holdfast release CLIENT"
+ask 0 help release
+says "Usage: holdfast release CLIENT"
+ask 0 help store
+says "Usage: holdfast store"
+ask 2 help rlease
+says "did you mean release"
+ask 2 release -y c1
+says "unknown option -y"
+ask 2 check-client 127.0.0.1 --control x
+says "unknown option --control"
 
 # (1)
 start first "${options[@]}" || finish
@@ -104,7 +114,7 @@ ask 0 release "$alpha" --yes
 ask 1 release "$alpha" --yes
 says "it holds nothing: c1"
 ask 1 release c999 --yes
-says "there is no client c999"
+says 'no client has the id, address or name "c999"'
 ask 1 release "c1/../grace" --yes
 says "no client has the id, address or name"
 expect "logged with who asked" log_has "$work/first.log" \
