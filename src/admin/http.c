@@ -393,6 +393,19 @@ uint16_t http_port(const struct http *http)
     return http->port;
 }
 
+void http_add_url(const struct http *http, struct text *text)
+{
+    bool is_v6 = http->address.family == 6;
+    text_add(text, is_v6 && !host_is_any(&http->address) ? "http://[" : "http://");
+    if (host_is_any(&http->address))
+        text_add(text, "localhost");
+    else
+        text_add_address(text, &http->address);
+    text_add(text, is_v6 && !host_is_any(&http->address) ? "]:" : ":");
+    text_add_u64(text, http->port);
+    text_add(text, "/");
+}
+
 void http_stored(struct http *http, uint64_t txn)
 {
     if (http == NULL)

@@ -4,7 +4,8 @@
  * Columns are as wide as what is in them. When a line would be wider than the terminal, columns
  * that may be cut give way, the widest first and none below what it needs; if that is not enough,
  * columns are left out, those with the lowest rank first, and only then the others are cut further.
- * Into a pipe or a file everything is printed in full. Names may hold anything: control characters are shown as "?".
+ * Into a pipe or a file everything is printed in full. Names may hold anything: control
+ * characters are shown as "?".
  */
 #ifndef CLI_GRID_H
 #define CLI_GRID_H

@@ -1,8 +1,8 @@
 /*
  * status.c -- `holdfast status`: one screen in words.
  *
- * --watch shows it again every second, with bars for the clients of a recovery, and goes on when the
- * server is away: a restart is what it is for.
+ * --watch shows it again every second, with bars for the clients of a recovery, and goes on when
+ * the server is away: a restart is what it is for.
  */
 #include "cli/grid.h"
 #include "cli/print.h"

@@ -296,22 +296,15 @@ static void expect_error(const char *method, const char *path, const char *heade
 
 static void check_errors(void)
 {
-    static const char *const bad[] = {"/api/v1/locks?limit=0",
-                                      "/api/v1/locks?limit=1001",
-                                      "/api/v1/locks?limit=",
-                                      "/api/v1/locks?limit=-1",
-                                      "/api/v1/locks?cursor=x",
-                                      "/api/v1/locks?cursor=",
-                                      "/api/v1/locks?client=x",
-                                      "/api/v1/locks?file=0",
-                                      "/api/v1/locks?file=zz",
-                                      "/api/v1/locks?lmiit=1",
-                                      "/api/v1/clients?state=odd",
-                                      "/api/v1/clients/x",
-                                      "/api/v1/clients/c%00",
-                                      "/api/v1/status?limit=1",
-                                      "/api/v1/clients/c1?file=00",
-                                      "/api/v1/locks?cursor=99999999999999999999999"};
+    static const char *const bad[] = {
+        "/api/v1/locks?limit=0",      "/api/v1/locks?limit=1001",
+        "/api/v1/locks?limit=",       "/api/v1/locks?limit=-1",
+        "/api/v1/locks?cursor=x",     "/api/v1/locks?cursor=",
+        "/api/v1/locks?client=x",     "/api/v1/locks?file=0",
+        "/api/v1/locks?file=zz",      "/api/v1/locks?lmiit=1",
+        "/api/v1/clients?state=odd",  "/api/v1/clients/x",
+        "/api/v1/clients/c%00",       "/api/v1/status?limit=1",
+        "/api/v1/clients/c1?file=00", "/api/v1/locks?cursor=99999999999999999999999"};
     static const char *const missing[] = {"/api/v1",
                                           "/api/v1/",
                                           "/api/v2/status",
