@@ -152,9 +152,15 @@ ask 0 check-client ::1 --json
 says '"can_be_told": true'
 ask 0 drill
 says 'c1 +alpha +127\.1\.0\.1 +[23] +yes'
-says 'After a crash now 3 of 3 clients would be told'
+says 'c[0-9] +me +127\.0\.0\.1 +0 +yes +nothing is missing: the service that it registered answers'
+says 'After a crash now 4 of 4 clients would be told'
 ask 0 drill --json
 says '"can_be_told": true'
+expect "a registrant nobody can call" matches "$(peer 127.1.0.7 deaf mon alpha deaf:9 200000 1 1)" '^succ'
+ask 1 drill
+says 'deaf:9 +127\.1\.0\.7 +0 +no +the service that it registered does not answer'
+says '4 of 5 clients would be told'
+expect "it goes" matches "$(peer 127.1.0.7 deaf unmon alpha deaf:9 200000 1 1)" '^state'
 ask 0 explain c1
 says 'kept if reclaimed in grace +freed when it restarts'
 says 'tells it by SM_NOTIFY at 127\.1\.0\.1, and it has 30 s of grace'
@@ -196,7 +202,7 @@ says 'not a power cut'
 ask 1 check-client 127.0.0.1 --timeout 1
 says 'nothing listens on port 111'
 ask 1 drill --timeout 1
-says '0 of 3 clients would be told; 1 lock of the others'
+says '0 of 4 clients would be told; 1 lock of the others'
 # (1) A machine that is called as another client is numbered.
 id=$("$HOLDFAST" clients 127.1.0.1 | sed -n 's/^id *//p')
 expect "a lock of a machine called $id" same "$(peer 127.1.0.9 "$id" lock nine)" granted
