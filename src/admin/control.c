@@ -48,7 +48,10 @@ static enum found look(const struct control *control, const struct sockaddr_un *
     /* EAGAIN: its backlog is full, so somebody listens. */
     int error = connect(fd, (const struct sockaddr *)name, sizeof *name) == 0 ? 0 : errno;
     (void)close(fd);
-    return error == ECONNREFUSED ? FOUND_DEAD : error == ENOENT ? FOUND_NOTHING : FOUND_LIVE;
+    return error == 0 || error == EAGAIN ? FOUND_LIVE
+           : error == ECONNREFUSED       ? FOUND_DEAD
+           : error == ENOENT             ? FOUND_NOTHING
+                                         : FOUND_OTHER; /* another's, or of another kind */
 }
 
 /* 0 or an errno. The mode is the socket's own before it has a name: no moment is open to others. */
@@ -103,7 +106,8 @@ static bool open_locked(struct control *control, const char *path, int *ret_exit
         return refuse(path, "another server answers there",
                       "; stop it, or choose another path with --control", ret_why);
     case FOUND_OTHER:
-        return refuse(path, "there is something that is no socket, or cannot be looked at",
+        return refuse(path,
+                      "there is something that is no socket of a server, or cannot be looked at",
                       "; move it away, or choose another path with --control", ret_why);
     }
     int error = bind_at(control, &name);

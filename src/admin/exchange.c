@@ -74,6 +74,11 @@ void exchange_stream(struct exchange *exchange, unsigned status, const char *typ
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, reader, context, free_context);
     if (exchange->response == NULL)
         free_context(context);
+    /* With chunks libmicrohttpd would end even a body that is not there, on a connection that is
+     * kept: the next answer would begin with that end. Without them the connection is closed. */
+    else if (exchange->is_head)
+        (void)MHD_set_response_options(exchange->response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
+                                       MHD_RO_END);
     set_headers(exchange, type);
 }
 

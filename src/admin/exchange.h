@@ -20,6 +20,7 @@ struct exchange {
     const struct admin *admin;
     struct MHD_Connection *connection;
     const char *path;
+    bool is_head;    /* only the headers are wanted */
     bool is_control; /* came over the control socket, from `who` */
     struct admin_caller who;
     const struct route *route;

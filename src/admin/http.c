@@ -116,6 +116,7 @@ static enum MHD_Result begin(struct http *http, struct visitor *visitor,
     exchange->admin = http->admin;
     exchange->connection = connection;
     exchange->path = path;
+    exchange->is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     exchange->is_control = http->is_control;
     if (may_ask(http, exchange) && route_find(exchange, method))
         return MHD_YES;
@@ -390,6 +391,19 @@ struct http *http_new_control(uv_loop_t *loop, int fd, const struct admin *admin
 uint16_t http_port(const struct http *http)
 {
     return http->port;
+}
+
+void http_add_url(const struct http *http, struct text *text)
+{
+    bool is_v6 = http->address.family == 6;
+    text_add(text, is_v6 && !host_is_any(&http->address) ? "http://[" : "http://");
+    if (host_is_any(&http->address))
+        text_add(text, "localhost");
+    else
+        text_add_address(text, &http->address);
+    text_add(text, is_v6 && !host_is_any(&http->address) ? "]:" : ":");
+    text_add_u64(text, http->port);
+    text_add(text, "/");
 }
 
 void http_stored(struct http *http, uint64_t txn)

@@ -32,6 +32,9 @@ struct http *http_new_control(uv_loop_t *loop, int fd, const struct admin *admin
 /* The port it listens on. */
 uint16_t http_port(const struct http *http);
 
+/* Where a browser on this machine finds the page. */
+void http_add_url(const struct http *http, struct text *text);
+
 /* Everything up to txn is durable: answers that waited for it leave. NULL is legal. */
 void http_stored(struct http *http, uint64_t txn);
 /* Answers that wait for the store. */

@@ -4,6 +4,7 @@
 #include "admin/list.h"
 
 #include "admin/listing.h"
+#include "admin/status.h"
 #include "base/check.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -126,7 +127,7 @@ static void add_client(struct writer *row, const struct view_client *view, uint6
     writer_number(row, "share_reservations", view->share_count);
     writer_number(row, "waiters", view->waiter_count);
     writer_number(row, "unsettled_locks", view->unsettled_count);
-    writer_number(row, "reclaimed", view->reclaim_count);
+    writer_number(row, "reclaimed", status_reclaimed(view));
     writer_object(row, "notification");
     writer_text(row, "state", list_word_of_news(view->news));
     writer_number(row, "attempts", view->attempt_count);

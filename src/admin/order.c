@@ -34,7 +34,7 @@ static void report(struct exchange *exchange, const struct order *order, enum or
         return;
     case ORDER_NO_CLIENT:
         exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is no client ", id,
-                       "holdfast status names those that a recovery waits for, the log the others");
+                       "it has gone, never was, or takes no locks; holdfast clients lists them");
         return;
     case ORDER_NOTHING:
         if (order->kind == ORDER_END_GRACE)

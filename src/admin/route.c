@@ -11,15 +11,16 @@
 #include "admin/page.h"
 #include "admin/status.h"
 
-enum { REASON_MAX = 1024, ALLOW_MAX = 64 };
+enum { REASON_MAX = 1024, ALLOW_MAX = 64, HINT_MAX = 128 };
 
 enum method { METHOD_READ, METHOD_DELETE, METHOD_POST, METHOD_END };
 
 typedef void (*answer_fn)(struct exchange *exchange);
 
 struct route {
-    const char *path;       /* {id}: one segment of any kind */
-    const char *parameters; /* their names, a blank after each */
+    const char *path;              /* {id}: one segment of any kind */
+    const char *parameters;        /* of reading: "limit, cursor"; NULL: none */
+    const char *change_parameters; /* of changing: the same */
     bool needs_core;
     answer_fn answers[METHOD_END];
 };
@@ -51,30 +52,30 @@ static const struct route routes[] = {
     {.path = "/api/v1/status", .answers[METHOD_READ] = status_answer},
     {.path = "/api/v1/config", .answers[METHOD_READ] = options_answer},
     {.path = "/api/v1/clients",
-     .parameters = "limit cursor state ",
+     .parameters = "limit, cursor, state",
      .needs_core = true,
      .answers[METHOD_READ] = list_clients},
     {.path = "/api/v1/clients/{id}",
-     .parameters = "file ",
+     .change_parameters = "file",
      .needs_core = true,
      .answers = {[METHOD_READ] = list_client, [METHOD_DELETE] = order_release}},
     {.path = "/api/v1/clients/{id}/notify",
      .needs_core = true,
      .answers[METHOD_POST] = order_notify},
     {.path = "/api/v1/locks",
-     .parameters = "client file share limit cursor ",
+     .parameters = "client, file, share, limit, cursor",
      .needs_core = true,
      .answers[METHOD_READ] = list_locks},
     {.path = "/api/v1/waiters",
-     .parameters = "client file share limit cursor ",
+     .parameters = "client, file, share, limit, cursor",
      .needs_core = true,
      .answers[METHOD_READ] = list_waiters},
     {.path = "/api/v1/notifications",
-     .parameters = "limit cursor ",
+     .parameters = "limit, cursor",
      .needs_core = true,
      .answers[METHOD_READ] = list_notifications},
     {.path = "/api/v1/shares",
-     .parameters = "limit cursor ",
+     .parameters = "limit, cursor",
      .needs_core = true,
      .answers[METHOD_READ] = list_shares},
     {.path = "/api/v1/events", .needs_core = true, .answers[METHOD_READ] = events_answer},
@@ -139,11 +140,32 @@ static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, c
     (void)kind;
     (void)value;
     size_t len = strlen(name);
-    for (const char *at = check->known; at != NULL && *at != '\0'; at += strcspn(at, " ") + 1)
-        if (strcspn(at, " ") == len && strncmp(at, name, len) == 0)
+    for (const char *at = check->known; at != NULL && *at != '\0'; at += strspn(at, ", ")) {
+        size_t known_len = strcspn(at, ",");
+        if (known_len == len && strncmp(at, name, len) == 0)
             return MHD_YES;
+        at += known_len;
+    }
     check->stranger = name;
     return MHD_NO;
+}
+
+/* True: answered with a 400, because there is a parameter that `known` does not have. */
+static bool refuse_parameter(struct exchange *exchange, const char *known)
+{
+    struct parameter_check check = {.known = known};
+    (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, check_parameter,
+                                    &check);
+    if (check.stranger == NULL)
+        return false;
+    char buffer[HINT_MAX];
+    struct text hint;
+    text_init(&hint, buffer, sizeof buffer);
+    text_add(&hint, known != NULL ? "allowed: " : "none is allowed here");
+    text_add(&hint, known != NULL ? known : "");
+    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "unknown parameter ",
+                   bytes_of_text(check.stranger), buffer);
+    return true;
 }
 
 bool route_find(struct exchange *exchange, const char *method_name)
@@ -168,16 +190,9 @@ bool route_find(struct exchange *exchange, const char *method_name)
                        "use the command holdfast on this machine, or the socket of --control");
         return false;
     }
-    struct parameter_check check = {.known = exchange->route->parameters};
-    (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, check_parameter,
-                                    &check);
-    if (check.stranger != NULL) {
-        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "unknown parameter ",
-                       bytes_of_text(check.stranger),
-                       exchange->route->parameters != NULL ? exchange->route->parameters
-                                                           : "this path takes none");
+    if (refuse_parameter(exchange, method == METHOD_READ ? exchange->route->parameters
+                                                         : exchange->route->change_parameters))
         return false;
-    }
     if (exchange->route->needs_core && exchange->admin->core == NULL) {
         exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "starting", (struct bytes){0},
                        "ask again when /readyz says ready");

@@ -4,17 +4,20 @@
 #include "cli/arguments.h"
 
 #include "base/suggest.h"
+#include "cli/print.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { LEFT_MAX = 18 }; /* columns of an option in the help, beside which there is room for text */
 
 static const struct command_option *const no_options = &(const struct command_option){0};
 
 static const struct command_option *lists_of(const struct command *command, int index)
 {
     const struct command_option *own = command->options != NULL ? command->options : no_options;
-    return index == 0 ? own : command_common;
+    return index == 0 ? own : command_common_of(command);
 }
 
 static const struct command_option *find(const struct command *command, const char *name,
@@ -32,15 +35,20 @@ static void print_help(const struct command *command)
     (void)printf("Usage: holdfast %s%s%s [options]\n\n%s\n", command->name,
                  command->words != NULL ? " " : "", command->words != NULL ? command->words : "",
                  command->help);
-    if (command->more != NULL)
-        (void)printf("\n%s\n", command->more);
+    if (command->more != NULL) {
+        (void)puts("");
+        print_wrapped(stdout, command->more);
+    }
     (void)puts("\nOptions:");
     for (int i = 0; i < 2; i++) {
         for (const struct command_option *at = lists_of(command, i); at->name != NULL; at++) {
             char left[64];
             (void)snprintf(left, sizeof left, "--%s %s", at->name,
                            at->argument != NULL ? at->argument : "");
-            (void)printf("  %-18s %s\n", left, at->help);
+            if (strlen(left) > LEFT_MAX)
+                (void)printf("  %s\n%*s%s\n", left, LEFT_MAX + 3, "", at->help);
+            else
+                (void)printf("  %-*s %s\n", LEFT_MAX, left, at->help);
         }
     }
 }
@@ -52,14 +60,14 @@ static int refuse(const struct command *command, const char *what, const char *w
     return EXIT_USAGE;
 }
 
-static int refuse_option(const struct command *command, const char *name)
+static int refuse_option(const struct command *command, const char *word)
 {
     struct suggest suggest;
-    suggest_init(&suggest, name);
+    suggest_init(&suggest, word + strspn(word, "-"));
     for (int i = 0; i < 2; i++)
         for (const struct command_option *at = lists_of(command, i); at->name != NULL; at++)
             suggest_offer(&suggest, at->name);
-    (void)fprintf(stderr, "holdfast %s: unknown option --%s", command->name, name);
+    (void)fprintf(stderr, "holdfast %s: unknown option %s", command->name, word);
     if (suggest.best != NULL)
         (void)fprintf(stderr, "; did you mean --%s?", suggest.best);
     (void)fprintf(stderr, " (holdfast %s --help lists the options)\n", command->name);
@@ -71,10 +79,10 @@ static int read_option(const struct command *command, int argc, char **argv, int
                        struct arguments *ret)
 {
     const char *name = argv[*at] + 2;
-    size_t len = strcspn(name, "=");
+    size_t len = strncmp(argv[*at], "--", 2) == 0 ? strcspn(name, "=") : 0;
     const struct command_option *option = find(command, name, len);
     if (option == NULL)
-        return refuse_option(command, name);
+        return refuse_option(command, argv[*at]);
     if (strcmp(option->name, "help") == 0) {
         print_help(command);
         return arguments_finish();
@@ -107,7 +115,7 @@ bool arguments_read(const struct command *command, int argc, char **argv, int wo
         }
         if (!has_ended && strcmp(word, "-h") == 0)
             argv[at] = "--help";
-        if (!has_ended && strncmp(argv[at], "--", 2) == 0) {
+        if (!has_ended && argv[at][0] == '-' && argv[at][1] != '\0') {
             *ret_exit_code = read_option(command, argc, argv, &at, ret);
             if (*ret_exit_code >= 0)
                 return false;

@@ -68,17 +68,56 @@ static bool is_confirmed(const struct arguments *arguments, const json_t *client
     const char *file = arguments_value(arguments, "file");
     if (arguments_has(arguments, "yes"))
         return true;
-    (void)printf("This frees %s%s of %s (%s, %lld locks), whether it still relies on them or not. "
-                 "Others can\n"
-                 "then lock the same bytes: two clients may write at once, the one thing that is\n"
-                 "otherwise promised never to happen (P2). Go on? [y/N] ",
-                 file != NULL ? "what is held in file " : "everything", file != NULL ? file : "",
-                 print_string(client, "id"), print_string(client, "address"),
-                 print_integer(client, "locks"));
+    (void)printf("This frees %s%s of %s ", file != NULL ? "what is held in file " : "everything",
+                 file != NULL ? file : "", print_string(client, "id"));
+    print_safe(stdout, print_string(client, "name"));
+    (void)printf(" at %s, which holds ", print_string(client, "address"));
+    print_plural(stdout, print_integer(client, "locks"), "lock");
+    if (print_integer(client, "share_reservations") > 0) {
+        (void)fputs(" and ", stdout);
+        print_plural(stdout, print_integer(client, "share_reservations"), "share reservation");
+    }
+    (void)fputs(
+        ".\nIt may still rely on them. Others can then lock the same bytes: two clients may "
+        "write at\nonce, the one thing that is otherwise promised never to happen (P2). Go on? "
+        "[y/N] ",
+        stdout);
     (void)fflush(stdout);
     if (fgets(answer, sizeof answer, stdin) == NULL)
         return false;
     return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+/*
+ * A client that holds very much is freed in pieces. What the server says of that is not held back
+ * until it is durable, so when it is over two more batches are waited for, or a moment without one.
+ */
+static int wait_until_freed(struct server *server, const char *id)
+{
+    enum { BATCHES = 2 };
+    struct server_reply reply;
+    char path[PATH_MAX_LEN];
+    long long first_txn = -1;
+    int exit_code = EXIT_OK, idle = 0;
+    (void)snprintf(path, sizeof path, "/api/v1/clients/%s", id);
+    bool is_freeing = true;
+    while (exit_code == EXIT_OK && (is_freeing || idle < BATCHES)) {
+        const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+        (void)nanosleep(&pause, NULL); /* cut short is as good */
+        exit_code = server_ask(server, "GET", is_freeing ? path : "/api/v1/status", &reply);
+        if (is_freeing) {
+            is_freeing =
+                reply.status == 200 && strcmp(print_string(reply.body, "state"), "freeing") == 0;
+        } else {
+            const json_t *store = json_object_get(reply.body, "store");
+            bool is_busy = json_number_value(json_object_get(store, "commit_seconds")) > 0;
+            long long txn = print_integer(store, "durable_txn");
+            first_txn = first_txn < 0 ? txn : first_txn;
+            idle = txn >= first_txn + BATCHES ? BATCHES : is_busy ? 0 : idle + 1;
+        }
+        server_reply_done(&reply);
+    }
+    return exit_code;
 }
 
 static int release(struct server *server, const struct arguments *arguments, const json_t *client)
@@ -97,11 +136,14 @@ static int release(struct server *server, const struct arguments *arguments, con
     if (!is_confirmed(arguments, client))
         return EXIT_NO;
     int exit_code = order(server, "DELETE", path, &reply);
+    if (exit_code == EXIT_OK && reply.status == 202)
+        exit_code = wait_until_freed(server, id);
     if (exit_code == EXIT_OK)
-        (void)printf("%s: %s. It is told, so that its kernel says what it lost.\n", id,
-                     reply.status == 202 ? "being released; it holds very much"
-                     : file != NULL      ? "released, holds nothing in that file any more"
-                                         : "released, holds nothing any more");
+        (void)printf("%s: released, holds nothing%s any more. %s\n", id,
+                     file != NULL ? " in that file" : "",
+                     json_is_true(json_object_get(client, "monitored"))
+                         ? "It is told, so that its kernel says what it lost."
+                         : "It has no status monitor, so it cannot be told.");
     server_reply_done(&reply);
     return exit_code;
 }
@@ -124,7 +166,12 @@ int change_release(const struct command *command, int argc, char **argv)
     if (server == NULL)
         return EXIT_UNREACHABLE;
     json_t *client = NULL;
-    exit_code = find_client(server, arguments.words[0], &client);
+    exit_code = find_locker(server, arguments.words[0], &client);
+    if (exit_code == EXIT_OK && strcmp(print_string(client, "protocol"), "nlm") != 0) {
+        (void)fprintf(stderr, "holdfast release: %s is registered with SM_MON and holds no locks\n",
+                      print_string(client, "id"));
+        exit_code = EXIT_NO;
+    }
     if (exit_code == EXIT_OK)
         exit_code = release(server, &arguments, client);
     json_decref(client);

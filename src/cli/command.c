@@ -9,6 +9,11 @@ const struct command_option command_common[] = {
     {0},
 };
 
+const struct command_option *command_common_of(const struct command *command)
+{
+    return command->is_alone ? command_common + 1 : command_common;
+}
+
 static const struct command_option release_options[] = {
     {"file", "HEX", "Only what it holds in the file with this handle."},
     {"yes", NULL, "Do not ask whether it is meant."},
@@ -17,12 +22,12 @@ static const struct command_option release_options[] = {
 
 static const struct command_option status_options[] = {
     {"watch", NULL, "Show it again every second, with progress in a recovery."},
-    {"json", NULL, "Print what the server says, as it says it."},
+    {"json", NULL, "Print what the server says, as it says it; with --watch a line each time."},
     {0},
 };
 
 static const struct command_option client_options[] = {
-    {"state", "STATE", "Only clients that are crashed, recovering, freeing or active."},
+    {"state", COMMAND_STATES, "Only clients in this state."},
     {"json", NULL, "Print what the server says, as it says it."},
     {0},
 };
@@ -51,6 +56,7 @@ const struct command commands[] = {
     {.name = "serve",
      .run = serve_run,
      .words = "[options]",
+     .is_alone = true,
      .help = "run the server in the foreground; serve --help lists its options"},
     {.name = "status",
      .run = status_run,
@@ -61,7 +67,9 @@ const struct command commands[] = {
      .words = "[CLIENT]",
      .options = client_options,
      .help = "clients that are known, or one in full",
-     .more = "A client is given by its id (c17), its address or its name."},
+     .more =
+         "A client is given by its id (c17), its address or its name. Where a machine is called "
+         "like an id of another one, id:c17 and name:c17 tell them apart."},
     {.name = "locks",
      .run = list_locks,
      .options = lock_options,
@@ -75,6 +83,7 @@ const struct command commands[] = {
      .run = probe_check_client,
      .words = "ADDRESS",
      .options = probe_options,
+     .is_alone = true,
      .help = "ask a client's portmapper, lock manager and status monitor; say what is missing"},
     {.name = "drill",
      .run = probe_drill,
@@ -93,17 +102,24 @@ const struct command commands[] = {
     {.name = "store",
      .run = serve_store,
      .words = "clear|export|import|migrate [options]",
+     .is_alone = true,
      .help = "clear, export, import or migrate what is stored; store --help",
      .more = "clear removes every record of a store that no server uses, and asks first. Clients "
              "that hold locks are not told."},
     {.name = "completion",
      .run = manual_completion,
+     .is_alone = true,
      .help = "print completions for bash: source <(holdfast completion)"},
     {.name = "manual",
      .run = manual_run,
+     .is_alone = true,
      .help = "print the manual page: holdfast manual | man -l -"},
-    {.name = "help", .run = about_help, .help = "print this text"},
-    {.name = "version", .run = about_version, .help = "print the version"},
+    {.name = "help",
+     .run = about_help,
+     .words = "[COMMAND]",
+     .is_alone = true,
+     .help = "list the commands, or say what one of them does"},
+    {.name = "version", .run = about_version, .is_alone = true, .help = "print the version"},
 };
 
 const size_t command_count = sizeof commands / sizeof commands[0];

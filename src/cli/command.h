@@ -7,6 +7,7 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -18,7 +19,8 @@ enum {
 
 struct command_option {
     const char *name;     /* without the dashes; NULL ends a list */
-    const char *argument; /* what its value is called; NULL: it has none */
+    const char *argument; /* what its value is called, or the words it can be, with | between; NULL:
+                           * it has none */
     const char *help;
 };
 
@@ -27,6 +29,7 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv); /* argv[0] is the name */
     const char *words;                    /* what follows the name; NULL: nothing */
     const struct command_option *options; /* NULL: none of its own; see command_common */
+    bool is_alone;                        /* it does not ask the server */
     const char *help;                     /* one line */
     const char *more;                     /* sentences for its --help and the manual; NULL: none */
 };
@@ -34,8 +37,11 @@ struct command {
 extern const struct command commands[];
 extern const size_t command_count;
 
-/* What every command understands that asks the server. */
+/* What every command understands, and first of it what those do that ask the server. */
 extern const struct command_option command_common[];
+const struct command_option *command_common_of(const struct command *command);
+
+#define COMMAND_STATES "crashed|recovering|freeing|active" /* of clients */
 
 /* The rows' functions, by file. */
 int serve_run(const struct command *command, int argc, char **argv);

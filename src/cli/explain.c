@@ -63,10 +63,13 @@ static const char *after_client_crash(bool is_monitored)
 }
 
 static const struct grid_column columns[] = {
-    {"FILE", .may_be_cut = true},           {"OFFSET", .is_number = true},
-    {"LENGTH", .is_number = true},          {"MODE", .is_number = false},
-    {"STATE", .is_number = false},          {"SERVER CRASHES", .is_number = false},
-    {"CLIENT CRASHES", .is_number = false},
+    {.title = "FILE", .cut_min = 9, .has_tail = true},
+    {.title = "OFFSET", .is_number = true},
+    {.title = "LENGTH", .is_number = true},
+    {.title = "MODE", .rank = 2},
+    {.title = "STATE", .rank = 1},
+    {.title = "SERVER CRASHES", .cut_min = 26},
+    {.title = "CLIENT CRASHES", .cut_min = 22},
 };
 
 struct lock_table {
@@ -80,15 +83,14 @@ static bool add_lock(void *context, const json_t *row)
     struct lock_table *table = context;
     struct grid *grid = table->grid;
     bool is_monitored = json_is_true(json_object_get(row, "monitored"));
-    char offset[64];
-    (void)snprintf(offset, sizeof offset, "%.0f",
-                   json_number_value(json_object_get(row, "offset")));
+    const json_t *length = json_object_get(row, "length");
+    char offset[VALUE_MAX], text[VALUE_MAX] = "to end";
+    print_number(offset, sizeof offset, json_object_get(row, "offset"));
+    if (json_number_value(length) > 0)
+        print_number(text, sizeof text, length);
     grid_add(grid, print_string(row, "file"));
     grid_add(grid, offset);
-    if (print_integer(row, "length") == 0)
-        grid_add(grid, "to end");
-    else
-        grid_add_number(grid, print_integer(row, "length"));
+    grid_add(grid, text);
     grid_add(grid, json_is_true(json_object_get(row, "exclusive")) ? "write" : "read");
     grid_add(grid, print_string(row, "state"));
     grid_add(grid, after_server_crash(table->rules, is_monitored, print_string(row, "state")));
@@ -140,14 +142,14 @@ static void print_server_crash(const json_t *client, const struct rules *rules)
         return;
     }
     (void)printf(
-        "  The next start tells it by SM_NOTIFY at %s, and it has %s s of grace to reclaim\n"
-        "  them; nobody else gets them before. ",
+        "  The next start tells it by SM_NOTIFY at %s, and it has %s s of grace\n"
+        "  to reclaim them; nobody else gets them before. If it cannot be told, they are\n",
         print_string(client, "address"), rules->grace);
-    (void)puts(strcmp(rules->unreachable, "hold") == 0
-                   ? "If it cannot be told, they are\n  held until --give-up is over "
-                     "(--unreachable hold)."
-                   : "If it cannot be told, they are\n  given up when grace ends (--unreachable "
-                     "release). holdfast check-client says whether\n  it could be told now.");
+    (void)puts(
+        strcmp(rules->unreachable, "hold") == 0
+            ? "  held until --give-up is over (--unreachable hold)."
+            : "  given up when grace ends (--unreachable release). Whether it could be told\n"
+              "  now, holdfast check-client says.");
 }
 
 static void print_client_crash(const json_t *client)
@@ -167,14 +169,15 @@ static void print_client_crash(const json_t *client)
                  print_string(client, "id"));
 }
 
-static int explain_json(struct server *server, json_t *client)
+/* One of SM_MON has no locks to ask for. */
+static int explain_json(struct server *server, json_t *client, bool is_nlm)
 {
     struct rules rules;
     char path[PATH_LENGTH];
     int exit_code = read_rules(server, &rules);
     struct lock_table table = {.rules = &rules, .rows = json_array()};
     (void)snprintf(path, sizeof path, "/api/v1/locks?client=%s", print_string(client, "id"));
-    if (exit_code == EXIT_OK)
+    if (exit_code == EXIT_OK && is_nlm)
         exit_code = find_rows(server, path, "locks", add_row, NULL, &table);
     json_t *all = json_pack("{s:O, s:o}", "client", client, "locks", table.rows);
     if (exit_code == EXIT_OK)
@@ -198,6 +201,10 @@ static int explain(struct server *server, const json_t *client)
     print_safe(stdout, print_string(client, "name"));
     (void)printf(" at %s holds ", print_string(client, "address"));
     print_plural(stdout, print_integer(client, "locks"), "lock");
+    if (print_integer(client, "share_reservations") > 0) {
+        (void)fputs(" and ", stdout);
+        print_plural(stdout, print_integer(client, "share_reservations"), "share reservation");
+    }
     (void)puts(".\n");
     (void)snprintf(path, sizeof path, "/api/v1/locks?client=%s", print_string(client, "id"));
     if (print_integer(client, "locks") > 0)
@@ -224,10 +231,10 @@ int explain_run(const struct command *command, int argc, char **argv)
     struct server *server = server_find(&arguments);
     if (server == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = find_client(server, arguments.words[0], &client);
+    exit_code = find_locker(server, arguments.words[0], &client);
     bool is_nlm = strcmp(print_string(client, "protocol"), "nlm") == 0;
-    if (exit_code == EXIT_OK && is_nlm && arguments_has(&arguments, "json")) {
-        exit_code = explain_json(server, client);
+    if (exit_code == EXIT_OK && arguments_has(&arguments, "json")) {
+        exit_code = explain_json(server, client, is_nlm);
     } else if (exit_code == EXIT_OK && !is_nlm) {
         (void)printf("%s is registered with SM_MON and holds no locks: it is told when the server, "
                      "or the host it\nwatches, restarts.\n",

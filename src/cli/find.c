@@ -3,6 +3,7 @@
  */
 #include "cli/find.h"
 
+#include "base/address.h"
 #include "cli/print.h"
 
 #include <stdint.h>
@@ -44,85 +45,164 @@ int find_rows(struct server *server, const char *path, const char *name, find_ro
     return EXIT_OK;
 }
 
-bool find_is_id(const char *text)
-{
-    if (*text == 'c')
-        text++;
-    return *text != '\0' && strlen(text) < FIND_ID_MAX - 8 &&
-           strspn(text, "0123456789") == strlen(text);
-}
+/* ---- clients ---- */
 
 struct search {
-    const char *word;
+    const char *word;               /* a name, */
+    char address[ADDRESS_TEXT_MAX]; /* or the same as the server writes addresses; "": none, */
+    uint64_t id;                    /* or an id; 0: none */
+    bool wants_locker, has_locker;
     json_t *found[MATCHES_MAX];
     size_t count;
 };
 
-static bool match(void *context, const json_t *row)
+/* The number of "c17" or "17"; 0: it is neither. */
+static uint64_t number_of(const char *text)
 {
-    struct search *search = context;
-    if (strcasecmp(print_string(row, "name"), search->word) == 0 ||
-        strcasecmp(print_string(row, "address"), search->word) == 0)
-        search->found[search->count++] = json_incref((json_t *)(uintptr_t)row);
-    return search->count < MATCHES_MAX;
+    uint64_t id = 0;
+    for (text += *text == 'c'; *text != '\0'; text++)
+        if (*text < '0' || *text > '9' || __builtin_mul_overflow(id, 10, &id) ||
+            __builtin_add_overflow(id, (uint64_t)(*text - '0'), &id))
+            return 0;
+    return id;
 }
 
-static int by_id(struct server *server, const char *id, json_t **ret)
+static void search_init(struct search *search, const char *word)
 {
-    char path[PATH_LENGTH];
-    int exit_code;
-    (void)snprintf(path, sizeof path, "/api/v1/clients/%s", id);
-    *ret = server_get(server, path, &exit_code);
+    struct address address;
+    *search = (struct search){.word = word};
+    if (strncmp(word, "name:", 5) == 0) {
+        search->word = word + 5;
+        return;
+    }
+    if (strncmp(word, "id:", 3) == 0) {
+        search->word = "";
+        search->id = number_of(word + 3);
+        return;
+    }
+    search->id = number_of(word);
+    if (address_parse(bytes_of_text(word), &address))
+        address_text(&address, search->address);
+}
+
+static bool is_match(const struct search *search, const json_t *row)
+{
+    return (search->word[0] != '\0' && strcasecmp(print_string(row, "name"), search->word) == 0) ||
+           (search->address[0] != '\0' &&
+            strcmp(print_string(row, "address"), search->address) == 0) ||
+           (search->id != 0 && number_of(print_string(row, "id")) == search->id);
+}
+
+static void forget(struct search *search)
+{
+    while (search->count > 0)
+        json_decref(search->found[--search->count]);
+}
+
+/* What may be an id means whoever has it, whatever that is. */
+static bool visit(void *context, const json_t *row)
+{
+    struct search *search = context;
+    bool is_locker = strcmp(print_string(row, "protocol"), "nlm") == 0;
+    bool prefers_lockers = search->wants_locker && search->id == 0;
+    if (!is_match(search, row) || (prefers_lockers && search->has_locker && !is_locker))
+        return true;
+    if (prefers_lockers && is_locker && !search->has_locker)
+        forget(search);
+    search->has_locker |= is_locker;
+    if (search->count < MATCHES_MAX)
+        search->found[search->count++] = json_incref((json_t *)(uintptr_t)row);
+    return true;
+}
+
+/* An exit code, after saying why there is not exactly one. */
+static int judge(const struct search *search, const char *word)
+{
+    if (search->count == 1)
+        return EXIT_OK;
+    if (search->count == 0) {
+        (void)fprintf(stderr, "holdfast: no client has the id, address or name \"");
+        print_safe(stderr, word);
+        (void)fputs("\"; holdfast clients lists them\n", stderr);
+        return EXIT_NO;
+    }
+    (void)fputs("holdfast: there are several of them:\n", stderr);
+    for (size_t i = 0; i < search->count; i++) {
+        const json_t *row = search->found[i];
+        (void)fprintf(stderr, "  %s  %s  %s  ", print_string(row, "id"),
+                      print_string(row, "protocol"), print_string(row, "address"));
+        print_safe(stderr, print_string(row, "name"));
+        (void)fputc('\n', stderr);
+    }
+    (void)fprintf(stderr, "say which by its id, like %s%s\n", search->id != 0 ? "id:" : "",
+                  print_string(search->found[0], "id"));
+    return EXIT_USAGE;
+}
+
+static int find(struct server *server, const char *word, bool wants_locker, json_t **ret)
+{
+    struct search search;
+    search_init(&search, word);
+    search.wants_locker = wants_locker;
+    *ret = NULL;
+    int exit_code = find_rows(server, "/api/v1/clients", "clients", visit, NULL, &search);
+    if (exit_code == EXIT_OK)
+        exit_code = judge(&search, word);
+    if (exit_code == EXIT_OK)
+        *ret = json_incref(search.found[0]);
+    forget(&search);
     return exit_code;
 }
 
 int find_client(struct server *server, const char *word, json_t **ret)
 {
-    *ret = NULL;
-    if (find_is_id(word))
-        return by_id(server, word, ret);
-    struct search search = {.word = word};
-    int exit_code = find_rows(server, "/api/v1/clients", "clients", match, NULL, &search);
-    if (exit_code == EXIT_OK && search.count == 1)
-        *ret = json_incref(search.found[0]);
-    if (exit_code == EXIT_OK && search.count == 0) {
-        (void)fprintf(stderr, "holdfast: no client has the id, address or name \"");
-        print_safe(stderr, word);
-        (void)fputs("\"; holdfast clients lists them\n", stderr);
-        exit_code = EXIT_NO;
-    }
-    if (exit_code == EXIT_OK && search.count > 1) {
-        (void)fputs("holdfast: there are several of them; say which by its id:\n", stderr);
-        for (size_t i = 0; i < search.count; i++) {
-            (void)fprintf(stderr, "  %s  %s  %s  ", print_string(search.found[i], "id"),
-                          print_string(search.found[i], "protocol"),
-                          print_string(search.found[i], "address"));
-            print_safe(stderr, print_string(search.found[i], "name"));
-            (void)fputc('\n', stderr);
-        }
-        exit_code = EXIT_USAGE;
-    }
-    for (size_t i = 0; i < search.count; i++)
-        json_decref(search.found[i]);
-    return exit_code;
+    return find(server, word, false, ret);
+}
+
+int find_locker(struct server *server, const char *word, json_t **ret)
+{
+    return find(server, word, true, ret);
+}
+
+/* ---- JSON ---- */
+
+struct json_list {
+    const char *name;
+    find_row_fn is_wanted;
+    void *context;
+    size_t row_count;
+    bool has_begun;
+};
+
+static void begin(struct json_list *list)
+{
+    if (!list->has_begun)
+        (void)printf("{\"%s\": [", list->name);
+    list->has_begun = true;
 }
 
 static bool print_row(void *context, const json_t *row)
 {
-    bool *is_first = context;
+    struct json_list *list = context;
+    if (list->is_wanted != NULL && !list->is_wanted(list->context, row))
+        return true;
     char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(12));
-    if (text != NULL)
-        (void)printf("%s\n  %s", *is_first ? "" : ",", text);
+    if (text == NULL)
+        return true;
+    begin(list);
+    (void)printf("%s\n  %s", list->row_count++ == 0 ? "" : ",", text);
     free(text);
-    *is_first = false;
     return true;
 }
 
-int find_print_json(struct server *server, const char *path, const char *name)
+int find_print_json(struct server *server, const char *path, const char *name,
+                    find_row_fn is_wanted, void *context)
 {
-    bool is_first = true;
-    (void)printf("{\"%s\": [", name);
-    int exit_code = find_rows(server, path, name, print_row, NULL, &is_first);
+    struct json_list list = {.name = name, .is_wanted = is_wanted, .context = context};
+    int exit_code = find_rows(server, path, name, print_row, NULL, &list);
+    if (exit_code != EXIT_OK)
+        return exit_code;
+    begin(&list);
     (void)puts("\n]}");
-    return exit_code;
+    return EXIT_OK;
 }

@@ -22,14 +22,18 @@ int find_rows(struct server *server, const char *path, const char *name, find_ro
 
 /*
  * A client by id (c17), address or name. EXIT_OK with its row in *ret, to be freed; EXIT_NO: there
- * is none; EXIT_USAGE: there are several, and all were printed.
+ * is none; EXIT_USAGE: there are several, and all were printed. A machine may be called c17, too:
+ * then that word is ambiguous, and "id:c17" or "name:c17" is not.
  */
 int find_client(struct server *server, const char *word, json_t **ret);
+/* The same where only one that locks can be meant: it wins over those of SM_MON. */
+int find_locker(struct server *server, const char *word, json_t **ret);
 
-/* "c17" or "17". */
-bool find_is_id(const char *text);
-
-/* Prints the rows of a list as JSON: {"name": [...]}. An exit code. */
-int find_print_json(struct server *server, const char *path, const char *name);
+/*
+ * Prints the rows of a list that `is_wanted` as JSON: {"name": [...]}; NULL: all of them. An exit
+ * code; a list that could not be read to its end has none, so that nobody takes it for whole.
+ */
+int find_print_json(struct server *server, const char *path, const char *name,
+                    find_row_fn is_wanted, void *context);
 
 #endif

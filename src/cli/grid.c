@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { GAP = 2, CUT_MIN = 8 };
+enum { GAP = 2, DESPERATE_MIN = 6 };
 
 struct cell {
     char *text;
@@ -24,6 +24,8 @@ struct grid {
     struct cell *cells;
     size_t cell_count, cell_max;
     size_t widths[GRID_COLUMNS_MAX];
+    bool is_left_out[GRID_COLUMNS_MAX];
+    size_t last;     /* column that is shown */
     bool has_titles; /* they were printed */
 };
 
@@ -107,72 +109,149 @@ bool grid_has_colours(void)
     return isatty(STDOUT_FILENO) && (none == NULL || none[0] == '\0');
 }
 
+static bool get_size(struct winsize *ret)
+{
+    if (!isatty(STDOUT_FILENO))
+        return false;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, ret) != 0)
+        *ret = (struct winsize){0};
+    ret->ws_col = ret->ws_col > 0 ? ret->ws_col : 80; /* serial lines do not know */
+    ret->ws_row = ret->ws_row > 0 ? ret->ws_row : 24;
+    return true;
+}
+
 size_t grid_terminal_width(void)
 {
     struct winsize size;
-    if (!isatty(STDOUT_FILENO))
-        return 0;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return 80;
-    return size.ws_col;
+    return get_size(&size) ? size.ws_col : 0;
 }
 
-/* Takes columns from the widest that may be cut until a line fits. */
+size_t grid_terminal_height(void)
+{
+    struct winsize size;
+    return get_size(&size) ? size.ws_row : 0;
+}
+
+/* The width of a line, or the least it can be cut to. */
+static size_t line_width(const struct grid *grid, bool is_cut)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < grid->column_count; i++) {
+        size_t least = grid->columns[i].cut_min, width = grid->widths[i];
+        if (grid->is_left_out[i])
+            continue;
+        total += is_cut && least > 0 && least < width ? least : width;
+        total += GAP;
+    }
+    return total > 0 ? total - GAP : 0;
+}
+
+/* False: every column that is left must stay. */
+static bool leave_one_out(struct grid *grid)
+{
+    size_t first = grid->column_count;
+    for (size_t i = 0; i < grid->column_count; i++)
+        if (grid->columns[i].rank > 0 && !grid->is_left_out[i] &&
+            (first == grid->column_count || grid->columns[i].rank < grid->columns[first].rank))
+            first = i;
+    if (first == grid->column_count)
+        return false;
+    grid->is_left_out[first] = true;
+    return true;
+}
+
+/* Takes one character from the widest column that may be cut. False: there is none. */
+static bool cut_widest(struct grid *grid, bool is_desperate)
+{
+    size_t widest = grid->column_count;
+    for (size_t i = 0; i < grid->column_count; i++) {
+        size_t least = grid->columns[i].cut_min;
+        if (is_desperate && least > DESPERATE_MIN)
+            least = DESPERATE_MIN;
+        if (!grid->is_left_out[i] && least > 0 && grid->widths[i] > least &&
+            (widest == grid->column_count || grid->widths[i] > grid->widths[widest]))
+            widest = i;
+    }
+    if (widest == grid->column_count)
+        return false;
+    grid->widths[widest]--;
+    return true;
+}
+
 static void fit(struct grid *grid)
 {
     size_t room = grid_terminal_width();
-    for (;;) {
-        size_t total = 0, widest = grid->column_count;
-        for (size_t i = 0; i < grid->column_count; i++) {
-            total += grid->widths[i] + (i > 0 ? GAP : 0);
-            if (grid->columns[i].may_be_cut && grid->widths[i] > CUT_MIN &&
-                (widest == grid->column_count || grid->widths[i] > grid->widths[widest]))
-                widest = i;
-        }
-        if (room == 0 || total <= room || widest == grid->column_count)
-            return;
-        grid->widths[widest]--;
+    if (room == 0)
+        return;
+    while (line_width(grid, true) > room && leave_one_out(grid))
+        continue;
+    while (line_width(grid, false) > room && cut_widest(grid, false))
+        continue;
+    while (line_width(grid, false) > room && cut_widest(grid, true))
+        continue;
+}
+
+/* Characters from..to - 1 of the text. */
+static void put_part(const char *text, size_t from, size_t to)
+{
+    size_t at = 0;
+    for (; *text != '\0'; text++) {
+        at += ((unsigned char)*text & 0xc0) != 0x80;
+        if (at > from && at <= to)
+            (void)putchar(*text);
     }
 }
 
 /* The text, cut with "…" if it is too wide and there is a terminal to be too wide for. */
 static void print_cell(const struct grid *grid, size_t column, const char *text)
 {
+    const struct grid_column *shape = &grid->columns[column];
     size_t width = width_of(text), room = grid->widths[column];
-    bool is_last = column + 1 == grid->column_count;
-    bool is_cut = width > room && grid->columns[column].may_be_cut && grid_terminal_width() > 0;
-    if (grid->columns[column].is_number)
-        (void)printf("%*s", width < room ? (int)(room - width) : 0, "");
-    for (size_t shown = 0; *text != '\0'; text++) {
-        bool begins = ((unsigned char)*text & 0xc0) != 0x80;
-        if (begins && is_cut && shown + 1 == room)
-            break;
-        shown += begins;
-        (void)putchar(*text);
-    }
-    if (is_cut)
+    bool is_cut = width > room && shape->cut_min > 0 && grid_terminal_width() > 0;
+    int blanks = width < room ? (int)(room - width) : 0;
+    if (shape->is_number)
+        (void)printf("%*s", blanks, "");
+    if (is_cut) {
+        size_t tail = shape->has_tail ? (room - 1) / 2 : 0;
+        put_part(text, 0, room - 1 - tail);
         (void)fputs("…", stdout);
-    if (!grid->columns[column].is_number && !is_last)
-        (void)printf("%*s", width < room ? (int)(room - width) : 0, "");
-    (void)printf("%*s", is_last ? 0 : GAP, "");
+        put_part(text, width - tail, width);
+    } else {
+        (void)fputs(text, stdout);
+    }
+    if (!shape->is_number && column != grid->last)
+        (void)printf("%*s", blanks, "");
+    (void)printf("%*s", column == grid->last ? 0 : GAP, "");
+}
+
+static void print_line(struct grid *grid, const struct cell *cells)
+{
+    for (size_t i = 0; i < grid->column_count; i++)
+        if (!grid->is_left_out[i])
+            print_cell(grid, i, cells != NULL ? cells[i].text : grid->columns[i].title);
+}
+
+static void print_titles(struct grid *grid)
+{
+    fit(grid);
+    for (size_t i = 0; i < grid->column_count; i++)
+        if (!grid->is_left_out[i])
+            grid->last = i;
+    print_line(grid, NULL);
+    (void)putchar('\n');
+    grid->has_titles = true;
 }
 
 void grid_print(struct grid *grid)
 {
     bool has_colours = grid_has_colours();
-    if (!grid->has_titles) {
-        fit(grid);
-        for (size_t i = 0; i < grid->column_count; i++)
-            print_cell(grid, i, grid->columns[i].title);
-        (void)putchar('\n');
-        grid->has_titles = true;
-    }
+    if (!grid->has_titles)
+        print_titles(grid);
     for (size_t i = 0; i + grid->column_count <= grid->cell_count; i += grid->column_count) {
         const char *colour = has_colours ? grid->cells[i].colour : NULL;
         if (colour != NULL)
             (void)printf("\033[%sm", colour);
-        for (size_t j = 0; j < grid->column_count; j++)
-            print_cell(grid, j, grid->cells[i + j].text);
+        print_line(grid, grid->cells + i);
         (void)fputs(colour != NULL ? "\033[0m\n" : "\n", stdout);
     }
     forget(grid);

@@ -1,9 +1,11 @@
 /*
  * grid.h -- tables that fit a terminal.
  *
- * Columns are as wide as what is in them. When a line would be wider than the terminal, the columns
- * that may be cut give way, the widest first; into a pipe or a file nothing is cut. Names may hold
- * anything: control characters are shown as "?".
+ * Columns are as wide as what is in them. When a line would be wider than the terminal, columns
+ * that may be cut give way, the widest first and none below what it needs; if that is not enough,
+ * columns are left out, those with the lowest rank first, and only then the others are cut further.
+ * Into a pipe or a file everything is printed in full. Names may hold anything: control
+ * characters are shown as "?".
  */
 #ifndef CLI_GRID_H
 #define CLI_GRID_H
@@ -15,8 +17,10 @@ enum { GRID_COLUMNS_MAX = 12 };
 
 struct grid_column {
     const char *title;
-    bool is_number;  /* to the right */
-    bool may_be_cut; /* when the terminal is too narrow */
+    bool is_number; /* to the right */
+    size_t cut_min; /* may be cut to so much; 0: never */
+    bool has_tail;  /* what tells one from another may be at its end: it is cut in the middle */
+    int rank;       /* left out when the terminal is too narrow, 1 before 2; 0: never */
 };
 
 struct grid;
@@ -38,5 +42,7 @@ void grid_print(struct grid *grid);
 bool grid_has_colours(void);
 /* Columns of the terminal; 0: it is none. */
 size_t grid_terminal_width(void);
+/* Its lines; 0: it is none. */
+size_t grid_terminal_height(void);
 
 #endif

@@ -14,24 +14,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_LENGTH = 1024, AGO_MAX = 32, HEX_MAX = 2 * MAX_HANDLE_SZ + 1 };
+enum { PATH_LENGTH = 1024, AGO_MAX = 32, NUMBER_MAX = 64, HEX_MAX = 2 * MAX_HANDLE_SZ + 1 };
 
 /* ---- clients ---- */
 
 static const struct grid_column client_columns[] = {
-    {"ID", .is_number = false},        {"PROTOCOL", .is_number = false},
-    {"NAME", .may_be_cut = true},      {"ADDRESS", .may_be_cut = true},
-    {"STATE", .is_number = false},     {"LOCKS", .is_number = true},
-    {"WAITING", .is_number = true},    {"TOLD", .is_number = false},
-    {"LAST SEEN", .is_number = false},
+    {.title = "ID"},
+    {.title = "PROTOCOL", .rank = 1},
+    {.title = "NAME", .cut_min = 8},
+    {.title = "ADDRESS", .cut_min = 15, .rank = 4},
+    {.title = "STATE"},
+    {.title = "LOCKS", .is_number = true},
+    {.title = "WAITING", .is_number = true, .rank = 3},
+    {.title = "TOLD", .rank = 2},
+    {.title = "LAST SEEN"},
 };
+
+/* Whether it knows of our last restart; "-": it came later, or takes nothing that it concerns. */
+static const char *told_word(const json_t *notification)
+{
+    const char *state = print_string(notification, "state");
+    bool is_told = strcmp(state, "told") == 0, is_none = strcmp(state, "none") == 0;
+    return is_none || (is_told && print_integer(notification, "attempts") == 0) ? "-" : state;
+}
 
 static bool add_client(void *context, const json_t *row)
 {
     struct grid *grid = context;
     char seen[AGO_MAX];
     const char *state = print_string(row, "state");
-    const json_t *notification = json_object_get(row, "notification");
     print_ago(seen, sizeof seen, print_string(row, "last_seen"));
     grid_add(grid, print_string(row, "id"));
     grid_add(grid, print_string(row, "protocol"));
@@ -40,7 +51,7 @@ static bool add_client(void *context, const json_t *row)
     grid_add(grid, state);
     grid_add_number(grid, print_integer(row, "locks"));
     grid_add_number(grid, print_integer(row, "waiters"));
-    grid_add(grid, print_string(notification, "state"));
+    grid_add(grid, told_word(json_object_get(row, "notification")));
     grid_add(grid, seen);
     grid_colour(grid, strcmp(state, "crashed") == 0      ? "31"
                       : strcmp(state, "recovering") == 0 ? "33"
@@ -84,16 +95,29 @@ static int print_client(struct server *server, const char *word, bool is_json)
     return EXIT_OK;
 }
 
+static bool is_state(const char *word)
+{
+    static const char states[] = COMMAND_STATES;
+    const char *at = strstr(states, word);
+    size_t len = strlen(word);
+    return at != NULL && len > 0 && (at == states || at[-1] == '|') &&
+           (at[len] == '|' || at[len] == '\0');
+}
+
 static int print_clients(struct server *server, const struct arguments *arguments)
 {
     char path[PATH_LENGTH];
     const char *state = arguments_value(arguments, "state");
-    if (state != NULL && strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
-        state = "none"; /* the server says what is allowed */
+    if (state != NULL && !is_state(state)) {
+        (void)fprintf(stderr,
+                      "holdfast clients: --state %s: not the state of a client; allowed: %s\n",
+                      state, COMMAND_STATES);
+        return EXIT_USAGE;
+    }
     (void)snprintf(path, sizeof path, "/api/v1/clients%s%s", state != NULL ? "?state=" : "",
                    state != NULL ? state : "");
     if (arguments_has(arguments, "json"))
-        return find_print_json(server, path, "clients");
+        return find_print_json(server, path, "clients", NULL, NULL);
     struct grid *grid = grid_new(client_columns, sizeof client_columns / sizeof client_columns[0]);
     if (grid == NULL)
         return EXIT_NO;
@@ -108,6 +132,11 @@ int list_clients(const struct command *command, int argc, char **argv)
     int exit_code;
     if (!arguments_read(command, argc, argv, 0, 1, &arguments, &exit_code))
         return exit_code;
+    if (arguments.word_count > 0 && arguments_has(&arguments, "state")) {
+        (void)fputs("holdfast clients: --state picks from all; leave it out, or the client\n",
+                    stderr);
+        return EXIT_USAGE;
+    }
     struct server *server = server_find(&arguments);
     if (server == NULL)
         return EXIT_UNREACHABLE;
@@ -121,17 +150,29 @@ int list_clients(const struct command *command, int argc, char **argv)
 /* ---- locks ---- */
 
 static const struct grid_column lock_columns[] = {
-    {"CLIENT", .is_number = false}, {"NAME", .may_be_cut = true},   {"OWNER", .is_number = true},
-    {"MODE", .is_number = false},   {"OFFSET", .is_number = true},  {"LENGTH", .is_number = true},
-    {"STATE", .is_number = false},  {"WAITING", .is_number = true}, {"SHARE", .may_be_cut = true},
-    {"FILE", .may_be_cut = true},
+    {.title = "CLIENT"},
+    {.title = "NAME", .cut_min = 8},
+    {.title = "OWNER", .is_number = true, .rank = 2},
+    {.title = "MODE"},
+    {.title = "OFFSET", .is_number = true},
+    {.title = "LENGTH", .is_number = true},
+    {.title = "STATE", .rank = 4},
+    {.title = "WAITING", .is_number = true, .rank = 3},
+    {.title = "SHARE", .cut_min = 7, .rank = 1},
+    {.title = "FILE", .cut_min = 17, .has_tail = true, .rank = 5},
 };
 
 static const struct grid_column waiter_columns[] = {
-    {"CLIENT", .is_number = false}, {"NAME", .may_be_cut = true},  {"OWNER", .is_number = true},
-    {"MODE", .is_number = false},   {"OFFSET", .is_number = true}, {"LENGTH", .is_number = true},
-    {"WAITS", .is_number = false},  {"FOR", .is_number = false},   {"AHEAD", .is_number = true},
-    {"FILE", .may_be_cut = true},
+    {.title = "CLIENT"},
+    {.title = "NAME", .cut_min = 8},
+    {.title = "OWNER", .is_number = true, .rank = 1},
+    {.title = "MODE"},
+    {.title = "OFFSET", .is_number = true},
+    {.title = "LENGTH", .is_number = true},
+    {.title = "WAITS"},
+    {.title = "FOR"},
+    {.title = "AHEAD", .is_number = true, .rank = 2},
+    {.title = "FILE", .cut_min = 17, .has_tail = true, .rank = 3},
 };
 
 struct lock_list {
@@ -143,28 +184,36 @@ struct lock_list {
 
 static void add_range(struct grid *grid, const json_t *row)
 {
-    char text[64];
-    const json_t *offset = json_object_get(row, "offset");
-    (void)snprintf(text, sizeof text, "%.0f", json_number_value(offset));
+    const json_t *length = json_object_get(row, "length");
+    char offset[NUMBER_MAX], text[NUMBER_MAX] = "to end";
+    print_number(offset, sizeof offset, json_object_get(row, "offset"));
+    if (json_number_value(length) > 0)
+        print_number(text, sizeof text, length);
     grid_add(grid, print_string(row, "client"));
     grid_add(grid, print_string(row, "name"));
     grid_add_number(grid, print_integer(row, "svid"));
     grid_add(grid, json_is_true(json_object_get(row, "exclusive")) ? "write" : "read");
+    grid_add(grid, offset);
     grid_add(grid, text);
-    if (print_integer(row, "length") == 0)
-        grid_add(grid, "to end");
-    else
-        grid_add_number(grid, print_integer(row, "length"));
+}
+
+/* Is the lock on the file that was asked for? Handles are compared byte by byte. */
+static bool is_wanted(void *context, const json_t *row)
+{
+    struct lock_list *list = context;
+    const char *file = print_string(row, "file"), *at = file;
+    while ((at = strstr(at, list->handle)) != NULL && (at - file) % 2 != 0)
+        at++;
+    list->shown_count += at != NULL;
+    return at != NULL;
 }
 
 static bool add_lock(void *context, const json_t *row)
 {
     struct lock_list *list = context;
     struct grid *grid = list->grid;
-    const char *file = print_string(row, "file");
-    if (list->handle[0] != '\0' && strstr(file, list->handle) == NULL)
+    if (!is_wanted(list, row))
         return true;
-    list->shown_count++;
     add_range(grid, row);
     if (list->is_waiting) {
         char text[AGO_MAX];
@@ -181,7 +230,7 @@ static bool add_lock(void *context, const json_t *row)
         grid_add_number(grid, print_integer(row, "waiters"));
         grid_add(grid, print_string(row, "share"));
     }
-    grid_add(grid, file);
+    grid_add(grid, print_string(row, "file"));
     return true;
 }
 
@@ -230,7 +279,7 @@ static int lock_path(struct server *server, const struct arguments *arguments,
     }
     if (client != NULL) {
         json_t *row;
-        int exit_code = find_client(server, client, &row);
+        int exit_code = find_locker(server, client, &row);
         if (exit_code != EXIT_OK)
             return exit_code;
         (void)snprintf(id, sizeof id, "%s", print_string(row, "id"));
@@ -244,6 +293,19 @@ static int lock_path(struct server *server, const struct arguments *arguments,
     return EXIT_OK;
 }
 
+static int print_table(struct server *server, const char *path, const char *name,
+                       struct lock_list *list)
+{
+    list->grid = list->is_waiting
+                     ? grid_new(waiter_columns, sizeof waiter_columns / sizeof waiter_columns[0])
+                     : grid_new(lock_columns, sizeof lock_columns / sizeof lock_columns[0]);
+    if (list->grid == NULL)
+        return EXIT_NO;
+    int exit_code = find_rows(server, path, name, add_lock, print_lock_page, list);
+    grid_free(list->grid);
+    return exit_code;
+}
+
 static int print_locks(struct server *server, const struct arguments *arguments)
 {
     char path[PATH_LENGTH];
@@ -254,15 +316,10 @@ static int print_locks(struct server *server, const struct arguments *arguments)
         exit_code = read_handle(file, list.handle);
     if (exit_code != EXIT_OK)
         return exit_code;
-    if (arguments_has(arguments, "json") && file == NULL)
-        return find_print_json(server, path, list.is_waiting ? "waiters" : "locks");
-    list.grid = list.is_waiting
-                    ? grid_new(waiter_columns, sizeof waiter_columns / sizeof waiter_columns[0])
-                    : grid_new(lock_columns, sizeof lock_columns / sizeof lock_columns[0]);
-    if (list.grid == NULL)
-        return EXIT_NO;
-    exit_code = find_rows(server, path, list.is_waiting ? "waiters" : "locks", add_lock,
-                          print_lock_page, &list);
+    const char *name = list.is_waiting ? "waiters" : "locks";
+    exit_code = arguments_has(arguments, "json")
+                    ? find_print_json(server, path, name, is_wanted, &list)
+                    : print_table(server, path, name, &list);
     if (exit_code == EXIT_OK && file != NULL && list.shown_count == 0) {
         (void)fprintf(stderr,
                       "holdfast locks: nothing is on %s, or its server makes handles of "
@@ -270,7 +327,6 @@ static int print_locks(struct server *server, const struct arguments *arguments)
                       file);
         exit_code = EXIT_NO;
     }
-    grid_free(list.grid);
     return exit_code;
 }
 
@@ -280,12 +336,6 @@ int list_locks(const struct command *command, int argc, char **argv)
     int exit_code;
     if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
         return exit_code;
-    if (arguments_has(&arguments, "path") && arguments_has(&arguments, "json")) {
-        (void)fputs("holdfast locks: --path and --json do not go together; use --json and look for "
-                    "the handle\n",
-                    stderr);
-        return EXIT_USAGE;
-    }
     struct server *server = server_find(&arguments);
     if (server == NULL)
         return EXIT_UNREACHABLE;

@@ -23,14 +23,12 @@ static void print_usage(FILE *out)
                 out);
 }
 
-int about_help(const struct command *command, int argc, char **argv)
+static const struct command *find(const char *name)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
-        return exit_code;
-    print_usage(stdout);
-    return arguments_finish();
+    for (size_t i = 0; i < command_count; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
 }
 
 int about_version(const struct command *command, int argc, char **argv)
@@ -57,6 +55,22 @@ static int refuse_command(const char *name)
     return EXIT_USAGE;
 }
 
+int about_help(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 1, &arguments, &exit_code))
+        return exit_code;
+    if (arguments.word_count > 0) {
+        const struct command *other = find(arguments.words[0]);
+        char option[] = "--help";
+        char *words[] = {argv[0], argv[1], option, NULL}; /* as main would give them */
+        return other != NULL ? other->run(other, 2, words + 1) : refuse_command(arguments.words[0]);
+    }
+    print_usage(stdout);
+    return arguments_finish();
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -68,8 +82,6 @@ int main(int argc, char **argv)
         name = "help";
     if (strcmp(name, "--version") == 0)
         name = "version";
-    for (size_t i = 0; i < command_count; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(&commands[i], argc - 1, argv + 1);
-    return refuse_command(name);
+    const struct command *command = find(name);
+    return command != NULL ? command->run(command, argc - 1, argv + 1) : refuse_command(name);
 }

@@ -80,7 +80,8 @@ int manual_run(const struct command *command, int argc, char **argv)
                ".Pp\nThe commands are:\n.Bl -tag -width Ds");
     for (size_t i = 0; i < command_count; i++)
         put_command(&commands[i]);
-    (void)puts(".El\n.Pp\nEvery command that asks the server understands:\n.Bl -tag -width Ds");
+    (void)puts(".El\n.Pp\nEvery command understands, and those that ask the server both:\n.Bl -tag "
+               "-width Ds");
     put_options(command_common);
     (void)puts(".El\n"
                ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n"
@@ -98,39 +99,78 @@ int manual_run(const struct command *command, int argc, char **argv)
     return arguments_finish();
 }
 
+/* The words of "one|two", up to a blank, with a blank between. */
+static void put_choices(const char *choices)
+{
+    for (; *choices != '\0' && *choices != ' '; choices++)
+        (void)putchar(*choices == '|' ? ' ' : *choices);
+}
+
+/* Behind an option with a value comes that: one of its words, or what bash completes by itself. */
+static void complete_values(const struct command_option *options)
+{
+    for (; options != NULL && options->name != NULL; options++) {
+        if (options->argument == NULL)
+            continue;
+        (void)printf("                --%s)", options->name);
+        if (strchr(options->argument, '|') != NULL) {
+            (void)fputs(" words=\"", stdout);
+            put_choices(options->argument);
+            (void)puts("\" ;;");
+        } else {
+            (void)puts(" return ;;");
+        }
+    }
+}
+
+static void complete_command(const struct command *command)
+{
+    const struct command_option *common = command_common_of(command);
+    if (strcmp(command->name, "serve") == 0) {
+        (void)puts(
+            "            words=$(holdfast serve --help 2> /dev/null | grep -o '^  --[a-z-]*')\n"
+            "            case ${COMP_WORDS[COMP_CWORD - 1]} in\n"
+            "                --config | --control) return ;;\n"
+            "            esac");
+        return;
+    }
+    (void)fputs("            words=\"", stdout);
+    if (command->words != NULL && strchr(command->words, '|') != NULL) {
+        put_choices(command->words);
+        (void)putchar(' ');
+    }
+    for (size_t i = 0; strcmp(command->name, "help") == 0 && i < command_count; i++)
+        (void)printf("%s ", commands[i].name);
+    for (const struct command_option *at = command->options; at != NULL && at->name != NULL; at++)
+        (void)printf("--%s ", at->name);
+    for (const struct command_option *at = common; at->name != NULL; at++)
+        (void)printf("--%s%s", at->name, at[1].name != NULL ? " " : "");
+    (void)puts("\"\n            case ${COMP_WORDS[COMP_CWORD - 1]} in");
+    complete_values(command->options);
+    complete_values(common);
+    (void)puts("            esac");
+}
+
 int manual_completion(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
     if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
         return exit_code;
-    (void)puts("# bash completion for holdfast, made by `holdfast completion`.\n"
-               "_holdfast()\n{\n"
-               "    local word=${COMP_WORDS[COMP_CWORD]} words=\n"
-               "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"");
+    (void)fputs("# bash completion for holdfast, made by `holdfast completion`.\n"
+                "_holdfast()\n{\n"
+                "    local word=${COMP_WORDS[COMP_CWORD]} words=\n"
+                "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"",
+                stdout);
     for (size_t i = 0; i < command_count; i++)
         (void)printf("%s%s", i > 0 ? " " : "", commands[i].name);
     (void)puts("\"\n    else\n        case ${COMP_WORDS[1]} in");
     for (size_t i = 0; i < command_count; i++) {
-        if (strcmp(commands[i].name, "serve") == 0) {
-            (void)puts("        serve)\n"
-                       "            words=$(holdfast serve --help 2> /dev/null |\n"
-                       "                grep -o '^  --[a-z-]*')\n"
-                       "            ;;");
-            continue;
-        }
-        (void)printf("        %s)\n            words=\"", commands[i].name);
-        for (const struct command_option *at = commands[i].options; at != NULL && at->name != NULL;
-             at++)
-            (void)printf("--%s ", at->name);
-        for (const struct command_option *at = command_common; at->name != NULL; at++)
-            (void)printf("--%s%s", at->name, at[1].name != NULL ? " " : "");
-        (void)puts("\"\n            ;;");
+        (void)printf("        %s)\n", commands[i].name);
+        complete_command(&commands[i]);
+        (void)puts("            ;;");
     }
     (void)puts("        esac\n    fi\n"
-               "    case ${COMP_WORDS[COMP_CWORD - 1]} in\n"
-               "    --control | --path | --config) return ;;\n"
-               "    esac\n"
                "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
                "}\n"
                "complete -o bashdefault -o default -F _holdfast holdfast");

@@ -30,6 +30,14 @@ long long print_integer(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
+void print_number(char *ret, size_t size, const json_t *number)
+{
+    if (json_is_integer(number))
+        (void)snprintf(ret, size, "%lld", (long long)json_integer_value(number));
+    else
+        (void)snprintf(ret, size, "%.0f", json_number_value(number));
+}
+
 void print_count(FILE *out, long long value)
 {
     char buffer[40];
@@ -57,6 +65,21 @@ void print_duration(FILE *out, long long seconds)
         (void)fprintf(out, "%lld d %lld h", seconds / 86400, seconds / 3600 % 24);
 }
 
+void print_wrapped(FILE *out, const char *text)
+{
+    enum { LINE_MAX_LEN = 78 };
+    size_t column = 0;
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+        bool is_next = column > 0 && column + 1 + len > LINE_MAX_LEN;
+        (void)fprintf(out, "%s%.*s", is_next ? "\n" : column > 0 ? " " : "", (int)len, text);
+        column = is_next ? len : column + len + (column > 0);
+        text += len;
+        text += strspn(text, " ");
+    }
+    (void)fputc('\n', out);
+}
+
 void print_json(const json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
@@ -79,17 +102,19 @@ char *print_safe_copy(const char *text)
 void print_ago(char *ret, size_t size, const char *time)
 {
     struct tm parts = {0};
-    FILE *out = fmemopen(ret, size, "w");
-    if (out == NULL || strptime(time, "%Y-%m-%dT%H:%M:%S", &parts) == NULL) {
-        (void)snprintf(ret, size, "never");
-        if (out != NULL)
-            (void)fclose(out);
+    if (strptime(time, "%Y-%m-%dT%H:%M:%S", &parts) == NULL) {
+        (void)snprintf(ret, size, "-");
         return;
     }
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     long long seconds = (long long)now.tv_sec - (long long)timegm(&parts);
-    print_duration(out, seconds < 0 ? 0 : seconds);
-    (void)fputs(" ago", out);
-    (void)fclose(out);
+    if (seconds < 60)
+        (void)snprintf(ret, size, "%lld s ago", seconds < 0 ? 0 : seconds);
+    else if (seconds < 3600)
+        (void)snprintf(ret, size, "%lld min ago", seconds / 60);
+    else if (seconds < 2 * 86400)
+        (void)snprintf(ret, size, "%lld h ago", seconds / 3600);
+    else
+        (void)snprintf(ret, size, "%lld d ago", seconds / 86400);
 }

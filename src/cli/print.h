@@ -19,6 +19,9 @@ char *print_safe_copy(const char *text);
 const char *print_string(const json_t *object, const char *key);
 long long print_integer(const json_t *object, const char *key);
 
+/* The digits of a number; what the JSON library has no integers for is rounded. */
+void print_number(char *ret, size_t size, const json_t *number);
+
 /* 1,311 */
 void print_count(FILE *out, long long value);
 /* "3 locks", "1 lock" */
@@ -26,8 +29,11 @@ void print_plural(FILE *out, long long count, const char *noun);
 /* "12 s", "4 min", "3 h 10 min", "2 d 4 h" */
 void print_duration(FILE *out, long long seconds);
 
-/* "12 s ago" for an RFC 3339 time, or "never". */
+/* "12 s ago", "3 h ago" for an RFC 3339 time; "-": there is none. */
 void print_ago(char *ret, size_t size, const char *time);
+
+/* Words, broken into lines that fit any terminal. */
+void print_wrapped(FILE *out, const char *text);
 
 /* The value itself, as JSON. */
 void print_json(const json_t *value);

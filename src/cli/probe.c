@@ -1,8 +1,9 @@
 /*
  * probe.c -- `holdfast check-client ADDRESS` and `holdfast drill`.
  *
- * The drill asks every client that locks at once, from THREADS threads: most questions are waits.
- * What they find is what a notification would find now, from this machine.
+ * The drill asks every client at once, from THREADS threads: most questions are waits. What they
+ * find is what a notification would find now, from this machine: the status monitor of one that
+ * locks, the callback of one that registered with SM_MON.
  */
 #include "cli/find.h"
 #include "cli/grid.h"
@@ -22,6 +23,7 @@ enum {
     STACK_BYTES = 256 * 1024,
     TIMEOUT_S = 2,
     TIMEOUT_MAX_S = 60,
+    REGISTRANT_PORT = 12049,
 };
 
 /* Milliseconds; 0: the option makes no sense, and that was said. */
@@ -132,7 +134,9 @@ int probe_check_client(const struct command *command, int argc, char **argv)
 struct target {
     json_t *client;
     struct address address;
-    struct probe_report report;
+    bool is_registrant;            /* of SM_MON; otherwise it locks */
+    struct probe_report report;    /* of one that locks */
+    struct probe_service callback; /* of a registrant */
 };
 
 struct drill {
@@ -147,7 +151,8 @@ static bool add_target(void *context, const json_t *row)
 {
     struct drill *drill = context;
     struct address address;
-    if (strcmp(print_string(row, "protocol"), "nlm") != 0 ||
+    bool is_registrant = strcmp(print_string(row, "protocol"), "nsm") == 0;
+    if ((!is_registrant && strcmp(print_string(row, "protocol"), "nlm") != 0) ||
         !address_parse(bytes_of_text(print_string(row, "address")), &address))
         return true;
     if (drill->count == drill->max) {
@@ -159,9 +164,50 @@ static bool add_target(void *context, const json_t *row)
         drill->targets = targets;
         drill->max = max;
     }
-    drill->targets[drill->count++] =
-        (struct target){.client = json_deep_copy(row), .address = address};
+    drill->targets[drill->count++] = (struct target){
+        .client = json_deep_copy(row), .address = address, .is_registrant = is_registrant};
     return true;
+}
+
+/* D3: the port in a name of the form name:port, else the one that registrants have by default. */
+static uint16_t port_of(const char *name)
+{
+    const char *colon = strrchr(name, ':');
+    char *end;
+    unsigned long port = colon == NULL ? 0 : strtoul(colon + 1, &end, 10);
+    bool is_port = port > 0 && port <= UINT16_MAX && colon > name && *end == '\0' &&
+                   strspn(colon + 1, "0123456789") == strlen(colon + 1);
+    return is_port ? (uint16_t)port : REGISTRANT_PORT;
+}
+
+static void ask_one(struct target *target, int timeout_ms)
+{
+    const json_t *client = target->client;
+    if (target->is_registrant)
+        probe_callback(&target->address, (uint32_t)print_integer(client, "callback_prog"),
+                       (uint32_t)print_integer(client, "callback_vers"),
+                       port_of(print_string(client, "name")), timeout_ms, &target->callback);
+    else
+        probe_host(&target->address, timeout_ms, &target->report);
+}
+
+static bool is_told(const struct target *target)
+{
+    return target->is_registrant ? target->callback.is_answering
+                                 : json_is_true(json_object_get(target->client, "monitored")) &&
+                                       probe_can_be_told(&target->report);
+}
+
+static const char *sentence_of(const struct target *target)
+{
+    if (target->is_registrant)
+        return target->callback.is_answering
+                   ? "nothing is missing: the service that it registered answers"
+                   : "the service that it registered does not answer: it is down, or a firewall "
+                     "drops what we send";
+    return json_is_true(json_object_get(target->client, "monitored"))
+               ? probe_sentence(&target->report)
+               : "it takes its locks unmonitored: it is never told";
 }
 
 static void *ask_some(void *context)
@@ -169,7 +215,7 @@ static void *ask_some(void *context)
     struct drill *drill = context;
     size_t at;
     while ((at = atomic_fetch_add(&drill->next, 1)) < drill->count)
-        probe_host(&drill->targets[at].address, drill->timeout_ms, &drill->targets[at].report);
+        ask_one(&drill->targets[at], drill->timeout_ms);
     return NULL;
 }
 
@@ -192,8 +238,12 @@ static void ask_all(struct drill *drill)
 }
 
 static const struct grid_column drill_columns[] = {
-    {"ID", .is_number = false},   {"NAME", .may_be_cut = true}, {"ADDRESS", .may_be_cut = true},
-    {"LOCKS", .is_number = true}, {"TOLD", .is_number = false}, {"WHY", .may_be_cut = true},
+    {.title = "ID"},
+    {.title = "NAME", .cut_min = 8},
+    {.title = "ADDRESS", .cut_min = 15, .rank = 1},
+    {.title = "LOCKS", .is_number = true, .rank = 2},
+    {.title = "TOLD"},
+    {.title = "WHY", .cut_min = 40},
 };
 
 /* True: everybody who must be told would be. */
@@ -206,18 +256,16 @@ static bool print_drill(struct drill *drill)
         return false;
     for (size_t i = 0; i < drill->count; i++) {
         const struct target *target = &drill->targets[i];
-        bool is_monitored = json_is_true(json_object_get(target->client, "monitored"));
-        bool is_told = is_monitored && probe_can_be_told(&target->report);
+        bool is_reached = is_told(target);
         grid_add(grid, print_string(target->client, "id"));
         grid_add(grid, print_string(target->client, "name"));
         grid_add(grid, print_string(target->client, "address"));
         grid_add_number(grid, print_integer(target->client, "locks"));
-        grid_add(grid, is_told ? "yes" : "no");
-        grid_add(grid, is_monitored ? probe_sentence(&target->report)
-                                    : "it takes its locks unmonitored: it is never told");
-        grid_colour(grid, is_told ? NULL : "31");
-        missed += !is_told;
-        locks += is_told ? 0 : print_integer(target->client, "locks");
+        grid_add(grid, is_reached ? "yes" : "no");
+        grid_add(grid, sentence_of(target));
+        grid_colour(grid, is_reached ? NULL : "31");
+        missed += !is_reached;
+        locks += is_reached ? 0 : print_integer(target->client, "locks");
     }
     if (drill->count > 0)
         grid_print(grid);
@@ -242,13 +290,19 @@ static bool print_drill_json(struct drill *drill)
     bool is_complete = true;
     for (size_t i = 0; i < drill->count; i++) {
         const struct target *target = &drill->targets[i];
-        json_t *row = report_value(&target->report);
+        json_t *row = target->is_registrant
+                          ? json_pack("{s:o}", "callback", service_value(&target->callback))
+                          : report_value(&target->report);
         (void)json_object_set(row, "client", json_object_get(target->client, "id"));
+        (void)json_object_set(row, "protocol", json_object_get(target->client, "protocol"));
+        (void)json_object_set(row, "name", json_object_get(target->client, "name"));
         (void)json_object_set(row, "address", json_object_get(target->client, "address"));
+        (void)json_object_set(row, "locks", json_object_get(target->client, "locks"));
         (void)json_object_set(row, "monitored", json_object_get(target->client, "monitored"));
+        (void)json_object_set_new(row, "can_be_told", json_boolean(is_told(target)));
+        (void)json_object_set_new(row, "verdict", json_string(sentence_of(target)));
         (void)json_array_append_new(rows, row);
-        is_complete &= json_is_true(json_object_get(target->client, "monitored")) &&
-                       probe_can_be_told(&target->report);
+        is_complete &= is_told(target);
     }
     json_t *all = json_pack("{s:o}", "clients", rows);
     print_json(all);

@@ -212,6 +212,16 @@ static bool look_up(const struct portmapper *portmapper, uint32_t prog, uint32_t
     return has_answer;
 }
 
+/* The first question, which finds out how the portmapper can be asked. */
+static bool open_portmapper(struct portmapper *portmapper, uint32_t prog, uint32_t vers,
+                            struct exchange *exchange, uint16_t *ret_udp_port)
+{
+    if (look_up(portmapper, prog, vers, PORTMAP_UDP, exchange, ret_udp_port))
+        return true;
+    portmapper->is_tcp = true;
+    return look_up(portmapper, prog, vers, PORTMAP_UDP, exchange, ret_udp_port);
+}
+
 /* ---- a service ---- */
 
 static bool call_service(const struct address *host, const struct probe_service *service,
@@ -253,13 +263,8 @@ void probe_host(const struct address *host, int timeout_ms, struct probe_report 
     struct exchange exchange = {0};
     struct portmapper portmapper = {.host = host, .timeout_ms = timeout_ms};
     *ret = (struct probe_report){0};
-    ret->has_portmapper = look_up(&portmapper, NSM_PROGRAM, NSM_VERSION, PORTMAP_UDP, &exchange,
-                                  &ret->status.udp_port);
-    if (!ret->has_portmapper) {
-        portmapper.is_tcp = true;
-        ret->has_portmapper = look_up(&portmapper, NSM_PROGRAM, NSM_VERSION, PORTMAP_UDP, &exchange,
-                                      &ret->status.udp_port);
-    }
+    ret->has_portmapper =
+        open_portmapper(&portmapper, NSM_PROGRAM, NSM_VERSION, &exchange, &ret->status.udp_port);
     ret->is_refused = exchange.is_refused;
     if (!ret->has_portmapper)
         return;
@@ -279,6 +284,19 @@ void probe_host(const struct address *host, int timeout_ms, struct probe_report 
     ask_null(host, NSM_PROGRAM, NSM_VERSION, timeout_ms, &ret->status);
     if (ret->status.is_answering)
         ask_state(host, timeout_ms, ret);
+}
+
+void probe_callback(const struct address *host, uint32_t prog, uint32_t vers, uint16_t port,
+                    int timeout_ms, struct probe_service *ret)
+{
+    struct exchange exchange = {0};
+    struct portmapper portmapper = {.host = host, .timeout_ms = timeout_ms};
+    *ret = (struct probe_service){0};
+    if (open_portmapper(&portmapper, prog, vers, &exchange, &ret->udp_port))
+        (void)look_up(&portmapper, prog, vers, PORTMAP_TCP, &exchange, &ret->tcp_port);
+    if (ret->tcp_port == 0 && ret->udp_port == 0)
+        ret->tcp_port = ret->udp_port = port;
+    ask_null(host, prog, vers, timeout_ms, ret);
 }
 
 /* ---- in words ---- */

@@ -24,6 +24,11 @@ struct probe_report {
 /* Fills in everything; takes a few times `timeout_ms` at worst. */
 void probe_host(const struct address *host, int timeout_ms, struct probe_report *ret);
 
+/* The same of one that registered with SM_MON: the service that it wants to be called at. `port` is
+ * tried where its portmapper knows nothing (D3). */
+void probe_callback(const struct address *host, uint32_t prog, uint32_t vers, uint16_t port,
+                    int timeout_ms, struct probe_service *ret);
+
 /* Could it be told of a restart now? */
 bool probe_can_be_told(const struct probe_report *report);
 /* One sentence: all is well, or what is missing and what to do. */

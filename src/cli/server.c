@@ -171,35 +171,67 @@ void server_free(struct server *server)
     free(server);
 }
 
+/* One request; *ret is filled when it was answered. */
+static CURLcode perform(struct server *server, const char *method, const char *url,
+                        struct server_reply *ret)
+{
+    struct body body = {0};
+    bool is_change = strcmp(method, "GET") != 0;
+    long patience_s = is_change ? SERVER_PATIENCE_CHANGE_S : SERVER_PATIENCE_S;
+    bool is_set = curl_easy_setopt(server->curl, CURLOPT_URL, url) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_WRITEDATA, &body) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+                  /* Of silence, not of the whole: a long list may take its time. */
+                  curl_easy_setopt(server->curl, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_LOW_SPEED_TIME, patience_s) == CURLE_OK &&
+                  curl_easy_setopt(server->curl, CURLOPT_PROXY, "") == CURLE_OK;
+    CURLcode result = is_set ? curl_easy_perform(server->curl) : CURLE_FAILED_INIT;
+    if (result == CURLE_OK) {
+        (void)curl_easy_getinfo(server->curl, CURLINFO_RESPONSE_CODE, &ret->status);
+        if (body.at != NULL)
+            ret->body = json_loadb(body.at, body.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    }
+    free(body.at);
+    return result;
+}
+
 int server_ask(struct server *server, const char *method, const char *path,
                struct server_reply *ret)
 {
     char url[URL_MAX];
-    struct body body = {0};
     *ret = (struct server_reply){0};
     int len = snprintf(url, sizeof url, "http://localhost%s", path);
     if (len < 0 || (size_t)len >= sizeof url) {
         (void)fprintf(stderr, "holdfast %s: too long to be asked for\n", server->command->name);
         return EXIT_USAGE;
     }
-    bool is_set = curl_easy_setopt(server->curl, CURLOPT_URL, url) == CURLE_OK &&
-                  curl_easy_setopt(server->curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
-                  curl_easy_setopt(server->curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-                  curl_easy_setopt(server->curl, CURLOPT_WRITEDATA, &body) == CURLE_OK &&
-                  curl_easy_setopt(server->curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-                  curl_easy_setopt(server->curl, CURLOPT_PROXY, "") == CURLE_OK;
-    CURLcode result = is_set ? curl_easy_perform(server->curl) : CURLE_FAILED_INIT;
-    if (result != CURLE_OK) {
+    CURLcode result = perform(server, method, url, ret);
+    if (result == CURLE_OK)
+        return EXIT_OK;
+    bool is_change = strcmp(method, "GET") != 0;
+    if (result == CURLE_OPERATION_TIMEDOUT)
+        (void)fprintf(stderr, "holdfast %s: the server at %s said nothing for %d s%s\n",
+                      server->command->name, server->path,
+                      is_change ? SERVER_PATIENCE_CHANGE_S : SERVER_PATIENCE_S,
+                      is_change ? "; what was asked for may still happen" : "");
+    else
         (void)fprintf(stderr, "holdfast %s: the server at %s did not answer: %s\n",
                       server->command->name, server->path, curl_easy_strerror(result));
-        free(body.at);
-        return EXIT_UNREACHABLE;
-    }
-    (void)curl_easy_getinfo(server->curl, CURLINFO_RESPONSE_CODE, &ret->status);
-    if (body.at != NULL)
-        ret->body = json_loadb(body.at, body.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    free(body.at);
-    return EXIT_OK;
+    return EXIT_UNREACHABLE;
+}
+
+json_t *server_try(struct server *server, const char *path)
+{
+    struct server_reply reply = {0};
+    char url[URL_MAX];
+    int len = snprintf(url, sizeof url, "http://localhost%s", path);
+    if (len > 0 && (size_t)len < sizeof url && perform(server, "GET", url, &reply) == CURLE_OK &&
+        reply.status == 200)
+        return reply.body;
+    server_reply_done(&reply);
+    return NULL;
 }
 
 void server_reply_done(struct server_reply *reply)

@@ -25,10 +25,16 @@ struct server_reply {
 struct server *server_find(const struct arguments *arguments);
 void server_free(struct server *server);
 
-/* 0, or an exit code when no answer came; that was printed. Free with server_reply_done. */
+/* 0, or an exit code when no answer came; that was printed. Free with server_reply_done. A question
+ * is not waited for longer than SERVER_PATIENCE_S, a change, which waits for the store, longer. */
+#define SERVER_PATIENCE_S        10
+#define SERVER_PATIENCE_CHANGE_S 120
 int server_ask(struct server *server, const char *method, const char *path,
                struct server_reply *ret);
 void server_reply_done(struct server_reply *reply);
+
+/* GET without a word when it fails: NULL. Whoever watches asks again. */
+json_t *server_try(struct server *server, const char *path);
 
 /* GET that must succeed: the body, or NULL with *ret_exit_code after printing what went wrong. */
 json_t *server_get(struct server *server, const char *path, int *ret_exit_code);

@@ -1,40 +1,76 @@
 /*
  * status.c -- `holdfast status`: one screen in words.
+ *
+ * --watch shows it again every second, with bars for the clients of a recovery, and goes on when
+ * the server is away: a restart is what it is for.
  */
 #include "cli/grid.h"
 #include "cli/print.h"
 #include "cli/server.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static void print_waiting(const json_t *client)
+enum {
+    OTHER_LINES = 10, /* of a picture, beside those of clients that are missing */
+    PICTURE_BYTES = 64 * 1024,
+};
+
+/* "told 12 s ago, 1 of 3 reclaimed", "unreachable, attempt 4, 3 locks" */
+static void print_news(const json_t *client)
 {
     long long left = print_integer(client, "unsettled_locks");
     long long reclaimed = print_integer(client, "reclaimed");
+    long long attempts = print_integer(client, "attempts");
+    const json_t *told = json_object_get(client, "told_seconds_ago");
     const json_t *reached = json_object_get(client, "reached_seconds_ago");
-    (void)printf("%s ", print_string(client, "id"));
-    print_safe(stdout, print_string(client, "name"));
-    (void)fputs(" (", stdout);
-    if (json_is_integer(reached)) {
-        (void)fputs("heard of ", stdout);
-        print_duration(stdout, json_integer_value(reached));
-        (void)printf(" ago, %lld of %lld reclaimed)", reclaimed, reclaimed + left);
-    } else {
-        bool is_told = strcmp(print_string(client, "notification"), "told") == 0;
-        (void)printf("%s, attempt %lld, ", is_told ? "told" : "not reached",
-                     print_integer(client, "attempts"));
-        print_plural(stdout, left, "lock");
-        (void)fputc(')', stdout);
+    if (json_is_integer(told) || json_is_integer(reached)) {
+        bool is_told = json_is_integer(told);
+        (void)fputs(is_told ? "told " : "heard of ", stdout);
+        print_duration(stdout, json_integer_value(is_told ? told : reached));
+        (void)printf(" ago, %lld of %lld reclaimed", reclaimed, reclaimed + left);
+        return;
     }
+    if (attempts == 0)
+        (void)fputs("being told, ", stdout);
+    else
+        (void)printf("unreachable, attempt %lld, ", attempts);
+    print_plural(stdout, left, "lock");
 }
 
-static void print_grace(const json_t *grace)
+/* How far a client has come: [######------] */
+static void print_bar(long long done, long long all)
+{
+    enum { WIDTH = 20 };
+    long long filled = all > 0 ? done * WIDTH / all : 0;
+    (void)putchar('[');
+    for (int i = 0; i < WIDTH; i++)
+        (void)putchar(i < filled ? '#' : '-');
+    (void)fputs("] ", stdout);
+}
+
+static void print_waiting(const json_t *client, bool has_bar)
+{
+    long long done = print_integer(client, "reclaimed");
+    (void)printf("\n            %s ", print_string(client, "id"));
+    if (has_bar)
+        print_bar(done, done + print_integer(client, "unsettled_locks"));
+    print_safe(stdout, print_string(client, "name"));
+    (void)fputs(" (", stdout);
+    print_news(client);
+    (void)fputc(')', stdout);
+}
+
+static void print_grace(const json_t *grace, bool is_watched)
 {
     const json_t *waiting = json_object_get(grace, "waiting_for");
-    size_t count = json_array_size(waiting);
+    size_t count = json_array_size(waiting), height = grid_terminal_height();
+    size_t shown = is_watched && height > OTHER_LINES && count > height - OTHER_LINES
+                       ? height - OTHER_LINES
+                       : count;
     bool is_more = json_is_true(json_object_get(grace, "waiting_for_more"));
     bool is_on = json_is_true(json_object_get(grace, "active"));
     long long left = print_integer(grace, "unsettled_locks");
@@ -55,38 +91,11 @@ static void print_grace(const json_t *grace)
         print_plural(stdout, (long long)count, "client");
         (void)fputc(':', stdout);
     }
-    for (size_t i = 0; i < count; i++) {
-        (void)fputs("\n            ", stdout);
-        print_waiting(json_array_get(waiting, i));
-    }
+    for (size_t i = 0; i < shown; i++)
+        print_waiting(json_array_get(waiting, i), is_watched);
+    if (shown < count || is_more)
+        (void)fputs("\n            and others; holdfast clients --state recovering", stdout);
     (void)puts("");
-}
-
-/* How far a client has come: [######------] */
-static void print_bar(long long done, long long all)
-{
-    enum { WIDTH = 30 };
-    long long filled = all > 0 ? done * WIDTH / all : 0;
-    (void)fputs(" [", stdout);
-    for (int i = 0; i < WIDTH; i++)
-        (void)putchar(i < filled ? '#' : '-');
-    (void)printf("] %lld of %lld", done, all);
-}
-
-static void print_progress(const json_t *grace)
-{
-    const json_t *client;
-    size_t index;
-    json_array_foreach(json_object_get(grace, "waiting_for"), index, client)
-    {
-        long long left = print_integer(client, "unsettled_locks");
-        long long done = print_integer(client, "reclaimed");
-        (void)printf("          %-6s", print_string(client, "id"));
-        print_bar(done, done + left);
-        (void)fputs("  ", stdout);
-        print_safe(stdout, print_string(client, "name"));
-        (void)puts("");
-    }
 }
 
 /* blocked 4 min by 10.0.0.5 (c17, web3), silent for 3 h 2 min, does not answer */
@@ -143,7 +152,7 @@ static void print_standby(const json_t *status)
     (void)puts("");
 }
 
-static void print_status(const json_t *status)
+static void print_status(const json_t *status, bool is_watched)
 {
     (void)printf("holdfast  %s, up ", print_string(status, "version"));
     print_duration(stdout, print_integer(status, "uptime_seconds"));
@@ -162,29 +171,54 @@ static void print_status(const json_t *status)
     (void)fputs(" held, ", stdout);
     print_plural(stdout, print_integer(status, "waiters"), "request");
     (void)puts(" waiting");
-    print_grace(json_object_get(status, "grace"));
+    print_grace(json_object_get(status, "grace"), is_watched);
     print_silent(json_object_get(status, "silent_holders"));
     print_store(json_object_get(status, "store"));
     print_rpcbind(json_object_get(status, "rpcbind"));
 }
 
-/* Until it is interrupted, or the server is gone. */
-static int watch(struct server *server)
+static void print_line(const json_t *status)
 {
+    char *text = json_dumps(status, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    if (text != NULL)
+        (void)puts(text);
+    free(text);
+}
+
+/* One picture of --watch; NULL: the server does not answer. */
+static void print_picture(const json_t *status, bool is_json)
+{
+    if (is_json && status != NULL)
+        print_line(status);
+    if (is_json)
+        return;
+    if (isatty(STDOUT_FILENO))
+        (void)fputs("\033[H\033[J", stdout); /* home, and clear what follows */
+    if (status != NULL)
+        print_status(status, true);
+    else
+        (void)puts("holdfast  does not answer; it is asked again every second");
+    if (!isatty(STDOUT_FILENO))
+        (void)puts("");
+}
+
+/* Until it is interrupted. Only a server that is not there at first is an error. */
+static int watch(struct server *server, bool is_json)
+{
+    int exit_code;
+    json_t *status = server_get(server, "/api/v1/status", &exit_code);
+    if (status == NULL)
+        return exit_code;
+    static char buffer[PICTURE_BYTES];
+    (void)setvbuf(stdout, buffer, _IOFBF, sizeof buffer); /* a picture appears at once */
     for (;;) {
-        int exit_code;
-        json_t *status = server_get(server, "/api/v1/status", &exit_code);
-        if (status == NULL)
-            return exit_code;
-        if (isatty(STDOUT_FILENO))
-            (void)fputs("\033[H\033[J", stdout); /* home, and clear what follows */
-        print_status(status);
-        print_progress(json_object_get(status, "grace"));
+        print_picture(status, is_json);
         json_decref(status);
         if (arguments_finish() != EXIT_OK)
             return EXIT_NO;
         const struct timespec pause = {.tv_sec = 1};
         (void)nanosleep(&pause, NULL); /* cut short is as good */
+        status = server_try(server, "/api/v1/status");
     }
 }
 
@@ -195,7 +229,7 @@ static int show(struct server *server, bool is_json)
     if (status != NULL && is_json)
         print_json(status);
     else if (status != NULL)
-        print_status(status);
+        print_status(status, false);
     json_decref(status);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }
@@ -209,9 +243,8 @@ int status_run(const struct command *command, int argc, char **argv)
     struct server *server = server_find(&arguments);
     if (server == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = arguments_has(&arguments, "watch")
-                    ? watch(server)
-                    : show(server, arguments_has(&arguments, "json"));
+    bool is_json = arguments_has(&arguments, "json");
+    exit_code = arguments_has(&arguments, "watch") ? watch(server, is_json) : show(server, is_json);
     server_free(server);
     return exit_code;
 }

@@ -57,7 +57,6 @@ struct client {
     uint32_t must_know;        /* our state since an order; 0, or until it was told (operate.h) */
     uint32_t unsettled_count;  /* ranges it has not reclaimed yet */
     uint32_t unsettled_shares; /* shares it has not reclaimed yet */
-    uint32_t reclaim_count;    /* requests that did, in this run */
     bool is_given_up;          /* the notifier gave up on it in this run */
     bool is_spared;            /* it need not be told of our last restart (notify.c) */
     bool is_counted;           /* as crashed, and it was not heard of as alive since */

@@ -77,7 +77,6 @@ void grace_begin_anew(struct core *core)
     for (; slot != SLOT_NONE; slot = table_next(&core->clients.table, slot)) {
         struct client *client = client_at(core, slot);
         client->reached_ns = client->told_ns = client->reclaimed_ns = 0;
-        client->reclaim_count = 0;
         client->is_given_up = false;
         timers_clear(&core->grace.drop, slot);
     }
@@ -226,7 +225,6 @@ void grace_reclaimed(struct core *core, uint32_t slot)
         client->told_ns = now_ns;
     }
     client->reclaimed_ns = now_ns;
-    client->reclaim_count++;
     if (!grace_is_on(core) && has_unsettled(core, slot))
         set_drop(core, slot);
 }

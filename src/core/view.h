@@ -44,9 +44,9 @@ struct view_client {
     uint64_t server_epoch, registered_ns, seen_ns, rebooted_ns; /* wall clock; 0: never */
     uint32_t lock_count, share_count, waiter_count;
     uint32_t unsettled_count; /* stored ranges and shares it has not reclaimed */
-    uint32_t reclaim_count;   /* requests that reclaimed something, in this run */
     bool is_monitored, is_crashed, is_draining, is_moved;
     uint64_t reached_ns; /* heard of in this run, monotonic; 0: not */
+    uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
     enum view_news news;
     uint32_t attempt_count; /* to tell it, that have ended */
     uint64_t next_try_ns;   /* monotonic; 0: none is planned */

@@ -93,12 +93,12 @@ static void view_lock_client(const struct core *core, uint32_t slot, struct view
         .share_count = client->share_count,
         .waiter_count = client->waiter_count,
         .unsettled_count = client->unsettled_count + client->unsettled_shares,
-        .reclaim_count = client->reclaim_count,
         .is_monitored = client->flags & RECORD_CLIENT_MONITORED,
         .is_crashed = client->flags & RECORD_CLIENT_CRASHED,
         .is_moved = client->flags & RECORD_CLIENT_MOVED,
         .is_draining = !list_is_empty(&client->draining),
         .reached_ns = client->reached_ns,
+        .told_ns = client->told_ns,
     };
     view_news(core, target_of_client(core, slot), ret);
 }

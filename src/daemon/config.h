@@ -23,6 +23,13 @@
 #define CONFIG_OPTION_MAX 64 /* rows of the table at most */
 #define CONFIG_EXIT       2  /* exit code for usage and configuration errors */
 
+/* Where things are unless it is said. */
+#define CONFIG_STORE_OF_ROOT         "lmdb:/var/lib/holdfast"
+#define CONFIG_STORE_OF_OTHERS       "lmdb:holdfast-data"
+#define CONFIG_CONTROL_NAME          "control.sock"  /* in the directory of the store */
+#define CONFIG_RUN_DIRECTORY         "/run/holdfast" /* of the control socket, without a store */
+#define CONFIG_CONTROL_WITHOUT_STORE CONFIG_RUN_DIRECTORY "/" CONFIG_CONTROL_NAME
+
 enum config_type {
     CONFIG_FLAG,      /* bool; without a value on the command line it means "on" */
     CONFIG_NUMBER,    /* uint32_t, plain digits */

@@ -115,15 +115,25 @@ static void obey(void *context, const struct order *order, const struct admin_ca
     *ret = (struct core_answer){.order_result = ORDER_LATER};
     if (console->driver != NULL)
         driver_order(console->driver, order, ret);
-    char file[2 * RECORD_FH_MAX + 1];
-    struct text hex;
+    char client[32], file[2 * RECORD_FH_MAX + 1];
+    struct text id, hex;
+    text_init(&id, client, sizeof client);
+    text_add_char(&id, 'c');
+    text_add_u64(&id, order->client);
     text_init(&hex, file, sizeof file);
     text_add_hex(&hex, order->fh);
-    log_say(console->log, LOG_LEVEL_WARNING, clock_wall_ns(console->clock),
-            LOG_MESSAGE("order of an operator"), LOG_TEXT("order", name_of(order->kind)),
-            LOG_NUMBER("client", order->client), LOG_TEXT("file", file),
-            LOG_TEXT("result", name_of_result(ret->order_result)), LOG_NUMBER("uid", who->uid),
-            LOG_NUMBER("pid", (uint64_t)who->pid));
+    const struct log_field fields[] = {
+        LOG_MESSAGE("order of an operator"),
+        LOG_TEXT("order", name_of(order->kind)),
+        LOG_TEXT("result", name_of_result(ret->order_result)),
+        LOG_NUMBER("uid", who->uid),
+        LOG_NUMBER("pid", (uint64_t)who->pid),
+        LOG_TEXT("client", client), /* these two are not part of every order */
+        LOG_TEXT("file", file),
+    };
+    size_t absent = order->kind == ORDER_END_GRACE ? 2 : order->fh.len == 0 ? 1 : 0;
+    log_fields(console->log, LOG_LEVEL_WARNING, clock_wall_ns(console->clock), fields,
+               sizeof fields / sizeof fields[0] - absent);
 }
 
 void console_init(struct console *console, const struct config *config, struct log *log,

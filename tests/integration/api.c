@@ -9,7 +9,8 @@
  *  (3) what is wrong is a JSON error with a hint and the right status; nobody else's page may read
  *      the answers;
  *  (4) with many locks (HOLDFAST_API_LOCKS) a page, the status and a whole listing are quick, and a
- *      lock taken meanwhile is not kept waiting; the figures are printed, only absurd ones fail.
+ *      lock taken meanwhile is not kept waiting; the figures are printed, only absurd ones fail;
+ *  (5) the command that releases a client with very many locks ends when they are gone.
  */
 #include "http_get.h"
 #include "lock_bulk.h"
@@ -23,6 +24,7 @@
 #define ALPHA       UINT32_C(0x7f090001) /* 127.9.0.1 */
 #define BETA        UINT32_C(0x7f090002)
 #define SMALL       500 /* locks of the paging test */
+#define BIG         30000
 #define MS          UINT64_C(1000000)
 #define ABSURD_NS   (10000 * MS)
 #define PAGE        "7"
@@ -296,21 +298,15 @@ static void expect_error(const char *method, const char *path, const char *heade
 
 static void check_errors(void)
 {
-    static const char *const bad[] = {"/api/v1/locks?limit=0",
-                                      "/api/v1/locks?limit=1001",
-                                      "/api/v1/locks?limit=",
-                                      "/api/v1/locks?limit=-1",
-                                      "/api/v1/locks?cursor=x",
-                                      "/api/v1/locks?cursor=",
-                                      "/api/v1/locks?client=x",
-                                      "/api/v1/locks?file=0",
-                                      "/api/v1/locks?file=zz",
-                                      "/api/v1/locks?lmiit=1",
-                                      "/api/v1/clients?state=odd",
-                                      "/api/v1/clients/x",
-                                      "/api/v1/clients/c%00",
-                                      "/api/v1/status?limit=1",
-                                      "/api/v1/locks?cursor=99999999999999999999999"};
+    static const char *const bad[] = {
+        "/api/v1/locks?limit=0",      "/api/v1/locks?limit=1001",
+        "/api/v1/locks?limit=",       "/api/v1/locks?limit=-1",
+        "/api/v1/locks?cursor=x",     "/api/v1/locks?cursor=",
+        "/api/v1/locks?client=x",     "/api/v1/locks?file=0",
+        "/api/v1/locks?file=zz",      "/api/v1/locks?lmiit=1",
+        "/api/v1/clients?state=odd",  "/api/v1/clients/x",
+        "/api/v1/clients/c%00",       "/api/v1/status?limit=1",
+        "/api/v1/clients/c1?file=00", "/api/v1/locks?cursor=99999999999999999999999"};
     static const char *const missing[] = {"/api/v1",
                                           "/api/v1/",
                                           "/api/v2/status",
@@ -400,6 +396,36 @@ static void check_many(uint32_t many)
     HARNESS_EXPECT(page_ns < ABSURD_NS && worst_ns < ABSURD_NS, "far too slow");
 }
 
+/* ---- (5) ---- */
+
+static struct lock_call big_lock(uint32_t number)
+{
+    return call_of("big", 50000 + number % 100, (uint64_t)(number / 100) * 20);
+}
+
+static void check_release(void)
+{
+    struct lock_bulk bulk = {
+        .what = "locks of one", .source = ALPHA, .count = BIG, .call = big_lock};
+    HARNESS_EXPECT(lock_bulk_run(&server, &bulk) && bulk.by_status[0] == BIG, "%u granted",
+                   bulk.by_status[0]);
+    char command[PATH_LENGTH];
+    snprintf(command, sizeof(command),
+             "\"$HOLDFAST\" release big --yes --control '%s/control.sock'", server.store);
+    FILE *output = popen(command, "r");
+    char line[PATH_LENGTH] = "";
+    bool is_said = output != NULL && fgets(line, sizeof(line), output) != NULL;
+    HARNESS_EXPECT(output != NULL && pclose(output) == 0 && is_said &&
+                       strstr(line, "holds nothing any more") != NULL,
+                   "the command said: %s", line);
+    struct http_reply reply = get("/api/v1/clients?limit=1000");
+    json_t *row = find_row(json_object_get(reply.json, "clients"), "name", "big");
+    HARNESS_EXPECT(row == NULL || json_integer_value(json_object_get(row, "locks")) == 0,
+                   "it still has %lld",
+                   (long long)json_integer_value(json_object_get(row, "locks")));
+    http_reply_done(&reply);
+}
+
 int main(void)
 {
     harness_init("api");
@@ -414,6 +440,7 @@ int main(void)
         check_pages();
         check_errors();
         check_many(harness_number("HOLDFAST_API_LOCKS", 20000));
+        check_release();
         HARNESS_EXPECT(harness_stop(&server, SIGTERM) == 0, "the stop");
     }
     return harness_finish();

@@ -5,11 +5,13 @@
 # Passing proves, on a loopback device of its own with the server's own portmapper on port 111, so
 # that every address of it looks like a client with everything in place:
 #  (1) tables and JSON of clients, locks and waiters; clients are found by id, address and name, an
-#      ambiguous name is refused with the list; control characters of a name never reach a terminal;
+#      ambiguous name is refused with the list, also where it is a name and an id; control characters
+#      of a name never reach a terminal; tables fit a terminal, and the ends of handles are seen;
 #  (2) --path finds the locks on a file by its kernel handle inside the NFS handle;
 #  (3) check-client says in one sentence that nothing is missing, or what is; drill counts who would
 #      be told; explain says what becomes of each lock, also with other options;
-#  (4) status --watch shows the progress of a recovery;
+#  (4) status --watch goes on over a restart and shows the progress of the recovery, in locks, not in
+#      requests; who reclaims is told of in the words of design and page;
 #  (5) manual pages without a complaint of mandoc, completions without one of bash, both naming every
 #      command and option.
 set -u
@@ -52,7 +54,7 @@ expect "a waiter" wait_until grep -q waiting "$work/waiter"
 # (1)
 ask 0 clients
 says 'ID +PROTOCOL +NAME +ADDRESS +STATE +LOCKS +WAITING +TOLD'
-says 'c1 +nlm +alpha +127\.1\.0\.1 +active +2 +0 +none'
+says 'c1 +nlm +alpha +127\.1\.0\.1 +active +2 +0 +- +[0-9]+ s ago'
 says 'c[0-9] +nsm +me +127\.0\.0\.1'
 says 'be\?\[31mta'
 never_says $'\033'
@@ -68,9 +70,17 @@ says 'c1 +nlm +127\.1\.0\.1'
 ask 1 clients nobody
 says 'no client has the id, address or name "nobody"'
 ask 1 clients c99
-says 'there is no client c99'
-ask 1 clients --state odd
-says 'allowed: crashed, recovering'
+says 'no client has the id, address or name "c99"'
+ask 1 clients id:c99
+ask 2 clients --state odd
+says 'allowed: crashed\|recovering'
+ask 2 clients --state active c1
+ask 2 clients -j
+says 'unknown option -j'
+ask 0 clients --state crashed --json
+expect "an empty list" same "$output" $'{"clients": [\n]}'
+ask 1 locks --client me --json
+never_says '\['
 ask 0 clients --json
 says '"clients": \['
 says '"be\\u001[bB]\[31mta"'
@@ -90,12 +100,41 @@ never_says '74776f'
 ask 2 locks --file 0g
 ask 0 locks --json --waiting
 says '"blocked_by":\{"client":"c1"'
+expect "a lock behind 2^53" same "$(peer 127.1.0.1 alpha lock far 9007199254740993 7)" granted
+ask 0 locks --client c1
+says ' 9007199254740993 +7 '
+expect "its end" same "$(peer 127.1.0.1 alpha unlock far)" granted
+if command -v script > /dev/null; then
+    # at COLUMNS WORDS...: the command on a terminal of that width; sets output.
+    at() {
+        output=$(script -qec "stty cols $1; $HOLDFAST ${*:2}" /dev/null < /dev/null | tr -d '\r')
+        local widest
+        widest=$(LC_ALL=C.UTF-8 awk '{ gsub(/\033\[[0-9;]*m/, ""); gsub(/…/, ".") }
+            length($0) > max { max = length($0) } END { print max }' <<< "$output")
+        expect "${*:2} is not wider than $1" [ "$widest" -le "$1" ]
+    }
+    for width in 120 80 60; do
+        at $width clients
+        says 'c1 +.*alpha.* +active +2'
+        at $width locks
+        says 'c1 +alpha +.*write +0 +10'
+        at $width locks --waiting
+        says 'c1'
+    done
+    at 80 locks
+    says '6f6e65[0-9a-f]*…[0-9a-f]*00'
+else
+    echo "not shown: tables on a terminal, without script"
+fi
 
 # (2) a handle like that of a kernel server: some bytes of its own, then the kernel's
 if kernel=$("$HANDLE_OF" "$work" 2> /dev/null); then
     expect "a lock on a real file" same "$(peer 127.1.0.1 alpha lock "hex:01000101$kernel")" granted
     ask 0 locks --path "$work"
     says "01000101$kernel"
+    never_says '6f6e65'
+    ask 0 locks --path "$work" --json
+    says "\"file\":\"01000101$kernel"
     never_says '6f6e65'
     ask 1 locks --path /
     says 'nothing is on /'
@@ -113,9 +152,15 @@ ask 0 check-client ::1 --json
 says '"can_be_told": true'
 ask 0 drill
 says 'c1 +alpha +127\.1\.0\.1 +[23] +yes'
-says 'After a crash now 3 of 3 clients would be told'
+says 'c[0-9] +me +127\.0\.0\.1 +0 +yes +nothing is missing: the service that it registered answers'
+says 'After a crash now 4 of 4 clients would be told'
 ask 0 drill --json
 says '"can_be_told": true'
+expect "a registrant nobody can call" matches "$(peer 127.1.0.7 deaf mon alpha deaf:9 200000 1 1)" '^succ'
+ask 1 drill
+says 'deaf:9 +127\.1\.0\.7 +0 +no +the service that it registered does not answer'
+says '4 of 5 clients would be told'
+expect "it goes" matches "$(peer 127.1.0.7 deaf unmon alpha deaf:9 200000 1 1)" '^state'
 ask 0 explain c1
 says 'kept if reclaimed in grace +freed when it restarts'
 says 'tells it by SM_NOTIFY at 127\.1\.0\.1, and it has 300 s of grace'
@@ -123,19 +168,31 @@ ask 0 explain c1 --json
 says '"server_crashes": "kept if reclaimed in grace"'
 ask 0 explain me
 says 'holds no locks'
+ask 0 explain me --json
+says '"locks": \[\]'
+ask 1 release me --yes
+says 'c[0-9] is registered with SM_MON and holds no locks'
 ask 1 explain nobody
 ask 2 explain
 ask 2 check-client 127.0.0.1 --timeout 0
 says 'not a number of seconds'
 
 # (4) Nobody reclaims here: their locks are missing.
-stop KILL
-start again "${options[@]}" || finish
 "$HOLDFAST" status --watch > "$work/watched" 2>&1 &
 watcher=$!
-server_pids+=("$watcher")
+expect "it watches" wait_until grep -q 'locks  ' "$work/watched"
+stop KILL
+expect "it says so" wait_until grep -q 'does not answer' "$work/watched"
+start again "${options[@]}" || finish
 expect "who is missing" log_has "$work/watched" 'waiting for [34] locks of 2 clients'
-expect "a bar" log_has "$work/watched" 'c1 *\[------------------------------\] 0 of [23]  alpha'
+expect "a bar" log_has "$work/watched" 'c1 \[--------------------\] alpha ([a-z]* .*0 of [23] reclaimed)'
+kill "$watcher"
+wait "$watcher" 2> /dev/null
+"$HOLDFAST" status --watch --json > "$work/lines" &
+watcher=$!
+# shellcheck disable=SC2317 # called by wait_until
+has_lines() { [ "$(grep -c '^{"role":"active",.*}$' "$work/lines")" -ge 2 ]; }
+expect "a line of JSON, and another" wait_until has_lines
 kill "$watcher"
 wait "$watcher" 2> /dev/null
 ask 0 clients --state recovering
@@ -151,7 +208,42 @@ says 'not a power cut'
 ask 1 check-client 127.0.0.1 --timeout 1
 says 'nothing listens on port 111'
 ask 1 drill --timeout 1
-says '0 of 3 clients would be told; 1 lock of the others'
+says '0 of 4 clients would be told; 1 lock of the others'
+# (1) A machine that is called as another client is numbered.
+id=$("$HOLDFAST" clients 127.1.0.1 | sed -n 's/^id *//p')
+expect "a lock of a machine called $id" same "$(peer 127.1.0.9 "$id" lock nine)" granted
+ask 2 release "$id" --yes
+says 'there are several'
+says "say which by its id, like id:$id"
+expect "nothing was released" matches "$(peer 127.1.0.8 other test nine)" '^held'
+expect "nor of the other" matches "$(peer 127.1.0.8 other test one)" '^held'
+ask 0 clients "id:$id"
+says 'address +127\.1\.0\.1'
+ask 0 release "name:$id" --yes
+expect "that one was meant" wait_until same "$(peer 127.1.0.8 other test nine)" free
+expect "not the other" matches "$(peer 127.1.0.8 other test one)" '^held'
+stop TERM
+
+# (4) Two requests for what is one lock, and another lock that nobody reclaims.
+options=("${options[@]/lmdb:$store/lmdb:$work/second}")
+export HOLDFAST_CONTROL="$work/second/control.sock"
+start reclaim "${options[@]}" --port "$port" || finish
+keepers=()
+for offset in 0 10; do
+    peer 127.1.0.1 alpha keep one $offset 10 > "$work/keeper$offset" &
+    keepers+=($!)
+    expect "a lock" wait_until grep -q granted "$work/keeper$offset"
+done
+expect "another" same "$(peer 127.1.0.1 alpha lock two)" granted
+stop KILL
+start reclaimed "${options[@]}" --port "$port" || finish
+for offset in 0 10; do
+    expect "it is reclaimed" wait_until grep -q reclaimed "$work/keeper$offset"
+done
+ask 0 status
+says 'waiting for 1 lock of 1 client:'
+says 'c1 alpha \(told [0-9]+ s ago, 1 of 2 reclaimed\)'
+kill "${keepers[@]}"
 stop TERM
 
 # (5)
@@ -181,5 +273,14 @@ expect "--w is completed" same "${COMPREPLY[*]}" --waiting
 COMP_WORDS=(holdfast ex) COMP_CWORD=1 COMPREPLY=()
 _holdfast
 expect "ex is completed" same "${COMPREPLY[*]}" explain
+COMP_WORDS=(holdfast store ex) COMP_CWORD=2 COMPREPLY=()
+_holdfast
+expect "words are completed" same "${COMPREPLY[*]}" export
+COMP_WORDS=(holdfast clients --state re) COMP_CWORD=3 COMPREPLY=()
+_holdfast
+expect "values are completed" same "${COMPREPLY[*]}" recovering
+COMP_WORDS=(holdfast locks --path --) COMP_CWORD=3 COMPREPLY=()
+_holdfast
+expect "a path is bash's" same "${COMPREPLY[*]}" ""
 kill "$waiter" 2> /dev/null
 finish

@@ -12,7 +12,8 @@
 #      read is answered;
 #  (5) over TCP nothing can be changed; bad input changes nothing and is answered with a sentence;
 #  (6) others than root and the server's user are refused (root only);
-#  (7) without a server the commands end with 75, with wrong words with 2.
+#  (7) without a server, or with one that does not answer, the commands end with 75, with wrong words
+#      with 2.
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -59,6 +60,16 @@ ask 2 release c1 --yes --file 0g
 says "not a file handle"
 ask 0 release --help
 says "Usage: holdfast release CLIENT"
+ask 0 help release
+says "Usage: holdfast release CLIENT"
+ask 0 help store
+says "Usage: holdfast store"
+ask 2 help rlease
+says "did you mean release"
+ask 2 release -y c1
+says "unknown option -y"
+ask 2 check-client 127.0.0.1 --control x
+says "unknown option --control"
 
 # (1)
 start first "${options[@]}" || finish
@@ -68,6 +79,7 @@ run_to_end second --listen 127.0.0.1 --port 0 --http off --no-rpcbind --store "l
 expect "exit 69 for a socket in use" same "$code" 69
 expect "a sentence about it" log_has "$work/second.log" "$socket: another server answers there"
 expect "its socket is still the first one's" test -S "$socket"
+expect "where the page is" log_has "$work/first.log" "page=\"http://127.0.0.1:$http/\""
 : > "$work/file"
 run_to_end file --listen 127.0.0.1 --port 0 --http off --no-rpcbind --store "lmdb:$work/other" \
     --control "$work/file"
@@ -109,11 +121,11 @@ ask 0 release "$alpha" --yes
 ask 1 release "$alpha" --yes
 says "it holds nothing: c1"
 ask 1 release c999 --yes
-says "there is no client c999"
+says 'no client has the id, address or name "c999"'
 ask 1 release "c1/../grace" --yes
 says "no client has the id, address or name"
 expect "logged with who asked" log_has "$work/first.log" \
-    "order of an operator .*release.* client=1 .*result=\"done\" uid=$(id -u) pid="
+    "order of an operator .*release.* result=\"done\" uid=$(id -u) pid=[0-9]* client=\"c1\"$"
 ask 1 end-grace
 says "no grace stands"
 
@@ -175,6 +187,8 @@ says "c2 beta \("
 expect "no new lock in grace" matches "$("$PEER" -n gamma 127.0.0.1 "$port" lock nine)" 'grace'
 ask 0 end-grace
 says "Grace is over"
+expect "logged without a client" log_has "$work/again.log" \
+    "order of an operator order=\"end grace\" result=\"done\" uid=$(id -u) pid=[0-9]*$"
 expect "a new lock" same "$("$PEER" -n gamma 127.0.0.1 "$port" lock nine)" granted
 expect "what nobody reclaimed is free" wait_until is_granted three
 stop TERM
@@ -205,6 +219,10 @@ if [ -n "${HOLDFAST_SLOW_SYNC_LIBRARY:-}" ]; then
     rm "$work/gate"
     wait "$waiting"
     expect "then it is answered" same $? 0
+    kill -STOP "$pid" # it is there, and says nothing
+    ask 75 status
+    says "said nothing for 10 s"
+    kill -CONT "$pid"
     stop TERM
 else
     echo "not shown: a stalled store; sanitizers must be loaded first"

@@ -7,7 +7,8 @@
 #  (2) a reader that comes back with the id it got last misses nothing;
 #  (3) fifty streams, readers that are gone and one that does not read keep nobody else from being
 #      answered, and go away; the server stops at once while streams are open;
-#  (4) an id that makes no sense is as good as none.
+#  (4) an id that makes no sense is as good as none;
+#  (5) HEAD of what is written while it is read ends with the headers.
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -63,6 +64,12 @@ for strange in 99999999999999999999999 -1 x "1;2" ""; do
     expect "nothing old for '$strange'" same \
         "$(grep -c '^event: client_added' "$work/strange$count")" 0
 done
+
+# (5) one connection, two requests: the answer to the first ends with its headers.
+exec 5<> "/dev/tcp/127.0.0.1/$http"
+printf 'HEAD %s HTTP/1.1\r\nHost: localhost\r\n\r\n' /api/v1/events >&5
+expect "HEAD of a stream has no body" same "$(timeout 10 cat <&5 | sed -n '/^\r$/,$p')" $'\r'
+exec 5>&-
 
 # (3)
 for _ in {1..50}; do

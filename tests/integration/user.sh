@@ -7,7 +7,9 @@
 #      names file and key;
 #  (3) names from the network are escaped in both log formats: no line of the log is forged, no
 #      control byte gets through, and every JSON line parses (R-SEC-8);
-#  (4) bad input is in the log, and ten thousand times the same is not ten thousand lines (P6).
+#  (4) bad input is in the log, and ten thousand times the same is not ten thousand lines (P6);
+#  (5) a standby can be asked while it waits, where nobody has made a directory for its socket (root
+#      only).
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -36,6 +38,25 @@ if [ "$(id -u)" -eq 0 ] && id nobody > /dev/null 2>&1; then
     expect "the user is named" log_has "$work/nouser.log" "no-such-user"
 else
     echo "not shown: --user needs root and a user called nobody"
+fi
+
+# (5)
+standby=(serve --standby --store 'postgres:host=127.0.0.1 port=1' --http off --no-rpcbind)
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2> /dev/null &&
+    "$HOLDFAST" "${standby[@]}" --check-config > /dev/null 2>&1; then
+    # shellcheck disable=SC2016 # for the shell inside
+    output=$(timeout 30 unshare -m bash -c 'mount -t tmpfs none /run || exit 1
+        "$HOLDFAST" "$@" 2> /dev/null &
+        for _ in {1..500}; do
+            [ -S /run/holdfast/control.sock ] && break
+            sleep 0.01
+        done
+        "$HOLDFAST" status --control /run/holdfast/control.sock
+        kill $!
+        wait' inside "${standby[@]}" 2>&1)
+    expect "it stands by" matches "$output" 'standby +(starting|store postgres:)'
+else
+    echo "not shown: a standby without a directory for its socket; needs root and PostgreSQL's library"
 fi
 
 # (2)

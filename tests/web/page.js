@@ -141,7 +141,7 @@ withWorld('the server crashes and recovers', ['--grace', '600'], async (world, o
 
     await world.serve();
     await shows(page, '#state', /Recovering\s*\d+ s left/);
-    await shows(page, '#state', /db1 c2\s*not reached, attempt \d+, 2 locks/);
+    await shows(page, '#state', /db1 c2\s*unreachable, attempt \d+, 2 locks/);
     await until('web1 has reclaimed', () => keeper.said.includes('reclaimed'));
     await shows(page, '#state', /1 of 3 stored locks settled/);
     const left = async () => Number(/(\d+) s left/.exec(await text(page, '#state'))[1]);

@@ -121,6 +121,16 @@ static void test_control__other_things_are_left_alone(void **state)
     assert_refused(path, 2, "no socket");
     assert_int_equal(unlink(path), 0);
     assert_refused(root, 2, "no socket");
+    /* A socket of another kind: nobody listens, and it is no dead server's. */
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    assert_true(strlen(path) < sizeof name.sun_path);
+    memcpy(name.sun_path, path, strlen(path));
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
+    assert_refused(path, 2, "no socket of a server");
+    assert_true(is_socket(path));
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink(path), 0);
 }
 
 static void test_control__paths_that_cannot_be(void **state)

@@ -230,6 +230,23 @@ static void test_http__unknown_paths_are_404_in_json(void **state)
     assert_contains(answer, "\\\"...\", \"hint\": ");
 }
 
+static void test_http__unknown_parameters_are_400_and_say_what_is_known(void **state)
+{
+    struct server *server = *state;
+    assert_answer(ask(server, "GET /api/v1/clients?stat=x HTTP/1.1\r\nHost: localhost\r\n" END),
+                  400,
+                  "{\"error\": \"unknown parameter stat\", "
+                  "\"hint\": \"allowed: limit, cursor, state\"}\n");
+    assert_answer(
+        ask(server, "GET /api/v1/clients?cursor=0&lim=1 HTTP/1.1\r\nHost: localhost\r\n" END), 400,
+        "{\"error\": \"unknown parameter lim\", "
+        "\"hint\": \"allowed: limit, cursor, state\"}\n");
+    assert_answer(ask(server, "GET /api/v1/clients/c1?file=00 HTTP/1.1\r\nHost: localhost\r\n" END),
+                  400,
+                  "{\"error\": \"unknown parameter file\", "
+                  "\"hint\": \"none is allowed here\"}\n");
+}
+
 static void test_http__other_methods_are_405_and_their_bodies_stay_unread(void **state)
 {
     struct server *server = *state;
@@ -400,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_http__connections_are_kept),
         cmocka_unit_test(test_http__the_page_runs_its_own_script_only),
         cmocka_unit_test(test_http__unknown_paths_are_404_in_json),
+        cmocka_unit_test(test_http__unknown_parameters_are_400_and_say_what_is_known),
         cmocka_unit_test(test_http__other_methods_are_405_and_their_bodies_stay_unread),
         cmocka_unit_test(test_http__a_body_with_get_ends_the_connection),
         cmocka_unit_test(test_http__only_our_names_are_answered),

@@ -434,6 +434,13 @@ static void test_config__file_sets_options_and_command_line_wins(void **state)
     assert_int_equal(outcome.config.lines[grace], 9);
     config_done(&outcome.config);
 
+    /* --no-rpcbind is --rpcbind off: it shows where that came from. */
+    READ(&outcome, "--no-rpcbind");
+    assert_read(&outcome);
+    size_t rpcbind = (size_t)(config_find("rpcbind") - config_options);
+    assert_int_equal(outcome.config.origins[rpcbind], CONFIG_FROM_COMMAND_LINE);
+    config_done(&outcome.config);
+
     /* Addresses of the command line replace those of the file. */
     READ(&outcome, "--config", file_path, "--listen", "127.0.0.9");
     assert_read(&outcome);

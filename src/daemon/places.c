@@ -1,0 +1,124 @@
+/*
+ * places.c -- see places.h.
+ */
+#include "daemon/places.h"
+
+#include "admin/events.h"
+#include "admin/http.h"
+#include "daemon/descriptors.h"
+#include "proto/nlm.h"
+#include "proto/nsm.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+enum { SPARE_DESCRIPTORS = 256 }; /* beside the connections: sockets, store, HTTP */
+
+/* The directory of an lmdb: store, which --user must be able to write; NULL for other stores. */
+static const char *store_path(const char *url)
+{
+    return strncmp(url, "lmdb:", 5) == 0 ? url + 5 : NULL;
+}
+
+void places_make_directory(const struct daemon *daemon)
+{
+    if (daemon->config.control_is_default && store_path(daemon->config.store) == NULL)
+        (void)mkdir(CONFIG_RUN_DIRECTORY, 0755); /* places_open_control says what is missing */
+}
+
+int places_take_http(struct daemon *daemon)
+{
+    daemon->console.admin.events = events_new(&daemon->loop, &daemon->console.admin);
+    if (daemon->console.admin.events == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory");
+    const struct config_endpoint *at = &daemon->config.http;
+    if (!at->is_on)
+        return 0;
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    int exit_code = DAEMON_EXIT_UNAVAILABLE;
+    daemon->http =
+        http_new(&daemon->loop, &at->address, at->port, &daemon->console.admin, &exit_code, &why);
+    return daemon->http == NULL ? daemon_fail(daemon, exit_code, buffer) : 0;
+}
+
+int places_take_ports(struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    uint64_t needed = (uint64_t)config->connections_max + SPARE_DESCRIPTORS;
+    uint64_t limit = descriptors_reserve(needed + DAEMON_CALLS_MAX);
+    uint64_t left = limit > needed ? limit - needed : 0;
+    daemon->call_connections = (uint32_t)(left < DAEMON_CALLS_MAX ? left : DAEMON_CALLS_MAX);
+    if (daemon->call_connections == 0)
+        daemon->call_connections = SPARE_DESCRIPTORS / 4;
+    if (limit < needed)
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("fewer open files are allowed than --max-connections needs; raise the "
+                            "limit (ulimit -n, LimitNOFILE=) or lower the option"),
+                LOG_NUMBER("allowed", limit), LOG_NUMBER("needed", needed));
+    const struct config_addresses *at = &config->listen;
+    struct listen_failure failure;
+    if (listen_open(at->at, at->count, config->nlm_port, &daemon->sockets, &failure) != 0 ||
+        (config->nsm_port != config->nlm_port &&
+         listen_open(at->at, at->count, config->nsm_port, &daemon->nsm_sockets, &failure) != 0))
+        return daemon_fail(
+            daemon, failure.error == EADDRINUSE ? DAEMON_EXIT_UNAVAILABLE : DAEMON_EXIT_USAGE,
+            failure.text);
+    return 0;
+}
+
+int places_drop_privileges(struct daemon *daemon, const struct privilege *privilege)
+{
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    const char *path = store_path(daemon->config.store);
+    if (path != NULL && privilege_hand_over(privilege, path, &why) != 0)
+        return daemon_fail(daemon, DAEMON_EXIT_STORE, buffer);
+    if (path == NULL && daemon->config.control_is_default &&
+        privilege_hand_over(privilege, CONFIG_RUN_DIRECTORY, &why) != 0)
+        text_init(&why, buffer, sizeof buffer); /* places_open_control says what is missing */
+    if (privilege_drop(privilege, &why) != 0)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
+    return 0;
+}
+
+int places_open_control(struct daemon *daemon)
+{
+    char buffer[1024];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    int exit_code;
+    if (control_open(daemon->config.control, &daemon->control, &exit_code, &why)) {
+        daemon->control_http =
+            http_new_control(&daemon->loop, daemon->control.fd, &daemon->console.admin);
+        return daemon->control_http == NULL
+                   ? daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory")
+                   : 0;
+    }
+    if (store_path(daemon->config.store) != NULL || !daemon->config.control_is_default)
+        return daemon_fail(daemon, exit_code, buffer);
+    log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+            LOG_MESSAGE("no control socket: the command holdfast cannot ask this server"),
+            LOG_TEXT("cause", buffer));
+    return 0;
+}
+
+int places_choose_rpcbind(struct daemon *daemon, void (*on_settled)(void *context, int exit_code))
+{
+    struct registrar_parts parts = {.loop = &daemon->loop,
+                                    .clock = &daemon->clock,
+                                    .log = &daemon->log,
+                                    .config = &daemon->config,
+                                    .context = daemon,
+                                    .on_settled = on_settled};
+    daemon->registrar = registrar_new(&parts);
+    if (daemon->registrar == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, "cannot reserve memory for the registration");
+    bool is_split = daemon->nsm_sockets.count > 0;
+    registrar_add(daemon->registrar, &nlm_program, &daemon->sockets);
+    registrar_add(daemon->registrar, &nsm_program,
+                  is_split ? &daemon->nsm_sockets : &daemon->sockets);
+    return registrar_prepare(daemon->registrar);
+}

@@ -1,0 +1,158 @@
+/*
+ * restoring.c -- see restoring.h.
+ */
+#include "daemon/restoring.h"
+
+#include "base/check.h"
+#include "proto/nlm.h"
+#include "proto/nsm.h"
+
+enum {
+    OUTBOX_MAX = 16384,    /* answers that may wait for one commit */
+    CACHE_PER_CLIENT = 32, /* R-DRC-1 */
+    CACHE_MIN = 65536,
+    CACHE_LIMIT = 1048576,
+    MESSAGES_BURST = 2000, /* over UDP, per address (R-SEC-6) */
+    MESSAGES_PER_SECOND = 1000,
+};
+
+static const struct program *const programs[] = {&nlm_program, &nsm_program};
+
+int restoring_open(struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    struct store_options options = {.sync_process = config->sync == CONFIG_SYNC_PROCESS,
+                                    .is_server = true,
+                                    .is_standby = config->standby,
+                                    .timeout_ns = config->store_timeout_s * DAEMON_SECOND_NS};
+    struct store_failure failure;
+    daemon->is_shared = store_url_is_shared(config->store);
+    daemon->opening = opening_new(&daemon->loop, &daemon->log, &daemon->clock);
+    daemon->console.opening = daemon->opening;
+    if (daemon->opening == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_STORE, "out of memory");
+    daemon->store = daemon->is_shared
+                        ? opening_run(daemon->opening, config->store, &options, &failure)
+                        : store_open(config->store, &options, &failure);
+    if (daemon->store != NULL)
+        return 0;
+    if (failure.exit_code == 0)
+        return DAEMON_STOPPED;
+    return daemon_fail(daemon, failure.exit_code, failure.text);
+}
+
+int restoring_take_over(struct daemon *daemon)
+{
+    if (daemon->config.standby)
+        log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("this server is the active one now"));
+    const char *hook = daemon->config.takeover_hook;
+    char buffer[512];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    if (hook != NULL && opening_run_hook(daemon->opening, hook, &why) != 0)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
+    return 0;
+}
+
+static int load_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    struct daemon *daemon = context;
+    switch (core_load(daemon->core, kind, slot, value)) {
+    case RECORD_GOOD:
+    case RECORD_CORRUPT: /* the core reports it and marks the store incomplete */
+        log_drain(&daemon->log, core_events(daemon->core), clock_now_ns(&daemon->clock),
+                  clock_wall_ns(&daemon->clock));
+        return 0;
+    case RECORD_NEWER:
+        return DAEMON_EXIT_NEWER;
+    }
+    UNREACHABLE();
+}
+
+int restoring_load(struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    struct store_failure failure;
+    store_summarize(daemon->store, &daemon->summary);
+    if (daemon->summary.note[0] != '\0')
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE(daemon->summary.note));
+
+    daemon->names = names_new(&daemon->loop, config);
+    if (daemon->names == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory");
+    struct core_limits limits = {.clients_max = config->clients_max,
+                                 .locks_max = config->locks_max,
+                                 .locks_per_client_max = config->locks_per_client_max,
+                                 .waiters_max = config->waiters_max,
+                                 .bytes_max = config->bytes_max,
+                                 .batch_puts_max = STORE_BATCH_PUTS_MAX - CORE_PUTS_PER_REQUEST_MAX,
+                                 .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK,
+                                 .server_name = names_first(daemon->names),
+                                 .shares = daemon->shares,
+                                 .share_count = config_share_list(&config->shares, daemon->shares),
+                                 .notify_timeout_ns = config->notify_timeout_s * DAEMON_SECOND_NS,
+                                 .window_ns = config->recovery_window_s * DAEMON_SECOND_NS,
+                                 .give_up_ns = config->give_up_s * DAEMON_SECOND_NS,
+                                 .grace_ns = config->grace_s * DAEMON_SECOND_NS,
+                                 .hold_unreachable = config->unreachable == CONFIG_HOLD,
+                                 .trust_reclaim = config->trust_reclaim,
+                                 .distrust_state = config->trust_state == CONFIG_OFF,
+                                 .verify_notices = config->verify_notify == CONFIG_VERIFY_ALWAYS,
+                                 .resume = config->recovery == CONFIG_RESUME,
+                                 .shared_store = daemon->is_shared};
+    limits.name_count = names_list(daemon->names, &limits.names);
+    memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
+    daemon->core = core_new(&limits, daemon_seed());
+    if (daemon->core == NULL)
+        return daemon_fail(
+            daemon, DAEMON_EXIT_USAGE,
+            "cannot reserve memory for the tables; lower --max-locks, --max-waiters, "
+            "--max-clients or --max-bytes");
+    int result = store_load(daemon->store, load_record, daemon, &failure);
+    if (result == DAEMON_EXIT_NEWER)
+        return daemon_fail(
+            daemon, DAEMON_EXIT_NEWER,
+            "the store was written by a newer holdfast; run that version, or start this one "
+            "on another --store. Nothing was changed");
+    if (result != 0)
+        return daemon_fail(daemon, failure.exit_code, failure.text);
+    return 0;
+}
+
+int restoring_boot(struct daemon *daemon)
+{
+    struct core_boot boot = {
+        .now_ns = clock_now_ns(&daemon->clock),
+        .wall_ns = clock_wall_ns(&daemon->clock),
+        .may_have_lost = daemon->summary.may_have_lost || daemon->config.assume_lost,
+    };
+    core_start(daemon->core, &boot);
+    const struct config *config = &daemon->config;
+    uint64_t cache = (uint64_t)config->clients_max * CACHE_PER_CLIENT;
+    cache = cache < CACHE_MIN ? CACHE_MIN : cache > CACHE_LIMIT ? CACHE_LIMIT : cache;
+    struct rpc_server_limits limits = {.outbox_max = OUTBOX_MAX,
+                                       .cache_max = (uint32_t)cache,
+                                       .require_privileged_port = config->require_privileged_port,
+                                       .shared_store = daemon->is_shared,
+                                       .messages_burst = MESSAGES_BURST,
+                                       .messages_per_second = MESSAGES_PER_SECOND,
+                                       .is_metered = config->metrics == CONFIG_ON};
+    daemon->server = rpc_server_new(&limits, programs, sizeof programs / sizeof programs[0],
+                                    daemon->core, daemon_seed());
+    if (daemon->server == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE,
+                           "cannot reserve memory for answers; lower --max-clients");
+
+    struct store_batch batch;
+    struct store_failure failure;
+    CHECK(core_take_batch(daemon->core, &batch));
+    if (store_commit(daemon->store, &batch, &failure) != 0)
+        return daemon_fail(daemon, failure.exit_code, failure.text);
+    if (daemon->is_shared)
+        clock_allow_sends(&daemon->clock, store_checked_ns(daemon->store));
+    rpc_server_stored(daemon->server, batch.txn, store_has_room(daemon->store),
+                      clock_now_ns(&daemon->clock), clock_wall_ns(&daemon->clock));
+    return 0;
+}
