@@ -185,7 +185,7 @@ stop KILL
 expect "it says so" wait_until 5 grep -q 'does not answer' "$work/watched"
 start again "${options[@]}" || finish
 expect "who is missing" wait_until 5 grep -q 'waiting for [34] locks of 2 clients' "$work/watched"
-expect "a bar" log_has "$work/watched" 'c1 \[--------------------\] alpha ([a-z]* .*0 of [23] reclaimed)'
+expect "a bar" log_has "$work/watched" 'c1 *\[--------------------\] alpha ([a-z]* .*0 of [23] reclaimed)'
 kill "$watcher"
 timeout 3 "$HOLDFAST" status --watch --json > "$work/lines"
 expect "a line of JSON a second" [ "$(grep -c '^{"role":"active",.*}$' "$work/lines")" -ge 2 ]
