@@ -113,7 +113,7 @@ void print_ago(char *ret, size_t size, const char *time)
         (void)snprintf(ret, size, "%lld s ago", seconds < 0 ? 0 : seconds);
     else if (seconds < 3600)
         (void)snprintf(ret, size, "%lld min ago", seconds / 60);
-    else if (seconds < 2 * 86400)
+    else if (seconds < 2LL * 86400)
         (void)snprintf(ret, size, "%lld h ago", seconds / 3600);
     else
         (void)snprintf(ret, size, "%lld d ago", seconds / 86400);

@@ -55,7 +55,7 @@ static void print_bar(long long done, long long all)
 static void print_waiting(const json_t *client, bool has_bar)
 {
     long long done = print_integer(client, "reclaimed");
-    (void)printf("\n            %s ", print_string(client, "id"));
+    (void)printf("\n            %*s ", has_bar ? -5 : 0, print_string(client, "id"));
     if (has_bar)
         print_bar(done, done + print_integer(client, "unsettled_locks"));
     print_safe(stdout, print_string(client, "name"));
@@ -94,7 +94,7 @@ static void print_grace(const json_t *grace, bool is_watched)
     for (size_t i = 0; i < shown; i++)
         print_waiting(json_array_get(waiting, i), is_watched);
     if (shown < count || is_more)
-        (void)fputs("\n            and others; holdfast clients --state recovering", stdout);
+        (void)fputs("\n            and others: holdfast clients lists them", stdout);
     (void)puts("");
 }
 
