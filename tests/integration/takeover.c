@@ -13,8 +13,8 @@
  *      and ends with 76;
  *  (3) a server whose cable was pulled: what it was asked before stays without an answer for ever,
  *      somebody else gets the lock, and when the cable is back it ends with 76;
- *  (4) PostgreSQL is restarted while nobody asks for anything, also after a while: the active server
- *      stays the active one;
+ *  (4) PostgreSQL is restarted while nobody asks for anything, at once or after a while: the active
+ *      server stays the active one;
  *  (5) --standby that is told to stop ends with 0. `holdfast status` says who is what.
  */
 #include "lock_call.h"
