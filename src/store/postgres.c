@@ -43,7 +43,8 @@
 #define PAUSE_MIN_NS       (20 * MS_NS)
 #define PAUSE_MAX_NS       (500 * MS_NS)
 #define STANDBY_PAUSE_NS   (200 * MS_NS)
-/* A standby lets the active server come back first when PostgreSQL was away for both. */
+/* A standby lets the active server come back first when PostgreSQL was away for both: so long from
+ * the moment that it can be reached again, however long it was away. */
 #define STANDBY_COURTESY_NS (3 * SECOND_NS)
 
 struct postgres {
@@ -120,10 +121,12 @@ static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns,
 static int lock_patiently(struct postgres *postgres, struct store_failure *ret_failure)
 {
     const struct store_options *options = &postgres->options;
-    for (;;) {
+    for (bool was_away = false;; was_away = true) {
         uint64_t deadline_ns = postgres_now_ns() + options->timeout_ns;
         if (connect_patiently(postgres, deadline_ns, ret_failure) != 0)
             return -EIO;
+        if (was_away && options->is_standby)
+            (void)postgres_pause(STANDBY_COURTESY_NS, UINT64_MAX);
         for (;;) {
             enum postgres_lock lock =
                 postgres_fence_lock(&postgres->session, postgres_now_ns() + 10 * SECOND_NS);
@@ -140,8 +143,6 @@ static int lock_patiently(struct postgres *postgres, struct store_failure *ret_f
                             "stop that one, or start this one with --standby", ret_failure);
             (void)postgres_pause(STANDBY_PAUSE_NS, UINT64_MAX);
         }
-        if (options->is_standby)
-            (void)postgres_pause(STANDBY_COURTESY_NS, UINT64_MAX);
     }
 }
 

@@ -13,8 +13,9 @@
  *      and ends with 76;
  *  (3) a server whose cable was pulled: what it was asked before stays without an answer for ever,
  *      somebody else gets the lock, and when the cable is back it ends with 76;
- *  (4) PostgreSQL is restarted while nobody asks for anything: the active server stays the active
- *  one; (5) --standby that is told to stop ends with 0. `holdfast status` says who is what.
+ *  (4) PostgreSQL is restarted while nobody asks for anything, at once or after a while: the active
+ *      server stays the active one;
+ *  (5) --standby that is told to stop ends with 0. `holdfast status` says who is what.
  */
 #include "lock_call.h"
 #include "nodes.h"
@@ -37,6 +38,7 @@
 #define SOCKETS      20 /* every second one UDP */
 #define REPEATS      25 /* on each: LOCKs that were answered before */
 #define TESTS        25 /* and new TESTs: 1,000 in all */
+#define AWAY_S       4  /* longer than a standby stands back (STANDBY_COURTESY_NS) */
 #define CLIENT_STATE 3
 #define OWNER_SVID   1
 #define OTHER_SVID   2
@@ -442,14 +444,15 @@ static void pull_the_cable(void)
 
 /* ---- (4) ---- */
 
-static void restart_postgres(void)
+static void restart_postgres(const char *database, time_t away_s)
 {
-    const char *store = harness_postgres("restart");
+    const char *store = harness_postgres(database);
     if (!start_active(0, store))
         return;
     start_standby(1, store, NULL);
     take_locks(0);
     cluster_stop(harness_cluster(), SIGINT);
+    (void)nanosleep(&(struct timespec){.tv_sec = away_s}, NULL);
     HARNESS_EXPECT(cluster_start(harness_cluster()), "PostgreSQL does not start");
     /* Until both are back, and the active server has the lock. */
     char sql[320];
@@ -503,7 +506,8 @@ int main(void)
     freeze_active("frozen", false);
     freeze_active("frozen_restart", true);
     pull_the_cable();
-    restart_postgres();
+    restart_postgres("restart", 0);
+    restart_postgres("restart_late", AWAY_S);
     stop_standby();
     nodes_done();
     return harness_finish();

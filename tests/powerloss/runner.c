@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READY_MS = 20000 };
+enum { READY_MS = 60000 };
 
 const char *runner_variable(const char *name)
 {

@@ -27,7 +27,7 @@
 enum {
     LINKS = 10,
     UDP_FROM = 8,
-    ANSWER_MS = 10000,
+    ANSWER_MS = 60000,
     OBSERVER = HISTORY_OWNERS - 1, /* an owner that only asks for the state */
 };
 

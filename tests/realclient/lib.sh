@@ -17,7 +17,7 @@ GRACE=${GRACE:-20}
 RECOVERY=${RECOVERY:-reclaim}
 OPTIONS=${OPTIONS:-}
 MOUNT=${MOUNT:-vers=3,hard}
-GRANT_SECONDS=5   # from an unlock to the grant of who waits
+GRANT_SECONDS=20  # from an unlock to the grant of who waits; who is not called asks after 30 s
 REBOOT_SECONDS=15 # from a client that is up again to the grant of who waited for it
 scenario=$(basename "$0")
 file=/mnt/$scenario # as clients see it
@@ -122,6 +122,9 @@ notifications()
     tcpdump -r "$capture" -nn "(($in_udp) or (tcp[$at+16:4] == 100024 and tcp[$at+24:4] == 6)) ${1:+and ($1)}" \
         2>/dev/null | wc -l
 }
+
+# is_told FILTER: it is in the capture, which may be a moment behind.
+is_told() { [ "$(notifications "$1")" -gt 0 ]; }
 
 # ---- beginning and end ----
 
