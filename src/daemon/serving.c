@@ -84,7 +84,8 @@ int serving_start(struct daemon *daemon)
     return registrar_start(daemon->registrar, daemon->core);
 }
 
-/* One line that scripts wait for, on standard output; the log has it too. */
+/* One line that scripts wait for, on standard output; the log has it too, and is complete when that
+ * line comes. */
 static void announce(struct daemon *daemon)
 {
     struct core_status status;
@@ -103,8 +104,6 @@ static void announce(struct daemon *daemon)
     text_add(&line, " locks, grace ");
     text_add_u64(&line, (status.grace.remaining_ns + DAEMON_SECOND_NS - 1) / DAEMON_SECOND_NS);
     text_add(&line, " s)");
-    (void)printf("holdfast: %s\n", buffer);
-    (void)fflush(stdout);
     char store[256];
     store_show_url(daemon->config.store, store, sizeof store);
     log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
@@ -126,6 +125,8 @@ static void announce(struct daemon *daemon)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("the store may have lost records: its state number was raised past the "
                             "clock, clients will see a restart"));
+    (void)printf("holdfast: %s\n", buffer);
+    (void)fflush(stdout);
     int err = notify_ready_started(buffer);
     if (err != 0)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),

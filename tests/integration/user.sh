@@ -9,7 +9,8 @@
 #      control byte gets through, and every JSON line parses (R-SEC-8);
 #  (4) bad input is in the log, and ten thousand times the same is not ten thousand lines (P6);
 #  (5) a standby can be asked while it waits, where nobody has made a directory for its socket (root
-#      only).
+#      only);
+#  (6) when the line comes that scripts wait for, the log of the start is complete.
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -94,6 +95,15 @@ expect "the file is named" log_has "$work/typo.log" "holdfast.conf"
 run_to_end missing --config "$work/no-such-file"
 expect "exit 2 for a missing file" same "$code" 2
 expect "the file is named" log_has "$work/missing.log" "no-such-file"
+
+# (6)
+"$HOLDFAST" serve "${common[@]}" --http 127.0.0.1:0 --store "lmdb:$work/ready" > "$work/both" 2>&1 < /dev/null &
+pid=$!
+server_pids+=("$pid")
+expect "it is ready" wait_until 10 grep -q '^holdfast: ready' "$work/both"
+expect "where HTTP is was said before" same \
+    "$(sed '/^holdfast: ready/q' "$work/both" | grep -c 'HTTP is served')" 1
+stop TERM
 
 # (3), (4)
 forged='x\x0aholdfast: ready on port 1\x0a{"level":"error"}\x1b[31m"\x5c%s%n'
