@@ -46,9 +46,9 @@ standby=(serve --standby --store 'postgres:host=127.0.0.1 port=1' --http off --n
 if [ "$(id -u)" -eq 0 ] && unshare -m true 2> /dev/null &&
     "$HOLDFAST" "${standby[@]}" --check-config > /dev/null 2>&1; then
     # shellcheck disable=SC2016 # for the shell inside
-    output=$(timeout 30 unshare -m bash -c 'mount -t tmpfs none /run || exit 1
+    output=$(timeout 90 unshare -m bash -c 'mount -t tmpfs none /run || exit 1
         "$HOLDFAST" "$@" 2> /dev/null &
-        for _ in {1..500}; do
+        for _ in {1..5000}; do
             [ -S /run/holdfast/control.sock ] && break
             sleep 0.01
         done
@@ -100,7 +100,7 @@ expect "the file is named" log_has "$work/missing.log" "no-such-file"
 "$HOLDFAST" serve "${common[@]}" --http 127.0.0.1:0 --store "lmdb:$work/ready" > "$work/both" 2>&1 < /dev/null &
 pid=$!
 server_pids+=("$pid")
-expect "it is ready" wait_until 10 grep -q '^holdfast: ready' "$work/both"
+expect "it is ready" wait_until grep -q '^holdfast: ready' "$work/both"
 expect "where HTTP is was said before" same \
     "$(sed '/^holdfast: ready/q' "$work/both" | grep -c 'HTTP is served')" 1
 stop TERM
