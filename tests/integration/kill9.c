@@ -352,7 +352,7 @@ int main(int argc, char **argv)
     bool is_stopped = true;
     storm->stop_ms = UINT64_MAX;
     for (uint32_t i = 1; i <= STOPS_MAX && is_stopped && storm->stop_ms >= STOP_MAX_MS; i++)
-        is_stopped = run_round(storm, round + i, SIGTERM);
+        is_stopped = run_round(storm, round + 1, SIGTERM);
     HARNESS_EXPECT(storm->stop_ms < STOP_MAX_MS, "SIGTERM took %" PRIu64 " ms", storm->stop_ms);
     free(storm);
     return harness_finish();

@@ -83,10 +83,12 @@ on() { # on N COMMAND...
 }
 
 # background N LOG COMMAND...: on host N, ended with the test. Sets background_pid, which is the
-# command's own: a function in the background would be a shell with a child.
+# command's own: a function in the background would be a shell with a child. The log is empty when
+# this returns: what the last one wrote there must not be taken for its own.
 background() {
     local pid=${host_pid[$1]} log=$2
     shift 2
+    : > "$work/$log"
     nsenter -t "$pid" -m -n -u "$@" > "$work/$log" 2>&1 < /dev/null &
     background_pid=$!
     server_pids+=("$background_pid")
