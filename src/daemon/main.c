@@ -235,9 +235,10 @@ static int take_over(struct daemon *daemon)
     char buffer[512];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
-    if (hook != NULL && opening_run_hook(daemon->opening, hook, &why) != 0)
-        return fail(daemon, EXIT_USAGE, buffer);
-    return 0;
+    int result = hook == NULL ? 0 : opening_run_hook(daemon->opening, hook, &why);
+    if (result == -ECANCELED)
+        return STOPPED;
+    return result == 0 ? 0 : fail(daemon, EXIT_USAGE, buffer);
 }
 
 /* Reads the store into a new core. */

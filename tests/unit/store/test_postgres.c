@@ -285,6 +285,15 @@ static void test_postgres__bad_urls_are_refused(void **state)
     place_refused("postgres:dbname=x", true, 2, "--sync process", "lmdb");
     scene_stays_shut("postgres:nonsense", &(struct store_options){.timeout_ns = SECOND_NS / 10}, 74,
                      "nonsense");
+    /* What libpq cannot read is no outage: nobody waits, also a standby does not. */
+    static const struct store_options standby = {.is_server = true, .is_standby = true};
+    scene_stays_shut("postgres:hots=db1", &standby, 2, "hots");
+    scene_stays_shut("postgres:host=db1 nonsense", &standby, 2, "nonsense");
+    scene_stays_shut("postgres://db1/x?hots=y", &standby, 2, "hots");
+    struct store_failure failure = {0};
+    assert_null(store_open("postgres:password=very secret", &standby, &failure));
+    assert_int_equal(failure.exit_code, 2);
+    assert_null(strstr(failure.text, "secret")); /* libpq would quote it */
 }
 
 static void expect_shown(const char *url, const char *expected)
@@ -304,6 +313,14 @@ static void test_postgres__passwords_are_not_shown(void **state)
     expect_shown("postgres://me:secret@db/x?password=y&a=b",
                  "postgres://me:...@db/x?password=...&a=b");
     expect_shown("postgres://me@db:5432/x", "postgres://me@db:5432/x");
+    expect_shown("postgres:password = b user=c", "postgres:password = ... user=c");
+    expect_shown("postgres:password=b&c user=d", "postgres:password=... user=d");
+    expect_shown("postgres:password=b\\ c user=d", "postgres:password=... user=d");
+    expect_shown("postgres:sslpassword=b user=d", "postgres:sslpassword=... user=d");
+    expect_shown("postgres://me:a@b@db/x", "postgres://me:...@db/x");
+    expect_shown("postgres://me:a/b@db/x", "postgres://me:...@db/x");
+    expect_shown("postgres://db:5432/x?user=a@b", "postgres://db:5432/x?user=a@b");
+    expect_shown("lmdb:/a b/password", "lmdb:/a b/password");
     char text[16];
     store_show_url("postgres:password=a_very_long_password", text, sizeof text);
     assert_null(strstr(text, "very"));
