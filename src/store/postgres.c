@@ -336,7 +336,8 @@ static int postgres_load(void *self, store_visit_fn visit, void *context,
     if (loaded.stop != 0)
         return loaded.stop;
     /* Who reads no number begins with 1; nobody else has this epoch, so nobody confuses the two. */
-    if (outcome == POSTGRES_DONE && options->is_server && !loaded.has_server)
+    bool is_lost = !loaded.has_server && postgres->fence.txn > 0;
+    if (outcome == POSTGRES_DONE && options->is_server && is_lost)
         outcome = postgres_fence_restart(session, postgres_now_ns() + options->timeout_ns,
                                          &postgres->fence);
     if (outcome != POSTGRES_DONE)
