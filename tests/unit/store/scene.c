@@ -155,6 +155,14 @@ void job_wait(struct job *job, const bool *flag)
     fail_msg("it did not come that far in 20 s: %s", job->failure.text);
 }
 
+bool job_is_done(struct job *job)
+{
+    (void)pthread_mutex_lock(&job->mutex);
+    bool is_done = job->is_done;
+    (void)pthread_mutex_unlock(&job->mutex);
+    return is_done;
+}
+
 void job_end(struct job *job)
 {
     job_wait(job, &job->is_done);

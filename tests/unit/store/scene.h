@@ -74,6 +74,7 @@ void job_init(struct job *job, const struct store_options *options, const char *
 void job_start(struct job *job);
 /* Until the flag is set: has_heard or is_done. */
 void job_wait(struct job *job, const bool *flag);
+bool job_is_done(struct job *job);
 /* Until it is done, and it must have succeeded. */
 void job_end(struct job *job);
 

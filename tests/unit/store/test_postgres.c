@@ -73,7 +73,7 @@ static void test_postgres__a_commit_waits_for_postgres(void **state)
     job.batch = model_next(model);
     job_start(&job);
     job_wait(&job, &job.has_heard);
-    assert_false(job.is_done);
+    assert_false(job_is_done(&job));
     assert_true(cluster_start(&scene_cluster));
     job_end(&job);
     store_close(job.store);
@@ -173,7 +173,7 @@ static void test_postgres__statement_timeout_is_tried_again(void **state)
     job.batch = model_end(model, true);
     job_start(&job);
     job_wait(&job, &job.has_heard);
-    assert_false(job.is_done);
+    assert_false(job_is_done(&job));
     PQfinish(blocker);
     job_end(&job);
     store_close(job.store);

@@ -15,6 +15,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+static void pause_ms(long ms)
+{
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
 static const struct store_options server_options = {.is_server = true,
                                                     .timeout_ns = 20 * SECOND_NS};
 
@@ -115,20 +121,47 @@ static void test_postgres__a_standby_takes_over(void **state)
     job_start(&job);
     job_wait(&job, &job.has_heard);
     model_commit(model_next(model), active);
-    assert_false(job.is_done);
+    assert_false(job_is_done(&job));
     store_close(active);
     job_end(&job);
     store_close(job.store);
     scene_expect(model);
 }
 
-/* ---- what comes late, or half done ---- */
-
-static void pause_ms(long ms)
+/* Of two that stand by one takes over, and the other one goes on standing by. */
+static void test_postgres__one_of_two_standbys_takes_over(void **state)
 {
-    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-    nanosleep(&pause, NULL);
+    struct model *model = *state;
+    const struct store_options options = {
+        .is_server = true, .is_standby = true, .timeout_ns = SECOND_NS / 2};
+    struct job jobs[2];
+    struct store *active = scene_open(scene_url(), &server_options);
+    model_commit(model_next(model), active);
+    for (int i = 0; i < 2; i++) {
+        job_init(&jobs[i], &options, "standing by");
+        job_start(&jobs[i]);
+        job_wait(&jobs[i], &jobs[i].has_heard);
+    }
+    store_close(active);
+    while (!job_is_done(&jobs[0]) && !job_is_done(&jobs[1]))
+        continue;
+    struct job *first = job_is_done(&jobs[0]) ? &jobs[0] : &jobs[1];
+    struct job *second = first == &jobs[0] ? &jobs[1] : &jobs[0];
+    job_end(first);
+    /* Several times as long as a standby waits between two looks. */
+    for (int i = 0; i < 10; i++) {
+        model_commit(model_next(model), first->store);
+        pause_ms(100);
+    }
+    assert_false(job_is_done(second));
+    store_close(first->store);
+    job_end(second);
+    store_close(second->store);
+    scene_answers("SELECT epoch FROM server", "5"); /* the model's is 3, and each takeover adds 1 */
+    scene_expect(model);
 }
+
+/* ---- what comes late, or half done ---- */
 
 /* Waits until a question has this answer. */
 static void wait_for_answer(const char *sql, const char *expected)
@@ -170,7 +203,7 @@ static void test_postgres__a_late_answer_is_not_believed(void **state)
     wait_for_answer("SELECT txn FROM server", "2");
     scene_run("UPDATE server SET epoch = epoch + 1");
     pause_ms(1200); /* longer than an answer that is believed */
-    assert_false(job.is_done);
+    assert_false(job_is_done(&job));
     proxy_release(scene_proxy);
     job_fails(&job, 76);
     store_close(job.store);
@@ -217,7 +250,7 @@ static void test_postgres__a_commit_waits_for_its_replica(void **state)
         wait_for_answer("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity "
                         "WHERE application_name LIKE 'holdfast %' AND wait_event = 'SyncRep'",
                         "1");
-    bool is_done = job.is_done;
+    bool is_done = job_is_done(&job);
     scene_run("ALTER SYSTEM RESET synchronous_standby_names");
     scene_run("SELECT pg_reload_conf()");
     assert_false(is_done);
@@ -279,7 +312,7 @@ static void test_postgres__a_start_waits_for_what_may_pass(void **state)
     job.batch = model_next(model);
     job_start(&job);
     job_wait(&job, &job.has_heard);
-    assert_false(job.is_done);
+    assert_false(job_is_done(&job));
     PQfinish(blocker);
     job_end(&job);
     store_close(job.store);
@@ -344,7 +377,7 @@ static void test_postgres__the_active_server_comes_back_first(void **state)
                     "1"); /* the standby is there, the active one has not moved yet */
     pause_ms(500);
     model_commit(model_next(model), active);
-    assert_false(job.is_done);
+    assert_false(job_is_done(&job));
     store_close(active);
     job_end(&job);
     store_close(job.store);
@@ -359,6 +392,7 @@ static const struct CMUnitTest tests[] = {
     SCENE(test_postgres__the_epoch_grows_with_every_start),
     SCENE(test_postgres__only_one_is_active),
     SCENE(test_postgres__a_standby_takes_over),
+    SCENE(test_postgres__one_of_two_standbys_takes_over),
     SCENE(test_postgres__a_late_answer_is_not_believed),
     SCENE(test_postgres__a_slow_commit_is_looked_at_again),
     SCENE(test_postgres__a_commit_waits_for_its_replica),
