@@ -1,7 +1,7 @@
 /*
  * postgres.c -- the shared back end: a PostgreSQL database that several machines can reach.
  *
- *   open    connect (and wait for a database that is away) -> lock -> tables -> next epoch
+ *   open    postgres_open.c
  *   commit  one pipeline; what goes wrong is tried again until --store-timeout
  *
  *                 +----------------- refused for now, pause -----------------+
@@ -25,56 +25,32 @@
  *  (4) What a commit says of the epoch it says of the moment before it was sent, or later.
  *  (5) After a failure the store does nothing more (D9).
  */
-#include "store/backend.h"
+#include "store/postgres.h"
 
 #include "base/check.h"
-#include "store/postgres_batch.h"
-#include "store/postgres_fence.h"
 #include "store/postgres_load.h"
-#include "store/postgres_schema.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MS_NS              UINT64_C(1000000)
-#define SECOND_NS          (1000 * MS_NS)
+#define SECOND_NS          UINT64_C(1000000000)
 #define TIMEOUT_DEFAULT_NS (30 * SECOND_NS)
-#define PAUSE_MIN_NS       (20 * MS_NS)
-#define PAUSE_MAX_NS       (500 * MS_NS)
-#define CONNECT_NS         (5 * SECOND_NS) /* one attempt; the next one is heard at once */
-#define LOCK_NS            (10 * SECOND_NS)
-#define STANDBY_PAUSE_NS   (200 * MS_NS)
+#define PAUSE_MAX_NS       (SECOND_NS / 2)
 /* A commit that took longer was made who knows when: the epoch is looked at once more. */
 #define PROMPT_NS SECOND_NS
 /* For one last attempt when time is up; the driver's patience ends later. */
 #define LAST_LOOK_NS (2 * SECOND_NS)
-/* A standby lets the active server come back first when PostgreSQL was away for both. */
-#define STANDBY_COURTESY_NS (3 * SECOND_NS)
 
-struct postgres {
-    struct postgres_session session;
-    struct store_options options;
-    struct postgres_batch *batch;
-    struct postgres_fence fence; /* as it is in the database, as far as we know */
-    uint64_t checked_ns;         /* it was ours then, or later, by CLOCK_BOOTTIME */
-    char shown[160];             /* the URL, for messages */
-    char said[512];              /* the last sentence of this wait */
-    bool has_failed;
-};
-
-/* "store postgres:...: WHAT: CAUSE; NEXT STEP" */
-static int fail(const struct postgres *postgres, int exit_code, const char *what, const char *next,
-                struct store_failure *ret_failure)
+int postgres_fail(const struct postgres *postgres, int exit_code, const char *what,
+                  const char *next, struct store_failure *ret_failure)
 {
     store_fail(ret_failure, exit_code, "store %.120s: %s: %.180s; %s", postgres->shown, what,
                postgres->session.error.text, next);
     return -EIO;
 }
 
-/* Says it once, and again when the cause is another one. */
-static void say(struct postgres *postgres, const char *what)
+void postgres_say(struct postgres *postgres, const char *what)
 {
     char sentence[sizeof postgres->said];
     (void)snprintf(sentence, sizeof sentence, "store %s: %s: %s", postgres->shown, what,
@@ -85,190 +61,12 @@ static void say(struct postgres *postgres, const char *what)
     postgres->options.say(postgres->options.context, sentence);
 }
 
-static bool is_cancelled(const struct postgres *postgres)
-{
-    return postgres->options.is_cancelled != NULL &&
-           postgres->options.is_cancelled(postgres->options.context);
-}
-
-static uint64_t grow_pause(uint64_t pause_ns)
+uint64_t postgres_grow_pause(uint64_t pause_ns)
 {
     return pause_ns * 2 > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause_ns * 2;
 }
 
-/* ---- opening ---- */
-
-#define ADVICE_AWAY                                                                                \
-    "start PostgreSQL, or correct the connection (psql with the same words must work), then "      \
-    "start "                                                                                       \
-    "again; nothing is lost"
-
-/* Of a step that failed: -EAGAIN if it may succeed later, and -EIO. */
-static int fail_for_now(const struct postgres *postgres, const char *what, const char *next,
-                        struct store_failure *ret_failure)
-{
-    int code = fail(postgres, STORE_EXIT_STORE, what, next, ret_failure);
-    return postgres_error_may_pass(&postgres->session.error) ? -EAGAIN : code;
-}
-
-/* Nobody waits any more: told to stop, or the time is up, which it never is for a standby. */
-static bool is_over(const struct postgres *postgres, uint64_t deadline_ns)
-{
-    return is_cancelled(postgres) ||
-           (postgres_now_ns() >= deadline_ns && !postgres->options.is_standby);
-}
-
-/* Sleeps, and wakes up when it is told to stop. */
-static void rest(const struct postgres *postgres, uint64_t rest_ns)
-{
-    uint64_t until_ns = postgres_now_ns() + rest_ns;
-    while (!is_cancelled(postgres) && postgres_pause(STANDBY_PAUSE_NS, until_ns))
-        continue;
-}
-
-/* Says what is waited for, and waits. False: enough of that. */
-static bool wait_on(struct postgres *postgres, uint64_t pause_ns, uint64_t deadline_ns)
-{
-    if (is_over(postgres, deadline_ns))
-        return false;
-    say(postgres, "waiting for PostgreSQL");
-    rest(postgres, pause_ns);
-    return !is_over(postgres, deadline_ns);
-}
-
-/* Connects, as long as it takes. 0, or as a step that failed. */
-static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns,
-                             struct store_failure *ret_failure)
-{
-    for (uint64_t pause_ns = PAUSE_MIN_NS;; pause_ns = grow_pause(pause_ns)) {
-        uint64_t try_until_ns = postgres_now_ns() + CONNECT_NS;
-        if (try_until_ns > deadline_ns && !postgres->options.is_standby)
-            try_until_ns = deadline_ns;
-        if (postgres_session_connect(&postgres->session, try_until_ns) == POSTGRES_DONE)
-            return 0;
-        int code = fail_for_now(postgres, "cannot connect", ADVICE_AWAY, ret_failure);
-        if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
-            return code;
-    }
-}
-
-/* Connected: asks for the lock until somebody must decide what now. 0, -EAGAIN, -EIO. */
-static int ask_for_lock(struct postgres *postgres, uint64_t deadline_ns,
-                        struct store_failure *ret_failure)
-{
-    bool is_standby = postgres->options.is_standby;
-    for (;;) {
-        switch (postgres_fence_lock(&postgres->session, postgres_now_ns() + LOCK_NS)) {
-        case POSTGRES_LOCK_TAKEN:
-            return 0;
-        case POSTGRES_LOCK_FAILED:
-            return fail_for_now(postgres, "cannot take its lock", ADVICE_AWAY, ret_failure);
-        case POSTGRES_LOCK_OTHERS:
-            break;
-        }
-        say(postgres, is_standby ? "standing by" : "waiting for it");
-        if (is_over(postgres, deadline_ns))
-            return fail(postgres, STORE_EXIT_STORE, "in use by another server",
-                        "stop that one, or start this one with --standby", ret_failure);
-        rest(postgres, STANDBY_PAUSE_NS);
-    }
-}
-
-/* The lock, or the wait for it. The connection may come and go meanwhile. As a step. */
-static int lock_patiently(struct postgres *postgres, uint64_t deadline_ns,
-                          struct store_failure *ret_failure)
-{
-    for (uint64_t pause_ns = PAUSE_MIN_NS;; pause_ns = grow_pause(pause_ns)) {
-        bool was_away = pause_ns > PAUSE_MIN_NS;
-        int code = connect_patiently(postgres, deadline_ns, ret_failure);
-        if (code != 0)
-            return code;
-        if (was_away && postgres->options.is_standby)
-            rest(postgres, STANDBY_COURTESY_NS);
-        code = ask_for_lock(postgres, deadline_ns, ret_failure);
-        if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
-            return code;
-    }
-}
-
-static int prepare_schema(struct postgres *postgres, uint64_t deadline_ns,
-                          struct store_failure *ret_failure)
-{
-    uint32_t version = 0;
-    struct postgres_session *session = &postgres->session;
-    if (postgres_schema_version(session, deadline_ns, &version) != POSTGRES_DONE)
-        return fail_for_now(postgres, "cannot read the version of its tables", ADVICE_AWAY,
-                            ret_failure);
-    if (version > postgres_migration_count) {
-        (void)snprintf(session->error.text, sizeof session->error.text,
-                       "version %u, this holdfast knows %u", version, postgres_migration_count);
-        return fail(postgres, STORE_EXIT_NEWER, "its tables were made by a newer holdfast",
-                    "run that version, or \"holdfast store migrate --down\" with it; nothing was "
-                    "changed",
-                    ret_failure);
-    }
-    if (version == postgres_migration_count)
-        return 0;
-    if (postgres->options.is_reader) {
-        (void)snprintf(session->error.text, sizeof session->error.text, "version %u of %u", version,
-                       postgres_migration_count);
-        return fail(postgres, STORE_EXIT_STORE, "its tables are not up to date",
-                    "run \"holdfast store migrate\" first", ret_failure);
-    }
-    if (postgres_schema_move(session, version, postgres_migration_count, deadline_ns) !=
-        POSTGRES_DONE)
-        return fail_for_now(
-            postgres, "cannot make its tables",
-            "use a database of its own, and let its owner run \"holdfast store migrate\"",
-            ret_failure);
-    return 0;
-}
-
-static int begin_fence(struct postgres *postgres, uint64_t deadline_ns,
-                       struct store_failure *ret_failure)
-{
-    struct postgres_session *session = &postgres->session;
-    enum postgres_outcome outcome = POSTGRES_DONE;
-    if (postgres->options.is_server)
-        outcome = postgres_fence_raise(session, deadline_ns, &postgres->fence);
-    else if (!postgres->options.is_reader)
-        outcome = postgres_fence_read(session, deadline_ns, &postgres->fence);
-    if (outcome == POSTGRES_DONE && !postgres->options.is_reader)
-        outcome = postgres_batch_prepare(session, deadline_ns);
-    if (outcome == POSTGRES_DONE)
-        return 0;
-    return fail_for_now(postgres, "cannot begin", ADVICE_AWAY, ret_failure);
-}
-
-/* 0, -EAGAIN, -EIO. */
-static int open_once(struct postgres *postgres, uint64_t deadline_ns, struct store_summary *summary,
-                     struct store_failure *ret_failure)
-{
-    const struct store_options *options = &postgres->options;
-    int code = options->is_reader ? connect_patiently(postgres, deadline_ns, ret_failure)
-                                  : lock_patiently(postgres, deadline_ns, ret_failure);
-    deadline_ns = postgres_now_ns() + options->timeout_ns; /* somebody may have had the lock long */
-    if (code == 0)
-        code = prepare_schema(postgres, deadline_ns, ret_failure);
-    if (code == 0)
-        code = begin_fence(postgres, deadline_ns, ret_failure);
-    if (code == 0 &&
-        postgres_load_slots(&postgres->session, deadline_ns, summary->slots_used) != POSTGRES_DONE)
-        code = fail_for_now(postgres, "cannot read it", ADVICE_AWAY, ret_failure);
-    return code;
-}
-
-/* What is refused for now, or lost on the way, is tried again, as a database that is away. */
-static int open_store(struct postgres *postgres, struct store_summary *summary,
-                      struct store_failure *ret_failure)
-{
-    uint64_t deadline_ns = postgres_now_ns() + postgres->options.timeout_ns;
-    for (uint64_t pause_ns = PAUSE_MIN_NS;; pause_ns = grow_pause(pause_ns)) {
-        int code = open_once(postgres, deadline_ns, summary, ret_failure);
-        if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
-            return code;
-    }
-}
+/* ---- opening and closing ---- */
 
 static void postgres_close(void *self)
 {
@@ -276,6 +74,16 @@ static void postgres_close(void *self)
     postgres_session_done(&postgres->session);
     postgres_batch_free(postgres->batch);
     free(postgres);
+}
+
+/* From the whole string: who cuts it first may cut off what tells that a part of it is secret. */
+static void show_url(struct postgres *postgres)
+{
+    const char *conninfo = postgres->session.conninfo;
+    const char *scheme = strncmp(conninfo, "postgres:", 9) == 0 ? "" : "postgres:";
+    size_t len = strlen(scheme);
+    memcpy(postgres->shown, scheme, len);
+    store_show_url(conninfo, postgres->shown + len, sizeof postgres->shown - len);
 }
 
 static void *postgres_open(const char *rest, const struct store_options *options,
@@ -305,13 +113,11 @@ static void *postgres_open(const char *rest, const struct store_options *options
             postgres_close(postgres);
         return NULL;
     }
-    char url[sizeof postgres->shown + 16];
-    (void)snprintf(url, sizeof url, "postgres:%s", rest);
-    store_show_url(url, postgres->shown, sizeof postgres->shown);
+    show_url(postgres);
     postgres->options = *options;
     if (postgres->options.timeout_ns == 0)
         postgres->options.timeout_ns = TIMEOUT_DEFAULT_NS;
-    if (open_store(postgres, ret_summary, ret_failure) != 0) {
+    if (postgres_open_begin(postgres, ret_summary, ret_failure) != 0) {
         postgres_close(postgres);
         return NULL;
     }
@@ -341,7 +147,8 @@ static int postgres_load(void *self, store_visit_fn visit, void *context,
         outcome = postgres_fence_restart(session, postgres_now_ns() + options->timeout_ns,
                                          &postgres->fence);
     if (outcome != POSTGRES_DONE)
-        return fail(postgres, STORE_EXIT_STORE, "cannot read it", ADVICE_AWAY, ret_failure);
+        return postgres_fail(postgres, STORE_EXIT_STORE, "cannot read it", POSTGRES_ADVICE,
+                             ret_failure);
     return 0;
 }
 
@@ -379,7 +186,7 @@ static enum verdict come_back(struct postgres *postgres, const struct postgres_f
 {
     struct postgres_session *session = &postgres->session;
     struct postgres_fence found;
-    uint64_t try_until_ns = postgres_now_ns() + CONNECT_NS;
+    uint64_t try_until_ns = postgres_now_ns() + POSTGRES_CONNECT_NS;
     if (postgres_session_connect(
             session, try_until_ns < deadline_ns ? try_until_ns : deadline_ns) != POSTGRES_DONE)
         return judge_error(postgres);
@@ -469,36 +276,39 @@ static int commit_batch(struct postgres *postgres, const struct store_batch *bat
     };
     bool is_last = false;
     postgres->said[0] = '\0';
-    for (uint64_t pause_ns = PAUSE_MIN_NS;; pause_ns = grow_pause(pause_ns)) {
+    for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
         switch (attempt_and_confirm(postgres, &next, deadline_ns)) {
         case VERDICT_LANDED:
             postgres->fence = next;
             postgres->checked_ns = postgres->session.sent_ns;
             return 0;
         case VERDICT_REPLACED:
-            return fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
-                        "this one answers nobody any more; start it again with --standby",
-                        ret_failure);
+            return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
+                                 "this one answers nobody any more; start it again with --standby",
+                                 ret_failure);
         case VERDICT_WENT_BACK:
-            return fail(postgres, STORE_EXIT_STORE, "it has lost what it had confirmed",
-                        "a replica that was behind may have been promoted, or a backup restored; "
-                        "start with --assume-lost",
-                        ret_failure);
+            return postgres_fail(
+                postgres, STORE_EXIT_STORE, "it has lost what it had confirmed",
+                "a replica that was behind may have been promoted, or a backup restored; "
+                "start with --assume-lost",
+                ret_failure);
         case VERDICT_FAILED:
-            return fail(postgres, STORE_EXIT_STORE, "cannot commit",
-                        "repair that in the database, then start again; nothing that was answered "
-                        "is lost",
-                        ret_failure);
+            return postgres_fail(
+                postgres, STORE_EXIT_STORE, "cannot commit",
+                "repair that in the database, then start again; nothing that was answered "
+                "is lost",
+                ret_failure);
         case VERDICT_GO_ON:
         case VERDICT_LATER:
             break;
         }
         if (is_last)
-            return fail(postgres, STORE_EXIT_STORE, "no commit within --store-timeout",
-                        "start PostgreSQL, or make room for it, then start again; nothing that was "
-                        "answered is lost",
-                        ret_failure);
-        say(postgres, "a commit failed and is tried again");
+            return postgres_fail(
+                postgres, STORE_EXIT_STORE, "no commit within --store-timeout",
+                "start PostgreSQL, or make room for it, then start again; nothing that was "
+                "answered is lost",
+                ret_failure);
+        postgres_say(postgres, "a commit failed and is tried again");
         if (!postgres_pause(pause_ns, deadline_ns)) {
             /* The time may have passed while this process stood still. Who is in office now is
              * worth a look: one who was replaced says so. */

@@ -53,14 +53,15 @@ static const struct store_backend *find_backend(const char *url, const char **re
 
 static void fail_unknown(const char *url, struct store_failure *ret_failure)
 {
-    char list[128] = "";
+    char list[128] = "", shown[200]; /* it may be a scheme with one letter wrong */
     size_t at = 0;
     for (size_t i = 0; i < BACKEND_COUNT && at < sizeof list; i++) {
         const char *between = i == 0 ? "" : i + 1 == BACKEND_COUNT ? " or " : ", ";
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", between, backends[i]->usage);
     }
-    store_fail(ret_failure, STORE_EXIT_USAGE, "store \"%.200s\": no such kind of store; use %s",
-               url, list);
+    store_show_url(url, shown, sizeof shown);
+    store_fail(ret_failure, STORE_EXIT_USAGE, "store \"%s\": no such kind of store; use %s", shown,
+               list);
 }
 
 struct store *store_open(const char *url, const struct store_options *options,
@@ -74,7 +75,7 @@ struct store *store_open(const char *url, const struct store_options *options,
     }
     struct store *store = calloc(1, sizeof *store);
     if (store == NULL) {
-        store_fail(ret_failure, STORE_EXIT_STORE, "store \"%.200s\": out of memory", url);
+        store_fail(ret_failure, STORE_EXIT_STORE, "store \"%s:\": out of memory", backend->scheme);
         return NULL;
     }
     store->backend = backend;
@@ -147,9 +148,9 @@ void store_close(struct store *store)
 
 /*
  * A password may be written in three places: behind "password" and an equals sign, which may have
- * blanks around it, up to a blank that is neither quoted nor escaped; in a URL behind "password=" up
- * to the next &; and in a URL between user and host. A password that breaks the rules of the place
- * it is in (an unescaped @ or / in a URL) is still one, so there the last @ counts.
+ * blanks around it, up to a blank that is neither quoted nor escaped; in a URL behind "password="
+ * up to the next &; and in a URL between user and host. A password that breaks the rules of the
+ * place it is in (an unescaped @ or / in a URL) is still one, so there the last @ counts.
  */
 static const char *keyword_end(const char *at)
 {

@@ -10,8 +10,8 @@
  * (4) migrate prints, goes down and up, and not down while there are records; (5) clear leaves the
  * server record alone, marked incomplete: state numbers go on, unknown reclaims are granted; it
  * refuses a store in use, asks first, and ends a server that it finds cut off; killed between two
- * batches it leaves a smaller store that says so; (6) import leaves a store in use alone, and ends a
- * server that it finds cut off before its first batch.
+ * batches it leaves a smaller store that says so; (6) import leaves a store in use alone, and ends
+ * a server that it finds cut off before its first batch.
  */
 #include "lock_call.h"
 #include "peer/emu_client.h"

@@ -14,10 +14,11 @@
  *  (3) a server whose cable was pulled: what it was asked before stays without an answer for ever,
  *      somebody else gets the lock, and when the cable is back it ends with 76;
  *  (4) PostgreSQL is restarted while nobody asks for anything: the active server stays the active
- *  one; (5) --standby that is told to stop ends with 0, also while its hook runs, and nothing of the
+ *      one;
+ *  (5) --standby that is told to stop ends with 0, also while its hook runs, and nothing of the
  *      hook is left. `holdfast status` says who is what;
- *  (6) one that stands still inside a commit, for longer than --store-timeout, ends with 76 too: the
- *      time was its own, not the store's.
+ *  (6) one that stands still inside a commit, for longer than --store-timeout, ends with 76 too:
+ *      the time was its own, not the store's.
  */
 #include "lock_call.h"
 #include "nodes.h"
