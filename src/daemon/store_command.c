@@ -265,9 +265,10 @@ static int refuse_record(void *context, enum record_kind kind, uint32_t slot, st
 }
 
 /*
- * One batch into a store that must be empty. It is opened as by a server: nobody else has it, and in
- * a shared store the epoch is the next one. A server that began on it when it was empty, and was cut
- * off before its first batch, would otherwise read back the number of ours and take it for its own.
+ * One batch into a store that must be empty. It is opened as by a server: nobody else has it, and
+ * in a shared store the epoch is the next one. A server that began on it when it was empty, and was
+ * cut off before its first batch, would otherwise read back the number of ours and take it for its
+ * own.
  */
 static int write_store(struct order *order, struct import *import)
 {

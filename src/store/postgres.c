@@ -124,34 +124,6 @@ static void *postgres_open(const char *rest, const struct store_options *options
     return postgres;
 }
 
-/* ---- reading ---- */
-
-static int postgres_load(void *self, store_visit_fn visit, void *context,
-                         struct store_failure *ret_failure)
-{
-    struct postgres *postgres = self;
-    const struct store_options *options = &postgres->options;
-    /* The core adds one for its own run, and that is the epoch that was raised for it. */
-    enum postgres_load_epoch epoch = options->is_server   ? POSTGRES_LOAD_EPOCH_BEFORE
-                                     : options->is_reader ? POSTGRES_LOAD_EPOCH_NOW
-                                                          : POSTGRES_LOAD_EPOCH_STORED;
-    struct postgres_session *session = &postgres->session;
-    struct postgres_loaded loaded = {0};
-    enum postgres_outcome outcome =
-        postgres_load_all(session, options->timeout_ns, epoch, visit, context, &loaded);
-    if (loaded.stop != 0)
-        return loaded.stop;
-    /* Who reads no number begins with 1; nobody else has this epoch, so nobody confuses the two. */
-    bool is_lost = !loaded.has_server && postgres->fence.txn > 0;
-    if (outcome == POSTGRES_DONE && options->is_server && is_lost)
-        outcome = postgres_fence_restart(session, postgres_now_ns() + options->timeout_ns,
-                                         &postgres->fence);
-    if (outcome != POSTGRES_DONE)
-        return postgres_fail(postgres, STORE_EXIT_STORE, "cannot read it", POSTGRES_ADVICE,
-                             ret_failure);
-    return 0;
-}
-
 /* ---- writing ---- */
 
 enum verdict {
@@ -338,6 +310,64 @@ static int postgres_commit(void *self, const struct store_batch *batch,
     int code = commit_batch(postgres, batch, ret_failure);
     postgres->has_failed = code != 0;
     return code;
+}
+
+/* ---- reading ---- */
+
+/*
+ * Begins the reading. A hook takes its time, and the session may have been lost since the store was
+ * opened: then it is made again as for a commit, if nobody has taken over.
+ */
+static int begin_load(struct postgres *postgres, struct store_failure *ret_failure)
+{
+    struct postgres_session *session = &postgres->session;
+    uint64_t deadline_ns = postgres_now_ns() + postgres->options.timeout_ns;
+    const struct postgres_fence next = {postgres->fence.epoch, postgres->fence.txn + 1};
+    for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
+        enum verdict verdict = VERDICT_GO_ON;
+        if (session->connection == NULL)
+            verdict = come_back(postgres, &next, deadline_ns);
+        if (verdict == VERDICT_GO_ON &&
+            postgres_load_begin(session, postgres->options.timeout_ns) == POSTGRES_DONE)
+            return 0;
+        if (verdict == VERDICT_REPLACED)
+            return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
+                                 "start this one again with --standby", ret_failure);
+        bool may_pass = verdict == VERDICT_GO_ON ? judge_error(postgres) == VERDICT_LATER
+                                                 : verdict == VERDICT_LATER;
+        if (postgres->options.is_reader || !may_pass || !postgres_pause(pause_ns, deadline_ns))
+            return postgres_fail(postgres, STORE_EXIT_STORE, "cannot read it", POSTGRES_ADVICE,
+                                 ret_failure);
+        postgres_say(postgres, "waiting for PostgreSQL");
+    }
+}
+
+static int postgres_load(void *self, store_visit_fn visit, void *context,
+                         struct store_failure *ret_failure)
+{
+    struct postgres *postgres = self;
+    const struct store_options *options = &postgres->options;
+    /* The core adds one for its own run, and that is the epoch that was raised for it. */
+    enum postgres_load_epoch epoch = options->is_server   ? POSTGRES_LOAD_EPOCH_BEFORE
+                                     : options->is_reader ? POSTGRES_LOAD_EPOCH_NOW
+                                                          : POSTGRES_LOAD_EPOCH_STORED;
+    struct postgres_session *session = &postgres->session;
+    struct postgres_loaded loaded = {0};
+    if (begin_load(postgres, ret_failure) != 0)
+        return -EIO;
+    enum postgres_outcome outcome =
+        postgres_load_all(session, options->timeout_ns, epoch, visit, context, &loaded);
+    if (loaded.stop != 0)
+        return loaded.stop;
+    /* Who reads no number begins with 1; nobody else has this epoch, so nobody confuses the two. */
+    bool is_lost = !loaded.has_server && postgres->fence.txn > 0;
+    if (outcome == POSTGRES_DONE && options->is_server && is_lost)
+        outcome = postgres_fence_restart(session, postgres_now_ns() + options->timeout_ns,
+                                         &postgres->fence);
+    if (outcome != POSTGRES_DONE)
+        return postgres_fail(postgres, STORE_EXIT_STORE, "cannot read it", POSTGRES_ADVICE,
+                             ret_failure);
+    return 0;
 }
 
 static bool postgres_tend(void *self)

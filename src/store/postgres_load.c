@@ -109,16 +109,20 @@ static enum postgres_outcome load_table(struct loading *loading, enum record_kin
     return is_refused ? POSTGRES_REFUSED : POSTGRES_DONE;
 }
 
+enum postgres_outcome postgres_load_begin(struct postgres_session *session, uint64_t silence_ns)
+{
+    return postgres_session_run(session,
+                                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                                "SET LOCAL statement_timeout = 0",
+                                postgres_now_ns() + silence_ns, NULL);
+}
+
 enum postgres_outcome postgres_load_all(struct postgres_session *session, uint64_t silence_ns,
                                         enum postgres_load_epoch epoch, store_visit_fn visit,
                                         void *context, struct postgres_loaded *ret)
 {
     struct loading loading = {session, silence_ns, epoch, visit, context, {0}};
-    enum postgres_outcome outcome =
-        postgres_session_run(session,
-                             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-                             "SET LOCAL statement_timeout = 0",
-                             postgres_now_ns() + silence_ns, NULL);
+    enum postgres_outcome outcome = POSTGRES_DONE;
     for (int kind = RECORD_SERVER;
          outcome == POSTGRES_DONE && loading.loaded.stop == 0 && kind < RECORD_KIND_END; kind++)
         outcome = load_table(&loading, (enum record_kind)kind);

@@ -23,9 +23,12 @@ struct postgres_loaded {
 enum postgres_outcome postgres_load_slots(struct postgres_session *session, uint64_t deadline_ns,
                                           uint32_t ret_slots_used[static RECORD_KIND_END]);
 
+/* Begins: what is loaded next is as of this moment. */
+enum postgres_outcome postgres_load_begin(struct postgres_session *session, uint64_t silence_ns);
+
 /*
- * Every record, the server's first. `silence_ns` is how long PostgreSQL may say nothing; what
- * statement_timeout says does not count here, as a store takes the time that it takes.
+ * Every record, the server's first, and ends. `silence_ns` is how long PostgreSQL may say nothing;
+ * what statement_timeout says does not count here, as a store takes the time that it takes.
  */
 enum postgres_outcome postgres_load_all(struct postgres_session *session, uint64_t silence_ns,
                                         enum postgres_load_epoch epoch, store_visit_fn visit,

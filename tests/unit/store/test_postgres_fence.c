@@ -292,6 +292,24 @@ static void test_postgres__a_lost_server_record_is_no_end(void **state)
     }
 }
 
+/* Between opening and loading a hook runs: the session may be lost, and the office too. */
+static void test_postgres__a_load_finds_its_session_lost(void **state)
+{
+    struct model *model = *state;
+    struct store_failure failure = {0};
+    struct store *store = scene_open(scene_url(), &server_options);
+    model_commit(model_next(model), store);
+    scene_end_sessions();
+    assert_int_equal(store_load(store, take_anything, NULL, &failure), 0);
+    model_commit(model_next(model), store);
+    scene_end_sessions();
+    scene_run("UPDATE server SET epoch = epoch + 1");
+    assert_int_equal(store_load(store, take_anything, NULL, &failure), -EIO);
+    assert_int_equal(failure.exit_code, 76);
+    store_close(store);
+    scene_expect(model);
+}
+
 /* Refused for now is no reason to give up, not at the start either. */
 static void test_postgres__a_start_waits_for_what_may_pass(void **state)
 {
@@ -397,6 +415,7 @@ static const struct CMUnitTest tests[] = {
     SCENE(test_postgres__a_slow_commit_is_looked_at_again),
     SCENE(test_postgres__a_commit_waits_for_its_replica),
     SCENE(test_postgres__a_lost_server_record_is_no_end),
+    SCENE(test_postgres__a_load_finds_its_session_lost),
     SCENE(test_postgres__a_start_waits_for_what_may_pass),
     SCENE(test_postgres__a_start_ends_without_a_lock),
     SCENE(test_postgres__a_load_takes_its_time),
