@@ -66,6 +66,16 @@ int config_set(struct config *config, const struct config_option *option, const 
     return 0;
 }
 
+void config_add_value(struct text *text, const struct config_option *option, const char *value)
+{
+    char shown[128];
+    if (option->type == CONFIG_STORE) {
+        store_show_url(value, shown, sizeof shown);
+        value = shown;
+    }
+    text_add_escaped(text, bytes_of_text(value), 80);
+}
+
 /* One step through the command line. */
 struct arguments {
     int argc;
@@ -140,7 +150,7 @@ static int set_from_arguments(struct config *config, struct arguments at, struct
         text_add(ret_why, at.option->name);
         if (at.value != NULL) {
             text_add_char(ret_why, ' ');
-            text_add_escaped(ret_why, bytes_of_text(at.value), 80);
+            config_add_value(ret_why, at.option, at.value);
         }
         text_add(ret_why, ": ");
         result = config_set(config, at.option, at.value != NULL ? at.value : "on",

@@ -166,6 +166,8 @@ const struct config_option *config_find(const char *name);
 /* "; did you mean X?" when a known name is close to this one; keys_only leaves out CONFIG_NO_KEY.
  */
 void config_add_suggestion(struct text *text, const char *name, bool keys_only);
+/* A value as it was given, for a message: not all of a long one, and no password. */
+void config_add_value(struct text *text, const struct config_option *option, const char *value);
 
 /*
  * Reads defaults, file and command line, in that order; argv[0] is skipped. --help and --version

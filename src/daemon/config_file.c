@@ -109,7 +109,7 @@ static int take_pair(void *user, const char *section, const char *name, const ch
     }
     text_add(why, name);
     text_add(why, " = ");
-    text_add_escaped(why, bytes_of_text(value), 80);
+    config_add_value(why, option, value);
     text_add(why, ": ");
     int result = config_set(reading->config, option, value, CONFIG_FROM_FILE, reading->line, why);
     if (result != 0) {

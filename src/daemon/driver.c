@@ -36,6 +36,7 @@
 #define BEAT_NS      SECOND_NS       /* between the commits of an idle server on a shared store */
 #define BACKSTOP_NS  (5 * SECOND_NS) /* beyond the time that a shared store takes for itself */
 #define NOT_READY_NS (5 * SECOND_NS) /* a commit this old makes us not ready */
+#define STALL_NS     (2 * SECOND_NS) /* between two ticks: this process was not let run */
 
 enum {
     TICK_MS = 250,
@@ -60,6 +61,7 @@ struct driver {
     uv_timer_t next_call; /* when the core has a call to make, or work to do */
     uint64_t durable_txn;
     uint64_t commit_since_ns; /* when the last batch was handed over */
+    uint64_t ticked_ns;       /* 0: not yet */
     struct totals out;        /* of that batch */
     struct totals stored;     /* of all batches that are durable */
     struct driver_meter meter;
@@ -287,10 +289,24 @@ static void beat(struct driver *driver)
     hand_batch(driver);
 }
 
+/* Time in which this process stood still (SIGSTOP) is not the store's: its thread stood still too,
+ * and is about to say how it went, which may be that we were replaced. */
+static void forgive_stall(struct driver *driver)
+{
+    uint64_t now_ns = clock_now_ns(driver->parts.clock);
+    uint64_t stalled_ns = driver->ticked_ns == 0 ? 0 : now_ns - driver->ticked_ns;
+    driver->ticked_ns = now_ns;
+    if (stalled_ns < STALL_NS)
+        return;
+    uint64_t age_ns = now_ns - driver->commit_since_ns;
+    driver->commit_since_ns = now_ns - (age_ns > stalled_ns ? age_ns - stalled_ns : 0);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct driver *driver = timer->data;
     struct driver_parts *parts = &driver->parts;
+    forgive_stall(driver);
     beat(driver);
     log_tick(parts->log, clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
     /* A shared store keeps the time itself, and knows more about the cause. */

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "daemon/notify_ready.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct opening {
     struct clock *clock;
     uv_async_t news;
     bool is_waiting; /* the loop thread's own */
+    int hook_pid;    /* and its process group; 0: does not run */
     char reason[512];
 
     const char *url;
@@ -99,6 +101,13 @@ static void on_news(uv_async_t *async)
         uv_stop(opening->loop);
 }
 
+/* With all that it started: what is left of it could move the address when we are gone. */
+static void kill_hook(int pid)
+{
+    if (pid > 0)
+        (void)kill(-pid, SIGKILL);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -106,6 +115,7 @@ static void on_signal(uv_signal_t *handle, int number)
     uv_mutex_lock(&opening->mutex);
     opening->is_cancelled = true;
     uv_mutex_unlock(&opening->mutex);
+    kill_hook(opening->hook_pid);
 }
 
 /* The loop has no "now" of its own before the driver turns it. */
@@ -160,7 +170,7 @@ struct wait {
     uv_timer_t timer;
     int64_t exit_status;
     int signal;
-    bool has_ended;
+    bool has_ended, is_late;
 };
 
 static void wait_begin(struct wait *wait, struct opening *opening)
@@ -233,7 +243,28 @@ static void on_hook_exit(uv_process_t *process, int64_t exit_status, int signal)
 static void on_late(uv_timer_t *timer)
 {
     struct wait *wait = timer->data;
-    (void)uv_process_kill(&wait->process, SIGKILL); /* on_hook_exit follows */
+    wait->is_late = true;
+    kill_hook(wait->process.pid); /* on_hook_exit follows */
+}
+
+static void explain_hook(const struct wait *wait, int err, const char *command,
+                         struct text *ret_why)
+{
+    text_add(ret_why, "the takeover hook \"");
+    text_add_escaped(ret_why, bytes_of_text(command), 200);
+    if (err != 0) {
+        text_add(ret_why, "\" cannot be run: ");
+        text_add(ret_why, uv_strerror(err));
+    } else if (wait->is_late) {
+        text_add(ret_why, "\" was ended: it took more than ");
+        text_add_u64(ret_why, OPENING_HOOK_MAX_S);
+        text_add(ret_why, " s");
+    } else {
+        text_add(ret_why, "\" failed with code ");
+        text_add_u64(ret_why, wait->signal != 0 ? (uint64_t)wait->signal + 128
+                                                : (uint64_t)wait->exit_status);
+    }
+    text_add(ret_why, "; this server does not serve without it, so that another one can");
 }
 
 int opening_run_hook(struct opening *opening, const char *command, struct text *ret_why)
@@ -247,30 +278,28 @@ int opening_run_hook(struct opening *opening, const char *command, struct text *
     uv_process_options_t process = {.exit_cb = on_hook_exit,
                                     .file = "/bin/sh",
                                     .args = arguments,
+                                    .flags = UV_PROCESS_DETACHED, /* a process group of its own */
                                     .stdio_count = 3,
                                     .stdio = streams};
+    wait_begin(&wait, opening);
     CHECK(uv_timer_init(opening->loop, &wait.timer) == 0);
     wait.timer.data = wait.process.data = &wait;
     int err = uv_spawn(opening->loop, &wait.process, &process);
     if (err == 0) {
+        opening->hook_pid = wait.process.pid;
         CHECK(uv_timer_start(&wait.timer, on_late, UINT64_C(1000) * OPENING_HOOK_MAX_S, 0) == 0);
         while (!wait.has_ended)
             (void)uv_run(opening->loop, UV_RUN_DEFAULT);
+        opening->hook_pid = 0;
     }
     uv_close((uv_handle_t *)&wait.timer, NULL);
     uv_close((uv_handle_t *)&wait.process, NULL);
-    (void)uv_run(opening->loop, UV_RUN_NOWAIT);
+    wait_end(&wait, opening);
     clock_turn_over(opening->clock);
+    if (is_cancelled(opening))
+        return -ECANCELED;
     if (err == 0 && wait.exit_status == 0 && wait.signal == 0)
         return 0;
-    text_add(ret_why, "the takeover hook \"");
-    text_add_escaped(ret_why, bytes_of_text(command), 200);
-    text_add(ret_why, err != 0 ? "\" cannot be run: " : "\" failed with code ");
-    if (err != 0)
-        text_add(ret_why, uv_strerror(err));
-    else
-        text_add_u64(ret_why,
-                     wait.signal != 0 ? (uint64_t)wait.signal + 128 : (uint64_t)wait.exit_status);
-    text_add(ret_why, "; this server does not serve without it, so that another one can");
-    return -1;
+    explain_hook(&wait, err, command, ret_why);
+    return -EINVAL;
 }

@@ -35,8 +35,9 @@ struct store *opening_run(struct opening *opening, const char *url,
 bool opening_explain(const struct opening *opening, struct text *ret_reason);
 
 /*
- * --takeover-hook: runs it with the shell and waits for it, at most HOOK_MAX_S seconds. 0, or a
- * sentence in *ret_why.
+ * --takeover-hook: runs it with the shell and waits for it, at most HOOK_MAX_S seconds. 0; -EINVAL
+ * with a sentence in *ret_why; or -ECANCELED: we were told to stop. Whatever it has not ended by
+ * then is killed, with all that it started.
  */
 #define OPENING_HOOK_MAX_S 30
 __attribute__((warn_unused_result)) int opening_run_hook(struct opening *opening,

@@ -50,9 +50,10 @@ int restoring_take_over(struct daemon *daemon)
     char buffer[512];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
-    if (hook != NULL && opening_run_hook(daemon->opening, hook, &why) != 0)
-        return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
-    return 0;
+    int result = hook == NULL ? 0 : opening_run_hook(daemon->opening, hook, &why);
+    if (result == -ECANCELED)
+        return DAEMON_STOPPED;
+    return result == 0 ? 0 : daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
 }
 
 static int load_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)

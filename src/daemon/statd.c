@@ -50,7 +50,11 @@ static struct address resolve(const char *name)
 static int visit_file(int directory, const char *name, statd_visit_fn visit, void *context)
 {
     struct stat status;
-    if (name[0] == '.' || fstatat(directory, name, &status, 0) != 0 || !S_ISREG(status.st_mode))
+    if (name[0] == '.')
+        return 0;
+    if (fstatat(directory, name, &status, 0) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISREG(status.st_mode))
         return 0;
     struct statd_host host = {
         .name = bytes_of_text(name),
@@ -60,7 +64,10 @@ static int visit_file(int directory, const char *name, statd_visit_fn visit, voi
     return visit(context, &host);
 }
 
-/* `seen` is a directory that was read before: what it has is passed over; -1: none. */
+/*
+ * `seen` is a directory that was read before: what it has is passed over; -1: none. What cannot be
+ * read is an error, never the end of the list: whoever is behind it would be forgotten (P3).
+ */
 static int read_hosts(int directory, int seen, statd_visit_fn visit, void *context)
 {
     DIR *entries = fdopendir(directory); /* takes it over */
@@ -70,10 +77,16 @@ static int read_hosts(int directory, int seen, statd_visit_fn visit, void *conte
         return -error;
     }
     int result = 0;
-    const struct dirent *entry;
-    while (result == 0 && (entry = readdir(entries)) != NULL)
-        if (seen < 0 || faccessat(seen, entry->d_name, F_OK, 0) != 0)
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(entries);
+        if (entry == NULL)
+            result = -errno;
+        else if (seen < 0 || faccessat(seen, entry->d_name, F_OK, 0) != 0)
             result = visit_file(dirfd(entries), entry->d_name, visit, context);
+        if (entry == NULL || result != 0)
+            break;
+    }
     (void)closedir(entries);
     return result;
 }
@@ -93,6 +106,34 @@ static int read_state(int directory, uint32_t *ret)
     return len == sizeof *ret ? 0 : -EINVAL;
 }
 
+/* What the visitor returned, or a negative errno with *ret_why filled. */
+static int read_both(int fd, const char *path, statd_visit_fn visit, void *context,
+                     struct text *ret_why)
+{
+    int sm = open_directory(fd, "sm"); /* kept open to look into */
+    int again = sm < 0 ? -1 : open_directory(fd, "sm");
+    if (again < 0) {
+        int error = errno;
+        if (sm >= 0)
+            (void)close(sm);
+        return fail(ret_why, path, "sm", error);
+    }
+    int result = read_hosts(again, -1, visit, context);
+    if (result < 0)
+        result = fail(ret_why, path, "sm", -result);
+    if (result == 0) {
+        int bak = open_directory(fd, "sm.bak");
+        if (bak >= 0)
+            result = read_hosts(bak, sm, visit, context);
+        else if (errno != ENOENT)
+            result = -errno;
+        if (result < 0)
+            result = fail(ret_why, path, "sm.bak", -result);
+    }
+    (void)close(sm);
+    return result;
+}
+
 int statd_read(const char *directory, statd_visit_fn visit, void *context, uint32_t *ret_state,
                struct text *ret_why)
 {
@@ -100,27 +141,12 @@ int statd_read(const char *directory, statd_visit_fn visit, void *context, uint3
     int fd = open_directory(AT_FDCWD, directory);
     if (fd < 0)
         return fail(ret_why, directory, "", errno);
-    int sm = open_directory(fd, "sm"), error = errno;
-    int again = open_directory(fd, "sm"); /* to look into while the other is read */
-    int bak = open_directory(fd, "sm.bak");
     int result = read_state(fd, &state);
-    (void)close(fd);
-    if (sm < 0 || again < 0) {
-        result = fail(ret_why, directory, "sm", error);
-    } else if (result != 0) {
+    if (result != 0)
         result = fail(ret_why, directory, "state", -result);
-    } else {
-        result = read_hosts(sm, -1, visit, context);
-        sm = -1;
-        if (result == 0 && bak >= 0) {
-            result = read_hosts(bak, again, visit, context);
-            bak = -1;
-        }
-    }
-    const int left[] = {sm, again, bak};
-    for (size_t i = 0; i < sizeof left / sizeof left[0]; i++)
-        if (left[i] >= 0)
-            (void)close(left[i]);
+    else
+        result = read_both(fd, directory, visit, context, ret_why);
+    (void)close(fd);
     if (result == 0)
         *ret_state = state;
     return result;

@@ -51,6 +51,13 @@ static int fail(int exit_code, const char *sentence)
     return exit_code;
 }
 
+/* What is waited for; for options.say. */
+static void say(void *context, const char *sentence)
+{
+    (void)context;
+    (void)fail(0, sentence);
+}
+
 /* ---- what is there ---- */
 
 static int note_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
@@ -204,7 +211,7 @@ int store_clear_run(const char *url, uint64_t timeout_ns, bool is_confirmed)
         return fail(EXIT_USAGE, "this has to be confirmed, and standard input is no terminal; add "
                                 "--yes if it is meant");
     /* As a server: nobody else has it, and in a shared store the epoch is the next one. */
-    const struct store_options options = {.is_server = true, .timeout_ns = timeout_ns};
+    const struct store_options options = {.is_server = true, .timeout_ns = timeout_ns, .say = say};
     struct store *store = store_open(url, &options, &failure);
     if (store == NULL)
         return fail(failure.exit_code, failure.text);

@@ -31,8 +31,8 @@ static const char usage[] =
     "\n"
     "  migrate [--print] [--down]   bring the tables of postgres: up to this version; --print: "
     "only\n"
-    "                               show the SQL; --down: one version back, which drops what the\n"
-    "                               older one has no table for\n"
+    "                               show the SQL; --down: one version back, of a store without "
+    "records\n"
     "  export [FILE]                write every record as a line of JSON, to standard output or "
     "FILE\n"
     "  import [FILE]                fill an empty store with such lines, from standard input or "
@@ -64,6 +64,12 @@ static int fail(const struct order *order, int exit_code, const char *sentence)
 {
     (void)fprintf(stderr, "holdfast store %s: %s\n", order->verb, sentence);
     return exit_code;
+}
+
+/* What is waited for; for options.say. */
+static void say(void *context, const char *sentence)
+{
+    (void)fail(context, 0, sentence);
 }
 
 /* ---- migrate ---- */
@@ -112,8 +118,11 @@ static int run_export(struct order *order)
 {
     struct store_failure failure = {0};
     struct export export = {.out = stdout};
-    struct store *store =
-        store_open(order->config.store, &(struct store_options){.is_reader = true}, &failure);
+    const struct store_options options = {.is_reader = true,
+                                          .timeout_ns = order->config.store_timeout_s * SECOND_NS,
+                                          .say = say,
+                                          .context = order};
+    struct store *store = store_open(order->config.store, &options, &failure);
     if (store == NULL)
         return fail(order, failure.exit_code, failure.text);
     if (order->file != NULL && (export.out = fopen(order->file, "we")) == NULL) {
@@ -249,20 +258,29 @@ static int read_statd(const struct order *order, struct import *import)
     return 0;
 }
 
-static int count_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
+static int refuse_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
 {
     (void)context, (void)kind, (void)slot, (void)value;
     return EXIT_NO;
 }
 
-/* One batch into a store that must be empty. */
-static int write_store(const struct order *order, struct import *import)
+/*
+ * One batch into a store that must be empty. It is opened as by a server: nobody else has it, and
+ * in a shared store the epoch is the next one. A server that began on it when it was empty, and was
+ * cut off before its first batch, would otherwise read back the number of ours and take it for its
+ * own.
+ */
+static int write_store(struct order *order, struct import *import)
 {
     struct store_failure failure = {0};
-    struct store *store = store_open(order->config.store, &(struct store_options){0}, &failure);
+    const struct store_options options = {.is_server = true,
+                                          .timeout_ns = order->config.store_timeout_s * SECOND_NS,
+                                          .say = say,
+                                          .context = order};
+    struct store *store = store_open(order->config.store, &options, &failure);
     if (store == NULL)
         return fail(order, failure.exit_code, failure.text);
-    int result = store_load(store, count_record, NULL, &failure);
+    int result = store_load(store, refuse_record, NULL, &failure);
     if (result == EXIT_NO)
         result = fail(order, EXIT_NO,
                       "the store is not empty; name one that is, or that is not "

@@ -1,7 +1,7 @@
 /*
  * postgres.c -- the shared back end: a PostgreSQL database that several machines can reach.
  *
- *   open    connect (and wait for a database that is away) -> lock -> tables -> next epoch
+ *   open    postgres_open.c
  *   commit  one pipeline; what goes wrong is tried again until --store-timeout
  *
  *                 +----------------- refused for now, pause -----------------+
@@ -22,54 +22,35 @@
  *  (2) A session that commits holds the advisory lock, taken by that session.
  *  (3) The epoch was raised, durably, before a server reads its first record; every batch finds it
  *      unchanged or does nothing.
- *  (4) After a failure the store does nothing more (D9).
+ *  (4) What a commit says of the epoch it says of the moment before it was sent, or later.
+ *  (5) After a failure the store does nothing more (D9).
  */
-#include "store/backend.h"
+#include "store/postgres.h"
 
 #include "base/check.h"
-#include "store/postgres_batch.h"
-#include "store/postgres_fence.h"
 #include "store/postgres_load.h"
-#include "store/postgres_schema.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MS_NS              UINT64_C(1000000)
-#define SECOND_NS          (1000 * MS_NS)
+#define SECOND_NS          UINT64_C(1000000000)
 #define TIMEOUT_DEFAULT_NS (30 * SECOND_NS)
-#define PAUSE_MIN_NS       (20 * MS_NS)
-#define PAUSE_MAX_NS       (500 * MS_NS)
-#define STANDBY_PAUSE_NS   (200 * MS_NS)
-/* A standby lets the active server come back first when PostgreSQL was away for both: so long from
- * the moment that it can be reached again, however long it was away. */
-#define STANDBY_COURTESY_NS (3 * SECOND_NS)
+#define PAUSE_MAX_NS       (SECOND_NS / 2)
+/* A commit that took longer was made who knows when: the epoch is looked at once more. */
+#define PROMPT_NS SECOND_NS
+/* For one last attempt when time is up; the driver's patience ends later. */
+#define LAST_LOOK_NS (2 * SECOND_NS)
 
-struct postgres {
-    struct postgres_session session;
-    struct store_options options;
-    struct postgres_batch *batch;
-    struct postgres_fence fence; /* as it is in the database, as far as we know */
-    uint64_t checked_ns;         /* when the last commit found it so, by CLOCK_BOOTTIME */
-    char shown[160];             /* the URL, for messages */
-    char said[512];              /* the last sentence of this wait */
-    bool has_begun;              /* it was connected, and nobody else had the lock */
-    bool has_failed;
-};
-
-/* "store postgres:...: WHAT: CAUSE; NEXT STEP" */
-static int fail(const struct postgres *postgres, int exit_code, const char *what, const char *next,
-                struct store_failure *ret_failure)
+int postgres_fail(const struct postgres *postgres, int exit_code, const char *what,
+                  const char *next, struct store_failure *ret_failure)
 {
     store_fail(ret_failure, exit_code, "store %.120s: %s: %.180s; %s", postgres->shown, what,
                postgres->session.error.text, next);
     return -EIO;
 }
 
-/* Says it once, and again when the cause is another one. */
-static void say(struct postgres *postgres, const char *what)
+void postgres_say(struct postgres *postgres, const char *what)
 {
     char sentence[sizeof postgres->said];
     (void)snprintf(sentence, sizeof sentence, "store %s: %s: %s", postgres->shown, what,
@@ -80,154 +61,12 @@ static void say(struct postgres *postgres, const char *what)
     postgres->options.say(postgres->options.context, sentence);
 }
 
-static bool is_cancelled(const struct postgres *postgres)
-{
-    return postgres->options.is_cancelled != NULL &&
-           postgres->options.is_cancelled(postgres->options.context);
-}
-
-static uint64_t grow_pause(uint64_t pause_ns)
+uint64_t postgres_grow_pause(uint64_t pause_ns)
 {
     return pause_ns * 2 > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause_ns * 2;
 }
 
-/* ---- opening ---- */
-
-#define ADVICE_AWAY                                                                                \
-    "start PostgreSQL, or correct the connection (psql with the same words must work), then "      \
-    "start "                                                                                       \
-    "again; nothing is lost"
-
-/* Connects, as long as it takes: a standby for ever, others until the deadline. */
-static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns,
-                             struct store_failure *ret_failure)
-{
-    for (uint64_t pause_ns = PAUSE_MIN_NS;; pause_ns = grow_pause(pause_ns)) {
-        uint64_t try_until_ns = postgres_now_ns() + 5 * SECOND_NS;
-        if (try_until_ns > deadline_ns && !postgres->options.is_standby)
-            try_until_ns = deadline_ns;
-        if (postgres_session_connect(&postgres->session, try_until_ns) == POSTGRES_DONE)
-            return 0;
-        bool may_pass = postgres_error_may_pass(&postgres->session.error);
-        bool is_late = postgres_now_ns() >= deadline_ns && !postgres->options.is_standby;
-        if (!may_pass || is_late || is_cancelled(postgres))
-            return fail(postgres, STORE_EXIT_STORE, "cannot connect", ADVICE_AWAY, ret_failure);
-        say(postgres, "waiting for PostgreSQL");
-        (void)postgres_pause(pause_ns, UINT64_MAX);
-    }
-}
-
-/* The lock, or the wait for it. The connection may come and go meanwhile. */
-static int lock_patiently(struct postgres *postgres, struct store_failure *ret_failure)
-{
-    const struct store_options *options = &postgres->options;
-    for (bool was_away = false;; was_away = true) {
-        uint64_t deadline_ns = postgres_now_ns() + options->timeout_ns;
-        if (connect_patiently(postgres, deadline_ns, ret_failure) != 0)
-            return -EIO;
-        if (was_away && options->is_standby)
-            (void)postgres_pause(STANDBY_COURTESY_NS, UINT64_MAX);
-        for (;;) {
-            enum postgres_lock lock =
-                postgres_fence_lock(&postgres->session, postgres_now_ns() + 10 * SECOND_NS);
-            if (lock == POSTGRES_LOCK_TAKEN)
-                return 0;
-            if (is_cancelled(postgres))
-                return fail(postgres, STORE_EXIT_STORE, "not opened", "it was told to stop",
-                            ret_failure);
-            if (lock == POSTGRES_LOCK_FAILED)
-                break;
-            say(postgres, options->is_standby ? "standing by" : "waiting for it");
-            if (!options->is_standby && postgres_now_ns() >= deadline_ns)
-                return fail(postgres, STORE_EXIT_STORE, "in use by another server",
-                            "stop that one, or start this one with --standby", ret_failure);
-            (void)postgres_pause(STANDBY_PAUSE_NS, UINT64_MAX);
-        }
-    }
-}
-
-static int prepare_schema(struct postgres *postgres, uint64_t deadline_ns,
-                          struct store_failure *ret_failure)
-{
-    uint32_t version = 0;
-    struct postgres_session *session = &postgres->session;
-    if (postgres_schema_version(session, deadline_ns, &version) != POSTGRES_DONE)
-        return fail(postgres, STORE_EXIT_STORE, "cannot read the version of its tables",
-                    ADVICE_AWAY, ret_failure);
-    if (version > postgres_migration_count) {
-        (void)snprintf(session->error.text, sizeof session->error.text,
-                       "version %u, this holdfast knows %u", version, postgres_migration_count);
-        return fail(postgres, STORE_EXIT_NEWER, "its tables were made by a newer holdfast",
-                    "run that version, or \"holdfast store migrate --down\" with it; nothing was "
-                    "changed",
-                    ret_failure);
-    }
-    if (version == postgres_migration_count)
-        return 0;
-    if (postgres->options.is_reader) {
-        (void)snprintf(session->error.text, sizeof session->error.text, "version %u of %u", version,
-                       postgres_migration_count);
-        return fail(postgres, STORE_EXIT_STORE, "its tables are not up to date",
-                    "run \"holdfast store migrate\" first", ret_failure);
-    }
-    if (postgres_schema_move(session, version, postgres_migration_count, deadline_ns) !=
-        POSTGRES_DONE)
-        return fail(postgres, STORE_EXIT_STORE, "cannot make its tables",
-                    "use a database of its own, and let its owner run \"holdfast store migrate\"",
-                    ret_failure);
-    return 0;
-}
-
-static int begin_fence(struct postgres *postgres, uint64_t deadline_ns,
-                       struct store_failure *ret_failure)
-{
-    struct postgres_session *session = &postgres->session;
-    enum postgres_outcome outcome = POSTGRES_DONE;
-    if (postgres->options.is_server)
-        outcome = postgres_fence_raise(session, deadline_ns, &postgres->fence);
-    else if (!postgres->options.is_reader)
-        outcome = postgres_fence_read(session, deadline_ns, &postgres->fence);
-    if (outcome == POSTGRES_DONE && !postgres->options.is_reader)
-        outcome = postgres_batch_prepare(session, deadline_ns);
-    if (outcome == POSTGRES_DONE)
-        return 0;
-    return fail(postgres, STORE_EXIT_STORE, "cannot begin", ADVICE_AWAY, ret_failure);
-}
-
-static int open_once(struct postgres *postgres, struct store_summary *summary,
-                     struct store_failure *ret_failure)
-{
-    const struct store_options *options = &postgres->options;
-    uint64_t deadline_ns = postgres_now_ns() + options->timeout_ns;
-    int code = options->is_reader ? connect_patiently(postgres, deadline_ns, ret_failure)
-                                  : lock_patiently(postgres, ret_failure);
-    deadline_ns = postgres_now_ns() + options->timeout_ns;
-    postgres->has_begun = code == 0;
-    if (code == 0)
-        code = prepare_schema(postgres, deadline_ns, ret_failure);
-    if (code == 0)
-        code = begin_fence(postgres, deadline_ns, ret_failure);
-    if (code == 0 &&
-        postgres_load_slots(&postgres->session, deadline_ns, summary->slots_used) != POSTGRES_DONE)
-        code = fail(postgres, STORE_EXIT_STORE, "cannot read it", ADVICE_AWAY, ret_failure);
-    return code;
-}
-
-/* A connection that is lost on the way is made again, as one that is not there yet. */
-static int open_store(struct postgres *postgres, struct store_summary *summary,
-                      struct store_failure *ret_failure)
-{
-    uint64_t deadline_ns = postgres_now_ns() + postgres->options.timeout_ns;
-    for (;;) {
-        if (open_once(postgres, summary, ret_failure) == 0)
-            return 0;
-        bool is_lost = postgres->session.connection == NULL && postgres->has_begun;
-        bool is_late = postgres_now_ns() >= deadline_ns && !postgres->options.is_standby;
-        if (!is_lost || is_late || is_cancelled(postgres))
-            return -EIO;
-        say(postgres, "waiting for PostgreSQL");
-    }
-}
+/* ---- opening and closing ---- */
 
 static void postgres_close(void *self)
 {
@@ -235,6 +74,16 @@ static void postgres_close(void *self)
     postgres_session_done(&postgres->session);
     postgres_batch_free(postgres->batch);
     free(postgres);
+}
+
+/* From the whole string: who cuts it first may cut off what tells that a part of it is secret. */
+static void show_url(struct postgres *postgres)
+{
+    const char *conninfo = postgres->session.conninfo;
+    const char *scheme = strncmp(conninfo, "postgres:", 9) == 0 ? "" : "postgres:";
+    size_t len = strlen(scheme);
+    memcpy(postgres->shown, scheme, len);
+    store_show_url(conninfo, postgres->shown + len, sizeof postgres->shown - len);
 }
 
 static void *postgres_open(const char *rest, const struct store_options *options,
@@ -249,45 +98,30 @@ static void *postgres_open(const char *rest, const struct store_options *options
         return NULL;
     }
     struct postgres *postgres = calloc(1, sizeof *postgres);
-    if (postgres != NULL)
-        postgres->batch = postgres_batch_new();
-    if (postgres == NULL || postgres->batch == NULL ||
-        postgres_session_init(&postgres->session, rest) != 0) {
-        store_fail(ret_failure, STORE_EXIT_STORE, "store \"postgres:\": out of memory");
+    int code = -ENOMEM;
+    if (postgres != NULL && (postgres->batch = postgres_batch_new()) != NULL)
+        code = postgres_session_init(&postgres->session, rest);
+    if (code != 0) {
+        if (code == -EINVAL)
+            store_fail(ret_failure, STORE_EXIT_USAGE,
+                       "store \"postgres:\": %s; use postgres:CONNINFO, as in "
+                       "postgres:host=db1 dbname=holdfast",
+                       postgres->session.error.text);
+        else
+            store_fail(ret_failure, STORE_EXIT_STORE, "store \"postgres:\": out of memory");
         if (postgres != NULL)
             postgres_close(postgres);
         return NULL;
     }
-    char url[sizeof postgres->shown + 16];
-    (void)snprintf(url, sizeof url, "postgres:%s", rest);
-    store_show_url(url, postgres->shown, sizeof postgres->shown);
+    show_url(postgres);
     postgres->options = *options;
     if (postgres->options.timeout_ns == 0)
         postgres->options.timeout_ns = TIMEOUT_DEFAULT_NS;
-    if (open_store(postgres, ret_summary, ret_failure) != 0) {
+    if (postgres_open_begin(postgres, ret_summary, ret_failure) != 0) {
         postgres_close(postgres);
         return NULL;
     }
     return postgres;
-}
-
-/* ---- reading ---- */
-
-static int postgres_load(void *self, store_visit_fn visit, void *context,
-                         struct store_failure *ret_failure)
-{
-    struct postgres *postgres = self;
-    const struct store_options *options = &postgres->options;
-    /* The core adds one for its own run, and that is the epoch that was raised for it. */
-    enum postgres_load_epoch epoch = options->is_server   ? POSTGRES_LOAD_EPOCH_BEFORE
-                                     : options->is_reader ? POSTGRES_LOAD_EPOCH_NOW
-                                                          : POSTGRES_LOAD_EPOCH_STORED;
-    int stop = 0;
-    if (postgres_load_all(&postgres->session, options->timeout_ns, epoch, visit, context, &stop) !=
-            POSTGRES_DONE &&
-        stop == 0)
-        return fail(postgres, STORE_EXIT_STORE, "cannot read it", ADVICE_AWAY, ret_failure);
-    return stop;
 }
 
 /* ---- writing ---- */
@@ -324,7 +158,9 @@ static enum verdict come_back(struct postgres *postgres, const struct postgres_f
 {
     struct postgres_session *session = &postgres->session;
     struct postgres_fence found;
-    if (postgres_session_connect(session, deadline_ns) != POSTGRES_DONE)
+    uint64_t try_until_ns = postgres_now_ns() + POSTGRES_CONNECT_NS;
+    if (postgres_session_connect(
+            session, try_until_ns < deadline_ns ? try_until_ns : deadline_ns) != POSTGRES_DONE)
         return judge_error(postgres);
     switch (postgres_fence_lock(session, deadline_ns)) {
     case POSTGRES_LOCK_TAKEN:
@@ -372,6 +208,36 @@ static enum verdict attempt(struct postgres *postgres, const struct postgres_fen
     return judge_fence(postgres, next, &found);
 }
 
+/*
+ * The batch is in the database. That is not enough when the answer took long: it may have been
+ * under way, or waited for a process that stood still, while another server took over, and what
+ * follows from it would seem new. Nor when PostgreSQL warned: it may not be on the replica yet. So
+ * the epoch is read once more, and then is it ours as of the moment before that.
+ */
+static enum verdict confirm(struct postgres *postgres, const struct postgres_fence *next,
+                            uint64_t deadline_ns)
+{
+    struct postgres_session *session = &postgres->session;
+    struct postgres_fence found;
+    if (!session->is_warned && postgres_boot_ns() - session->sent_ns < PROMPT_NS)
+        return VERDICT_LANDED;
+    if (postgres_fence_read(session, deadline_ns, &found) != POSTGRES_DONE || session->is_warned) {
+        postgres_session_cut(session);
+        return VERDICT_LATER;
+    }
+    if (found.epoch == next->epoch && found.txn == next->txn)
+        return VERDICT_LANDED;
+    return judge_fence(postgres, next, &found);
+}
+
+/* VERDICT_LANDED: and the fence holds. */
+static enum verdict attempt_and_confirm(struct postgres *postgres,
+                                        const struct postgres_fence *next, uint64_t deadline_ns)
+{
+    enum verdict verdict = attempt(postgres, next, deadline_ns);
+    return verdict == VERDICT_LANDED ? confirm(postgres, next, deadline_ns) : verdict;
+}
+
 static int commit_batch(struct postgres *postgres, const struct store_batch *batch,
                         struct store_failure *ret_failure)
 {
@@ -380,37 +246,47 @@ static int commit_batch(struct postgres *postgres, const struct store_batch *bat
         .epoch = batch->epoch > postgres->fence.epoch ? batch->epoch : postgres->fence.epoch,
         .txn = batch->txn,
     };
+    bool is_last = false;
     postgres->said[0] = '\0';
-    for (uint64_t pause_ns = PAUSE_MIN_NS;; pause_ns = grow_pause(pause_ns)) {
-        switch (attempt(postgres, &next, deadline_ns)) {
+    for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
+        switch (attempt_and_confirm(postgres, &next, deadline_ns)) {
         case VERDICT_LANDED:
             postgres->fence = next;
-            postgres->checked_ns = postgres->session.heard_ns;
+            postgres->checked_ns = postgres->session.sent_ns;
             return 0;
         case VERDICT_REPLACED:
-            return fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
-                        "this one answers nobody any more; start it again with --standby",
-                        ret_failure);
+            return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
+                                 "this one answers nobody any more; start it again with --standby",
+                                 ret_failure);
         case VERDICT_WENT_BACK:
-            return fail(postgres, STORE_EXIT_STORE, "it has lost what it had confirmed",
-                        "a replica that was behind may have been promoted, or a backup restored; "
-                        "start with --assume-lost",
-                        ret_failure);
+            return postgres_fail(
+                postgres, STORE_EXIT_STORE, "it has lost what it had confirmed",
+                "a replica that was behind may have been promoted, or a backup restored; "
+                "start with --assume-lost",
+                ret_failure);
         case VERDICT_FAILED:
-            return fail(postgres, STORE_EXIT_STORE, "cannot commit",
-                        "repair that in the database, then start again; nothing that was answered "
-                        "is lost",
-                        ret_failure);
+            return postgres_fail(
+                postgres, STORE_EXIT_STORE, "cannot commit",
+                "repair that in the database, then start again; nothing that was answered "
+                "is lost",
+                ret_failure);
         case VERDICT_GO_ON:
         case VERDICT_LATER:
             break;
         }
-        say(postgres, "a commit failed and is tried again");
-        if (!postgres_pause(pause_ns, deadline_ns))
-            return fail(postgres, STORE_EXIT_STORE, "no commit within --store-timeout",
-                        "start PostgreSQL, or make room for it, then start again; nothing that was "
-                        "answered is lost",
-                        ret_failure);
+        if (is_last)
+            return postgres_fail(
+                postgres, STORE_EXIT_STORE, "no commit within --store-timeout",
+                "start PostgreSQL, or make room for it, then start again; nothing that was "
+                "answered is lost",
+                ret_failure);
+        postgres_say(postgres, "a commit failed and is tried again");
+        if (!postgres_pause(pause_ns, deadline_ns)) {
+            /* The time may have passed while this process stood still. Who is in office now is
+             * worth a look: one who was replaced says so. */
+            is_last = true;
+            deadline_ns = postgres_now_ns() + LAST_LOOK_NS;
+        }
     }
 }
 
@@ -434,6 +310,64 @@ static int postgres_commit(void *self, const struct store_batch *batch,
     int code = commit_batch(postgres, batch, ret_failure);
     postgres->has_failed = code != 0;
     return code;
+}
+
+/* ---- reading ---- */
+
+/*
+ * Begins the reading. A hook takes its time, and the session may have been lost since the store was
+ * opened: then it is made again as for a commit, if nobody has taken over.
+ */
+static int begin_load(struct postgres *postgres, struct store_failure *ret_failure)
+{
+    struct postgres_session *session = &postgres->session;
+    uint64_t deadline_ns = postgres_now_ns() + postgres->options.timeout_ns;
+    const struct postgres_fence next = {postgres->fence.epoch, postgres->fence.txn + 1};
+    for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
+        enum verdict verdict = VERDICT_GO_ON;
+        if (session->connection == NULL)
+            verdict = come_back(postgres, &next, deadline_ns);
+        if (verdict == VERDICT_GO_ON &&
+            postgres_load_begin(session, postgres->options.timeout_ns) == POSTGRES_DONE)
+            return 0;
+        if (verdict == VERDICT_REPLACED)
+            return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
+                                 "start this one again with --standby", ret_failure);
+        bool may_pass = verdict == VERDICT_GO_ON ? judge_error(postgres) == VERDICT_LATER
+                                                 : verdict == VERDICT_LATER;
+        if (postgres->options.is_reader || !may_pass || !postgres_pause(pause_ns, deadline_ns))
+            return postgres_fail(postgres, STORE_EXIT_STORE, "cannot read it", POSTGRES_ADVICE,
+                                 ret_failure);
+        postgres_say(postgres, "waiting for PostgreSQL");
+    }
+}
+
+static int postgres_load(void *self, store_visit_fn visit, void *context,
+                         struct store_failure *ret_failure)
+{
+    struct postgres *postgres = self;
+    const struct store_options *options = &postgres->options;
+    /* The core adds one for its own run, and that is the epoch that was raised for it. */
+    enum postgres_load_epoch epoch = options->is_server   ? POSTGRES_LOAD_EPOCH_BEFORE
+                                     : options->is_reader ? POSTGRES_LOAD_EPOCH_NOW
+                                                          : POSTGRES_LOAD_EPOCH_STORED;
+    struct postgres_session *session = &postgres->session;
+    struct postgres_loaded loaded = {0};
+    if (begin_load(postgres, ret_failure) != 0)
+        return -EIO;
+    enum postgres_outcome outcome =
+        postgres_load_all(session, options->timeout_ns, epoch, visit, context, &loaded);
+    if (loaded.stop != 0)
+        return loaded.stop;
+    /* Who reads no number begins with 1; nobody else has this epoch, so nobody confuses the two. */
+    bool is_lost = !loaded.has_server && postgres->fence.txn > 0;
+    if (outcome == POSTGRES_DONE && options->is_server && is_lost)
+        outcome = postgres_fence_restart(session, postgres_now_ns() + options->timeout_ns,
+                                         &postgres->fence);
+    if (outcome != POSTGRES_DONE)
+        return postgres_fail(postgres, STORE_EXIT_STORE, "cannot read it", POSTGRES_ADVICE,
+                             ret_failure);
+    return 0;
 }
 
 static bool postgres_tend(void *self)

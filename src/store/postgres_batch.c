@@ -355,6 +355,7 @@ enum postgres_outcome postgres_batch_send(const struct postgres_batch *batch,
                                           uint64_t next_epoch, uint64_t deadline_ns)
 {
     PGconn *connection = session->connection;
+    postgres_session_begin(session);
     if (PQenterPipelineMode(connection) == 0 || !send_fence(batch, connection, epoch, next_epoch) ||
         !send_changes(batch, connection) || PQpipelineSync(connection) == 0)
         return lose(session);

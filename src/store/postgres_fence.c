@@ -111,3 +111,13 @@ enum postgres_outcome postgres_fence_raise(struct postgres_session *session, uin
     return read_row(session, "UPDATE server SET epoch = epoch + 1 RETURNING epoch, txn",
                     deadline_ns, ret);
 }
+
+enum postgres_outcome postgres_fence_restart(struct postgres_session *session, uint64_t deadline_ns,
+                                             struct postgres_fence *fence)
+{
+    char sql[128];
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE server SET txn = 0 WHERE epoch = %lld RETURNING epoch, txn",
+                   (long long)fence->epoch);
+    return read_row(session, sql, deadline_ns, fence);
+}

@@ -31,11 +31,17 @@ struct postgres_fence {
     uint64_t epoch, txn;
 };
 
-/* The numbers as they are now; waits for a commit that is under way. */
+/* The numbers as they are now; waits for a commit that is under way. It locks the row, which is a
+ * change to PostgreSQL: what it saw is as durable, here and on a replica, as if written now. */
 enum postgres_outcome postgres_fence_read(struct postgres_session *session, uint64_t deadline_ns,
                                           struct postgres_fence *ret);
 /* The next epoch, durable when this returns. */
 enum postgres_outcome postgres_fence_raise(struct postgres_session *session, uint64_t deadline_ns,
                                            struct postgres_fence *ret);
+
+/* Batches count from 1 again, in this epoch; for who has no server record that says how far they
+ * were. */
+enum postgres_outcome postgres_fence_restart(struct postgres_session *session, uint64_t deadline_ns,
+                                             struct postgres_fence *fence);
 
 #endif

@@ -38,7 +38,7 @@ struct loading {
     enum postgres_load_epoch epoch;
     store_visit_fn visit;
     void *context;
-    int stop;
+    struct postgres_loaded loaded;
 };
 
 static struct bytes value_of(const PGresult *result, int column)
@@ -53,14 +53,14 @@ static void visit_server(struct loading *loading, const PGresult *result)
     struct record_server server;
     uint8_t buffer[RECORD_VALUE_MAX];
     struct bytes value = value_of(result, 0);
-    if (loading->epoch != POSTGRES_LOAD_EPOCH_STORED &&
-        record_get_server(value, &server) == RECORD_GOOD) {
+    loading->loaded.has_server = record_get_server(value, &server) == RECORD_GOOD;
+    if (loading->epoch != POSTGRES_LOAD_EPOCH_STORED && loading->loaded.has_server) {
         server.epoch = load_be64(value_of(result, 1).at) -
                        (loading->epoch == POSTGRES_LOAD_EPOCH_BEFORE ? 1 : 0);
         server.txn = load_be64(value_of(result, 2).at);
         value = (struct bytes){buffer, record_put_server(buffer, &server)};
     }
-    loading->stop = loading->visit(loading->context, RECORD_SERVER, 0, value);
+    loading->loaded.stop = loading->visit(loading->context, RECORD_SERVER, 0, value);
 }
 
 /* slot, record */
@@ -71,7 +71,7 @@ static void visit_row(struct loading *loading, enum record_kind kind, const PGre
         return;
     }
     uint32_t slot = load_be32(value_of(result, 0).at);
-    loading->stop = loading->visit(loading->context, kind, slot, value_of(result, 1));
+    loading->loaded.stop = loading->visit(loading->context, kind, slot, value_of(result, 1));
 }
 
 /* After the visitor stopped the rest is read and dropped. */
@@ -98,7 +98,7 @@ static enum postgres_outcome load_table(struct loading *loading, enum record_kin
         if (result == NULL)
             break;
         ExecStatusType status = PQresultStatus(result);
-        if (status == PGRES_SINGLE_TUPLE && loading->stop == 0)
+        if (status == PGRES_SINGLE_TUPLE && loading->loaded.stop == 0)
             visit_row(loading, kind, result);
         if (status != PGRES_SINGLE_TUPLE && status != PGRES_TUPLES_OK) {
             postgres_session_note(session, result);
@@ -109,19 +109,25 @@ static enum postgres_outcome load_table(struct loading *loading, enum record_kin
     return is_refused ? POSTGRES_REFUSED : POSTGRES_DONE;
 }
 
+enum postgres_outcome postgres_load_begin(struct postgres_session *session, uint64_t silence_ns)
+{
+    return postgres_session_run(session,
+                                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                                "SET LOCAL statement_timeout = 0",
+                                postgres_now_ns() + silence_ns, NULL);
+}
+
 enum postgres_outcome postgres_load_all(struct postgres_session *session, uint64_t silence_ns,
                                         enum postgres_load_epoch epoch, store_visit_fn visit,
-                                        void *context, int *ret_stop)
+                                        void *context, struct postgres_loaded *ret)
 {
-    struct loading loading = {session, silence_ns, epoch, visit, context, 0};
-    enum postgres_outcome outcome =
-        postgres_session_run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-                             postgres_now_ns() + silence_ns, NULL);
+    struct loading loading = {session, silence_ns, epoch, visit, context, {0}};
+    enum postgres_outcome outcome = POSTGRES_DONE;
     for (int kind = RECORD_SERVER;
-         outcome == POSTGRES_DONE && loading.stop == 0 && kind < RECORD_KIND_END; kind++)
+         outcome == POSTGRES_DONE && loading.loaded.stop == 0 && kind < RECORD_KIND_END; kind++)
         outcome = load_table(&loading, (enum record_kind)kind);
     if (outcome == POSTGRES_DONE)
         outcome = postgres_session_run(session, "COMMIT", postgres_now_ns() + silence_ns, NULL);
-    *ret_stop = loading.stop;
+    *ret = loading.loaded;
     return outcome;
 }

@@ -14,16 +14,24 @@ enum postgres_load_epoch {
     POSTGRES_LOAD_EPOCH_BEFORE, /* one less than the row's: the last server's */
 };
 
+struct postgres_loaded {
+    int stop;        /* what the visitor returned */
+    bool has_server; /* an intact server record was there */
+};
+
 /* The highest slot of each kind plus one. */
 enum postgres_outcome postgres_load_slots(struct postgres_session *session, uint64_t deadline_ns,
                                           uint32_t ret_slots_used[static RECORD_KIND_END]);
 
+/* Begins: what is loaded next is as of this moment. */
+enum postgres_outcome postgres_load_begin(struct postgres_session *session, uint64_t silence_ns);
+
 /*
- * Every record, the server's first. `silence_ns` is how long PostgreSQL may say nothing. What the
- * visitor returned comes in *ret_stop.
+ * Every record, the server's first, and ends. `silence_ns` is how long PostgreSQL may say nothing;
+ * what statement_timeout says does not count here, as a store takes the time that it takes.
  */
 enum postgres_outcome postgres_load_all(struct postgres_session *session, uint64_t silence_ns,
                                         enum postgres_load_epoch epoch, store_visit_fn visit,
-                                        void *context, int *ret_stop);
+                                        void *context, struct postgres_loaded *ret);
 
 #endif

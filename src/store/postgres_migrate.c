@@ -2,14 +2,19 @@
  * postgres_migrate.c -- `holdfast store migrate`: the tables of a database, one version at a time.
  *
  * A start migrates by itself if it may. This is for those who let nobody but the owner of a
- * database change its tables, and for the way back, which throws away what the older version has no
- * table for.
+ * database change its tables, and for the way back.
+ *
+ * The way back drops tables, so it refuses as long as there is a record in any. Their clients would
+ * be forgotten, and the next start would not know that (P2, P3): `holdfast store clear` is the one
+ * that removes records, and leaves the mark that some are missing (D16).
  */
 #include "store/backend.h"
 #include "store/postgres_fence.h"
 #include "store/postgres_schema.h"
+#include "store/postgres_table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define TIMEOUT_NS (UINT64_C(30) * 1000000000)
@@ -41,6 +46,76 @@ static int step(struct postgres_session *session, uint32_t from, uint32_t to,
     return 0;
 }
 
+/* A question that has one answer: true or false. */
+static enum postgres_outcome ask(struct postgres_session *session, const char *sql,
+                                 uint64_t deadline_ns, bool *ret)
+{
+    PGresult *result = NULL;
+    enum postgres_outcome outcome = postgres_session_run(session, sql, deadline_ns, &result);
+    if (outcome == POSTGRES_DONE)
+        *ret = PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 't';
+    PQclear(result);
+    return outcome;
+}
+
+/* The first table with a record in it, of those that this version has; NULL: all are empty. */
+static enum postgres_outcome find_records(struct postgres_session *session, uint64_t deadline_ns,
+                                          const char **ret_table)
+{
+    *ret_table = NULL;
+    for (int kind = RECORD_SERVER + 1; kind < RECORD_KIND_END && *ret_table == NULL; kind++) {
+        const char *table = postgres_table_of((enum record_kind)kind)->name;
+        char sql[128];
+        bool is_there = false, has_records = false;
+        (void)snprintf(sql, sizeof sql, "SELECT to_regclass('%s') IS NOT NULL", table);
+        enum postgres_outcome outcome = ask(session, sql, deadline_ns, &is_there);
+        (void)snprintf(sql, sizeof sql, "SELECT EXISTS (SELECT FROM %s)", table);
+        if (outcome == POSTGRES_DONE && is_there)
+            outcome = ask(session, sql, deadline_ns, &has_records);
+        if (outcome != POSTGRES_DONE)
+            return outcome;
+        if (has_records)
+            *ret_table = table;
+    }
+    return POSTGRES_DONE;
+}
+
+static int step_down(struct postgres_session *session, uint32_t version,
+                     const struct store_migration *how, struct store_failure *ret_failure)
+{
+    const char *table = NULL;
+    if (version == 0)
+        return 0;
+    if (!how->print_only &&
+        find_records(session, postgres_now_ns() + TIMEOUT_NS, &table) != POSTGRES_DONE)
+        return fail(session, STORE_EXIT_STORE, "cannot read its tables",
+                    "psql with the same words must work", ret_failure);
+    if (table != NULL) {
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store postgres: table %s has records, and the way back drops them; keep them "
+                   "with \"holdfast store export\", remove them with \"holdfast store clear\", "
+                   "then go back. Nothing was changed",
+                   table);
+        return -EIO;
+    }
+    return step(session, version, version - 1, how, ret_failure);
+}
+
+static int take_lock(struct postgres_session *session, uint64_t deadline_ns,
+                     struct store_failure *ret_failure)
+{
+    switch (postgres_fence_lock(session, deadline_ns)) {
+    case POSTGRES_LOCK_TAKEN:
+        return 0;
+    case POSTGRES_LOCK_OTHERS:
+        return fail(session, STORE_EXIT_STORE, "in use", "stop the servers first", ret_failure);
+    case POSTGRES_LOCK_FAILED:
+        break;
+    }
+    return fail(session, STORE_EXIT_STORE, "cannot take its lock",
+                "psql with the same words must work", ret_failure);
+}
+
 static int migrate(struct postgres_session *session, const struct store_migration *how,
                    struct store_failure *ret_failure)
 {
@@ -49,8 +124,8 @@ static int migrate(struct postgres_session *session, const struct store_migratio
     if (postgres_session_connect(session, deadline_ns) != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot connect",
                     "psql with the same words must work", ret_failure);
-    if (!how->print_only && postgres_fence_lock(session, deadline_ns) != POSTGRES_LOCK_TAKEN)
-        return fail(session, STORE_EXIT_STORE, "in use", "stop the servers first", ret_failure);
+    if (!how->print_only && take_lock(session, deadline_ns, ret_failure) != 0)
+        return -EIO;
     if (postgres_schema_version(session, deadline_ns, &version) != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot read the version of its tables",
                     "psql with the same words must work", ret_failure);
@@ -62,7 +137,7 @@ static int migrate(struct postgres_session *session, const struct store_migratio
         return -EIO;
     }
     if (how->is_down)
-        return version == 0 ? 0 : step(session, version, version - 1, how, ret_failure);
+        return step_down(session, version, how, ret_failure);
     for (; version < postgres_migration_count; version++)
         if (step(session, version, version + 1, how, ret_failure) != 0)
             return -EIO;
@@ -73,11 +148,14 @@ int postgres_migrate(const char *rest, const struct store_migration *how,
                      struct store_failure *ret_failure)
 {
     struct postgres_session session;
-    if (postgres_session_init(&session, rest) != 0) {
+    int result = postgres_session_init(&session, rest);
+    if (result == -ENOMEM)
         store_fail(ret_failure, STORE_EXIT_STORE, "store postgres: out of memory");
-        return -EIO;
-    }
-    int result = migrate(&session, how, ret_failure);
+    else if (result != 0)
+        result = fail(&session, STORE_EXIT_USAGE, "cannot connect", "use postgres:CONNINFO",
+                      ret_failure);
+    else
+        result = migrate(&session, how, ret_failure);
     postgres_session_done(&session);
     return result;
 }

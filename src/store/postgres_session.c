@@ -5,8 +5,8 @@
  *
  * What we rely on is set when a connection begins, whatever the database or the role say:
  *
- *   synchronous_commit       a commit that was confirmed survives a crash of PostgreSQL. Stronger
- *                            settings stay.
+ *   synchronous_commit       a commit that was confirmed survives a crash of PostgreSQL, and of a
+ *                            replica that it waits for; remote_apply, which is stronger, stays
  *   idle_session_timeout     the session holds the lock that says who is active: it may be idle
  *   lock_timeout, ...        our own deadline is the one that counts
  *   default_transaction_*    read committed, and not read only
@@ -32,7 +32,7 @@ static const char settings[] =
     "'idle_in_transaction_session_timeout', 'transaction_timeout', 'lock_timeout') "
     "AND setting <> '0';"
     "SELECT set_config('synchronous_commit', 'on', false) "
-    "WHERE current_setting('synchronous_commit') IN ('off', 'local');"
+    "WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');"
     "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 static uint64_t read_ns(clockid_t id)
@@ -45,6 +45,11 @@ static uint64_t read_ns(clockid_t id)
 uint64_t postgres_now_ns(void)
 {
     return read_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t postgres_boot_ns(void)
+{
+    return read_ns(CLOCK_BOOTTIME);
 }
 
 bool postgres_pause(uint64_t pause_ns, uint64_t deadline_ns)
@@ -71,33 +76,6 @@ static void make_name(char name[static POSTGRES_NAME_MAX])
                    (unsigned long long)token);
 }
 
-int postgres_session_init(struct postgres_session *session, const char *rest)
-{
-    *session = (struct postgres_session){0};
-    make_name(session->name);
-    /* postgres://host/name is a URL of its own: its scheme is ours. */
-    bool is_url = strncmp(rest, "//", 2) == 0;
-    size_t size = strlen(rest) + sizeof "postgres:";
-    session->conninfo = malloc(size);
-    if (session->conninfo == NULL)
-        return -ENOMEM;
-    (void)snprintf(session->conninfo, size, "%s%s", is_url ? "postgres:" : "", rest);
-    return 0;
-}
-
-void postgres_session_done(struct postgres_session *session)
-{
-    postgres_session_cut(session);
-    free(session->conninfo);
-    session->conninfo = NULL;
-}
-
-void postgres_session_cut(struct postgres_session *session)
-{
-    PQfinish(session->connection);
-    session->connection = NULL;
-}
-
 /* libpq's messages end with a new line and may have several. */
 static void keep_text(struct postgres_error *error, const char *text)
 {
@@ -111,6 +89,51 @@ static void keep_text(struct postgres_error *error, const char *text)
     while (len > 0 && error->text[len - 1] == ' ')
         len--;
     error->text[len] = '\0';
+}
+
+/* What libpq would take for the name of a database it need not understand. Its words may quote any
+ * part of the string, so they are not repeated when there is a password in it. */
+static int check_conninfo(struct postgres_session *session)
+{
+    const char *conninfo = session->conninfo;
+    char *words = NULL;
+    if (strchr(conninfo, '=') == NULL && strncmp(conninfo, "postgres:", 9) != 0)
+        return 0;
+    PQconninfoOption *options = PQconninfoParse(conninfo, &words);
+    if (options == NULL)
+        keep_text(&session->error, words == NULL || strstr(conninfo, "password") != NULL
+                                       ? "the connection string cannot be read"
+                                       : words);
+    PQfreemem(words);
+    PQconninfoFree(options);
+    return options == NULL ? -EINVAL : 0;
+}
+
+int postgres_session_init(struct postgres_session *session, const char *rest)
+{
+    *session = (struct postgres_session){0};
+    make_name(session->name);
+    /* postgres://host/name is a URL of its own: its scheme is ours. */
+    bool is_url = strncmp(rest, "//", 2) == 0;
+    size_t size = strlen(rest) + sizeof "postgres:";
+    session->conninfo = malloc(size);
+    if (session->conninfo == NULL)
+        return -ENOMEM;
+    (void)snprintf(session->conninfo, size, "%s%s", is_url ? "postgres:" : "", rest);
+    return check_conninfo(session);
+}
+
+void postgres_session_done(struct postgres_session *session)
+{
+    postgres_session_cut(session);
+    free(session->conninfo);
+    session->conninfo = NULL;
+}
+
+void postgres_session_cut(struct postgres_session *session)
+{
+    PQfinish(session->connection);
+    session->connection = NULL;
 }
 
 void postgres_session_note(struct postgres_session *session, const PGresult *result)
@@ -128,10 +151,10 @@ void postgres_session_note(struct postgres_session *session, const PGresult *res
 
 bool postgres_error_may_pass(const struct postgres_error *error)
 {
-    /* By class: connection, transaction rolled back, resources, lock not available, operator
-     * intervention, system error; and the one of a server that only reads, which may be about to
-     * be promoted. */
-    static const char *const passing[] = {"08", "40", "53", "55", "57", "58", "25006"};
+    /* By class: connection, transaction rolled back, resources, in use, lock not available,
+     * operator intervention, system error; and the one of a server that only reads, which may be
+     * about to be promoted. */
+    static const char *const passing[] = {"08", "40", "53", "55006", "55P03", "57", "58", "25006"};
     if (error->state[0] == '\0')
         return true;
     for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
@@ -148,7 +171,6 @@ static bool wait_for(struct postgres_session *session, short events, uint64_t de
         if (now_ns >= deadline_ns)
             return false;
         uint64_t wait_ms = (deadline_ns - now_ns) / MS_NS + 1;
-        session->heard_ns = read_ns(CLOCK_BOOTTIME); /* what comes now was not there before */
         struct pollfd ready = {.fd = PQsocket(session->connection), .events = events};
         int count = poll(&ready, 1, wait_ms > 1000 ? 1000 : (int)wait_ms);
         if (count > 0 || (count < 0 && errno != EINTR))
@@ -198,11 +220,19 @@ static enum postgres_outcome begin_connection(struct postgres_session *session,
     }
 }
 
-/* Notices are for psql's users. */
-static void ignore_notice(void *context, const PGresult *result)
+/* Notices are for psql's users. A warning is not: a commit that was told to wait no longer for a
+ * replica succeeds with one. */
+static void on_notice(void *context, const PGresult *result)
 {
-    (void)context;
-    (void)result;
+    struct postgres_session *session = context;
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    session->is_warned |= severity != NULL && strcmp(severity, "WARNING") == 0;
+}
+
+void postgres_session_begin(struct postgres_session *session)
+{
+    session->sent_ns = postgres_boot_ns();
+    session->is_warned = false;
 }
 
 enum postgres_outcome postgres_session_connect(struct postgres_session *session,
@@ -212,7 +242,7 @@ enum postgres_outcome postgres_session_connect(struct postgres_session *session,
     enum postgres_outcome outcome = begin_connection(session, deadline_ns);
     if (outcome != POSTGRES_DONE)
         return outcome;
-    (void)PQsetNoticeReceiver(session->connection, ignore_notice, NULL);
+    (void)PQsetNoticeReceiver(session->connection, on_notice, session);
     if (PQserverVersion(session->connection) < 120000) {
         (void)fail_connection(session, "this PostgreSQL is older than version 12");
         (void)snprintf(session->error.state, sizeof session->error.state, "0A000");
@@ -244,7 +274,6 @@ static enum postgres_outcome send_all(struct postgres_session *session, uint64_t
 enum postgres_outcome postgres_session_next(struct postgres_session *session, uint64_t deadline_ns,
                                             PGresult **ret)
 {
-    session->heard_ns = read_ns(CLOCK_BOOTTIME);
     enum postgres_outcome outcome = send_all(session, deadline_ns);
     if (outcome != POSTGRES_DONE)
         return outcome;
@@ -269,6 +298,7 @@ enum postgres_outcome postgres_session_run(struct postgres_session *session, con
 {
     PGresult *result = NULL, *last = NULL;
     bool is_refused = false;
+    postgres_session_begin(session);
     if (PQsendQuery(session->connection, sql) == 0)
         return fail_connection(session, NULL);
     for (;;) {

@@ -33,16 +33,19 @@ struct postgres_session {
     char *conninfo;     /* owned */
     char name[POSTGRES_NAME_MAX];
     struct postgres_error error; /* of the last thing that did not succeed */
-    uint64_t
-        heard_ns; /* not later than the last answer, by CLOCK_BOOTTIME; at most a second older */
+    uint64_t sent_ns; /* before the last statement or batch was sent, by CLOCK_BOOTTIME */
+    bool is_warned;   /* PostgreSQL did it with a warning */
 };
 
 /* Monotonic. */
 uint64_t postgres_now_ns(void);
+/* The clock of sent_ns. */
+uint64_t postgres_boot_ns(void);
 /* Sleeps so long, or until the deadline. False: the deadline has come. */
 bool postgres_pause(uint64_t pause_ns, uint64_t deadline_ns);
 
-/* `rest` is the URL behind "postgres:". 0 or -ENOMEM. */
+/* `rest` is the URL behind "postgres:". 0, -ENOMEM, or -EINVAL: libpq cannot read it, and the error
+ * says why. */
 __attribute__((warn_unused_result)) int postgres_session_init(struct postgres_session *session,
                                                               const char *rest);
 void postgres_session_done(struct postgres_session *session);
@@ -58,7 +61,10 @@ void postgres_session_cut(struct postgres_session *session);
 enum postgres_outcome postgres_session_run(struct postgres_session *session, const char *sql,
                                            uint64_t deadline_ns, PGresult **ret);
 
-/* For those who speak libpq themselves: sends what is buffered and waits for the next result. NULL
+/* For those who speak libpq themselves: begins a statement or a batch; sets sent_ns, is_warned. */
+void postgres_session_begin(struct postgres_session *session);
+
+/* The same: sends what is buffered and waits for the next result. NULL
  * in *ret: this statement has no more. */
 enum postgres_outcome postgres_session_next(struct postgres_session *session, uint64_t deadline_ns,
                                             PGresult **ret);

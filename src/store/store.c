@@ -53,14 +53,15 @@ static const struct store_backend *find_backend(const char *url, const char **re
 
 static void fail_unknown(const char *url, struct store_failure *ret_failure)
 {
-    char list[128] = "";
+    char list[128] = "", shown[200]; /* it may be a scheme with one letter wrong */
     size_t at = 0;
     for (size_t i = 0; i < BACKEND_COUNT && at < sizeof list; i++) {
         const char *between = i == 0 ? "" : i + 1 == BACKEND_COUNT ? " or " : ", ";
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", between, backends[i]->usage);
     }
-    store_fail(ret_failure, STORE_EXIT_USAGE, "store \"%.200s\": no such kind of store; use %s",
-               url, list);
+    store_show_url(url, shown, sizeof shown);
+    store_fail(ret_failure, STORE_EXIT_USAGE, "store \"%s\": no such kind of store; use %s", shown,
+               list);
 }
 
 struct store *store_open(const char *url, const struct store_options *options,
@@ -74,7 +75,7 @@ struct store *store_open(const char *url, const struct store_options *options,
     }
     struct store *store = calloc(1, sizeof *store);
     if (store == NULL) {
-        store_fail(ret_failure, STORE_EXIT_STORE, "store \"%.200s\": out of memory", url);
+        store_fail(ret_failure, STORE_EXIT_STORE, "store \"%s:\": out of memory", backend->scheme);
         return NULL;
     }
     store->backend = backend;
@@ -145,43 +146,65 @@ void store_close(struct store *store)
     free(store);
 }
 
-/* The end of a value in a connection string: quoted, or up to the next blank. */
-static const char *value_end(const char *at)
+/*
+ * A password may be written in three places: behind "password" and an equals sign, which may have
+ * blanks around it, up to a blank that is neither quoted nor escaped; in a URL behind "password="
+ * up to the next &; and in a URL between user and host. A password that breaks the rules of the
+ * place it is in (an unescaped @ or / in a URL) is still one, so there the last @ counts.
+ */
+static const char *keyword_end(const char *at)
 {
-    if (*at != '\'')
-        return at + strcspn(at, " &");
-    for (at++; *at != '\0' && *at != '\''; at++)
+    bool is_quoted = *at == '\'';
+    for (at += is_quoted; *at != '\0'; at++) {
+        if (is_quoted ? *at == '\'' : *at == ' ')
+            return at + is_quoted;
         if (*at == '\\' && at[1] != '\0')
             at++;
-    return *at == '\'' ? at + 1 : at;
+    }
+    return at;
 }
 
-/* The end of "user" in scheme://user:password@host, or NULL. */
-static const char *password_in_authority(const char *at)
+/* Behind "password=", or NULL: `at` is no such word. */
+static const char *password_value(const char *at)
+{
+    static const char word[] = "password";
+    if (strncmp(at, word, sizeof word - 1) != 0)
+        return NULL;
+    at += sizeof word - 1;
+    at += strspn(at, " ");
+    return *at == '=' ? at + 1 + strspn(at + 1, " ") : NULL;
+}
+
+/* Behind "//user:" when an @ follows, and that in *ret_end; or NULL. */
+static const char *password_in_authority(const char *at, const char **ret_end)
 {
     if (strncmp(at, "//", 2) != 0)
         return NULL;
-    const char *end = at + 2 + strcspn(at + 2, "/?");
-    const char *host = memrchr(at, '@', (size_t)(end - at));
-    return host == NULL ? NULL : memchr(at + 2, ':', (size_t)(host - at - 2));
+    *ret_end = memrchr(at, '@', strcspn(at, "?"));
+    if (*ret_end == NULL)
+        return NULL;
+    const char *colon = memchr(at + 2, ':', (size_t)(*ret_end - at - 2));
+    return colon == NULL ? NULL : colon + 1;
 }
 
 void store_show_url(const char *url, char *ret_text, size_t size)
 {
+    const char *rest = strchr(url, ':');
+    bool is_url = rest != NULL && strncmp(rest, "://", 3) == 0;
     size_t len = 0;
     for (const char *at = url; *at != '\0' && len + 4 < size;) {
-        const char *secret = password_in_authority(at);
-        bool is_word = secret == NULL && strncmp(at, "password=", 9) == 0;
-        if (secret == NULL && !is_word) {
+        const char *end = NULL, *secret = is_url ? password_in_authority(at, &end) : NULL;
+        if (secret == NULL && (secret = password_value(at)) != NULL)
+            end = is_url ? secret + strcspn(secret, "&") : keyword_end(secret);
+        if (secret == NULL) {
             ret_text[len++] = *at++;
             continue;
         }
-        const char *value = is_word ? at + 9 : secret + 1;
-        size_t shown = (size_t)(value - at) < size - len - 4 ? (size_t)(value - at) : 0;
+        size_t shown = (size_t)(secret - at) < size - len - 4 ? (size_t)(secret - at) : 0;
         memcpy(ret_text + len, at, shown);
         memcpy(ret_text + len + shown, "...", 3);
         len += shown + 3;
-        at = is_word ? value_end(value) : strchr(value, '@');
+        at = end;
     }
     ret_text[len] = '\0';
 }

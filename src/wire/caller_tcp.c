@@ -254,9 +254,8 @@ void caller_tcp_write(struct caller_tcp *tcp, const struct client_action *action
 
 /* ---- connecting ---- */
 
-static bool set_option(int fd, int level, int name)
+static bool set_option(int fd, int level, int name, int value)
 {
-    int value = 1;
     return setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
@@ -311,25 +310,30 @@ static int bind_local(int fd, const struct address *local, uint32_t family, uint
     struct sockaddr_storage at;
     socklen_t at_len = sockaddr_of(local->family != 0 ? local : &any, port, &at);
     if (port != 0) {
-        if (!set_option(fd, SOL_SOCKET, SO_REUSEADDR))
+        if (!set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1))
             return -errno;
     } else if (local->family == 0) {
         return 0;
     } else {
-        (void)set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* without, ports are scarcer */
+        (void)set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT,
+                         1); /* without, ports are scarcer */
     }
     return bind(fd, (const struct sockaddr *)&at, at_len) == 0 ? 0 : -errno;
 }
 
 /* A socket that connects from this local port, or a negative errno. */
-static int connect_from(const struct client_action *action, uint16_t local_port)
+static int connect_from(const struct client_action *action, uint16_t local_port, bool is_fenced)
 {
     struct sockaddr_storage to;
     socklen_t to_len = sockaddr_of(&action->to, action->port, &to);
     int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY); /* a call is one write; it must not wait */
+    (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); /* a call is one write; it must not wait */
+    /* Closed or not, ours or a dead process's: with a shared store a GRANTED that nobody has
+     * acknowledged must not reach its host when another server has taken over (clock.h). */
+    if (is_fenced)
+        (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOCK_SEND_MS);
     int err = bind_local(fd, &action->local, action->to.family, local_port);
     if (err == 0 && connect(fd, (const struct sockaddr *)&to, to_len) != 0 && errno != EINPROGRESS)
         err = errno == EADDRNOTAVAIL ? -EADDRINUSE : -errno; /* that pair of ports is in use */
@@ -340,25 +344,27 @@ static int connect_from(const struct client_action *action, uint16_t local_port)
 }
 
 /* The same from the next ports of a range, until one of them can be used. */
-static int connect_from_one_of(const struct client_action *action, struct source_ports *ports)
+static int connect_from_one_of(const struct client_action *action, struct source_ports *ports,
+                               bool is_fenced)
 {
     uint32_t count = source_ports_count(ports);
     int result = -EADDRINUSE;
     for (uint32_t i = 0; i < count && i < PORT_TRIES && result == -EADDRINUSE; i++)
-        result = connect_from(action, source_ports_next(ports));
+        result = connect_from(action, source_ports_next(ports), is_fenced);
     return result;
 }
 
 static int open_socket(struct caller_tcp *tcp, const struct client_action *action)
 {
+    bool is_fenced = tcp->clock->is_fenced;
     if (action->local.family != 0 && action->local.family != action->to.family)
         return -EAFNOSUPPORT;
     if (action->is_privileged && tcp->ports.low == 0) {
-        int result = connect_from_one_of(action, &tcp->privileged_ports);
+        int result = connect_from_one_of(action, &tcp->privileged_ports, is_fenced);
         if (result != -EACCES && result != -EADDRINUSE)
             return result;
     }
-    return connect_from_one_of(action, &tcp->ports);
+    return connect_from_one_of(action, &tcp->ports, is_fenced);
 }
 
 void caller_tcp_connect(struct caller_tcp *tcp, const struct client_action *action)

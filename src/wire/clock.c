@@ -6,7 +6,7 @@
 #include <time.h>
 
 /* After a commit; much less than a grace period (docs/high-availability.md). */
-#define SEND_NS  (UINT64_C(10) * 1000000000)
+#define SEND_NS  (UINT64_C(1000000) * CLOCK_SEND_MS)
 #define FRESH_NS (UINT64_C(2) * 1000000000)
 
 static uint64_t read_ns(clockid_t id)

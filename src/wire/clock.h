@@ -15,6 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How long after a commit what depends on it may leave; and what waits in the kernel then for a
+ * peer that does not acknowledge it (TCP_USER_TIMEOUT) is given up with its connection. */
+enum { CLOCK_SEND_MS = 10000 };
+
 struct clock {
     uint64_t now_ns;  /* monotonic */
     uint64_t wall_ns; /* since 1970; may jump, so it is only stored and shown */

@@ -27,7 +27,6 @@
 enum {
     BACKLOG = 1024,
     SWEEP_MS = 5000,
-    UNACKNOWLEDGED_MS = 10000,
     KEEPALIVE_SECONDS = 60,
     EVICT_SEARCH = 64, /* of the longest idle, how many are looked at for one without calls */
 };
@@ -130,7 +129,7 @@ static void turn_away(struct connection *c)
 static void limit_waiting(const struct connection *c)
 {
     uv_os_fd_t fd = -1;
-    const unsigned wait_ms = UNACKNOWLEDGED_MS;
+    const unsigned wait_ms = CLOCK_SEND_MS;
     if (c->tcp->clock->is_fenced && uv_fileno((const uv_handle_t *)&c->handle, &fd) == 0)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &wait_ms, sizeof wait_ms);
 }

@@ -6,9 +6,12 @@
  * byte for byte; the server that starts on the copy knows every registrant and every lock, and its
  * state and epoch go on; (2) a damaged line and a store that is not empty are refused, and nothing
  * happens; (3) clients of rpc.statd's directory are told at the first start, which is incomplete
- * (D16): a reclaim that nobody stored is granted; (4) migrate prints, goes down and up; (5) clear
- * leaves the server record alone, marked incomplete: state numbers go on, unknown reclaims are
- * granted; it refuses a store in use, asks first, and ends a server that it finds cut off.
+ * (D16): a reclaim that nobody stored is granted; a list that cannot be read to its end is refused;
+ * (4) migrate prints, goes down and up, and not down while there are records; (5) clear leaves the
+ * server record alone, marked incomplete: state numbers go on, unknown reclaims are granted; it
+ * refuses a store in use, asks first, and ends a server that it finds cut off; killed between two
+ * batches it leaves a smaller store that says so; (6) import leaves a store in use alone, and ends
+ * a server that it finds cut off before its first batch.
  */
 #include "lock_call.h"
 #include "peer/emu_client.h"
@@ -19,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libpq-fe.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -37,17 +41,13 @@
 #define MANY          10100
 #define PATIENCE_NS   UINT64_C(60000000000)
 
-/* `holdfast store ...` with these words, NULL at the end; standard output goes to `out`. */
-static int run_tool(const char *out, ...)
+static pid_t spawn_words(const char *out, va_list words)
 {
     const char *arguments[ARGUMENTS_MAX] = {getenv("HOLDFAST"), "store"};
-    int count = 2, status = 0;
-    va_list words;
-    va_start(words, out);
+    int count = 2;
     while ((arguments[count] = va_arg(words, const char *)) != NULL)
         if (++count == ARGUMENTS_MAX)
             abort();
-    va_end(words);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -58,9 +58,76 @@ static int run_tool(const char *out, ...)
         execv(arguments[0], (char *const *)(uintptr_t)arguments);
         _exit(127);
     }
+    return pid;
+}
+
+/* `holdfast store ...` with these words, NULL at the end; standard output goes to `out`. */
+static pid_t spawn_tool(const char *out, ...)
+{
+    va_list words;
+    va_start(words, out);
+    pid_t pid = spawn_words(out, words);
+    va_end(words);
+    return pid;
+}
+
+/* The same, and its exit code. */
+static int run_tool(const char *out, ...)
+{
+    va_list words;
+    int status = 0;
+    va_start(words, out);
+    pid_t pid = spawn_words(out, words);
+    va_end(words);
     if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
         return -1;
     return WEXITSTATUS(status);
+}
+
+static void pause_briefly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+/* Waits until a question to a database has this answer. */
+static void wait_for_answer(const char *database, const char *sql, const char *expected)
+{
+    const char *answer = NULL;
+    uint64_t end_ns = dial_now_ns() + PATIENCE_NS;
+    while (dial_now_ns() < end_ns) {
+        answer = cluster_ask(harness_cluster(), database, sql);
+        if (answer && strcmp(answer, expected) == 0)
+            return;
+        pause_briefly();
+    }
+    HARNESS_EXPECT(false, "%s: %s, never %s", sql, answer ? answer : "nothing", expected);
+}
+
+/* A session of somebody else, which holds on to something. */
+static PGconn *hold_on_to(const char *database, const char *sql)
+{
+    char conninfo[256];
+    snprintf(conninfo, sizeof(conninfo), "host=%s user=holdfast dbname=%s application_name=blocker",
+             harness_cluster()->directory, database);
+    PGconn *session = PQconnectdb(conninfo);
+    PQclear(PQexec(session, "BEGIN"));
+    PGresult *result = PQexec(session, sql);
+    HARNESS_EXPECT(PQresultStatus(result) == PGRES_TUPLES_OK, "%s: %s", sql,
+                   PQerrorMessage(session));
+    PQclear(result);
+    return session;
+}
+
+/* PostgreSQL ends the session of a server or a tool. */
+static void end_session(const char *database)
+{
+    cluster_run(harness_cluster(), database,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name LIKE 'holdfast %'");
+    wait_for_answer(database,
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+                    "application_name LIKE 'holdfast %'",
+                    "0");
 }
 
 static char *contents(const char *path)
@@ -150,7 +217,15 @@ static void move_store(void)
                    server.state, state);
     HARNESS_EXPECT(run_tool(copy, "export", "--store", shared, NULL) == 0,
                    "a shared store can be read while it is used");
+    HARNESS_EXPECT(
+        run_tool(null, "import", "--store-timeout", "1", "--store", shared, json, NULL) == 74,
+        "imported into a store in use");
     harness_stop(&server, SIGTERM);
+    HARNESS_EXPECT(run_tool(null, "migrate", "--down", "--store", shared, NULL) == 74,
+                   "a step down dropped locks");
+    HARNESS_EXPECT(run_tool(null, "clear", "--yes", "--store", shared, NULL) == 0, "clear");
+    HARNESS_EXPECT(run_tool(null, "migrate", "--down", "--store", shared, NULL) == 0,
+                   "a step down of an empty store");
 }
 
 static void refuse_damage(void)
@@ -203,6 +278,15 @@ static void come_from_statd(void)
     HARNESS_EXPECT(
         run_tool(null, "import", "--from", "rpc.statd", directory, "--store", url, NULL) == 1,
         "a name without an address was taken");
+    unlink(harness_path("statd/sm.bak/127.5.0.1"));
+    rmdir(harness_path("statd/sm.bak"));
+    write_file(harness_path("statd/sm.bak"), "x\n", 2);
+    HARNESS_EXPECT(run_tool(null, "import", "--from", "rpc.statd", directory, "--skip-unresolved",
+                            "--store", url, NULL) == 2,
+                   "some hosts could not be read, and were left out");
+    unlink(harness_path("statd/sm.bak"));
+    mkdir(harness_path("statd/sm.bak"), 0700);
+    write_file(harness_path("statd/sm.bak/127.5.0.1"), "x\n", 2);
     HARNESS_EXPECT(run_tool(null, "import", "--from", "rpc.statd", directory, "--skip-unresolved",
                             "--store", url, NULL) == 0,
                    "import");
@@ -219,7 +303,7 @@ static void come_from_statd(void)
         return;
     uint32_t told = 0;
     for (uint64_t end_ns = dial_now_ns() + PATIENCE_NS; told == 0 && dial_now_ns() < end_ns;) {
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        pause_briefly();
         EMU_NET_LOCKED(told = emu_host_count(host, PEER_NSM_PROGRAM, PEER_NSM_NOTIFY));
     }
     HARNESS_EXPECT(told > 0, "nobody told it");
@@ -334,9 +418,7 @@ static void clear_behind_a_server(void)
         return;
     fill(&server);
     kill(server.pid, SIGSTOP);
-    cluster_run(harness_cluster(), "behind",
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE application_name LIKE 'holdfast %'");
+    end_session("behind");
     HARNESS_EXPECT(run_tool(null, "clear", "--yes", "--store", url, NULL) == 0, "clear");
     kill(server.pid, SIGCONT);
     struct lock_call lock = {
@@ -348,12 +430,11 @@ static void clear_behind_a_server(void)
 }
 
 /* More records than one batch removes. */
-static void clear_many(void)
+static void clear_many(const char *url)
 {
     const char *null = harness_path("null6"), *hosts = harness_path("statd2/sm");
     const uint32_t state = 7;
-    char url[256], path[512];
-    snprintf(url, sizeof(url), "lmdb:%s", harness_path("many"));
+    char path[512];
     mkdir(harness_path("statd2"), 0700);
     mkdir(hosts, 0700);
     write_file(harness_path("statd2/state"), &state, sizeof(state));
@@ -366,6 +447,50 @@ static void clear_many(void)
                    "import");
     HARNESS_EXPECT(run_tool(null, "clear", "--yes", "--store", url, NULL) == 0, "clear");
     expect_cleared(url, state);
+}
+
+/* Killed when the first of two batches has landed and the second has not; after clear_many. */
+static void clear_and_die(void)
+{
+    const char *database = "killed", *url = harness_postgres(database);
+    const char *null = harness_path("null8"), *json = harness_path("half.json");
+    struct harness_server server = {.listen = "127.0.0.1", .store = url};
+    int status = 0;
+    HARNESS_EXPECT(run_tool(null, "import", "--from", "rpc.statd", harness_path("statd2"),
+                            "--store", url, NULL) == 0,
+                   "import");
+    HARNESS_EXPECT(cluster_run(harness_cluster(), database,
+                               "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS "
+                               "'BEGIN PERFORM pg_advisory_xact_lock(42); RETURN OLD; END'") &&
+                       cluster_run(harness_cluster(), database,
+                                   "CREATE TRIGGER hold BEFORE DELETE ON clients FOR EACH ROW "
+                                   "WHEN (OLD.slot = 0) EXECUTE FUNCTION hold()"),
+                   "a trigger");
+    PGconn *blocker = hold_on_to(database, "SELECT pg_advisory_xact_lock(42)");
+    pid_t pid = spawn_tool(null, "clear", "--yes", "--store", url, NULL);
+    wait_for_answer(database,
+                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND "
+                    "application_name LIKE 'holdfast %'",
+                    "1");
+    HARNESS_EXPECT(pid > 0 && kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid &&
+                       WIFSIGNALED(status),
+                   "it has ended already");
+    end_session(database);
+    PQfinish(blocker);
+
+    HARNESS_EXPECT(run_tool(json, "export", "--store", url, NULL) == 0, "export");
+    char *lines = contents(json);
+    HARNESS_EXPECT(strstr(lines, "\"incomplete\": 1"), "%.200s", lines);
+    free(lines);
+    if (!harness_start(&server))
+        return;
+    HARNESS_EXPECT(server.clients == MANY - 10000 && server.state > 7 && server.grace_s > 0,
+                   "%u clients, state %u, grace %u", server.clients, server.state, server.grace_s);
+    int answer = reclaim(&server, "odd", true);
+    HARNESS_EXPECT(answer == PEER_NLM_IS_GRANTED, "a reclaim: %s", lock_call_text(answer));
+    harness_stop(&server, SIGKILL);
+    HARNESS_EXPECT(run_tool(null, "clear", "--yes", "--store", url, NULL) == 0, "clear again");
+    expect_cleared(url, server.state);
 }
 
 static void clear_nothing(void)
@@ -388,8 +513,53 @@ static void clear(void)
     clear_store(store, url);
     clear_store(shared, shared);
     clear_behind_a_server();
-    clear_many();
+    snprintf(url, sizeof(url), "lmdb:%s", harness_path("many"));
+    clear_many(url);
+    clear_and_die();
     clear_nothing();
+}
+
+/* ---- import and servers ---- */
+
+/*
+ * A server that has opened an empty database and is cut off in its first commit. What is imported
+ * meanwhile is a first batch, too, and not its own.
+ */
+static void import_behind_a_server(void)
+{
+    const char *database = "first", *url = harness_postgres(database);
+    const char *null = harness_path("null9"), *json = harness_path("first_batch.json");
+    const char *begun = harness_path("hook_begun"), *go = harness_path("hook_go");
+    char hook[600];
+    snprintf(hook, sizeof(hook), "touch %s; until [ -e %s ]; do sleep 0.05; done", begun, go);
+    struct harness_server server = {
+        .listen = "127.0.0.1", .store = url, .extra = {"--takeover-hook", hook}};
+    harness_spawn(&server);
+    for (uint64_t end_ns = dial_now_ns() + PATIENCE_NS;
+         access(begun, F_OK) != 0 && dial_now_ns() < end_ns;)
+        pause_briefly();
+    PGconn *blocker = hold_on_to(database, "SELECT FROM server FOR UPDATE");
+    write_file(go, "x", 1);
+    wait_for_answer(database,
+                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
+                    "application_name LIKE 'holdfast %'",
+                    "1");
+    kill(server.pid, SIGSTOP);
+    end_session(database);
+    PQfinish(blocker);
+    HARNESS_EXPECT(run_tool(null, "import", "--from", "rpc.statd", harness_path("statd"),
+                            "--skip-unresolved", "--store", url, NULL) == 0,
+                   "import");
+    kill(server.pid, SIGCONT);
+    for (uint64_t end_ns = dial_now_ns() + PATIENCE_NS;
+         harness_is_alive(&server) && dial_now_ns() < end_ns;)
+        pause_briefly();
+    int code = harness_stop(&server, SIGTERM);
+    HARNESS_EXPECT(code == 76, "the server took it for its own batch: exit %d", code);
+    HARNESS_EXPECT(run_tool(json, "export", "--store", url, NULL) == 0, "export");
+    char *lines = contents(json);
+    HARNESS_EXPECT(strstr(lines, "127.5.0.1"), "%.400s", lines);
+    free(lines);
 }
 
 int main(void)
@@ -407,6 +577,7 @@ int main(void)
     migrate();
     come_from_statd();
     clear();
+    import_behind_a_server();
     emu_net_stop();
     return harness_finish();
 }

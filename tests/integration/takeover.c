@@ -15,7 +15,10 @@
  *      somebody else gets the lock, and when the cable is back it ends with 76;
  *  (4) PostgreSQL is restarted while nobody asks for anything, at once or after a while: the active
  *      server stays the active one;
- *  (5) --standby that is told to stop ends with 0. `holdfast status` says who is what.
+ *  (5) --standby that is told to stop ends with 0, also while its hook runs, and nothing of the
+ *      hook is left. `holdfast status` says who is what;
+ *  (6) one that stands still inside a commit, for longer than --store-timeout, ends with 76 too:
+ *      the time was its own, not the store's.
  */
 #include "lock_call.h"
 #include "nodes.h"
@@ -24,6 +27,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libpq-fe.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,19 +36,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS  60000
-#define PATIENCE_NS  UINT64_C(60000000000)
-#define LOCKS        50 /* held by client 0, one per file */
-#define SOCKETS      20 /* every second one UDP */
-#define REPEATS      25 /* on each: LOCKs that were answered before */
-#define TESTS        25 /* and new TESTs: 1,000 in all */
-#define AWAY_S       4  /* longer than a standby stands back (STANDBY_COURTESY_NS) */
-#define CLIENT_STATE 3
-#define OWNER_SVID   1
-#define OTHER_SVID   2
+#define PATIENCE_MS   60000
+#define PATIENCE_NS   UINT64_C(60000000000)
+#define STANDSTILL_NS UINT64_C(8000000000) /* more than --store-timeout 1 and 5 s beyond it */
+#define LOCKS         50                   /* held by client 0, one per file */
+#define SOCKETS       20                   /* every second one UDP */
+#define REPEATS       25                   /* on each: LOCKs that were answered before */
+#define TESTS         25                   /* and new TESTs: 1,000 in all */
+#define AWAY_S        4 /* longer than a standby stands back (STANDBY_COURTESY_NS) */
+#define CLIENT_STATE  3
+#define OWNER_SVID    1
+#define OTHER_SVID    2
 
 static struct harness_server servers[NODES_COUNT];
-static bool resumes; /* --recovery resume */
+static bool resumes;  /* --recovery resume */
+static bool is_hasty; /* --store-timeout 1 */
 
 static void pause_briefly(void)
 {
@@ -112,6 +118,10 @@ static void prepare(uint32_t node, const char *store, bool is_standby, const cha
     if (resumes) {
         server->extra[count++] = "--recovery";
         server->extra[count++] = "resume";
+    }
+    if (is_hasty) {
+        server->extra[count++] = "--store-timeout";
+        server->extra[count++] = "1";
     }
     if (hook) {
         server->extra[count++] = "--takeover-hook";
@@ -493,6 +503,78 @@ static void stop_standby(void)
     HARNESS_EXPECT(harness_log_contains(&servers[1], "failed with code 3"), "no word of it");
 }
 
+/* The pid in a file, when it is there. */
+static int wait_for_pid(const char *path)
+{
+    int pid = 0;
+    uint64_t deadline_ns = dial_now_ns() + PATIENCE_NS;
+    while (pid == 0 && dial_now_ns() < deadline_ns) {
+        FILE *file = fopen(path, "re");
+        if (file && fscanf(file, "%d\n", &pid) != 1)
+            pid = 0;
+        if (file)
+            fclose(file);
+        pause_briefly();
+    }
+    return pid;
+}
+
+static void stop_in_hook(void)
+{
+    const char *store = harness_postgres("stop_in_hook"), *path = harness_path("hook.pid");
+    char hook[300];
+    snprintf(hook, sizeof(hook), "sleep 1000 & echo $! >%s; wait", path);
+    if (!start_active(0, store))
+        return;
+    start_standby(1, store, hook);
+    HARNESS_EXPECT(harness_stop(&servers[0], SIGTERM) == 0, "SIGTERM");
+    int pid = wait_for_pid(path);
+    HARNESS_EXPECT(pid > 0 && kill(pid, 0) == 0, "the hook does not run");
+    int code = harness_stop(&servers[1], SIGTERM);
+    HARNESS_EXPECT(code == 0, "told to stop in its hook: exit %d", code);
+    uint64_t deadline_ns = dial_now_ns() + PATIENCE_NS;
+    while (kill(pid, 0) == 0 && dial_now_ns() < deadline_ns)
+        pause_briefly();
+    if (!HARNESS_EXPECT(kill(pid, 0) != 0, "what the hook started goes on"))
+        kill(pid, SIGKILL);
+}
+
+/* ---- (6) ---- */
+
+static void freeze_in_commit(void)
+{
+    const char *store = harness_postgres("in_commit");
+    char conninfo[256];
+    is_hasty = true;
+    bool is_ready = start_active(0, store);
+    is_hasty = false;
+    if (!is_ready)
+        return;
+    start_standby(1, store, NULL);
+    snprintf(conninfo, sizeof(conninfo), "host=%s user=holdfast dbname=in_commit",
+             harness_cluster()->directory);
+    PGconn *blocker = PQconnectdb(conninfo);
+    PQclear(PQexec(blocker, "BEGIN"));
+    PQclear(PQexec(blocker, "SELECT FROM server FOR UPDATE"));
+    uint64_t deadline_ns = dial_now_ns() + PATIENCE_NS;
+    const char *count = NULL;
+    while ((!count || *count != '1') && dial_now_ns() < deadline_ns)
+        count = cluster_ask(harness_cluster(), "postgres",
+                            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                            "AND application_name LIKE 'holdfast %'");
+    kill(servers[0].pid, SIGSTOP);
+    uint64_t stopped_ns = dial_now_ns();
+    end_session_of(&servers[0]);
+    PQfinish(blocker);
+    if (!wait_taken_over(1, "frozen in a commit"))
+        return;
+    while (dial_now_ns() - stopped_ns < STANDSTILL_NS)
+        pause_briefly();
+    kill(servers[0].pid, SIGCONT);
+    demand_replaced(0);
+    stop_all();
+}
+
 int main(void)
 {
     harness_init("takeover");
@@ -509,6 +591,8 @@ int main(void)
     restart_postgres("restart", 0);
     restart_postgres("restart_late", AWAY_S);
     stop_standby();
+    stop_in_hook();
+    freeze_in_commit();
     nodes_done();
     return harness_finish();
 }

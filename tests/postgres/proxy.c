@@ -23,11 +23,12 @@
 enum { PAIRS_MAX = 32, PIECE_MAX = 1 << 16 };
 
 /* Orders for the thread. */
-enum { END = 'e', CUT = 'c', MEND = 'm' };
+enum { END = 'e', CUT = 'c', MEND = 'm', RELEASE = 'r' };
 
 struct pair {
     int near_fd, far_fd; /* the server's and PostgreSQL's; -1: none */
     bool drops;          /* what PostgreSQL says next is lost, and the pair with it */
+    bool is_held;        /* what PostgreSQL says waits */
     bool is_left;        /* only PostgreSQL's side is open, until the end */
 };
 
@@ -120,6 +121,8 @@ static void outward(struct proxy *proxy, struct pair *pair)
         close_pair(pair);
     else if (deed == PROXY_LEAVE)
         leave(pair);
+    else if (deed == PROXY_HOLD)
+        pair->is_held = true;
     else
         pair->drops = deed == PROXY_CUT_AFTER;
 }
@@ -158,7 +161,8 @@ static void *run(void *context)
         nfds_t count = proxy->is_cut ? 1 : 2 + 2 * PAIRS_MAX;
         for (int i = 0; i < PAIRS_MAX; i++) {
             fds[2 + 2 * i] = (struct pollfd){.fd = proxy->pairs[i].near_fd, .events = POLLIN};
-            fds[3 + 2 * i] = (struct pollfd){.fd = proxy->pairs[i].far_fd, .events = POLLIN};
+            int far_fd = proxy->pairs[i].is_held ? -1 : proxy->pairs[i].far_fd;
+            fds[3 + 2 * i] = (struct pollfd){.fd = far_fd, .events = POLLIN};
         }
         if (poll(fds, count, -1) < 0 && errno != EINTR)
             abort();
@@ -167,6 +171,8 @@ static void *run(void *context)
             return NULL;
         if (order == CUT || order == MEND)
             change_link(proxy, order == CUT);
+        for (int i = 0; order == RELEASE && i < PAIRS_MAX; i++)
+            proxy->pairs[i].is_held = false;
         if (proxy->is_cut)
             continue;
         for (int i = 0; i < PAIRS_MAX; i++) {
@@ -216,6 +222,11 @@ void proxy_cut(struct proxy *proxy)
 void proxy_mend(struct proxy *proxy)
 {
     (void)order(proxy, MEND);
+}
+
+void proxy_release(struct proxy *proxy)
+{
+    (void)order(proxy, RELEASE);
 }
 
 void proxy_free(struct proxy *proxy)

@@ -16,7 +16,8 @@ enum proxy_deed {
     PROXY_CUT_BEFORE, /* PostgreSQL hears nothing of it; both sides are cut */
     PROXY_CUT_HALF,   /* PostgreSQL hears half of it */
     PROXY_CUT_AFTER,  /* PostgreSQL does it and answers; the answer is lost */
-    PROXY_LEAVE,      /* the same, but PostgreSQL's side stays open: it notices nothing */
+    PROXY_HOLD,       /* PostgreSQL does it and answers; the answer comes after proxy_release */
+    PROXY_LEAVE,      /* the answer is lost, but PostgreSQL's side stays open: it notices nothing */
 };
 
 /* NULL: it cannot listen. */
@@ -29,6 +30,9 @@ const char *proxy_url(const struct proxy *proxy, const char *database);
 /* Cut: nothing passes, PostgreSQL has noticed, the server has not. Mended: it notices too. */
 void proxy_cut(struct proxy *proxy);
 void proxy_mend(struct proxy *proxy);
+
+/* What is held back passes. */
+void proxy_release(struct proxy *proxy);
 
 void proxy_arm(struct proxy *proxy, enum proxy_deed deed);
 /* How many deeds were done. */

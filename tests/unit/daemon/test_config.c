@@ -320,6 +320,7 @@ static void test_config__errors_name_option_value_and_remedy(void **state)
         {{"--log-level", "INFO"}, {"error, warning, info, debug"}},
         {{"--rpcbind", "on"}, {"no such choice", "auto, system, embedded, off"}},
         {{"--store", "mysql:x"}, {"no such store", "lmdb:"}},
+        {{"--store", "mysql://me:secret@db"}, {"mysql://me:...@db: this version has no such"}},
         {{"--standby"}, {"--standby: needs a store that two machines can reach", "postgres:"}},
         {{"--store", "lmdb:"}, {"the directory is missing"}},
         {{"--store", "holdfast-data"}, {"no such store"}},

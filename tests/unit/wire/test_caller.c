@@ -1,7 +1,7 @@
 /*
  * test_caller.c -- the sockets of outgoing calls against hosts on 127.x.y.z (fake_hosts.h): over
  * TCP and UDP, refused, silent, lost, dribbled, flooded; from the right address and port; thousands
- * at once; and nothing left open afterwards.
+ * at once; nothing left open afterwards, and with a shared store nothing left to the kernel.
  *
  * The test turns the loop as the daemon's driver does. It needs a network of its own, for port 111;
  * where that is not allowed it is skipped.
@@ -11,6 +11,7 @@
 #include "wire/sockaddr.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -344,6 +345,48 @@ static void test_caller__cancelled(void **state)
 }
 
 /* --source-ports: every call from the range, though one of its ports is taken by somebody. */
+/* What our socket to this host allows the kernel to wait for it, in milliseconds; -1: no socket. */
+static int unacknowledged_ms(struct address host)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        struct sockaddr_storage at;
+        socklen_t at_len = sizeof at, value_len = sizeof(int);
+        uint16_t port;
+        int value = -1;
+        if (getpeername(fd, (struct sockaddr *)&at, &at_len) != 0)
+            continue;
+        struct address peer = sockaddr_address((const struct sockaddr *)&at, &port);
+        if (address_equal(&peer, &host) &&
+            getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &value_len) == 0)
+            return value;
+    }
+    return -1;
+}
+
+/* With a shared store no kernel keeps a call for a host that does not hear it: it would reach it
+ * when another server has taken over. */
+static void test_caller__nothing_waits_in_the_kernel(void **state)
+{
+    (void)state;
+    struct timespec now;
+    begin(0, 0);
+    start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 60000);
+    caller_turn(t.caller);
+    while (t.hosts->call_count < 1)
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 1)), 0);
+    assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &now), 0);
+    clock_allow_sends(&t.clock, (uint64_t)now.tv_sec * 1000 * MS_NS + (uint64_t)now.tv_nsec);
+    start(2, fake_host(FAKE_NEVER_ANSWERS, 2), 60000);
+    start_privileged(3, fake_host(FAKE_NEVER_ANSWERS, 3), 60000);
+    caller_turn(t.caller);
+    while (t.hosts->call_count < 3)
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 2)), CLOCK_SEND_MS);
+    assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 3)), CLOCK_SEND_MS);
+    end();
+}
+
 static void test_caller__from_a_range_of_ports(void **state)
 {
     (void)state;
@@ -598,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_caller__answers_in_pieces_and_floods),
         cmocka_unit_test(test_caller__udp_calls_are_repeated),
         cmocka_unit_test(test_caller__cancelled),
+        cmocka_unit_test(test_caller__nothing_waits_in_the_kernel),
         cmocka_unit_test(test_caller__from_a_range_of_ports),
         cmocka_unit_test(test_caller__too_few_ports),
         cmocka_unit_test(test_caller__from_a_privileged_port),

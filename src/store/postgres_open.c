@@ -1,0 +1,201 @@
+/*
+ * postgres_open.c -- how a store begins, and who it waits for; see postgres.h.
+ *
+ *   connect --> lock --> tables --> next epoch --> slots
+ *      ^         ^  \                  |
+ *      |         |   another has it:   |
+ *      |         +-- wait              |
+ *      +------ lost, or refused for now: say so, pause
+ *
+ * A standby waits for ever, whoever else until --store-timeout is over. What cannot pass (no right,
+ * a newer schema) ends it at once.
+ *
+ * When PostgreSQL was away, a standby that finds it again holds back: the active server, which is
+ * well, comes back first, and nobody has to reclaim anything.
+ */
+#include "store/postgres.h"
+
+#include "store/postgres_load.h"
+#include "store/postgres_schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define SECOND_NS           UINT64_C(1000000000)
+#define LOCK_NS             (10 * SECOND_NS)
+#define STANDBY_PAUSE_NS    (SECOND_NS / 5)
+#define STANDBY_COURTESY_NS (3 * SECOND_NS)
+
+static bool is_cancelled(const struct postgres *postgres)
+{
+    return postgres->options.is_cancelled != NULL &&
+           postgres->options.is_cancelled(postgres->options.context);
+}
+
+/* Of a step that failed: -EAGAIN if it may succeed later, and -EIO. */
+static int fail_for_now(const struct postgres *postgres, const char *what, const char *next,
+                        struct store_failure *ret_failure)
+{
+    int code = postgres_fail(postgres, STORE_EXIT_STORE, what, next, ret_failure);
+    return postgres_error_may_pass(&postgres->session.error) ? -EAGAIN : code;
+}
+
+/* Nobody waits any more: told to stop, or the time is up, which it never is for a standby. */
+static bool is_over(const struct postgres *postgres, uint64_t deadline_ns)
+{
+    return is_cancelled(postgres) ||
+           (postgres_now_ns() >= deadline_ns && !postgres->options.is_standby);
+}
+
+/* Sleeps, and wakes up when it is told to stop. */
+static void rest(const struct postgres *postgres, uint64_t rest_ns)
+{
+    uint64_t until_ns = postgres_now_ns() + rest_ns;
+    while (!is_cancelled(postgres) && postgres_pause(STANDBY_PAUSE_NS, until_ns))
+        continue;
+}
+
+/* Says what is waited for, and waits. False: enough of that. */
+static bool wait_on(struct postgres *postgres, uint64_t pause_ns, uint64_t deadline_ns)
+{
+    if (is_over(postgres, deadline_ns))
+        return false;
+    postgres_say(postgres, "waiting for PostgreSQL");
+    rest(postgres, pause_ns);
+    return !is_over(postgres, deadline_ns);
+}
+
+/* Connects, as long as it takes. 0, or as a step that failed. */
+static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns,
+                             struct store_failure *ret_failure)
+{
+    for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
+        uint64_t try_until_ns = postgres_now_ns() + POSTGRES_CONNECT_NS;
+        if (try_until_ns > deadline_ns && !postgres->options.is_standby)
+            try_until_ns = deadline_ns;
+        if (postgres_session_connect(&postgres->session, try_until_ns) == POSTGRES_DONE)
+            return 0;
+        int code = fail_for_now(postgres, "cannot connect", POSTGRES_ADVICE, ret_failure);
+        if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
+            return code;
+    }
+}
+
+/* Connected: asks for the lock until somebody must decide what now. 0, -EAGAIN, -EIO. */
+static int ask_for_lock(struct postgres *postgres, uint64_t deadline_ns,
+                        struct store_failure *ret_failure)
+{
+    bool is_standby = postgres->options.is_standby;
+    for (;;) {
+        switch (postgres_fence_lock(&postgres->session, postgres_now_ns() + LOCK_NS)) {
+        case POSTGRES_LOCK_TAKEN:
+            return 0;
+        case POSTGRES_LOCK_FAILED:
+            return fail_for_now(postgres, "cannot take its lock", POSTGRES_ADVICE, ret_failure);
+        case POSTGRES_LOCK_OTHERS:
+            break;
+        }
+        postgres_say(postgres, is_standby ? "standing by" : "waiting for it");
+        if (is_over(postgres, deadline_ns))
+            return postgres_fail(postgres, STORE_EXIT_STORE, "in use by another server",
+                                 "stop that one, or start this one with --standby", ret_failure);
+        rest(postgres, STANDBY_PAUSE_NS);
+    }
+}
+
+/* The lock, or the wait for it. The connection may come and go meanwhile. As a step. */
+static int lock_patiently(struct postgres *postgres, uint64_t deadline_ns,
+                          struct store_failure *ret_failure)
+{
+    for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
+        bool was_away = pause_ns > POSTGRES_PAUSE_MIN_NS;
+        int code = connect_patiently(postgres, deadline_ns, ret_failure);
+        if (code != 0)
+            return code;
+        if (was_away && postgres->options.is_standby)
+            rest(postgres, STANDBY_COURTESY_NS);
+        code = ask_for_lock(postgres, deadline_ns, ret_failure);
+        if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
+            return code;
+    }
+}
+
+static int prepare_schema(struct postgres *postgres, uint64_t deadline_ns,
+                          struct store_failure *ret_failure)
+{
+    uint32_t version = 0;
+    struct postgres_session *session = &postgres->session;
+    if (postgres_schema_version(session, deadline_ns, &version) != POSTGRES_DONE)
+        return fail_for_now(postgres, "cannot read the version of its tables", POSTGRES_ADVICE,
+                            ret_failure);
+    if (version > postgres_migration_count) {
+        (void)snprintf(session->error.text, sizeof session->error.text,
+                       "version %u, this holdfast knows %u", version, postgres_migration_count);
+        return postgres_fail(
+            postgres, STORE_EXIT_NEWER, "its tables were made by a newer holdfast",
+            "run that version, or \"holdfast store migrate --down\" with it; nothing was "
+            "changed",
+            ret_failure);
+    }
+    if (version == postgres_migration_count)
+        return 0;
+    if (postgres->options.is_reader) {
+        (void)snprintf(session->error.text, sizeof session->error.text, "version %u of %u", version,
+                       postgres_migration_count);
+        return postgres_fail(postgres, STORE_EXIT_STORE, "its tables are not up to date",
+                             "run \"holdfast store migrate\" first", ret_failure);
+    }
+    if (postgres_schema_move(session, version, postgres_migration_count, deadline_ns) !=
+        POSTGRES_DONE)
+        return fail_for_now(
+            postgres, "cannot make its tables",
+            "use a database of its own, and let its owner run \"holdfast store migrate\"",
+            ret_failure);
+    return 0;
+}
+
+static int begin_fence(struct postgres *postgres, uint64_t deadline_ns,
+                       struct store_failure *ret_failure)
+{
+    struct postgres_session *session = &postgres->session;
+    enum postgres_outcome outcome = POSTGRES_DONE;
+    if (postgres->options.is_server)
+        outcome = postgres_fence_raise(session, deadline_ns, &postgres->fence);
+    else if (!postgres->options.is_reader)
+        outcome = postgres_fence_read(session, deadline_ns, &postgres->fence);
+    if (outcome == POSTGRES_DONE && !postgres->options.is_reader)
+        outcome = postgres_batch_prepare(session, deadline_ns);
+    if (outcome == POSTGRES_DONE)
+        return 0;
+    return fail_for_now(postgres, "cannot begin", POSTGRES_ADVICE, ret_failure);
+}
+
+/* 0, -EAGAIN, -EIO. */
+static int open_once(struct postgres *postgres, uint64_t deadline_ns, struct store_summary *summary,
+                     struct store_failure *ret_failure)
+{
+    const struct store_options *options = &postgres->options;
+    int code = options->is_reader ? connect_patiently(postgres, deadline_ns, ret_failure)
+                                  : lock_patiently(postgres, deadline_ns, ret_failure);
+    deadline_ns = postgres_now_ns() + options->timeout_ns; /* somebody may have had the lock long */
+    if (code == 0)
+        code = prepare_schema(postgres, deadline_ns, ret_failure);
+    if (code == 0)
+        code = begin_fence(postgres, deadline_ns, ret_failure);
+    if (code == 0 &&
+        postgres_load_slots(&postgres->session, deadline_ns, summary->slots_used) != POSTGRES_DONE)
+        code = fail_for_now(postgres, "cannot read it", POSTGRES_ADVICE, ret_failure);
+    return code;
+}
+
+/* What is refused for now, or lost on the way, is tried again, as a database that is away. */
+int postgres_open_begin(struct postgres *postgres, struct store_summary *ret_summary,
+                        struct store_failure *ret_failure)
+{
+    uint64_t deadline_ns = postgres_now_ns() + postgres->options.timeout_ns;
+    for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
+        int code = open_once(postgres, deadline_ns, ret_summary, ret_failure);
+        if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
+            return code;
+    }
+}
