@@ -7,6 +7,8 @@
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 
+#include <errno.h>
+
 enum {
     OUTBOX_MAX = 16384,    /* answers that may wait for one commit */
     CACHE_PER_CLIENT = 32, /* R-DRC-1 */
