@@ -17,7 +17,7 @@ GRACE=${GRACE:-20}
 RECOVERY=${RECOVERY:-reclaim}
 OPTIONS=${OPTIONS:-}
 MOUNT=${MOUNT:-vers=3,hard}
-GRANT_SECONDS=20  # from an unlock to the grant of who waits; who is not called asks after 30 s
+GRANT_SECONDS=5   # from an unlock to the grant of who waits
 REBOOT_SECONDS=15 # from a client that is up again to the grant of who waited for it
 scenario=$(basename "$0")
 file=/mnt/$scenario # as clients see it
