@@ -15,6 +15,7 @@
 enum {
     FIRST_SIZE = 1024,
     NUMBER_MAX = 32, /* characters of any number */
+    TIME_MAX = 64,   /* more than enough for a time */
     ESCAPED_MAX = 6, /* characters that one byte can become: \u001f */
 };
 
@@ -300,7 +301,7 @@ void writer_time(struct writer *writer, const char *key, uint64_t wall_ns)
         return;
     }
     CHECK(gmtime_r(&seconds, &parts) != NULL); /* 2^64 ns end in the year 2554 */
-    if (!begin_value(writer, key, 2 * NUMBER_MAX))
+    if (!begin_value(writer, key, TIME_MAX))
         return;
     put(writer, '"');
     put_digits(writer, (uint64_t)parts.tm_year + 1900, 4);
