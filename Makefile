@@ -58,10 +58,10 @@ tsan: $(B)/tsan/build.ninja
 
 lint: $(B)/dev/build.ninja $(B)/release/build.ninja
 	@$(call ninja,$(B)/dev)
-	@tools/lint $(B)/dev $(B)/release $(LINT)
+	@export $$(tools/budget $(BUDGET)); exec tools/lint $(B)/dev $(B)/release $(LINT)
 
 tidy: $(B)/dev/build.ninja $(B)/release/build.ninja
-	@tools/lint $(B)/dev $(B)/release tidy
+	@export $$(tools/budget $(BUDGET)); exec tools/lint $(B)/dev $(B)/release tidy
 
 format:
 	@find src tests -name '*.[ch]' -exec clang-format -i {} +
@@ -105,8 +105,9 @@ help:
 	@echo "make clang                   everything built with clang, and the vectors; make asan runs the rest"
 	@echo "make asan                    unit, vectors, corpora, simulation with address, undefined, leak checks"
 	@echo "make tsan                    the store thread under the thread sanitizer"
-	@echo "make lint                    layout, layers, purity, house rules, clang-tidy, cppcheck, shellcheck"
-	@echo "make tidy                    only clang-tidy, the slow part of that; make lint LINT=quick leaves it out"
+	@echo "make lint                    layout, layers, purity, house rules, cppcheck, shellcheck, clang-tidy; ./test itself"
+	@echo "make lint LINT=quick         the same without clang-tidy, which takes longest"
+	@echo "make tidy                    only clang-tidy; HOLDFAST_TIDY_NODES=225000: how far it follows a function"
 	@echo "make format                  lays out the C files as the lint wants them"
 	@echo "make sim SECONDS=60          simulates worlds for so long; lists the marks it never reached"
 	@echo "make sim SEED=7              shows one of them, step by step"
@@ -117,7 +118,7 @@ help:
 	@echo "make realclient              Linux kernels under QEMU lock through the server; SCENARIOS=a-conflict: only some; FROM=dev: with that build"
 	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set"
 	@echo "make clean                   removes $(B)/"
-	@echo "check, clang, asan, tsan, sim-mutants, realclient take BUDGET=short|long: the counts of tests/budget"
+	@echo "check, clang, asan, tsan, lint, tidy, sim-mutants, realclient take BUDGET=short|long: the counts of tests/budget"
 
 $(B)/%/build.ninja: Makefile
 	@echo "holdfast: preparing $(B)/$*"

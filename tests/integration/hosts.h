@@ -2,9 +2,8 @@
  * hosts.h -- hosts that the server calls: each has an address, a portmapper and one service.
  *
  * A host has only the sockets that hosts_listen gave it; where there is none, the kernel refuses as
- * that of a real host does. Sockets are bound to the host's own address, so an answer leaves from
- * there and a call that was meant for another host cannot be mistaken. One thread serves all of
- * them, whatever the test is waiting for; every call of the service is remembered.
+ * that of a real host does. A thread serves them, whatever the test is waiting for; every call of
+ * the service is remembered.
  *
  * They need a network namespace of their own: port 111 of this machine may be taken.
  */
@@ -38,9 +37,6 @@ struct hosts_call {
     char name[64];
     uint8_t priv[PEER_NSM_PRIV_LEN];
 };
-
-/* Enters a new network namespace with a loopback. False: that is not allowed here. */
-bool hosts_enter_network(void);
 
 /* False: no memory, no thread. */
 bool hosts_start(void);

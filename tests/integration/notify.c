@@ -23,6 +23,7 @@
  */
 #include "harness.h"
 #include "hosts.h"
+#include "peer/emu_net.h"
 #include "peer/load.h"
 #include "peer/peer_nsm.h"
 
@@ -634,7 +635,7 @@ int main(void)
 {
     static const char *const options[] = {"--recovery-window", "5",  "--notify-timeout", "5",
                                           "--give-up",         "30", "--name",           OUR_NAME};
-    if (!hosts_enter_network()) {
+    if (!emu_net_enter()) {
         printf("notify: skipped: no network namespace of its own (%s); it takes root\n",
                strerror(errno));
         return HARNESS_SKIPPED;

@@ -1,48 +1,23 @@
 /*
  * recovery_hosts.c -- the hosts of lock clients; see recovery_hosts.h.
  *
- * One epoll in one thread. The lock is held while events are served and while a test looks. What an
- * event points to is freed by the thread itself, or when it has ended.
+ * A thread serves them (hosts_net.h). Its lock is held while a test looks.
  *
  * A cut is a socket filter that accepts no packet: the kernel drops even the SYN of a connection,
  * without a word to the sender, as a dead cable does.
  */
 #include "recovery_hosts.h"
 
-#include "peer/dial.h"
+#include "hosts_net.h"
 #include "peer/peer_nlm.h"
 #include "peer/peer_nsm.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
-
-#define PORT            111
-#define PORTMAP_PROGRAM 100000
-#define PORTMAP_VERSION 2
-#define PORTMAP_GETPORT 3
-#define INPUT_MAX       4096
-#define BATCH           64
-#define WAKE_MS         10
-#define SEND_MS         1000
-#define MARK_LAST       UINT32_C(0x80000000)
-
-enum source_kind { SOURCE_UDP, SOURCE_LISTENER, SOURCE_CONNECTION };
-
-struct source {
-    struct source *next, **link;
-    enum source_kind kind;
-    int fd;
-    uint32_t host;
-    uint32_t in_len;
-    uint8_t in[INPUT_MAX];
-};
 
 struct place {
     struct recovery_host host;
@@ -50,38 +25,23 @@ struct place {
 };
 
 static struct {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    bool is_over;
-    int epoll_fd;
-    struct source *sources;
+    struct hosts_net *net;
     struct place *places;
     uint32_t count, places_max;
     uint32_t *told; /* a ring of hosts; each is in it at most once */
     bool *is_told;
     uint32_t told_first, told_count;
     struct packet reply;
-} hosts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} hosts;
 
 /* ---- what they answer ---- */
 
-static void answer_portmap(const struct recovery_host *host, const struct packet_call *call,
-                           struct packet_reader *arguments)
+static uint16_t port_of(const void *context, uint32_t prog, uint32_t vers, uint32_t prot)
 {
-    if (call->vers != PORTMAP_VERSION) {
-        packet_put_accepted(&hosts.reply, call->xid, PACKET_PROG_MISMATCH);
-        packet_put_u32(&hosts.reply, PORTMAP_VERSION);
-        packet_put_u32(&hosts.reply, PORTMAP_VERSION);
-        return;
-    }
-    packet_put_accepted(&hosts.reply, call->xid, PACKET_SUCCESS);
-    if (call->proc != PORTMAP_GETPORT)
-        return;
-    uint32_t prog = packet_get_u32(arguments);
-    (void)packet_get_u32(arguments);
-    bool is_tcp = packet_get_u32(arguments) == IPPROTO_TCP;
+    const struct recovery_host *host = context;
     bool is_here = prog == PEER_NLM_PROGRAM || prog == PEER_NSM_PROGRAM;
-    packet_put_u32(&hosts.reply, is_here && !(is_tcp && host->is_udp_only) ? PORT : 0);
+    (void)vers; /* any */
+    return is_here && !(prot == IPPROTO_TCP && host->is_udp_only) ? HOSTS_NET_PORTMAP : 0;
 }
 
 /* We restarted, says somebody: a state that it knows already is no news. */
@@ -149,128 +109,26 @@ static void answer_nlm(uint32_t index, const struct packet_call *call,
     peer_nlm_put_res(&hosts.reply, call->vers, call->proc, &res);
 }
 
-/* Puts the answer into hosts.reply. False: there is none. */
-static bool answer(uint32_t index, const uint8_t *bytes, uint32_t len)
+static bool answer(void *unused, const struct hosts_net_message *message)
 {
-    struct packet_reader reader = {bytes, len, false};
+    struct packet_reader reader = {message->bytes, message->len, false};
+    struct recovery_host *host = &hosts.places[message->host].host;
     struct packet_call call;
-    packet_clear(&hosts.reply);
+    (void)unused;
     if (!packet_get_call(&reader, &call))
         return false;
-    if (call.prog == PORTMAP_PROGRAM) {
-        answer_portmap(&hosts.places[index].host, &call, &reader);
+    packet_clear(&hosts.reply);
+    if (call.prog == HOSTS_NET_PORTMAP_PROGRAM) {
+        hosts_net_portmap(&call, &reader, port_of, host, &hosts.reply);
     } else if (call.prog == PEER_NSM_PROGRAM) {
-        answer_statd(index, &call, &reader);
+        answer_statd(message->host, &call, &reader);
     } else if (call.prog == PEER_NLM_PROGRAM) {
-        answer_nlm(index, &call, &reader);
+        answer_nlm(message->host, &call, &reader);
     } else {
-        hosts.places[index].host.strange_calls++;
+        host->strange_calls++;
         packet_put_accepted(&hosts.reply, call.xid, PACKET_PROG_UNAVAIL);
     }
-    return true;
-}
-
-/* ---- sockets ---- */
-
-static bool watch(enum source_kind kind, int fd, uint32_t host)
-{
-    struct source *source = calloc(1, sizeof(*source));
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
-    if (!source || epoll_ctl(hosts.epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
-        free(source);
-        close(fd);
-        return false;
-    }
-    source->kind = kind;
-    source->fd = fd;
-    source->host = host;
-    source->next = hosts.sources;
-    source->link = &hosts.sources;
-    if (source->next)
-        source->next->link = &source->next;
-    hosts.sources = source;
-    return true;
-}
-
-/* A server that is about to be started has copies of our sockets for a moment: closing ours would
-   not end its events, which would then be about freed memory. */
-static void forget(struct source *source)
-{
-    (void)epoll_ctl(hosts.epoll_fd, EPOLL_CTL_DEL, source->fd, NULL); /* it is there */
-    close(source->fd);
-    *source->link = source->next;
-    if (source->next)
-        source->next->link = source->link;
-    free(source);
-}
-
-static void serve_datagrams(const struct source *source)
-{
-    uint8_t in[INPUT_MAX];
-    for (;;) {
-        struct sockaddr_in from;
-        socklen_t from_len = sizeof(from);
-        ssize_t got = recvfrom(source->fd, in, sizeof(in), 0, (struct sockaddr *)&from, &from_len);
-        if (got < 0)
-            return;
-        if (answer(source->host, in, (uint32_t)got))
-            (void)sendto(source->fd, hosts.reply.bytes, hosts.reply.len, MSG_NOSIGNAL,
-                         (struct sockaddr *)&from, from_len); /* lost as any datagram may be */
-    }
-}
-
-static void accept_all(const struct source *listener)
-{
-    int fd;
-    while ((fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-        (void)watch(SOURCE_CONNECTION, fd, listener->host);
-}
-
-/* False: the connection is over. */
-static bool serve_connection(struct source *source)
-{
-    uint32_t at = 0;
-    ssize_t got =
-        recv(source->fd, source->in + source->in_len, sizeof(source->in) - source->in_len, 0);
-    if (got <= 0)
-        return got < 0 && errno == EAGAIN;
-    source->in_len += (uint32_t)got;
-    while (source->in_len - at >= 4) {
-        uint32_t mark = packet_xid(source->in + at, 4), len = mark & ~MARK_LAST;
-        if ((mark & MARK_LAST) == 0 || len > INPUT_MAX - 4)
-            return false;
-        if (source->in_len - at - 4 < len)
-            break;
-        if (!answer(source->host, source->in + at + 4, len) ||
-            dial_send_record(source->fd, hosts.reply.bytes, hosts.reply.len, SEND_MS) < 0)
-            return false;
-        at += 4 + len;
-    }
-    memmove(source->in, source->in + at, source->in_len - at);
-    source->in_len -= at;
-    return true;
-}
-
-static void *serve(void *unused)
-{
-    struct epoll_event events[BATCH];
-    bool is_over = false;
-    while (!is_over) {
-        int count = epoll_wait(hosts.epoll_fd, events, BATCH, WAKE_MS);
-        pthread_mutex_lock(&hosts.lock);
-        for (int i = 0; i < count; i++) {
-            struct source *source = events[i].data.ptr;
-            if (source->kind == SOURCE_UDP)
-                serve_datagrams(source);
-            else if (source->kind == SOURCE_LISTENER)
-                accept_all(source);
-            else if (!serve_connection(source))
-                forget(source);
-        }
-        is_over = hosts.is_over;
-        pthread_mutex_unlock(&hosts.lock);
-    }
-    return unused;
+    return hosts_net_send(message->socket, &message->from, hosts.reply.bytes, hosts.reply.len);
 }
 
 /* ---- what the tests do ---- */
@@ -281,49 +139,28 @@ bool recovery_hosts_start(uint32_t hosts_max)
     hosts.places = calloc(hosts_max, sizeof(*hosts.places));
     hosts.told = calloc(hosts_max, sizeof(*hosts.told));
     hosts.is_told = calloc(hosts_max, sizeof(*hosts.is_told));
-    hosts.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    return hosts.places && hosts.told && hosts.is_told && hosts.epoll_fd >= 0 &&
-           pthread_create(&hosts.thread, NULL, serve, NULL) == 0;
+    hosts.net = hosts_net_new(&(struct hosts_net_user){.served = answer});
+    return hosts.places && hosts.told && hosts.is_told && hosts.net && hosts_net_start(hosts.net);
 }
 
 void recovery_hosts_stop(void)
 {
-    pthread_mutex_lock(&hosts.lock);
-    hosts.is_over = true;
-    pthread_mutex_unlock(&hosts.lock);
-    pthread_join(hosts.thread, NULL);
-    while (hosts.sources)
-        forget(hosts.sources);
-    close(hosts.epoll_fd);
+    hosts_net_free(hosts.net);
     free(hosts.places);
     free(hosts.told);
     free(hosts.is_told);
 }
 
-static int listen_at(uint32_t address, bool is_udp)
-{
-    struct dial_endpoint at = dial_endpoint_v4(address, PORT);
-    int on = 1;
-    int fd = socket(AF_INET, (is_udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (struct sockaddr *)&at.at, at.len) == 0 && (is_udp || listen(fd, 64) == 0))
-        return fd;
-    close(fd);
-    return -1;
-}
-
 uint32_t recovery_hosts_add(uint32_t address, const char *name, bool is_udp_only)
 {
-    pthread_mutex_lock(&hosts.lock);
+    hosts_net_lock(hosts.net);
     uint32_t index = hosts.count;
     struct place *place = &hosts.places[index];
+    struct dial_endpoint at = dial_endpoint_v4(address, HOSTS_NET_PORTMAP);
     bool has_place = index < hosts.places_max, is_there = has_place;
     for (int i = 0; i < 2 && is_there; i++) {
-        place->fds[i] = listen_at(address, i == 0);
-        is_there = place->fds[i] >= 0 &&
-                   watch(i == 0 ? SOURCE_UDP : SOURCE_LISTENER, place->fds[i], index);
+        place->fds[i] = hosts_net_listen(hosts.net, index, &at, i == 0);
+        is_there = place->fds[i] >= 0;
     }
     if (!is_there) {
         fprintf(stderr, "recovery_hosts: %s: %s\n", name,
@@ -334,23 +171,23 @@ uint32_t recovery_hosts_add(uint32_t address, const char *name, bool is_udp_only
         (struct recovery_host){.address = address, .state = 3, .is_udp_only = is_udp_only};
     snprintf(place->host.name, sizeof(place->host.name), "%s", name);
     hosts.count++;
-    pthread_mutex_unlock(&hosts.lock);
+    hosts_net_unlock(hosts.net);
     return index;
 }
 
 struct recovery_host recovery_hosts_look(uint32_t host)
 {
-    pthread_mutex_lock(&hosts.lock);
+    hosts_net_lock(hosts.net);
     struct recovery_host copy = hosts.places[host].host;
-    pthread_mutex_unlock(&hosts.lock);
+    hosts_net_unlock(hosts.net);
     return copy;
 }
 
 void recovery_hosts_set_state(uint32_t host, uint32_t state)
 {
-    pthread_mutex_lock(&hosts.lock);
+    hosts_net_lock(hosts.net);
     hosts.places[host].host.state = state;
-    pthread_mutex_unlock(&hosts.lock);
+    hosts_net_unlock(hosts.net);
 }
 
 void recovery_hosts_cut(uint32_t host, bool is_cut)
@@ -371,7 +208,7 @@ void recovery_hosts_cut(uint32_t host, bool is_cut)
 
 bool recovery_hosts_take_told(uint32_t *ret_host)
 {
-    pthread_mutex_lock(&hosts.lock);
+    hosts_net_lock(hosts.net);
     bool is_there = hosts.told_count > 0;
     if (is_there) {
         uint32_t host = hosts.told[hosts.told_first];
@@ -380,7 +217,7 @@ bool recovery_hosts_take_told(uint32_t *ret_host)
         hosts.is_told[host] = false;
         *ret_host = host;
     }
-    pthread_mutex_unlock(&hosts.lock);
+    hosts_net_unlock(hosts.net);
     return is_there;
 }
 

@@ -67,7 +67,7 @@ start_lockd() { # start_lockd N FILE...
     background "$n" "lockd-$n.log" "$lockd" "${server[$n]}" "${server[$n]}" "${name[$n]}" \
         "$(priv "$n")" "$@"
     lockd_pid[$n]=$background_pid
-    need "${name[$n]} holds its locks" wait_until quiet log_has "$work/lockd-$n.log" "^serving"
+    need "${name[$n]} holds its locks" log_has "$work/lockd-$n.log" "^serving"
 }
 
 upcalls() { grep '^upcall' "$work/lockd-$1.log"; }
@@ -89,14 +89,14 @@ is_held() { # is_held FILE NAME
 }
 wait_for() { # wait_for FILE: nodee does, in the background
     background 4 "wait-$1.log" "$PEER" -s 10.77.4.2 -n "${name[4]}" 10.77.4.1 "$port" wait "$1"
-    need "nodee waits for $1" wait_until quiet log_has "$work/wait-$1.log" "^waiting"
+    need "nodee waits for $1" log_has "$work/wait-$1.log" "^waiting"
 }
 is_called_back() {
-    wait_until quiet log_has "$work/wait-$1.log" "^granted, the server called back"
+    log_has "$work/wait-$1.log" "^granted, the server called back"
 }
 # Each time its lock manager is at another port, which the server notices by calling the old one:
 # after the first time its own question may come before the callback.
-is_granted() { wait_until quiet log_has "$work/wait-$1.log" "^granted"; }
+is_granted() { log_has "$work/wait-$1.log" "^granted"; }
 
 # die N: nothing of the host's lock manager and status monitor is left.
 die() {
@@ -165,8 +165,8 @@ serve third --notify-timeout 2 || finish
 for n in "${clients_here[@]}"; do
     [ "$n" = 2 ] || need "${name[$n]} reclaims" wait_until has_reclaimed "$n" 2
 done
-need "nodec cannot be told" wait_until quiet log_has "$run" "could not tell a client yet.*nodec"
-expect "so it counts as crashed" wait_until quiet log_has "$run" "a client is not there.*nodec"
+need "nodec cannot be told" log_has "$run" "could not tell a client yet.*nodec"
+expect "so it counts as crashed" log_has "$run" "a client is not there.*nodec"
 expect "but grace stands" same "$(nodee lock new)" "in grace"
 start_statd 2
 need "nodec reclaims" wait_until has_reclaimed 2 2
@@ -183,7 +183,7 @@ done
 # (3)
 refused="ignored a restart notice: the status monitor .*name=\"nodeb.example\""
 expect "a notice about another" same "$(nodee notify nodeb.example 4711)" ok
-expect "is not believed" wait_until quiet log_has "$run" "$refused state=4711"
+expect "is not believed" log_has "$run" "$refused state=4711"
 expect "and logged once" same "$(count_of "$refused")" 1
 expect "b1 is still held" is_held b1 nodeb.example
 
@@ -247,7 +247,7 @@ need "nodeb reclaims" wait_until has_reclaimed 1 1
 need "nodec reclaims" wait_until has_reclaimed 2 3
 need "grace is over" wait_until is_over
 expect "a notice of its own" same "$(itself 1 notify nodeb.example 4711)" ok
-expect "is not believed" wait_until quiet log_has "$run" "$refused state=4711"
+expect "is not believed" log_has "$run" "$refused state=4711"
 expect "b1 is still held" is_held b1 nodeb.example
 wait_for c1
 die 2
