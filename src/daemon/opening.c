@@ -292,13 +292,16 @@ int opening_run_hook(struct opening *opening, const char *command, struct text *
             (void)uv_run(opening->loop, UV_RUN_DEFAULT);
         opening->hook_pid = 0;
     }
+    bool is_good = err == 0 && wait.exit_status == 0 && wait.signal == 0;
+    if (err == 0 && (!is_good || is_cancelled(opening)))
+        kill_hook(wait.process.pid); /* what it left behind: its group outlives it */
     uv_close((uv_handle_t *)&wait.timer, NULL);
     uv_close((uv_handle_t *)&wait.process, NULL);
     wait_end(&wait, opening);
     clock_turn_over(opening->clock);
     if (is_cancelled(opening))
         return -ECANCELED;
-    if (err == 0 && wait.exit_status == 0 && wait.signal == 0)
+    if (is_good)
         return 0;
     explain_hook(&wait, err, command, ret_why);
     return -EINVAL;
