@@ -62,6 +62,7 @@ struct driver {
     uint64_t durable_txn;
     uint64_t commit_since_ns; /* when the last batch was handed over */
     uint64_t ticked_ns;       /* 0: not yet */
+    bool has_forgiven;        /* a standstill, since then */
     struct totals out;        /* of that batch */
     struct totals stored;     /* of all batches that are durable */
     struct driver_meter meter;
@@ -148,6 +149,7 @@ static void hand_batch(struct driver *driver)
     if (worker_is_busy(driver->worker) || !core_take_batch(driver->parts.core, &batch))
         return;
     driver->commit_since_ns = clock_now_ns(driver->parts.clock);
+    driver->has_forgiven = false;
     driver->out = (struct totals){1, batch.count, batch.lock_change_count};
     worker_commit(driver->worker, &batch);
 }
@@ -290,14 +292,17 @@ static void beat(struct driver *driver)
 }
 
 /* Time in which this process stood still (SIGSTOP) is not the store's: its thread stood still too,
- * and is about to say how it went, which may be that we were replaced. */
+ * and is about to say how it went, which may be that we were replaced. Once for each batch: a disk
+ * that hangs may make this thread stand still again and again (its log is there too), and that must
+ * come to an end. */
 static void forgive_stall(struct driver *driver)
 {
     uint64_t now_ns = clock_now_ns(driver->parts.clock);
     uint64_t stalled_ns = driver->ticked_ns == 0 ? 0 : now_ns - driver->ticked_ns;
     driver->ticked_ns = now_ns;
-    if (stalled_ns < STALL_NS)
+    if (stalled_ns < STALL_NS || driver->has_forgiven)
         return;
+    driver->has_forgiven = true;
     uint64_t age_ns = now_ns - driver->commit_since_ns;
     driver->commit_since_ns = now_ns - (age_ns > stalled_ns ? age_ns - stalled_ns : 0);
 }
@@ -312,8 +317,12 @@ static void on_tick(uv_timer_t *timer)
     /* A shared store keeps the time itself, and knows more about the cause. */
     uint64_t timeout_ns = parts->store_timeout_ns + (parts->is_shared ? BACKSTOP_NS : 0);
     if (driver_commit_age_ns(driver) > timeout_ns) {
-        say_error(driver, EXIT_STORE,
-                  "it did not finish a commit within --store-timeout; look at the disk");
+        say_error(
+            driver, EXIT_STORE,
+            parts->is_shared
+                ? "it did not finish a commit within --store-timeout; look at PostgreSQL, and "
+                  "at what finds its address (the resolver)"
+                : "it did not finish a commit within --store-timeout; look at the disk");
         end(driver, EXIT_STORE);
     }
 }

@@ -8,7 +8,8 @@
  *   on_news: uv_stop  <---- is_done --- returned
  *
  * One mutex guards what both touch. The last sentence waits for the loop; one that comes before it
- * was fetched replaces it.
+ * was fetched replaces it. What is said on the loop thread itself, while records are loaded and the
+ * loop stands still, is logged at once.
  */
 #include "daemon/opening.h"
 
@@ -25,6 +26,7 @@ struct opening {
     struct log *log;
     struct clock *clock;
     uv_async_t news;
+    uv_thread_t loop_thread;
     bool is_waiting; /* the loop thread's own */
     int hook_pid;    /* and its process group; 0: does not run */
     char reason[512];
@@ -41,9 +43,20 @@ struct opening {
 
 /* ---- any thread ---- */
 
+static void log_sentence(struct opening *opening, const char *sentence)
+{
+    log_say(opening->log, LOG_LEVEL_WARNING, clock_wall_ns(opening->clock), LOG_MESSAGE(sentence));
+}
+
 static void say(void *context, const char *sentence)
 {
     struct opening *opening = context;
+    uv_thread_t self = uv_thread_self();
+    if (uv_thread_equal(&self, &opening->loop_thread)) {
+        clock_turn_over(opening->clock);
+        log_sentence(opening, sentence);
+        return;
+    }
     uv_mutex_lock(&opening->mutex);
     (void)snprintf(opening->sentence, sizeof opening->sentence, "%s", sentence);
     opening->has_sentence = true;
@@ -93,8 +106,7 @@ static void on_news(uv_async_t *async)
     uv_mutex_unlock(&opening->mutex);
     if (has_sentence) {
         memcpy(opening->reason, sentence, sizeof sentence);
-        log_say(opening->log, LOG_LEVEL_WARNING, clock_wall_ns(opening->clock),
-                LOG_MESSAGE(sentence));
+        log_sentence(opening, sentence);
         announce_standby(opening);
     }
     if (is_done && opening->is_waiting)
@@ -133,6 +145,7 @@ struct opening *opening_new(uv_loop_t *loop, struct log *log, struct clock *cloc
     opening->loop = loop;
     opening->log = log;
     opening->clock = clock;
+    opening->loop_thread = uv_thread_self();
     CHECK(uv_mutex_init(&opening->mutex) == 0);
     CHECK(uv_async_init(loop, &opening->news, on_news) == 0);
     uv_unref((uv_handle_t *)&opening->news); /* it is no reason to go on */
@@ -292,13 +305,16 @@ int opening_run_hook(struct opening *opening, const char *command, struct text *
             (void)uv_run(opening->loop, UV_RUN_DEFAULT);
         opening->hook_pid = 0;
     }
+    bool is_good = err == 0 && wait.exit_status == 0 && wait.signal == 0;
+    if (err == 0 && (!is_good || is_cancelled(opening)))
+        kill_hook(wait.process.pid); /* what it left behind: its group outlives it */
     uv_close((uv_handle_t *)&wait.timer, NULL);
     uv_close((uv_handle_t *)&wait.process, NULL);
     wait_end(&wait, opening);
     clock_turn_over(opening->clock);
     if (is_cancelled(opening))
         return -ECANCELED;
-    if (err == 0 && wait.exit_status == 0 && wait.signal == 0)
+    if (is_good)
         return 0;
     explain_hook(&wait, err, command, ret_why);
     return -EINVAL;

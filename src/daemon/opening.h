@@ -36,8 +36,8 @@ bool opening_explain(const struct opening *opening, struct text *ret_reason);
 
 /*
  * --takeover-hook: runs it with the shell and waits for it, at most HOOK_MAX_S seconds. 0; -EINVAL
- * with a sentence in *ret_why; or -ECANCELED: we were told to stop. Whatever it has not ended by
- * then is killed, with all that it started.
+ * with a sentence in *ret_why; or -ECANCELED: we were told to stop. Unless it is 0, whatever the
+ * hook has started and not ended by then is killed, also if it ended by itself.
  */
 #define OPENING_HOOK_MAX_S 30
 __attribute__((warn_unused_result)) int opening_run_hook(struct opening *opening,

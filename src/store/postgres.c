@@ -39,6 +39,9 @@
 #define PAUSE_MAX_NS       (SECOND_NS / 2)
 /* A commit that took longer was made who knows when: the epoch is looked at once more. */
 #define PROMPT_NS SECOND_NS
+/* And one that took longer than this may have been made by a PostgreSQL that was itself replaced
+ * meanwhile, by its replica. */
+#define SLOW_NS (5 * SECOND_NS)
 /* For one last attempt when time is up; the driver's patience ends later. */
 #define LAST_LOOK_NS (2 * SECOND_NS)
 
@@ -213,15 +216,27 @@ static enum verdict attempt(struct postgres *postgres, const struct postgres_fen
  * under way, or waited for a process that stood still, while another server took over, and what
  * follows from it would seem new. Nor when PostgreSQL warned: it may not be on the replica yet. So
  * the epoch is read once more, and then is it ours as of the moment before that.
+ *
+ * After a warning, or after very long, the row is locked, which waits for the disk and the replica
+ * as a commit does. Otherwise it is only looked at: where every commit takes seconds, so would the
+ * second look, and none would ever be new enough for a call of ours to begin.
  */
 static enum verdict confirm(struct postgres *postgres, const struct postgres_fence *next,
                             uint64_t deadline_ns)
 {
     struct postgres_session *session = &postgres->session;
     struct postgres_fence found;
-    if (!session->is_warned && postgres_boot_ns() - session->sent_ns < PROMPT_NS)
+    uint64_t took_ns = postgres_boot_ns() - session->sent_ns;
+    if (!session->is_warned && took_ns < PROMPT_NS)
         return VERDICT_LANDED;
-    if (postgres_fence_read(session, deadline_ns, &found) != POSTGRES_DONE || session->is_warned) {
+    enum postgres_outcome outcome = session->is_warned || took_ns > SLOW_NS
+                                        ? postgres_fence_read(session, deadline_ns, &found)
+                                        : postgres_fence_look(session, deadline_ns, &found);
+    if (outcome == POSTGRES_DONE && session->is_warned) {
+        session->error = (struct postgres_error){0};
+        (void)snprintf(session->error.text, sizeof session->error.text, "%s", session->warning);
+    }
+    if (outcome != POSTGRES_DONE || session->is_warned) {
         postgres_session_cut(session);
         return VERDICT_LATER;
     }
@@ -238,6 +253,26 @@ static enum verdict attempt_and_confirm(struct postgres *postgres,
     return verdict == VERDICT_LANDED ? confirm(postgres, next, deadline_ns) : verdict;
 }
 
+/* Of a verdict after which nothing is tried again. `what` failed, if it is PostgreSQL's refusal. */
+static int fail_for_good(const struct postgres *postgres, enum verdict verdict, const char *what,
+                         struct store_failure *ret_failure)
+{
+    if (verdict == VERDICT_REPLACED)
+        return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
+                             "this one answers nobody any more; start it again with --standby",
+                             ret_failure);
+    if (verdict == VERDICT_WENT_BACK)
+        return postgres_fail(
+            postgres, STORE_EXIT_STORE, "it has lost what it had confirmed",
+            "a replica that was behind may have been promoted, or a backup restored; start with "
+            "--assume-lost",
+            ret_failure);
+    return postgres_fail(
+        postgres, STORE_EXIT_STORE, what,
+        "repair that in the database, then start again; nothing that was answered is lost",
+        ret_failure);
+}
+
 static int commit_batch(struct postgres *postgres, const struct store_batch *batch,
                         struct store_failure *ret_failure)
 {
@@ -249,27 +284,16 @@ static int commit_batch(struct postgres *postgres, const struct store_batch *bat
     bool is_last = false;
     postgres->said[0] = '\0';
     for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
-        switch (attempt_and_confirm(postgres, &next, deadline_ns)) {
+        enum verdict verdict = attempt_and_confirm(postgres, &next, deadline_ns);
+        switch (verdict) {
         case VERDICT_LANDED:
             postgres->fence = next;
             postgres->checked_ns = postgres->session.sent_ns;
             return 0;
         case VERDICT_REPLACED:
-            return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
-                                 "this one answers nobody any more; start it again with --standby",
-                                 ret_failure);
         case VERDICT_WENT_BACK:
-            return postgres_fail(
-                postgres, STORE_EXIT_STORE, "it has lost what it had confirmed",
-                "a replica that was behind may have been promoted, or a backup restored; "
-                "start with --assume-lost",
-                ret_failure);
         case VERDICT_FAILED:
-            return postgres_fail(
-                postgres, STORE_EXIT_STORE, "cannot commit",
-                "repair that in the database, then start again; nothing that was answered "
-                "is lost",
-                ret_failure);
+            return fail_for_good(postgres, verdict, "cannot commit", ret_failure);
         case VERDICT_GO_ON:
         case VERDICT_LATER:
             break;
@@ -330,9 +354,8 @@ static int begin_load(struct postgres *postgres, struct store_failure *ret_failu
         if (verdict == VERDICT_GO_ON &&
             postgres_load_begin(session, postgres->options.timeout_ns) == POSTGRES_DONE)
             return 0;
-        if (verdict == VERDICT_REPLACED)
-            return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
-                                 "start this one again with --standby", ret_failure);
+        if (verdict == VERDICT_REPLACED || verdict == VERDICT_WENT_BACK)
+            return fail_for_good(postgres, verdict, "cannot read it", ret_failure);
         bool may_pass = verdict == VERDICT_GO_ON ? judge_error(postgres) == VERDICT_LATER
                                                  : verdict == VERDICT_LATER;
         if (postgres->options.is_reader || !may_pass || !postgres_pause(pause_ns, deadline_ns))

@@ -34,7 +34,8 @@ static enum postgres_outcome try_lock(struct postgres_session *session, uint64_t
 }
 
 /* Ends a session of our name that is not this one. *ret_ours: it was the holder, or there is none
- * any more; else the session's error names the holder. */
+ * any more; else the session's error names the holder. Whether it could be ended says nothing about
+ * that: one that is about to end by itself cannot. */
 static enum postgres_outcome look_at_holder(struct postgres_session *session, uint64_t deadline_ns,
                                             bool *ret_ours)
 {
@@ -42,8 +43,9 @@ static enum postgres_outcome look_at_holder(struct postgres_session *session, ui
     enum postgres_outcome outcome = postgres_session_run(
         session,
         "SELECT application_name, coalesce(host(client_addr), 'this machine'), "
+        "application_name = current_setting('application_name'), "
         "CASE WHEN application_name = current_setting('application_name') "
-        "THEN pg_terminate_backend(pid) ELSE false END FROM " HOLDERS,
+        "THEN pg_terminate_backend(pid) END FROM " HOLDERS,
         deadline_ns, &result);
     if (outcome != POSTGRES_DONE)
         return outcome;
@@ -103,6 +105,12 @@ enum postgres_outcome postgres_fence_read(struct postgres_session *session, uint
                                           struct postgres_fence *ret)
 {
     return read_row(session, "SELECT epoch, txn FROM server FOR UPDATE", deadline_ns, ret);
+}
+
+enum postgres_outcome postgres_fence_look(struct postgres_session *session, uint64_t deadline_ns,
+                                          struct postgres_fence *ret)
+{
+    return read_row(session, "SELECT epoch, txn FROM server", deadline_ns, ret);
 }
 
 enum postgres_outcome postgres_fence_raise(struct postgres_session *session, uint64_t deadline_ns,

@@ -35,6 +35,9 @@ struct postgres_fence {
  * change to PostgreSQL: what it saw is as durable, here and on a replica, as if written now. */
 enum postgres_outcome postgres_fence_read(struct postgres_session *session, uint64_t deadline_ns,
                                           struct postgres_fence *ret);
+/* The same, without waiting for anything: whatever another server has committed is seen. */
+enum postgres_outcome postgres_fence_look(struct postgres_session *session, uint64_t deadline_ns,
+                                          struct postgres_fence *ret);
 /* The next epoch, durable when this returns. */
 enum postgres_outcome postgres_fence_raise(struct postgres_session *session, uint64_t deadline_ns,
                                            struct postgres_fence *ret);

@@ -7,6 +7,10 @@
  * The way back drops tables, so it refuses as long as there is a record in any. Their clients would
  * be forgotten, and the next start would not know that (P2, P3): `holdfast store clear` is the one
  * that removes records, and leaves the mark that some are missing (D16).
+ *
+ * That mark, the state number and the epoch are in table server, which only the step from version 1
+ * to nothing drops. Clearing leaves them, so this step is for a database that no server has ever
+ * used; any other one is given up by dropping the database.
  */
 #include "store/backend.h"
 #include "store/postgres_fence.h"
@@ -84,10 +88,18 @@ static int step_down(struct postgres_session *session, uint32_t version,
                      const struct store_migration *how, struct store_failure *ret_failure)
 {
     const char *table = NULL;
+    bool was_used = false;
+    uint64_t deadline_ns = postgres_now_ns() + TIMEOUT_NS;
+    enum postgres_outcome outcome = POSTGRES_DONE;
     if (version == 0)
         return 0;
-    if (!how->print_only &&
-        find_records(session, postgres_now_ns() + TIMEOUT_NS, &table) != POSTGRES_DONE)
+    if (!how->print_only)
+        outcome = find_records(session, deadline_ns, &table);
+    if (!how->print_only && outcome == POSTGRES_DONE && version == 1)
+        outcome =
+            ask(session, "SELECT EXISTS (SELECT FROM server WHERE record IS NOT NULL OR epoch > 0)",
+                deadline_ns, &was_used);
+    if (outcome != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot read its tables",
                     "psql with the same words must work", ret_failure);
     if (table != NULL) {
@@ -96,6 +108,13 @@ static int step_down(struct postgres_session *session, uint32_t version,
                    "with \"holdfast store export\", remove them with \"holdfast store clear\", "
                    "then go back. Nothing was changed",
                    table);
+        return -EIO;
+    }
+    if (was_used) {
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store postgres: a server has used it, and the last step back would forget its "
+                   "state number, and whether records are missing; drop the database if you do not "
+                   "need it any more. Nothing was changed");
         return -EIO;
     }
     return step(session, version, version - 1, how, ret_failure);

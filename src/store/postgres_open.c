@@ -12,6 +12,8 @@
  *
  * When PostgreSQL was away, a standby that finds it again holds back: the active server, which is
  * well, comes back first, and nobody has to reclaim anything.
+ *
+ * Always true: who was told to stop does not raise the epoch, which would end the active server.
  */
 #include "store/postgres.h"
 
@@ -30,6 +32,13 @@ static bool is_cancelled(const struct postgres *postgres)
 {
     return postgres->options.is_cancelled != NULL &&
            postgres->options.is_cancelled(postgres->options.context);
+}
+
+static int fail_cancelled(const struct postgres *postgres, struct store_failure *ret_failure)
+{
+    store_fail(ret_failure, STORE_EXIT_STORE, "store %s: told to stop; nothing was changed",
+               postgres->shown);
+    return -EIO;
 }
 
 /* Of a step that failed: -EAGAIN if it may succeed later, and -EIO. */
@@ -65,8 +74,9 @@ static bool wait_on(struct postgres *postgres, uint64_t pause_ns, uint64_t deadl
     return !is_over(postgres, deadline_ns);
 }
 
-/* Connects, as long as it takes. 0, or as a step that failed. */
-static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns,
+/* Connects, as long as it takes. 0, or as a step that failed. *ret_waited becomes true if not even
+ * that went well at once. */
+static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns, bool *ret_waited,
                              struct store_failure *ret_failure)
 {
     for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
@@ -76,6 +86,7 @@ static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns,
         if (postgres_session_connect(&postgres->session, try_until_ns) == POSTGRES_DONE)
             return 0;
         int code = fail_for_now(postgres, "cannot connect", POSTGRES_ADVICE, ret_failure);
+        *ret_waited = true;
         if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
             return code;
     }
@@ -87,6 +98,8 @@ static int ask_for_lock(struct postgres *postgres, uint64_t deadline_ns,
 {
     bool is_standby = postgres->options.is_standby;
     for (;;) {
+        if (is_cancelled(postgres))
+            return fail_cancelled(postgres, ret_failure);
         switch (postgres_fence_lock(&postgres->session, postgres_now_ns() + LOCK_NS)) {
         case POSTGRES_LOCK_TAKEN:
             return 0;
@@ -109,7 +122,7 @@ static int lock_patiently(struct postgres *postgres, uint64_t deadline_ns,
 {
     for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
         bool was_away = pause_ns > POSTGRES_PAUSE_MIN_NS;
-        int code = connect_patiently(postgres, deadline_ns, ret_failure);
+        int code = connect_patiently(postgres, deadline_ns, &was_away, ret_failure);
         if (code != 0)
             return code;
         if (was_away && postgres->options.is_standby)
@@ -159,6 +172,8 @@ static int begin_fence(struct postgres *postgres, uint64_t deadline_ns,
 {
     struct postgres_session *session = &postgres->session;
     enum postgres_outcome outcome = POSTGRES_DONE;
+    if (is_cancelled(postgres))
+        return fail_cancelled(postgres, ret_failure);
     if (postgres->options.is_server)
         outcome = postgres_fence_raise(session, deadline_ns, &postgres->fence);
     else if (!postgres->options.is_reader)
@@ -175,8 +190,10 @@ static int open_once(struct postgres *postgres, uint64_t deadline_ns, struct sto
                      struct store_failure *ret_failure)
 {
     const struct store_options *options = &postgres->options;
-    int code = options->is_reader ? connect_patiently(postgres, deadline_ns, ret_failure)
-                                  : lock_patiently(postgres, deadline_ns, ret_failure);
+    bool has_waited = false; /* which means nothing to who wants no lock */
+    int code = options->is_reader
+                   ? connect_patiently(postgres, deadline_ns, &has_waited, ret_failure)
+                   : lock_patiently(postgres, deadline_ns, ret_failure);
     deadline_ns = postgres_now_ns() + options->timeout_ns; /* somebody may have had the lock long */
     if (code == 0)
         code = prepare_schema(postgres, deadline_ns, ret_failure);

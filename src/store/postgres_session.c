@@ -10,6 +10,8 @@
  *   idle_session_timeout     the session holds the lock that says who is active: it may be idle
  *   lock_timeout, ...        our own deadline is the one that counts
  *   default_transaction_*    read committed, and not read only
+ *   client_min_messages      warnings are sent: one is all that tells that a commit is not on its
+ *                            replica
  *
  * statement_timeout stays as the operator set it: a statement that it ends is tried again.
  */
@@ -33,6 +35,7 @@ static const char settings[] =
     "AND setting <> '0';"
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');"
+    "SET client_min_messages = warning;"
     "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 static uint64_t read_ns(clockid_t id)
@@ -77,33 +80,34 @@ static void make_name(char name[static POSTGRES_NAME_MAX])
 }
 
 /* libpq's messages end with a new line and may have several. */
-static void keep_text(struct postgres_error *error, const char *text)
+static void keep_text(char *kept, size_t size, const char *text)
 {
     size_t len = 0;
-    for (; *text != '\0' && len + 1 < sizeof error->text; text++) {
+    for (; *text != '\0' && len + 1 < size; text++) {
         bool is_break = *text == '\n' || *text == '\t';
-        if (is_break && (len == 0 || error->text[len - 1] == ' '))
+        if (is_break && (len == 0 || kept[len - 1] == ' '))
             continue;
-        error->text[len++] = is_break ? ' ' : *text;
+        kept[len++] = is_break ? ' ' : *text;
     }
-    while (len > 0 && error->text[len - 1] == ' ')
+    while (len > 0 && kept[len - 1] == ' ')
         len--;
-    error->text[len] = '\0';
+    kept[len] = '\0';
 }
 
 /* What libpq would take for the name of a database it need not understand. Its words may quote any
- * part of the string, so they are not repeated when there is a password in it. */
+ * part of the string, so they are not repeated when there may be a password in it: behind that
+ * word, or in a URL before an @. */
 static int check_conninfo(struct postgres_session *session)
 {
     const char *conninfo = session->conninfo;
     char *words = NULL;
-    if (strchr(conninfo, '=') == NULL && strncmp(conninfo, "postgres:", 9) != 0)
+    if (strchr(conninfo, '=') == NULL && strstr(conninfo, "://") == NULL)
         return 0;
+    bool may_be_secret = strstr(conninfo, "password") != NULL || strchr(conninfo, '@') != NULL;
     PQconninfoOption *options = PQconninfoParse(conninfo, &words);
     if (options == NULL)
-        keep_text(&session->error, words == NULL || strstr(conninfo, "password") != NULL
-                                       ? "the connection string cannot be read"
-                                       : words);
+        keep_text(session->error.text, sizeof session->error.text,
+                  words == NULL || may_be_secret ? "the connection string cannot be read" : words);
     PQfreemem(words);
     PQconninfoFree(options);
     return options == NULL ? -EINVAL : 0;
@@ -146,7 +150,7 @@ void postgres_session_note(struct postgres_session *session, const PGresult *res
         (void)snprintf(error->state, sizeof error->state, "%s", state);
     if (text == NULL)
         text = result != NULL ? PQresultErrorMessage(result) : PQerrorMessage(session->connection);
-    keep_text(error, text);
+    keep_text(error->text, sizeof error->text, text);
 }
 
 bool postgres_error_may_pass(const struct postgres_error *error)
@@ -182,7 +186,7 @@ static enum postgres_outcome fail_connection(struct postgres_session *session, c
 {
     postgres_session_note(session, NULL);
     if (instead != NULL)
-        keep_text(&session->error, instead);
+        keep_text(session->error.text, sizeof session->error.text, instead);
     postgres_session_cut(session);
     return POSTGRES_LOST;
 }
@@ -226,7 +230,11 @@ static void on_notice(void *context, const PGresult *result)
 {
     struct postgres_session *session = context;
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    session->is_warned |= severity != NULL && strcmp(severity, "WARNING") == 0;
+    if (severity == NULL || strcmp(severity, "WARNING") != 0)
+        return;
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    session->is_warned = true;
+    keep_text(session->warning, sizeof session->warning, text == NULL ? "a warning" : text);
 }
 
 void postgres_session_begin(struct postgres_session *session)

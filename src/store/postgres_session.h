@@ -35,6 +35,7 @@ struct postgres_session {
     struct postgres_error error; /* of the last thing that did not succeed */
     uint64_t sent_ns; /* before the last statement or batch was sent, by CLOCK_BOOTTIME */
     bool is_warned;   /* PostgreSQL did it with a warning */
+    char warning[256];
 };
 
 /* Monotonic. */

@@ -150,7 +150,8 @@ void store_close(struct store *store)
  * A password may be written in three places: behind "password" and an equals sign, which may have
  * blanks around it, up to a blank that is neither quoted nor escaped; in a URL behind "password="
  * up to the next &; and in a URL between user and host. A password that breaks the rules of the
- * place it is in (an unescaped @ or / in a URL) is still one, so there the last @ counts.
+ * place it is in (an unescaped @, / or ? in a URL) is still one, so there the last @ counts. A URL
+ * may stand behind another scheme, or where none belongs. When in doubt, more is hidden.
  */
 static const char *keyword_end(const char *at)
 {
@@ -175,27 +176,45 @@ static const char *password_value(const char *at)
     return *at == '=' ? at + 1 + strspn(at + 1, " ") : NULL;
 }
 
-/* Behind "//user:" when an @ follows, and that in *ret_end; or NULL. */
-static const char *password_in_authority(const char *at, const char **ret_end)
+/* One or more schemes and then "//"; otherwise they are keywords and values. */
+static bool has_schemes_only(const char *at)
 {
-    if (strncmp(at, "//", 2) != 0)
+    while (strncmp(at, "//", 2) != 0) {
+        at += strcspn(at, ":= /'");
+        if (*at++ != ':')
+            return false;
+    }
+    return true;
+}
+
+static const char *password_end(const char *value, bool is_url)
+{
+    return is_url ? value + strcspn(value, "&") : keyword_end(value);
+}
+
+/* Behind "://user:" when an @ follows, and that in *ret_end; or NULL. The @ may belong to another
+ * password, whose end it is then. */
+static const char *password_in_authority(const char *at, bool is_url, const char **ret_end)
+{
+    if (strncmp(at, "://", 3) != 0 || (*ret_end = strrchr(at, '@')) == NULL)
         return NULL;
-    *ret_end = memrchr(at, '@', strcspn(at, "?"));
-    if (*ret_end == NULL)
-        return NULL;
-    const char *colon = memchr(at + 2, ':', (size_t)(*ret_end - at - 2));
+    const char *colon = memchr(at + 3, ':', (size_t)(*ret_end - at - 3));
+    for (const char *other = at; other < *ret_end; other++) {
+        const char *value = password_value(other), *end = value;
+        if (value != NULL && (end = password_end(value, is_url)) > *ret_end)
+            *ret_end = end;
+    }
     return colon == NULL ? NULL : colon + 1;
 }
 
 void store_show_url(const char *url, char *ret_text, size_t size)
 {
-    const char *rest = strchr(url, ':');
-    bool is_url = rest != NULL && strncmp(rest, "://", 3) == 0;
+    bool is_url = has_schemes_only(url);
     size_t len = 0;
     for (const char *at = url; *at != '\0' && len + 4 < size;) {
-        const char *end = NULL, *secret = is_url ? password_in_authority(at, &end) : NULL;
+        const char *end = NULL, *secret = password_in_authority(at, is_url, &end);
         if (secret == NULL && (secret = password_value(at)) != NULL)
-            end = is_url ? secret + strcspn(secret, "&") : keyword_end(secret);
+            end = password_end(secret, is_url);
         if (secret == NULL) {
             ret_text[len++] = *at++;
             continue;

@@ -10,7 +10,9 @@
  *      server;
  *  (3) a blocking LOCK sent twice meanwhile waits once: one UNLOCK, one grant, nothing left over;
  *  (4) an UNLOCK is not acknowledged before it is durable: killed meanwhile, the server still has
- *      the lock.
+ *      the lock;
+ *  (5) a store that hangs for good ends the server with 74 (D9), also if the server itself stands
+ *      still again and again: only the first time is not the store's.
  *
  * A library in front of fdatasync (slow_sync.c) makes the commits hang; HOLDFAST_SLOW_SYNC_LIBRARY
  * names it.
@@ -266,6 +268,37 @@ static void unlock_and_kill(uint32_t file)
     close(line.fd);
 }
 
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+/* It runs for half a second at a time: if each standstill were forgiven, ten would be needed. */
+static void hang_and_stop(void)
+{
+    struct lock_call lock = call_of(PEER_NLM_LOCK, "alpha", 7);
+    int stops = 0;
+    server.extra[0] = "--store-timeout";
+    server.extra[1] = "5";
+    if (!harness_start(&server))
+        return;
+    struct line line = open_line(ALPHA, 0, false);
+    stall();
+    send_on(&line, &lock, 8000);
+    demand_null();
+    for (; stops < 6 && harness_is_alive(&server); stops++) {
+        kill(server.pid, SIGSTOP);
+        pause_ms(2500); /* longer than what counts as a standstill */
+        kill(server.pid, SIGCONT);
+        pause_ms(500);
+    }
+    bool is_alive = harness_is_alive(&server);
+    int code = harness_stop(&server, is_alive ? SIGKILL : 0);
+    HARNESS_EXPECT(code == 74, "stopped %d times: exit %d", stops, code);
+    let_go();
+    close(line.fd);
+}
+
 static void on_lock(void *context, const struct lock_dump_lock *lock)
 {
     uint32_t *per_file = context;
@@ -301,5 +334,6 @@ int main(void)
         HARNESS_EXPECT(stored[1] == 1 && stored[2] == 1 && stored[3] == 0 && stored[4] == 1,
                        "stored: %u, %u, %u and %u locks on the files", stored[1], stored[2],
                        stored[3], stored[4]);
+    hang_and_stop();
     return harness_finish();
 }

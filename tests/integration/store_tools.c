@@ -7,7 +7,8 @@
  * state and epoch go on; (2) a damaged line and a store that is not empty are refused, and nothing
  * happens; (3) clients of rpc.statd's directory are told at the first start, which is incomplete
  * (D16): a reclaim that nobody stored is granted; a list that cannot be read to its end is refused;
- * (4) migrate prints, goes down and up, and not down while there are records; (5) clear leaves the
+ * (4) migrate prints, goes down and up, and not down while there are records, nor to the end when a
+ * server has used it; (5) clear leaves the
  * server record alone, marked incomplete: state numbers go on, unknown reclaims are granted; it
  * refuses a store in use, asks first, and ends a server that it finds cut off; killed between two
  * batches it leaves a smaller store that says so; (6) import leaves a store in use alone, and ends
@@ -184,6 +185,20 @@ static void fill(const struct harness_server *server)
     HARNESS_EXPECT(dial_call(&route, &call, 5000, &answer, &reply) == 0, "SM_MON");
 }
 
+/* Nothing is left but a server record: incomplete, and its state number as it was. */
+static void expect_cleared(const char *url, uint32_t state)
+{
+    const char *json = harness_path("cleared.json");
+    char number[32];
+    snprintf(number, sizeof(number), "\"state\": %u,", state);
+    HARNESS_EXPECT(run_tool(json, "export", "--store", url, NULL) == 0, "export");
+    char *line = contents(json), *end = strchr(line, '\n');
+    HARNESS_EXPECT(end && end[1] == '\0' && strstr(line, "\"kind\": \"server\"") &&
+                       strstr(line, number) && strstr(line, "\"incomplete\": 1"),
+                   "%s: %.400s", number, line);
+    free(line);
+}
+
 static void move_store(void)
 {
     struct harness_server server = {.listen = "127.0.0.1", .store = harness_path("first")};
@@ -226,6 +241,10 @@ static void move_store(void)
     HARNESS_EXPECT(run_tool(null, "clear", "--yes", "--store", shared, NULL) == 0, "clear");
     HARNESS_EXPECT(run_tool(null, "migrate", "--down", "--store", shared, NULL) == 0,
                    "a step down of an empty store");
+    HARNESS_EXPECT(run_tool(null, "migrate", "--down", "--store", shared, NULL) == 74,
+                   "the last step down dropped the server's own record");
+    HARNESS_EXPECT(run_tool(null, "migrate", "--store", shared, NULL) == 0, "up");
+    expect_cleared(shared, server.state);
 }
 
 static void refuse_damage(void)
@@ -255,6 +274,8 @@ static void migrate(void)
     HARNESS_EXPECT(run_tool(out, "migrate", "--down", "--store", store, NULL) == 0, "down");
     count = cluster_ask(harness_cluster(), "migrated", "SELECT version FROM holdfast_schema");
     HARNESS_EXPECT(count && *count == '1', "version %s", count ? count : "?");
+    HARNESS_EXPECT(run_tool(out, "migrate", "--down", "--store", store, NULL) == 0,
+                   "the last step of a database that no server has used");
     HARNESS_EXPECT(run_tool(out, "migrate", "--store", store, NULL) == 0, "up again");
     cluster_run(harness_cluster(), "migrated", "UPDATE holdfast_schema SET version = 99");
     HARNESS_EXPECT(run_tool(out, "migrate", "--store", store, NULL) == 78, "a newer schema");
@@ -340,20 +361,6 @@ static int clear_on_terminal(const char *answer, const char *store)
         continue; /* until it has ended */
     close(terminal);
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-/* Nothing is left but a server record: incomplete, and its state number as it was. */
-static void expect_cleared(const char *url, uint32_t state)
-{
-    const char *json = harness_path("cleared.json");
-    char number[32];
-    snprintf(number, sizeof(number), "\"state\": %u,", state);
-    HARNESS_EXPECT(run_tool(json, "export", "--store", url, NULL) == 0, "export");
-    char *line = contents(json), *end = strchr(line, '\n');
-    HARNESS_EXPECT(end && end[1] == '\0' && strstr(line, "\"kind\": \"server\"") &&
-                       strstr(line, number) && strstr(line, "\"incomplete\": 1"),
-                   "%s: %.400s", number, line);
-    free(line);
 }
 
 static int reclaim(const struct harness_server *server, const char *name, bool is_reclaim)

@@ -110,12 +110,22 @@ static void listen_to(void *context, const char *sentence)
     (void)pthread_mutex_unlock(&job->mutex);
 }
 
+static bool is_cancelled(void *context)
+{
+    struct job *job = context;
+    (void)pthread_mutex_lock(&job->mutex);
+    bool answer = job->is_cancelled;
+    (void)pthread_mutex_unlock(&job->mutex);
+    return answer;
+}
+
 void job_init(struct job *job, const struct store_options *options, const char *awaited)
 {
     *job =
         (struct job){.options = *options, .awaited = awaited, .mutex = PTHREAD_MUTEX_INITIALIZER};
     (void)snprintf(job->url, sizeof job->url, "%s", scene_url());
     job->options.say = listen_to;
+    job->options.is_cancelled = is_cancelled;
     job->options.context = job;
 }
 
@@ -161,6 +171,23 @@ bool job_is_done(struct job *job)
     bool is_done = job->is_done;
     (void)pthread_mutex_unlock(&job->mutex);
     return is_done;
+}
+
+void job_cancel(struct job *job)
+{
+    (void)pthread_mutex_lock(&job->mutex);
+    job->is_cancelled = true;
+    (void)pthread_mutex_unlock(&job->mutex);
+}
+
+void job_fails(struct job *job, int exit_code)
+{
+    job_wait(job, &job->is_done);
+    assert_int_equal(pthread_join(job->thread, NULL), 0);
+    assert_int_equal(job->result, -EIO);
+    if (job->failure.exit_code != exit_code)
+        fail_msg("exit code %d, expected %d: %s", job->failure.exit_code, exit_code,
+                 job->failure.text);
 }
 
 void job_end(struct job *job)

@@ -65,7 +65,7 @@ struct job {
     const char *awaited; /* the word in a sentence that sets has_heard */
     pthread_t thread;
     pthread_mutex_t mutex; /* guards what follows */
-    bool has_heard, is_done;
+    bool has_heard, is_done, is_cancelled;
     int result;
     struct store_failure failure;
 };
@@ -75,6 +75,10 @@ void job_start(struct job *job);
 /* Until the flag is set: has_heard or is_done. */
 void job_wait(struct job *job, const bool *flag);
 bool job_is_done(struct job *job);
+/* Tells it to stop. */
+void job_cancel(struct job *job);
+/* Until it is done, and it must have failed so. */
+void job_fails(struct job *job, int exit_code);
 /* Until it is done, and it must have succeeded. */
 void job_end(struct job *job);
 

@@ -290,10 +290,16 @@ static void test_postgres__bad_urls_are_refused(void **state)
     scene_stays_shut("postgres:hots=db1", &standby, 2, "hots");
     scene_stays_shut("postgres:host=db1 nonsense", &standby, 2, "nonsense");
     scene_stays_shut("postgres://db1/x?hots=y", &standby, 2, "hots");
-    struct store_failure failure = {0};
-    assert_null(store_open("postgres:password=very secret", &standby, &failure));
-    assert_int_equal(failure.exit_code, 2);
-    assert_null(strstr(failure.text, "secret")); /* libpq would quote it */
+    /* libpq would quote it */
+    static const char *const secrets[] = {
+        "postgres:password=very secret", "postgres://u:50%secret@db/x",
+        "postgres:postgres://u:50%secret@db/x", "postgres:postgresql://u:50%secret@db/x"};
+    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
+        struct store_failure failure = {0};
+        assert_null(store_open(secrets[i], &standby, &failure));
+        assert_int_equal(failure.exit_code, 2);
+        assert_null(strstr(failure.text, "secret"));
+    }
 }
 
 static void expect_shown(const char *url, const char *expected)
@@ -319,7 +325,15 @@ static void test_postgres__passwords_are_not_shown(void **state)
     expect_shown("postgres:sslpassword=b user=d", "postgres:sslpassword=... user=d");
     expect_shown("postgres://me:a@b@db/x", "postgres://me:...@db/x");
     expect_shown("postgres://me:a/b@db/x", "postgres://me:...@db/x");
-    expect_shown("postgres://db:5432/x?user=a@b", "postgres://db:5432/x?user=a@b");
+    expect_shown("postgres://me:a?b@db/x", "postgres://me:...@db/x");
+    expect_shown("postgres://me:a/b?c@db/x?d=e", "postgres://me:...@db/x?d=e");
+    expect_shown("postgres://me:a@db/x?password=b@c&d=e", "postgres://me:...&d=e");
+    expect_shown("postgres:postgres://me:a@db/x", "postgres:postgres://me:...@db/x");
+    expect_shown("postgres:postgresql://me:a?b@db/x", "postgres:postgresql://me:...@db/x");
+    expect_shown("postgres:dbname=postgres://me:a@db/x user=b",
+                 "postgres:dbname=postgres://me:...@db/x user=b");
+    expect_shown("postgres:dbname=a://b password=c&d", "postgres:dbname=a://b password=...");
+    expect_shown("postgres://db:5432/x?user=a@b", "postgres://db:...@b"); /* rather too much */
     expect_shown("lmdb:/a b/password", "lmdb:/a b/password");
     char text[16];
     store_show_url("postgres:password=a_very_long_password", text, sizeof text);
