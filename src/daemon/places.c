@@ -28,7 +28,7 @@ void places_make_directory(const struct daemon *daemon)
 
 int places_take_http(struct daemon *daemon)
 {
-    daemon->console.admin.events = events_new(&daemon->loop, &daemon->console.admin);
+    daemon->console.admin.events = events_new(&daemon->loop, &daemon->console.admin, daemon_seed());
     if (daemon->console.admin.events == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory");
     const struct config_endpoint *at = &daemon->config.http;
