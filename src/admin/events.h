@@ -9,10 +9,10 @@
  *   event: lost       {"count"}: the reader was too slow for those, or too long away
  *
  * The newest KEPT_MAX events are kept, once for all streams; a stream is a place among them. A
- * reader that comes back within that says how far it got (Last-Event-ID) and misses nothing. Ids are
- * RUN-NUMBER: a reader that comes back after a restart, which is what it waits for, has an id of
- * another run and gets everything that is kept of this one. Memory is bounded whatever readers do:
- * one that does not read loses events, then its connection.
+ * reader that comes back within that says how far it got (Last-Event-ID) and misses nothing. Ids
+ * are RUN-NUMBER: a reader that comes back after a restart, which is what it waits for, has an id
+ * of another run and gets everything that is kept of this one. Memory is bounded whatever readers
+ * do: one that does not read loses events, then its connection.
  *
  * Events are kept also while nobody listens: the next reader may be the last one, coming back. The
  * status is made for readers only.

@@ -31,8 +31,8 @@ struct grid *grid_new(const struct grid_column *columns, size_t count);
  * and that. */
 int grid_finish(struct grid *grid);
 
-/* One cell after another, row by row; what is NULL is shown as "-". Without memory it has failed: it
- * takes nothing more, so that no cell stands in a column that is not its own. */
+/* One cell after another, row by row; what is NULL is shown as "-". Without memory it has failed:
+ * it takes nothing more, so that no cell stands in a column that is not its own. */
 void grid_add(struct grid *grid, const char *text);
 void grid_add_number(struct grid *grid, long long value);
 bool grid_has_failed(const struct grid *grid);

@@ -9,8 +9,8 @@
  *
  * A client that started anew (client_renew) is freed in the order of its chains. New locks and
  * shares go to the front of them, behind which the cursors walk away, so a client that locks faster
- * than it is drained does not keep the drain from ending. What was loaded stands in the order of its
- * slots, so a drain that goes on after a start meets what was taken since, anywhere, and passes by.
+ * than it is drained does not keep the drain from ending. What was loaded stands in the order of
+ * its slots: a drain that goes on after a start may meet what was taken since, and passes by.
  *
  * What is over is told by stamps. Usually everything is, and a new incarnation says so. When only a
  * part is, because the client took locks in its new life before we believed in it, `free_below`
