@@ -21,7 +21,7 @@
 enum { BACKLOG = 64 };
 
 /* What was found where the socket shall be. */
-enum found { FOUND_NOTHING, FOUND_LIVE, FOUND_DEAD, FOUND_OTHER };
+enum found { FOUND_NOTHING, FOUND_LIVE, FOUND_FOREIGN, FOUND_DEAD, FOUND_OTHER };
 
 /* A name for the file that fits into a socket address, however long its path is. */
 static bool set_name(const struct control *control, const char *path, struct sockaddr_un *ret)
@@ -49,9 +49,10 @@ static enum found look(const struct control *control, const struct sockaddr_un *
     int error = connect(fd, (const struct sockaddr *)name, sizeof *name) == 0 ? 0 : errno;
     (void)close(fd);
     return error == 0 || error == EAGAIN ? FOUND_LIVE
+           : error == EACCES             ? FOUND_FOREIGN /* its mode, not its directory */
            : error == ECONNREFUSED       ? FOUND_DEAD
            : error == ENOENT             ? FOUND_NOTHING
-                                         : FOUND_OTHER; /* another's, or of another kind */
+                                         : FOUND_OTHER; /* of another kind */
 }
 
 /* 0 or an errno. The mode is the socket's own before it has a name: no moment is open to others. */
@@ -105,6 +106,13 @@ static bool open_locked(struct control *control, const char *path, int *ret_exit
         *ret_exit_code = CONTROL_EXIT_IN_USE;
         return refuse(path, "another server answers there",
                       "; stop it, or choose another path with --control", ret_why);
+    case FOUND_FOREIGN: /* it cannot be asked whether it lives, so it is taken to */
+        *ret_exit_code = CONTROL_EXIT_IN_USE;
+        return refuse(
+            path, "it is the socket of another user's server",
+            "; stop that or, if it has ended, remove the file, or choose another path with "
+            "--control",
+            ret_why);
     case FOUND_OTHER:
         return refuse(path,
                       "there is something that is no socket of a server, or cannot be looked at",
@@ -157,13 +165,27 @@ bool control_open(const char *path, struct control *ret, int *ret_exit_code, str
     return false;
 }
 
-void control_close(struct control *control)
+static bool is_ours(const struct control *control)
 {
     struct stat info;
+    return fstatat(control->directory_fd, control->name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+           info.st_dev == control->device && info.st_ino == control->inode;
+}
+
+int control_give(const struct control *control, uid_t uid, gid_t gid)
+{
+    if (control->name == NULL || !is_ours(control))
+        return 0;
+    return fchownat(control->directory_fd, control->name, uid, gid, AT_SYMLINK_NOFOLLOW) == 0
+               ? 0
+               : errno;
+}
+
+void control_close(struct control *control)
+{
     if (control->name == NULL)
         return;
-    if (fstatat(control->directory_fd, control->name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-        info.st_dev == control->device && info.st_ino == control->inode)
+    if (is_ours(control))
         (void)unlinkat(control->directory_fd, control->name, 0);
     (void)close(control->directory_fd);
     free(control->name);

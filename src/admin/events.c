@@ -33,6 +33,7 @@ struct events {
     uv_timer_t timer; /* runs while there are streams */
     struct list streams;
     uint32_t stream_count;
+    uint64_t run; /* ids of another run are told by it */
     uint64_t first_id, next_id;
     char *at[KEPT_MAX]; /* the event of an id at id % KEPT_MAX */
     uint64_t second;    /* since the epoch, in which kept_this_second were kept one by one */
@@ -60,6 +61,8 @@ static void begin_event(const struct events *events, struct writer *out, const c
     struct text head;
     text_init(&head, buffer, sizeof buffer);
     text_add(&head, "id: ");
+    text_add_u64(&head, events->run);
+    text_add(&head, "-");
     text_add_u64(&head, events->next_id);
     text_add(&head, "\nevent: ");
     text_add(&head, kind);
@@ -197,15 +200,15 @@ static const char *next_text(struct stream *stream)
     struct events *events = stream->events;
     free(stream->copy);
     stream->copy = NULL;
-    if (stream->place < events->first_id) {
+    if (stream->piece != NULL) {
+        stream->copy = stream->piece;
+        stream->piece = NULL;
+    } else if (stream->place < events->first_id) {
         char lost[128];
         (void)snprintf(lost, sizeof lost, "event: lost\ndata: {\"count\":%llu}\n\n",
                        (unsigned long long)(events->first_id - stream->place));
         stream->place = events->first_id;
         stream->copy = strdup(lost);
-    } else if (stream->piece != NULL) {
-        stream->copy = stream->piece;
-        stream->piece = NULL;
     } else if (stream->place < events->next_id) {
         stream->copy = strdup(events->at[stream->place++ % KEPT_MAX]);
     }
@@ -252,18 +255,40 @@ static void on_second(uv_timer_t *timer)
         keep_status(events);
 }
 
-/* How far this reader got before, or everything that comes from now on. An id that is not among
- * those kept any more is a place all the same: what it lost is counted. One that was never given
- * was another run's. */
+/* Digits alone, up to `end`. */
+static bool read_number(const char *text, char end, uint64_t *ret, const char **ret_end)
+{
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+            return false;
+    *ret = value;
+    *ret_end = at;
+    return at > text && *at == end;
+}
+
+/*
+ * How far this reader got before, or everything that comes from now on. An id that is not among
+ * those kept any more is a place all the same: what it lost is counted. A reader of an earlier run,
+ * or of a program that gave ids without one, has seen nothing of this run yet: it gets all of it.
+ */
 static uint64_t place_of(const struct events *events, const struct exchange *exchange)
 {
     const char *text =
         MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Last-Event-ID");
-    char *end;
-    if (text == NULL || *text < '0' || *text > '9')
+    uint64_t run, id;
+    const char *end;
+    if (text == NULL)
         return events->next_id;
-    unsigned long long id = strtoull(text, &end, 10);
-    return *end == '\0' && id < events->next_id ? id + 1 : events->next_id;
+    if (read_number(text, '\0', &id, &end))
+        return 1;
+    if (!read_number(text, '-', &run, &end) || !read_number(end + 1, '\0', &id, &end))
+        return events->next_id;
+    if (run != events->run)
+        return 1;
+    return id < events->next_id ? id + 1 : events->next_id;
 }
 
 void events_answer(struct exchange *exchange)
@@ -294,12 +319,13 @@ void events_answer(struct exchange *exchange)
 
 /* ---- birth and end ---- */
 
-struct events *events_new(uv_loop_t *loop, const struct admin *admin)
+struct events *events_new(uv_loop_t *loop, const struct admin *admin, uint64_t run)
 {
     struct events *events = calloc(1, sizeof *events);
     if (events == NULL)
         return NULL;
     events->admin = admin;
+    events->run = run;
     events->first_id = events->next_id = 1;
     list_init(&events->streams);
     CHECK(uv_timer_init(loop, &events->timer) == 0); /* it only fills the struct */

@@ -6,11 +6,13 @@
  *                     client_rebooted, not_reached, grace_over, holder_silent, ...
  *                     {"time", "kind", "address", "name", "value"}
  *   event: more       {"count"}: so many things happened that were not sent one by one
- *   event: lost       {"count"}: the reader was too slow for those
+ *   event: lost       {"count"}: the reader was too slow for those, or too long away
  *
  * The newest KEPT_MAX events are kept, once for all streams; a stream is a place among them. A
- * reader that comes back within that says how far it got (Last-Event-ID) and misses nothing. Memory
- * is bounded whatever readers do: one that does not read loses events, then its connection.
+ * reader that comes back within that says how far it got (Last-Event-ID) and misses nothing. Ids
+ * are RUN-NUMBER: a reader that comes back after a restart, which is what it waits for, has an id
+ * of another run and gets everything that is kept of this one. Memory is bounded whatever readers
+ * do: one that does not read loses events, then its connection.
  *
  * Events are kept also while nobody listens: the next reader may be the last one, coming back. The
  * status is made for readers only.
@@ -24,8 +26,8 @@
 
 struct events;
 
-/* NULL: no memory. */
-struct events *events_new(uv_loop_t *loop, const struct admin *admin);
+/* `run` is a number that no other run has. NULL: no memory. */
+struct events *events_new(uv_loop_t *loop, const struct admin *admin, uint64_t run);
 /* When every endpoint is freed; the memory goes when the loop has closed the timer. NULL is legal.
  */
 void events_free(struct events *events);

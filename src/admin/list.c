@@ -50,13 +50,14 @@ const char *list_word_of_news(enum view_news news)
     UNREACHABLE();
 }
 
-static const char *const client_words[] = {"crashed", "recovering", "freeing", "active"};
+static const char *const client_words[] = {"freeing", "crashed", "recovering", "active"};
 
+/* Freeing comes first: whoever gave the order of a release waits for its end (202). */
 const char *list_word_of_client(const struct view_client *view)
 {
-    return client_words[view->is_crashed            ? 0
-                        : view->unsettled_count > 0 ? 1
-                        : view->is_draining         ? 2
+    return client_words[view->is_draining           ? 0
+                        : view->is_crashed          ? 1
+                        : view->unsettled_count > 0 ? 2
                                                     : 3];
 }
 

@@ -2,6 +2,7 @@
  * order.c -- from a request over the control socket to an order of the core, and back.
  *
  *   done       200 {"result": "done"}
+ *   begun      202 {"result": "begun"}: it is very much, and the client is "freeing" until its end
  *   no client  404
  *   nothing    409: no grace stands, or the client holds nothing (there)
  *   later      503 with Retry-After: ask again

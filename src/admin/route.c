@@ -130,41 +130,56 @@ static void refuse_method(struct exchange *exchange)
 
 struct parameter_check {
     const char *known;
-    const char *stranger; /* the first one that is not known */
+    uint32_t seen;     /* a bit for each of them */
+    const char *wrong; /* the first one that is not as it must be; NULL: none */
+    const char *why;
 };
 
 static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, const char *name,
                                        const char *value)
 {
     struct parameter_check *check = context;
+    uint32_t bit = 1;
     (void)kind;
-    (void)value;
     size_t len = strlen(name);
+    check->wrong = name;
+    check->why = "unknown parameter ";
     for (const char *at = check->known; at != NULL && *at != '\0'; at += strspn(at, ", ")) {
         size_t known_len = strcspn(at, ",");
-        if (known_len == len && strncmp(at, name, len) == 0)
-            return MHD_YES;
+        if (known_len == len && strncmp(at, name, len) == 0) {
+            check->why = value == NULL         ? "a parameter without a value: "
+                         : (check->seen & bit) ? "a parameter that is given twice: "
+                                               : NULL;
+            break;
+        }
         at += known_len;
+        bit <<= 1;
     }
-    check->stranger = name;
-    return MHD_NO;
+    if (check->why != NULL)
+        return MHD_NO;
+    check->wrong = NULL;
+    check->seen |= bit;
+    return MHD_YES;
 }
 
-/* True: answered with a 400, because there is a parameter that `known` does not have. */
+/*
+ * True: answered with a 400, because there is a parameter that `known` does not have, that has no
+ * "=", or that comes twice. Whoever reads parameters finds the first of a name, and none where it
+ * has no value: what was meant to narrow a request would be lost, and everything be freed.
+ */
 static bool refuse_parameter(struct exchange *exchange, const char *known)
 {
     struct parameter_check check = {.known = known};
     (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, check_parameter,
                                     &check);
-    if (check.stranger == NULL)
+    if (check.wrong == NULL)
         return false;
     char buffer[HINT_MAX];
     struct text hint;
     text_init(&hint, buffer, sizeof buffer);
     text_add(&hint, known != NULL ? "allowed: " : "none is allowed here");
     text_add(&hint, known != NULL ? known : "");
-    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "unknown parameter ",
-                   bytes_of_text(check.stranger), buffer);
+    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, check.why, bytes_of_text(check.wrong), buffer);
     return true;
 }
 

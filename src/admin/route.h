@@ -19,8 +19,8 @@
  *   POST   /api/v1/clients/{id}/notify  control socket: tell it of our state once more
  *
  * A path that is not here is a 404, another method a 405 with Allow, a change that does not come
- * over the control socket a 403, a parameter that the route does not know a 400. Errors are JSON,
- * {"error": ..., "hint": ...}.
+ * over the control socket a 403, a parameter that the route does not know, that has no value or
+ * comes twice a 400. Errors are JSON, {"error": ..., "hint": ...}.
  */
 #ifndef ADMIN_ROUTE_H
 #define ADMIN_ROUTE_H

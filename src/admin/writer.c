@@ -28,7 +28,7 @@ static bool grow(struct writer *writer, size_t wanted)
     size_t size = writer->size == 0 ? FIRST_SIZE : writer->size;
     while (size < wanted)
         size *= 2;
-    char *at = writer->has_failed ? NULL : realloc(writer->at, size);
+    char *at = realloc(writer->at, size);
     if (at == NULL) {
         writer->has_failed = true;
         return false;
@@ -38,10 +38,13 @@ static bool grow(struct writer *writer, size_t wanted)
     return true;
 }
 
-/* Room for so many bytes and a NUL. False: the writer has failed. */
+/* Room for so many bytes and a NUL. False: the writer has failed, and stays so: what comes after a
+ * gap may be short enough to fit, and would make a whole of parts that do not belong together. */
 static bool has_room(struct writer *writer, size_t count)
 {
     size_t wanted = writer->len + count + 1;
+    if (writer->has_failed)
+        return false;
     return wanted <= writer->size || grow(writer, wanted);
 }
 

@@ -18,6 +18,19 @@ enum {
     PAUSE_MS = 100,
 };
 
+static void pause_a_moment(void)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    (void)nanosleep(&pause, NULL); /* cut short is as good */
+}
+
+static long long now_s(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec;
+}
+
 /* Gives the order until it is not put off any more. An exit code; *ret is to be freed. */
 static int order(struct server *server, const char *method, const char *path,
                  struct server_reply *ret)
@@ -31,8 +44,7 @@ static int order(struct server *server, const char *method, const char *path,
         if (ret->status != 503 || i == TRIES_MAX)
             return server_print_error(server, ret);
         server_reply_done(ret);
-        const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-        (void)nanosleep(&pause, NULL); /* cut short is as good */
+        pause_a_moment();
     }
 }
 
@@ -89,35 +101,80 @@ static bool is_confirmed(const struct arguments *arguments, const json_t *client
 }
 
 /*
- * A client that holds very much is freed in pieces. What the server says of that is not held back
- * until it is durable, so when it is over two more batches are waited for, or a moment without one.
+ * A client that holds very much is freed in pieces. That is over when the server says another word
+ * of it than "freeing", or that it is gone, and nothing else is taken for it. What is left gets
+ * less meanwhile, or this gives up.
  */
-static int wait_until_freed(struct server *server, const char *id)
+static int wait_for_the_end(struct server *server, const char *id)
 {
-    enum { BATCHES = 2 };
     struct server_reply reply;
     char path[PATH_MAX_LEN];
-    long long first_txn = -1;
-    int exit_code = EXIT_OK, idle = 0;
+    long long least_left = -1, since_s = now_s();
     (void)snprintf(path, sizeof path, "/api/v1/clients/%s", id);
-    bool is_freeing = true;
-    while (exit_code == EXIT_OK && (is_freeing || idle < BATCHES)) {
-        const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-        (void)nanosleep(&pause, NULL); /* cut short is as good */
-        exit_code = server_ask(server, "GET", is_freeing ? path : "/api/v1/status", &reply);
-        if (is_freeing) {
-            is_freeing =
-                reply.status == 200 && strcmp(print_string(reply.body, "state"), "freeing") == 0;
-        } else {
-            const json_t *store = json_object_get(reply.body, "store");
-            bool is_busy = json_number_value(json_object_get(store, "commit_seconds")) > 0;
-            long long txn = print_integer(store, "durable_txn");
-            first_txn = first_txn < 0 ? txn : first_txn;
-            idle = txn >= first_txn + BATCHES ? BATCHES : is_busy ? 0 : idle + 1;
-        }
+    for (;;) {
+        pause_a_moment();
+        int exit_code = server_ask(server, "GET", path, &reply);
+        if (exit_code != EXIT_OK)
+            return exit_code;
+        const char *state = json_string_value(json_object_get(reply.body, "state"));
+        bool is_over = reply.status == 404 ||
+                       (reply.status == 200 && state != NULL && strcmp(state, "freeing") != 0);
+        if (!is_over && (reply.status != 200 || state == NULL))
+            exit_code = server_print_error(server, &reply);
+        long long left =
+            print_integer(reply.body, "locks") + print_integer(reply.body, "share_reservations");
         server_reply_done(&reply);
+        if (is_over || exit_code != EXIT_OK)
+            return exit_code;
+        if (least_left < 0 || left < least_left) {
+            least_left = left;
+            since_s = now_s();
+        } else if (now_s() - since_s >= SERVER_PATIENCE_CHANGE_S) {
+            (void)fprintf(stderr,
+                          "holdfast release: %s is being freed, but nothing more of it was for %d "
+                          "s; holdfast status says whether the store stalls\n",
+                          id, SERVER_PATIENCE_CHANGE_S);
+            return EXIT_NO;
+        }
     }
-    return exit_code;
+}
+
+/* What the server says of that is not held back until it is durable, so two more batches are waited
+ * for, or a moment without one. */
+static int wait_until_stored(struct server *server)
+{
+    enum { BATCHES = 2 };
+    long long first_txn = -1, last_txn = -1, since_s = now_s();
+    for (int idle = 0; idle < BATCHES;) {
+        int exit_code;
+        pause_a_moment();
+        json_t *status = server_get(server, "/api/v1/status", &exit_code);
+        if (status == NULL)
+            return exit_code;
+        const json_t *store = json_object_get(status, "store");
+        bool is_busy = json_number_value(json_object_get(store, "commit_seconds")) > 0;
+        long long txn = print_integer(store, "durable_txn");
+        json_decref(status);
+        first_txn = first_txn < 0 ? txn : first_txn;
+        idle = txn >= first_txn + BATCHES ? BATCHES : is_busy ? 0 : idle + 1;
+        if (txn != last_txn) {
+            last_txn = txn;
+            since_s = now_s();
+        } else if (now_s() - since_s >= SERVER_PATIENCE_CHANGE_S) {
+            (void)fprintf(stderr,
+                          "holdfast release: it is freed, but the store has kept nothing of it for "
+                          "%d s; holdfast status says since when\n",
+                          SERVER_PATIENCE_CHANGE_S);
+            return EXIT_NO;
+        }
+    }
+    return EXIT_OK;
+}
+
+static int wait_until_freed(struct server *server, const char *id)
+{
+    int exit_code = wait_for_the_end(server, id);
+    return exit_code == EXIT_OK ? wait_until_stored(server) : exit_code;
 }
 
 static int release(struct server *server, const struct arguments *arguments, const json_t *client)

@@ -76,6 +76,7 @@ struct lock_table {
     struct grid *grid;
     const struct rules *rules;
     json_t *rows; /* for --json, instead of the grid */
+    bool has_failed;
 };
 
 static bool add_lock(void *context, const json_t *row)
@@ -95,7 +96,7 @@ static bool add_lock(void *context, const json_t *row)
     grid_add(grid, print_string(row, "state"));
     grid_add(grid, after_server_crash(table->rules, is_monitored, print_string(row, "state")));
     grid_add(grid, after_client_crash(is_monitored));
-    return true;
+    return !grid_has_failed(grid);
 }
 
 /* The same for --json. */
@@ -109,7 +110,8 @@ static bool add_row(void *context, const json_t *row)
         json_string(after_server_crash(table->rules, is_monitored, print_string(row, "state"))));
     (void)json_object_set_new(copy, "client_crashes",
                               json_string(after_client_crash(is_monitored)));
-    return json_array_append_new(table->rows, copy) == 0;
+    table->has_failed = json_array_append_new(table->rows, copy) != 0;
+    return !table->has_failed;
 }
 
 static void print_page(void *context)
@@ -180,6 +182,10 @@ static int explain_json(struct server *server, json_t *client, bool is_nlm)
     if (exit_code == EXIT_OK && is_nlm)
         exit_code = find_rows(server, path, "locks", add_row, NULL, &table);
     json_t *all = json_pack("{s:O, s:o}", "client", client, "locks", table.rows);
+    if (exit_code == EXIT_OK && (all == NULL || table.has_failed)) {
+        (void)fputs("holdfast explain: out of memory\n", stderr);
+        exit_code = EXIT_NO;
+    }
     if (exit_code == EXIT_OK)
         print_json(all);
     json_decref(all);
@@ -196,7 +202,7 @@ static int explain(struct server *server, const json_t *client)
     struct lock_table table = {.grid = grid_new(columns, sizeof columns / sizeof columns[0]),
                                .rules = &rules};
     if (table.grid == NULL)
-        return EXIT_NO;
+        return grid_finish(NULL);
     (void)printf("%s ", print_string(client, "id"));
     print_safe(stdout, print_string(client, "name"));
     (void)printf(" at %s holds ", print_string(client, "address"));
@@ -209,9 +215,9 @@ static int explain(struct server *server, const json_t *client)
     (void)snprintf(path, sizeof path, "/api/v1/locks?client=%s", print_string(client, "id"));
     if (print_integer(client, "locks") > 0)
         exit_code = find_rows(server, path, "locks", add_lock, print_page, &table);
-    grid_free(table.grid);
-    if (exit_code != EXIT_OK)
-        return exit_code;
+    int grid_code = grid_finish(table.grid);
+    if (exit_code != EXIT_OK || grid_code != EXIT_OK)
+        return exit_code != EXIT_OK ? exit_code : grid_code;
     if (print_integer(client, "locks") == 0 && print_integer(client, "share_reservations") == 0) {
         (void)puts("There is nothing to lose.");
         return EXIT_OK;

@@ -171,7 +171,7 @@ struct json_list {
     find_row_fn is_wanted;
     void *context;
     size_t row_count;
-    bool has_begun;
+    bool has_begun, has_failed;
 };
 
 static void begin(struct json_list *list)
@@ -186,9 +186,11 @@ static bool print_row(void *context, const json_t *row)
     struct json_list *list = context;
     if (list->is_wanted != NULL && !list->is_wanted(list->context, row))
         return true;
-    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(12));
-    if (text == NULL)
-        return true;
+    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(PRINT_DIGITS));
+    if (text == NULL) {
+        list->has_failed = true;
+        return false;
+    }
     begin(list);
     (void)printf("%s\n  %s", list->row_count++ == 0 ? "" : ",", text);
     free(text);
@@ -202,6 +204,10 @@ int find_print_json(struct server *server, const char *path, const char *name,
     int exit_code = find_rows(server, path, name, print_row, NULL, &list);
     if (exit_code != EXIT_OK)
         return exit_code;
+    if (list.has_failed) {
+        (void)fputs("holdfast: out of memory; the list is not whole\n", stderr);
+        return EXIT_NO;
+    }
     begin(&list);
     (void)puts("\n]}");
     return EXIT_OK;

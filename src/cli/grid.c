@@ -3,6 +3,7 @@
  */
 #include "cli/grid.h"
 
+#include "cli/command.h"
 #include "cli/print.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@ struct grid {
     bool is_left_out[GRID_COLUMNS_MAX];
     size_t last;     /* column that is shown */
     bool has_titles; /* they were printed */
+    bool has_failed; /* there was no memory for a cell */
 };
 
 struct grid *grid_new(const struct grid_column *columns, size_t count)
@@ -50,39 +52,46 @@ static void forget(struct grid *grid)
     grid->cell_count = 0;
 }
 
-void grid_free(struct grid *grid)
+int grid_finish(struct grid *grid)
 {
-    if (grid == NULL)
-        return;
-    forget(grid);
-    free(grid->cells);
-    free(grid);
+    bool is_whole = grid != NULL && !grid->has_failed;
+    if (grid != NULL) {
+        forget(grid);
+        free(grid->cells);
+        free(grid);
+    }
+    if (is_whole)
+        return EXIT_OK;
+    (void)fputs("holdfast: out of memory; the table is not whole\n", stderr);
+    return EXIT_NO;
 }
 
-/* Characters of UTF-8, each one column wide. */
-static size_t width_of(const char *text)
+bool grid_has_failed(const struct grid *grid)
 {
-    size_t width = 0;
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
+    return grid->has_failed;
 }
 
 void grid_add(struct grid *grid, const char *text)
 {
+    if (grid->has_failed)
+        return;
     if (grid->cell_count == grid->cell_max) {
         size_t max = grid->cell_max == 0 ? 256 : grid->cell_max * 2;
         struct cell *cells = realloc(grid->cells, max * sizeof *cells);
-        if (cells == NULL)
-            return; /* a table with less in it */
+        if (cells == NULL) {
+            grid->has_failed = true;
+            return;
+        }
         grid->cells = cells;
         grid->cell_max = max;
     }
     size_t column = grid->cell_count % grid->column_count;
     struct cell cell = {.text = print_safe_copy(text != NULL ? text : "-")};
-    if (cell.text == NULL)
+    if (cell.text == NULL) {
+        grid->has_failed = true;
         return;
-    size_t width = width_of(cell.text);
+    }
+    size_t width = print_width(cell.text);
     if (!grid->has_titles && width > grid->widths[column])
         grid->widths[column] = width;
     grid->cells[grid->cell_count++] = cell;
@@ -206,7 +215,7 @@ static void put_part(const char *text, size_t from, size_t to)
 static void print_cell(const struct grid *grid, size_t column, const char *text)
 {
     const struct grid_column *shape = &grid->columns[column];
-    size_t width = width_of(text), room = grid->widths[column];
+    size_t width = print_width(text), room = grid->widths[column];
     bool is_cut = width > room && shape->cut_min > 0 && grid_terminal_width() > 0;
     int blanks = width < room ? (int)(room - width) : 0;
     if (shape->is_number)

@@ -27,11 +27,15 @@ struct grid;
 
 /* NULL: no memory. The columns are borrowed. */
 struct grid *grid_new(const struct grid_column *columns, size_t count);
-void grid_free(struct grid *grid);
+/* Frees it. EXIT_OK, or EXIT_NO after saying that there was no memory for all of it; NULL is legal,
+ * and that. */
+int grid_finish(struct grid *grid);
 
-/* One cell after another, row by row; what is NULL is shown as "-". */
+/* One cell after another, row by row; what is NULL is shown as "-". Without memory it has failed:
+ * it takes nothing more, so that no cell stands in a column that is not its own. */
 void grid_add(struct grid *grid, const char *text);
 void grid_add_number(struct grid *grid, long long value);
+bool grid_has_failed(const struct grid *grid);
 /* A colour for the row begun last, on a terminal: "31" is red. */
 void grid_colour(struct grid *grid, const char *code);
 

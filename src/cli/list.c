@@ -34,8 +34,7 @@ static const struct grid_column client_columns[] = {
 static const char *told_word(const json_t *notification)
 {
     const char *state = print_string(notification, "state");
-    bool is_told = strcmp(state, "told") == 0, is_none = strcmp(state, "none") == 0;
-    return is_none || (is_told && print_integer(notification, "attempts") == 0) ? "-" : state;
+    return strcmp(state, "none") == 0 ? "-" : state;
 }
 
 static bool add_client(void *context, const json_t *row)
@@ -56,7 +55,7 @@ static bool add_client(void *context, const json_t *row)
     grid_colour(grid, strcmp(state, "crashed") == 0      ? "31"
                       : strcmp(state, "recovering") == 0 ? "33"
                                                          : NULL);
-    return true;
+    return !grid_has_failed(grid);
 }
 
 static void print_page(void *context)
@@ -74,7 +73,8 @@ static void print_member(const char *key, const json_t *value)
         (void)puts("");
         return;
     }
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+    char *text =
+        json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(PRINT_DIGITS));
     (void)puts(text != NULL ? text : "");
     free(text);
 }
@@ -100,7 +100,7 @@ static bool is_state(const char *word)
     static const char states[] = COMMAND_STATES;
     const char *at = strstr(states, word);
     size_t len = strlen(word);
-    return at != NULL && len > 0 && (at == states || at[-1] == '|') &&
+    return at != NULL && len > 0 && strchr(word, '|') == NULL && (at == states || at[-1] == '|') &&
            (at[len] == '|' || at[len] == '\0');
 }
 
@@ -119,11 +119,10 @@ static int print_clients(struct server *server, const struct arguments *argument
     if (arguments_has(arguments, "json"))
         return find_print_json(server, path, "clients", NULL, NULL);
     struct grid *grid = grid_new(client_columns, sizeof client_columns / sizeof client_columns[0]);
-    if (grid == NULL)
-        return EXIT_NO;
-    int exit_code = find_rows(server, path, "clients", add_client, print_page, grid);
-    grid_free(grid);
-    return exit_code;
+    int exit_code =
+        grid == NULL ? EXIT_OK : find_rows(server, path, "clients", add_client, print_page, grid);
+    int grid_code = grid_finish(grid);
+    return exit_code == EXIT_OK ? grid_code : exit_code;
 }
 
 int list_clients(const struct command *command, int argc, char **argv)
@@ -231,7 +230,7 @@ static bool add_lock(void *context, const json_t *row)
         grid_add(grid, print_string(row, "share"));
     }
     grid_add(grid, print_string(row, "file"));
-    return true;
+    return !grid_has_failed(grid);
 }
 
 static void print_lock_page(void *context)
@@ -299,11 +298,11 @@ static int print_table(struct server *server, const char *path, const char *name
     list->grid = list->is_waiting
                      ? grid_new(waiter_columns, sizeof waiter_columns / sizeof waiter_columns[0])
                      : grid_new(lock_columns, sizeof lock_columns / sizeof lock_columns[0]);
-    if (list->grid == NULL)
-        return EXIT_NO;
-    int exit_code = find_rows(server, path, name, add_lock, print_lock_page, list);
-    grid_free(list->grid);
-    return exit_code;
+    int exit_code = list->grid == NULL
+                        ? EXIT_OK
+                        : find_rows(server, path, name, add_lock, print_lock_page, list);
+    int grid_code = grid_finish(list->grid);
+    return exit_code == EXIT_OK ? grid_code : exit_code;
 }
 
 static int print_locks(struct server *server, const struct arguments *arguments)

@@ -19,6 +19,14 @@ void print_safe(FILE *out, const char *text)
     }
 }
 
+size_t print_width(const char *text)
+{
+    size_t width = 0;
+    for (; *text != '\0'; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
 const char *print_string(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));

@@ -12,10 +12,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* Of numbers that are no integers, as JSON: whoever reads them gets what the server said. */
+enum { PRINT_DIGITS = 17 };
+
 /* A string member, with control characters as "?"; "-" when it is missing. */
 void print_safe(FILE *out, const char *text);
 /* The same as a string of malloc; NULL: no memory. */
 char *print_safe_copy(const char *text);
+/* Characters of UTF-8, each one column wide. */
+size_t print_width(const char *text);
 const char *print_string(const json_t *object, const char *key);
 long long print_integer(const json_t *object, const char *key);
 

@@ -253,7 +253,7 @@ static bool print_drill(struct drill *drill)
     size_t missed = 0;
     long long locks = 0;
     if (grid == NULL)
-        return false;
+        return grid_finish(NULL) == EXIT_OK;
     for (size_t i = 0; i < drill->count; i++) {
         const struct target *target = &drill->targets[i];
         bool is_reached = is_told(target);
@@ -269,7 +269,7 @@ static bool print_drill(struct drill *drill)
     }
     if (drill->count > 0)
         grid_print(grid);
-    grid_free(grid);
+    bool is_whole = grid_finish(grid) == EXIT_OK;
     (void)printf("%sAfter a crash now ", drill->count > 0 ? "\n" : "");
     print_count(stdout, (long long)(drill->count - missed));
     (void)fputs(" of ", stdout);
@@ -281,7 +281,7 @@ static bool print_drill(struct drill *drill)
         (void)fputs(" of the others would be at risk", stdout);
     }
     (void)puts(".");
-    return missed == 0;
+    return missed == 0 && is_whole;
 }
 
 static bool print_drill_json(struct drill *drill)

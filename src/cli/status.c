@@ -2,12 +2,14 @@
  * status.c -- `holdfast status`: one screen in words.
  *
  * --watch shows it again every second, with bars for the clients of a recovery, and goes on when
- * the server is away: a restart is what it is for.
+ * the server is away: a restart is what it is for. On a terminal a picture is as high as that at
+ * most: it is made with everybody, measured, and made anew with less until it fits.
  */
 #include "cli/grid.h"
 #include "cli/print.h"
 #include "cli/server.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +17,36 @@
 #include <unistd.h>
 
 enum {
-    OTHER_LINES = 10, /* of a picture, beside those of clients that are missing */
     PICTURE_BYTES = 64 * 1024,
+    NAME_MIN = 8,     /* characters that are always shown of a name */
+    BESIDE_NAME = 85, /* columns of a line of a client, about */
 };
 
+/* What is shown; 0 in name_max: names as long as they are. */
+struct shape {
+    bool is_watched;
+    size_t name_max, waiting_max, silent_max;
+};
+
+static const struct shape everything = {.waiting_max = SIZE_MAX, .silent_max = SIZE_MAX};
+
+/* Cut with "…" as tables are (grid.h). */
+static void print_name(FILE *out, const char *name, size_t max)
+{
+    char *copy = print_safe_copy(name);
+    size_t width = copy == NULL ? 0 : print_width(copy), at = 0;
+    bool is_cut = max > 0 && width > max;
+    for (const char *c = copy == NULL ? "?" : copy; *c != '\0'; c++) {
+        at += ((unsigned char)*c & 0xc0) != 0x80;
+        if (!is_cut || at < max)
+            (void)fputc(*c, out);
+    }
+    (void)fputs(is_cut ? "…" : "", out);
+    free(copy);
+}
+
 /* "told 12 s ago, 1 of 3 reclaimed", "unreachable, attempt 4, 3 locks" */
-static void print_news(const json_t *client)
+static void print_news(FILE *out, const json_t *client)
 {
     long long left = print_integer(client, "unsettled_locks");
     long long reclaimed = print_integer(client, "reclaimed");
@@ -29,157 +55,227 @@ static void print_news(const json_t *client)
     const json_t *reached = json_object_get(client, "reached_seconds_ago");
     if (json_is_integer(told) || json_is_integer(reached)) {
         bool is_told = json_is_integer(told);
-        (void)fputs(is_told ? "told " : "heard of ", stdout);
-        print_duration(stdout, json_integer_value(is_told ? told : reached));
-        (void)printf(" ago, %lld of %lld reclaimed", reclaimed, reclaimed + left);
+        (void)fputs(is_told ? "told " : "heard of ", out);
+        print_duration(out, json_integer_value(is_told ? told : reached));
+        (void)fprintf(out, " ago, %lld of %lld reclaimed", reclaimed, reclaimed + left);
         return;
     }
     if (attempts == 0)
-        (void)fputs("being told, ", stdout);
+        (void)fputs("being told, ", out);
     else
-        (void)printf("unreachable, attempt %lld, ", attempts);
-    print_plural(stdout, left, "lock");
+        (void)fprintf(out, "unreachable, attempt %lld, ", attempts);
+    print_plural(out, left, "lock");
 }
 
 /* How far a client has come: [######------] */
-static void print_bar(long long done, long long all)
+static void print_bar(FILE *out, long long done, long long all)
 {
     enum { WIDTH = 20 };
     long long filled = all > 0 ? done * WIDTH / all : 0;
-    (void)putchar('[');
+    (void)fputc('[', out);
     for (int i = 0; i < WIDTH; i++)
-        (void)putchar(i < filled ? '#' : '-');
-    (void)fputs("] ", stdout);
+        (void)fputc(i < filled ? '#' : '-', out);
+    (void)fputs("] ", out);
 }
 
-static void print_waiting(const json_t *client, bool has_bar)
+static void print_waiting(FILE *out, const json_t *client, const struct shape *shape)
 {
+    bool has_bar = shape->is_watched;
     long long done = print_integer(client, "reclaimed");
-    (void)printf("\n            %*s ", has_bar ? -5 : 0, print_string(client, "id"));
+    (void)fprintf(out, "\n            %*s ", has_bar ? -5 : 0, print_string(client, "id"));
     if (has_bar)
-        print_bar(done, done + print_integer(client, "unsettled_locks"));
-    print_safe(stdout, print_string(client, "name"));
-    (void)fputs(" (", stdout);
-    print_news(client);
-    (void)fputc(')', stdout);
+        print_bar(out, done, done + print_integer(client, "unsettled_locks"));
+    print_name(out, print_string(client, "name"), shape->name_max);
+    (void)fputs(" (", out);
+    print_news(out, client);
+    (void)fputc(')', out);
 }
 
-static void print_grace(const json_t *grace, bool is_watched)
+static void print_grace(FILE *out, const json_t *grace, const struct shape *shape)
 {
     const json_t *waiting = json_object_get(grace, "waiting_for");
-    size_t count = json_array_size(waiting), height = grid_terminal_height();
-    size_t shown = is_watched && height > OTHER_LINES && count > height - OTHER_LINES
-                       ? height - OTHER_LINES
-                       : count;
+    size_t count = json_array_size(waiting);
+    size_t shown = count < shape->waiting_max ? count : shape->waiting_max;
     bool is_more = json_is_true(json_object_get(grace, "waiting_for_more"));
     bool is_on = json_is_true(json_object_get(grace, "active"));
     long long left = print_integer(grace, "unsettled_locks");
     if (!is_on && left == 0) {
-        (void)puts("grace     over");
+        (void)fputs("grace     over\n", out);
         return;
     }
     if (is_on)
-        (void)printf("grace     %lld s left", print_integer(grace, "remaining_seconds"));
+        (void)fprintf(out, "grace     %lld s left", print_integer(grace, "remaining_seconds"));
     else
-        (void)fputs("grace     over, but some clients are still coming back", stdout);
+        (void)fputs("grace     over, but some clients are still coming back", out);
     if (left > 0) {
-        (void)fputs(", waiting for ", stdout);
-        print_plural(stdout, left, "lock");
-        (void)fputs(" of ", stdout);
+        (void)fputs(", waiting for ", out);
+        print_plural(out, left, "lock");
+        (void)fputs(" of ", out);
         if (is_more)
-            (void)fputs("more than ", stdout);
-        print_plural(stdout, (long long)count, "client");
-        (void)fputc(':', stdout);
+            (void)fputs("more than ", out);
+        print_plural(out, (long long)count, "client");
+        (void)fputc(':', out);
     }
     for (size_t i = 0; i < shown; i++)
-        print_waiting(json_array_get(waiting, i), is_watched);
+        print_waiting(out, json_array_get(waiting, i), shape);
     if (shown < count || is_more)
-        (void)fputs("\n            and others: holdfast clients lists them", stdout);
-    (void)puts("");
+        (void)fprintf(out, "\n            %sholdfast clients lists them",
+                      shown > 0 ? "and others: " : "");
+    (void)fputc('\n', out);
 }
 
 /* blocked 4 min by 10.0.0.5 (c17, web3), silent for 3 h 2 min, does not answer */
-static void print_silent(const json_t *holders)
+static void print_silent(FILE *out, const json_t *holders, const struct shape *shape)
 {
-    const json_t *holder;
-    size_t index;
-    json_array_foreach(holders, index, holder)
-    {
+    size_t count = json_array_size(holders);
+    size_t shown = count < shape->silent_max ? count : shape->silent_max;
+    for (size_t i = 0; i < shown; i++) {
+        const json_t *holder = json_array_get(holders, i);
         if (grid_has_colours())
-            (void)fputs("\033[31m", stdout);
-        (void)fputs("blocked   ", stdout);
-        print_duration(stdout, print_integer(holder, "blocked_seconds"));
-        (void)printf(" by %s (%s, ", print_string(holder, "address"), print_string(holder, "id"));
-        print_safe(stdout, print_string(holder, "name"));
-        (void)fputs("), silent for ", stdout);
-        print_duration(stdout, print_integer(holder, "silent_seconds"));
-        (void)printf(", does not answer; holdfast release %s", print_string(holder, "id"));
-        (void)puts(grid_has_colours() ? "\033[0m" : "");
+            (void)fputs("\033[31m", out);
+        (void)fputs("blocked   ", out);
+        print_duration(out, print_integer(holder, "blocked_seconds"));
+        (void)fprintf(out, " by %s (%s, ", print_string(holder, "address"),
+                      print_string(holder, "id"));
+        print_name(out, print_string(holder, "name"), shape->name_max);
+        (void)fputs("), silent for ", out);
+        print_duration(out, print_integer(holder, "silent_seconds"));
+        (void)fprintf(out, ", does not answer; holdfast release %s", print_string(holder, "id"));
+        (void)fputs(grid_has_colours() ? "\033[0m\n" : "\n", out);
     }
+    if (shown < count)
+        (void)fprintf(out, "blocked   by %s: holdfast locks --waiting lists them\n",
+                      shown > 0 ? "others, too" : "clients that do not answer");
 }
 
-static void print_store(const json_t *store)
+static void print_store(FILE *out, const json_t *store)
 {
     double seconds = json_real_value(json_object_get(store, "commit_seconds"));
-    (void)fputs("store     ", stdout);
-    print_safe(stdout, print_string(store, "url"));
+    (void)fputs("store     ", out);
+    print_safe(out, print_string(store, "url"));
     if (seconds > 1)
-        (void)printf(", has not finished a commit for %.0f s", seconds);
+        (void)fprintf(out, ", has not finished a commit for %.0f s", seconds);
     if (!json_is_true(json_object_get(store, "has_room")))
-        (void)fputs(", no room: new locks are refused", stdout);
+        (void)fputs(", no room: new locks are refused", out);
     if (json_is_true(json_object_get(store, "incomplete")))
-        (void)fputs(", may have lost records", stdout);
-    (void)puts("");
+        (void)fputs(", may have lost records", out);
+    (void)fputc('\n', out);
 }
 
-static void print_rpcbind(const json_t *rpcbind)
+static void print_rpcbind(FILE *out, const json_t *rpcbind)
 {
     bool is_found = json_is_true(json_object_get(rpcbind, "registered"));
     bool is_off = strcmp(print_string(rpcbind, "mode"), "off") == 0;
-    (void)printf("rpcbind   %s: ", print_string(rpcbind, "mode"));
-    print_safe(stdout, is_off     ? "clients must know the port"
-                       : is_found ? "clients find us"
-                                  : print_string(rpcbind, "reason"));
-    (void)puts("");
+    (void)fprintf(out, "rpcbind   %s: ", print_string(rpcbind, "mode"));
+    print_safe(out, is_off     ? "clients must know the port"
+                    : is_found ? "clients find us"
+                               : print_string(rpcbind, "reason"));
+    (void)fputc('\n', out);
 }
 
-static void print_standby(const json_t *status)
+static void print_standby(FILE *out, const json_t *status)
 {
-    (void)fputs("\nstandby   ", stdout);
-    print_safe(stdout, print_string(status, "reason"));
-    (void)fputs("\nstore     ", stdout);
-    print_safe(stdout, print_string(json_object_get(status, "store"), "url"));
-    (void)puts("");
+    (void)fputs("\nstandby   ", out);
+    print_safe(out, print_string(status, "reason"));
+    (void)fputs("\nstore     ", out);
+    print_safe(out, print_string(json_object_get(status, "store"), "url"));
+    (void)fputc('\n', out);
 }
 
-static void print_status(const json_t *status, bool is_watched)
+static void print_status(FILE *out, const json_t *status, const struct shape *shape)
 {
-    (void)printf("holdfast  %s, up ", print_string(status, "version"));
-    print_duration(stdout, print_integer(status, "uptime_seconds"));
+    (void)fprintf(out, "holdfast  %s, up ", print_string(status, "version"));
+    print_duration(out, print_integer(status, "uptime_seconds"));
     if (strcmp(print_string(status, "role"), "standby") == 0) {
-        print_standby(status);
+        print_standby(out, status);
         return;
     }
-    (void)printf(", state %lld, start %lld\n", print_integer(status, "state"),
-                 print_integer(status, "epoch"));
-    (void)fputs("clients   ", stdout);
-    print_count(stdout, print_integer(status, "clients"));
-    (void)fputs(" that lock, ", stdout);
-    print_count(stdout, print_integer(status, "registrants"));
-    (void)fputs(" that monitor\nlocks     ", stdout);
-    print_count(stdout, print_integer(status, "locks"));
-    (void)fputs(" held, ", stdout);
-    print_plural(stdout, print_integer(status, "waiters"), "request");
-    (void)puts(" waiting");
-    print_grace(json_object_get(status, "grace"), is_watched);
-    print_silent(json_object_get(status, "silent_holders"));
-    print_store(json_object_get(status, "store"));
-    print_rpcbind(json_object_get(status, "rpcbind"));
+    (void)fprintf(out, ", state %lld, start %lld\n", print_integer(status, "state"),
+                  print_integer(status, "epoch"));
+    (void)fputs("clients   ", out);
+    print_count(out, print_integer(status, "clients"));
+    (void)fputs(" that lock, ", out);
+    print_count(out, print_integer(status, "registrants"));
+    (void)fputs(" that monitor\nlocks     ", out);
+    print_count(out, print_integer(status, "locks"));
+    (void)fputs(" held, ", out);
+    print_plural(out, print_integer(status, "waiters"), "request");
+    (void)fputs(" waiting\n", out);
+    print_grace(out, json_object_get(status, "grace"), shape);
+    print_silent(out, json_object_get(status, "silent_holders"), shape);
+    print_store(out, json_object_get(status, "store"));
+    print_rpcbind(out, json_object_get(status, "rpcbind"));
+}
+
+/* Lines of a terminal that the text takes, with the one that the cursor is left in. What is between
+ * an escape and its "m" takes no room. */
+static size_t count_lines(const char *text, size_t width)
+{
+    size_t lines = 1, column = 0;
+    for (; *text != '\0'; text++) {
+        if (*text == '\033') {
+            text += strcspn(text, "m");
+            if (*text == '\0')
+                break;
+            continue;
+        }
+        bool is_first = ((unsigned char)*text & 0xc0) != 0x80; /* of a character of UTF-8 */
+        if (*text == '\n' || (is_first && column == width)) {
+            lines++;
+            column = 0;
+        }
+        column += *text != '\n' && is_first;
+    }
+    return lines;
+}
+
+/* True: it fits, or there is nothing to be left out, and it was printed. */
+static bool print_if_it_fits(const json_t *status, const struct shape *shape)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (out == NULL)
+        return false;
+    print_status(out, status, shape);
+    bool is_made = fclose(out) == 0 && text != NULL;
+    bool is_least = shape->waiting_max == 0 && shape->silent_max == 0;
+    bool fits =
+        is_made && (is_least || count_lines(text, grid_terminal_width()) <= grid_terminal_height());
+    if (fits)
+        (void)fputs(text, stdout);
+    free(text);
+    return fits;
+}
+
+/* As much as the terminal has room for: those who are missing give way before those who block. */
+static void print_watched(const json_t *status)
+{
+    size_t width = grid_terminal_width();
+    struct shape shape = {
+        .is_watched = true,
+        .waiting_max =
+            json_array_size(json_object_get(json_object_get(status, "grace"), "waiting_for")),
+        .silent_max = json_array_size(json_object_get(status, "silent_holders")),
+    };
+    if (width == 0) {
+        print_status(stdout, status, &shape);
+        return;
+    }
+    shape.name_max = width > BESIDE_NAME + NAME_MIN ? width - BESIDE_NAME : NAME_MIN;
+    while (!print_if_it_fits(status, &shape)) {
+        if (shape.waiting_max > 0)
+            shape.waiting_max--;
+        else if (shape.silent_max > 0)
+            shape.silent_max--;
+        else
+            break; /* no memory for it: the next picture may have some */
+    }
 }
 
 static void print_line(const json_t *status)
 {
-    char *text = json_dumps(status, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *text = json_dumps(status, JSON_COMPACT | JSON_REAL_PRECISION(PRINT_DIGITS));
     if (text != NULL)
         (void)puts(text);
     free(text);
@@ -195,7 +291,7 @@ static void print_picture(const json_t *status, bool is_json)
     if (isatty(STDOUT_FILENO))
         (void)fputs("\033[H\033[J", stdout); /* home, and clear what follows */
     if (status != NULL)
-        print_status(status, true);
+        print_watched(status);
     else
         (void)puts("holdfast  does not answer; it is asked again every second");
     if (!isatty(STDOUT_FILENO))
@@ -229,7 +325,7 @@ static int show(struct server *server, bool is_json)
     if (status != NULL && is_json)
         print_json(status);
     else if (status != NULL)
-        print_status(status, false);
+        print_status(stdout, status, &everything);
     json_decref(status);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

@@ -45,6 +45,7 @@ struct client {
     uint32_t state_seen, free_below, told_state;
     uint32_t incarnation, flags;
     uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
+    uint32_t current_count;    /* of locks and shares: those of its present incarnation */
     uint32_t drain_at;         /* where lock_drain goes on, slot + 1; 0: at the end */
     uint32_t share_drain_at;   /* the same of share_drain */
     uint64_t move_next_ns;     /* D17: not looked into again before; monotonic */

@@ -5,10 +5,12 @@
  * Always true, and asserted by client_life_check():
  *  (1) A client is on the list `draining` while anything may be left that is over
  *      (client_is_over): cursors stand only there, and off the list nothing that it has is.
+ *  (2) current_count locks and shares are of its present incarnation.
  *
- * A client that started anew (client_renew) is freed in the order of its chains, newest first. New
- * locks and shares go to the front of them, behind which the cursors walk away, so a client that
- * locks faster than it is drained does not keep the drain from ending.
+ * A client that started anew (client_renew) is freed in the order of its chains. New locks and
+ * shares go to the front of them, behind which the cursors walk away, so a client that locks faster
+ * than it is drained does not keep the drain from ending. What was loaded stands in the order of
+ * its slots: a drain that goes on after a start may meet what was taken since, and passes by.
  *
  * What is over is told by stamps. Usually everything is, and a new incarnation says so. When only a
  * part is, because the client took locks in its new life before we believed in it, `free_below`
@@ -100,6 +102,7 @@ void client_renew(struct core *core, uint32_t slot)
     MARK("client_renewed");
     CHECK(client->incarnation < UINT32_MAX);
     client->incarnation++;
+    client->current_count = 0;
     forget_older(client);
     grant_drop_client(core, slot);
     begin_anew(core, slot);
@@ -263,9 +266,22 @@ bool client_life_start(struct core *core, uint32_t slot)
     return true;
 }
 
+static uint32_t count_current(const struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
+    uint32_t count = 0;
+    for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
+        count += lock_at(core, at)->incarnation == client->incarnation;
+    for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
+        count += share_at(core, at)->incarnation == client->incarnation;
+    return count;
+}
+
 void client_life_check(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
+    CHECK(client->current_count == count_current(core, slot));
     if (list_is_empty(&client->draining)) {
         CHECK(client->drain_at == 0);
         CHECK(client->share_drain_at == 0);

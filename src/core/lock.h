@@ -71,7 +71,7 @@ struct locks {
     struct table table;      /* of struct lock; slots are the store's keys */
     struct tree by_start;    /* roots: struct file.locks */
     struct tree own;         /* roots: struct holding.locks */
-    struct chains by_client; /* chain = client slot; newest first */
+    struct chains by_client; /* chain = client slot; what is new goes to the front */
     struct table holdings;   /* of struct holding */
     struct chains holdings_by_key;
     struct intern ohs;

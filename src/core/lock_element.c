@@ -140,7 +140,9 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     }
     file->lock_count++;
     all->share_counts[file->share]++;
-    client_at(core, owner->client)->lock_count++;
+    struct client *client = client_at(core, owner->client);
+    client->lock_count++;
+    client->current_count += lock->incarnation == client->incarnation;
     owner->lock_count++;
     if (owner->lock_count == 1)
         waiter_owner_holds(core, lock->owner);
@@ -170,6 +172,9 @@ static void set(struct core *core, struct lock *lock, const struct lock *content
     lock->len = content->len;
     lock->granted_ns = content->granted_ns;
     lock->state = content->state;
+    struct client *client = client_of(core, lock);
+    client->current_count -= lock->incarnation == client->incarnation;
+    client->current_count += content->incarnation == client->incarnation;
     lock->incarnation = content->incarnation;
     lock->flags = (lock->flags & ~(uint32_t)KIND_FLAGS) | (content->flags & KIND_FLAGS);
 }
@@ -240,6 +245,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
     CHECK(file->lock_count > 0);
     owner->lock_count--;
     client->lock_count--;
+    client->current_count -= lock.incarnation == client->incarnation;
     file->lock_count--;
     CHECK(all->share_counts[file->share] > 0);
     all->share_counts[file->share]--;

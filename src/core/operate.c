@@ -4,7 +4,6 @@
 #include "core/operate.h"
 
 #include "base/check.h"
-#include "core/lock_element.h"
 #include "core/state.h"
 
 /* By a walk: people do not give orders often enough for an index of ids. */
@@ -67,16 +66,12 @@ static enum order_result forget(struct core *core, uint32_t slot)
     return ORDER_DONE;
 }
 
-/* All that it has is being freed as it is. What it took since stands at the front of the chains. */
+/* All that it has is being freed as it is: a repeated order has nothing to add. */
 static bool is_going(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    uint32_t lock = chains_first(&core->locks.by_client, slot);
-    uint32_t share = chains_first(&core->shares.by_client, slot);
-    if (list_is_empty(&client->draining) || client->free_below != 0 || client->waiter_count > 0)
-        return false;
-    return (lock == SLOT_NONE || lock_element_is_doomed(core, lock_at(core, lock))) &&
-           (share == SLOT_NONE || share_is_over(core, share_at(core, share)));
+    return !list_is_empty(&client->draining) && client->current_count == 0 &&
+           client->waiter_count == 0;
 }
 
 static enum order_result release(struct core *core, uint32_t slot, struct bytes fh)

@@ -260,11 +260,12 @@ static bool settle_offer(struct core *core, uint32_t slot)
         lock_withdraw(core, slot);
         return true;
     }
-    uint32_t count = find_gaps(core, &offer, gaps);
+    bool is_monitored = !(offer.flags & RECORD_LOCK_UNMONITORED); /* only that is to be confirmed */
+    uint32_t count = is_monitored ? find_gaps(core, &offer, gaps) : 0;
     if (!unsettled_has_room(core, count) || !lock_restore_offer(core, slot))
         return false;
     MARK("start_offer_restored_later");
-    for (uint32_t i = 0; i < count && !(offer.flags & RECORD_LOCK_UNMONITORED); i++)
+    for (uint32_t i = 0; i < count; i++)
         unsettled_add(core, offer.owner, offer.file, gaps[i].start, gaps[i].end);
     return true;
 }

@@ -120,7 +120,9 @@ static void link_slot(struct core *core, uint32_t slot, const struct share *cont
     chains_add(&all->by_file, content->file, slot);
     chains_add(&all->by_client, content->client, slot);
     count(&all->sums[content->file], content, 1);
-    client_at(core, content->client)->share_count++;
+    struct client *client = client_at(core, content->client);
+    client->share_count++;
+    client->current_count += content->incarnation == client->incarnation;
 }
 
 static void settle(struct core *core, uint32_t slot)
@@ -163,6 +165,7 @@ static void drop(struct core *core, uint32_t slot)
     file_release(core, share.file);
     CHECK(client->share_count > 0);
     client->share_count--;
+    client->current_count -= share.incarnation == client->incarnation;
     client_settle(core, share.client);
 }
 
@@ -220,6 +223,9 @@ static void replace(struct core *core, uint32_t slot, const struct share *fresh)
     share->mode = fresh->mode;
     share->access = fresh->access;
     share->state = fresh->state;
+    struct client *client = client_at(core, share->client);
+    client->current_count -= share->incarnation == client->incarnation;
+    client->current_count += fresh->incarnation == client->incarnation;
     share->incarnation = fresh->incarnation;
     share->flags = fresh->flags;
     count(sums, share, 1);

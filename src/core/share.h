@@ -31,7 +31,7 @@ struct shares {
     struct table table;      /* of struct share; slots are the store's keys */
     struct chains by_key;    /* hash of (client, oh, file) */
     struct chains by_file;   /* chain = file slot */
-    struct chains by_client; /* chain = client slot; newest first */
+    struct chains by_client; /* chain = client slot; what is new goes to the front */
     struct share_sums *sums; /* by file slot */
 };
 

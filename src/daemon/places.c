@@ -28,7 +28,7 @@ void places_make_directory(const struct daemon *daemon)
 
 int places_take_http(struct daemon *daemon)
 {
-    daemon->console.admin.events = events_new(&daemon->loop, &daemon->console.admin);
+    daemon->console.admin.events = events_new(&daemon->loop, &daemon->console.admin, daemon_seed());
     if (daemon->console.admin.events == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory");
     const struct config_endpoint *at = &daemon->config.http;
@@ -79,6 +79,13 @@ int places_drop_privileges(struct daemon *daemon, const struct privilege *privil
     if (path == NULL && daemon->config.control_is_default &&
         privilege_hand_over(privilege, CONFIG_RUN_DIRECTORY, &why) != 0)
         text_init(&why, buffer, sizeof buffer); /* places_open_control says what is missing */
+    /* A standby has made its socket already, as root; who we become must be able to use it. */
+    int error =
+        privilege->is_needed ? control_give(&daemon->control, privilege->uid, privilege->gid) : 0;
+    if (error != 0)
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("the control socket stays root's: only root can ask this server"),
+                LOG_TEXT("cause", strerror(error)));
     if (privilege_drop(privilege, &why) != 0)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
     return 0;

@@ -10,7 +10,8 @@
  *      the answers;
  *  (4) with many locks (HOLDFAST_API_LOCKS) a page, the status and a whole listing are quick, and a
  *      lock taken meanwhile is not kept waiting; the figures are printed, only absurd ones fail;
- *  (5) the command that releases a client with very many locks ends when they are gone.
+ *  (5) the command that releases a client with very many locks ends when they are gone, also in a
+ *      recovery.
  */
 #include "http_get.h"
 #include "lock_bulk.h"
@@ -306,7 +307,10 @@ static void check_errors(void)
         "/api/v1/locks?file=zz",      "/api/v1/locks?lmiit=1",
         "/api/v1/clients?state=odd",  "/api/v1/clients/x",
         "/api/v1/clients/c%00",       "/api/v1/status?limit=1",
-        "/api/v1/clients/c1?file=00", "/api/v1/locks?cursor=99999999999999999999999"};
+        "/api/v1/clients/c1?file=00", "/api/v1/locks?cursor=99999999999999999999999",
+        "/api/v1/locks?client",       "/api/v1/locks?limit=5&file",
+        "/api/v1/waiters?share",      "/api/v1/locks?limit=5&limit=5",
+        "/api/v1/clients?state"};
     static const char *const missing[] = {"/api/v1",
                                           "/api/v1/",
                                           "/api/v2/status",
@@ -403,12 +407,16 @@ static struct lock_call big_lock(uint32_t number)
     return call_of("big", 50000 + number % 100, (uint64_t)(number / 100) * 20);
 }
 
-static void check_release(void)
+static bool take_big_locks(void)
 {
     struct lock_bulk bulk = {
         .what = "locks of one", .source = ALPHA, .count = BIG, .call = big_lock};
-    HARNESS_EXPECT(lock_bulk_run(&server, &bulk) && bulk.by_status[0] == BIG, "%u granted",
-                   bulk.by_status[0]);
+    return HARNESS_EXPECT(lock_bulk_run(&server, &bulk) && bulk.by_status[0] == BIG, "%u granted",
+                          bulk.by_status[0]);
+}
+
+static void check_release(void)
+{
     char command[PATH_LENGTH];
     snprintf(command, sizeof(command),
              "\"$HOLDFAST\" release big --yes --control '%s/control.sock'", server.store);
@@ -426,6 +434,17 @@ static void check_release(void)
     http_reply_done(&reply);
 }
 
+/* Nobody has reclaimed anything yet. */
+static void check_release_in_recovery(void)
+{
+    if (!take_big_locks())
+        return;
+    (void)harness_stop(&server, SIGKILL);
+    if (harness_start(&server) &&
+        HARNESS_EXPECT((place.port = http_port(server.log)) != 0, "no port in the log"))
+        check_release();
+}
+
 int main(void)
 {
     harness_init("api");
@@ -440,7 +459,9 @@ int main(void)
         check_pages();
         check_errors();
         check_many(harness_number("HOLDFAST_API_LOCKS", 20000));
-        check_release();
+        if (take_big_locks())
+            check_release();
+        check_release_in_recovery();
         HARNESS_EXPECT(harness_stop(&server, SIGTERM) == 0, "the stop");
     }
     return harness_finish();

@@ -11,7 +11,8 @@
 #  (3) check-client says in one sentence that nothing is missing, or what is; drill counts who would
 #      be told; explain says what becomes of each lock, also with other options;
 #  (4) status --watch goes on over a restart and shows the progress of the recovery, in locks, not in
-#      requests; who reclaims is told of in the words of design and page;
+#      requests; who reclaims is told of in the words of design and page; on a terminal it is not
+#      higher than that, and names are cut;
 #  (5) manual pages without a complaint of mandoc, completions without one of bash, both naming every
 #      command and option.
 set -u
@@ -40,6 +41,8 @@ says() { expect "it says $1" matches "$output" "$1"; }
 # shellcheck disable=SC2317 # called by expect
 has_no() { ! matches "$output" "$1" > /dev/null; }
 never_says() { expect "it does not say $1" has_no "$1"; }
+# shellcheck disable=SC2317 # called by wait_until
+is_free() { [ "$(peer 127.1.0.8 other test "$1")" = free ]; }
 peer() { "$PEER" -s "$1" -n "$2" 127.0.0.1 "$port" "${@:3}"; }
 
 start first "${options[@]}" || finish
@@ -74,6 +77,8 @@ says 'no client has the id, address or name "c99"'
 ask 1 clients id:c99
 ask 2 clients --state odd
 says 'allowed: crashed\|recovering'
+ask 2 clients --state 'crashed|recovering'
+says 'not the state of a client'
 ask 2 clients --state active c1
 ask 2 clients -j
 says 'unknown option -j'
@@ -220,7 +225,7 @@ expect "nor of the other" matches "$(peer 127.1.0.8 other test one)" '^held'
 ask 0 clients "id:$id"
 says 'address +127\.1\.0\.1'
 ask 0 release "name:$id" --yes
-expect "that one was meant" wait_until same "$(peer 127.1.0.8 other test nine)" free
+expect "that one was meant" wait_until is_free nine
 expect "not the other" matches "$(peer 127.1.0.8 other test one)" '^held'
 stop TERM
 
@@ -236,14 +241,41 @@ for offset in 0 10; do
     expect "a lock" wait_until grep -q granted "$work/keeper$offset"
 done
 expect "another" same "$(peer 127.1.0.1 alpha lock two)" granted
+long=$(printf 'n%.0s' {1..100})
+expect "of one with a long name" same "$(peer 127.1.0.4 "$long" lock four)" granted
 stop KILL
 start reclaimed "${options[@]}" --port "$port" || finish
 for offset in 0 10; do
     expect "it is reclaimed" wait_until grep -q reclaimed "$work/keeper$offset"
 done
 ask 0 status
-says 'waiting for 1 lock of 1 client:'
+says 'waiting for 2 locks of 2 clients:'
 says 'c1 alpha \(told [0-9]+ s ago, 1 of 2 reclaimed\)'
+says "$long"
+if command -v script > /dev/null; then
+    # watched ROWS COLUMNS: the first picture of --watch on such a terminal; sets output.
+    watched() {
+        script -qfec "stty rows $1 cols $2; exec $HOLDFAST status --watch" /dev/null < /dev/null \
+            > "$work/picture" 2>&1 &
+        local watcher=$!
+        expect "a picture" wait_until grep -q 'rpcbind ' "$work/picture"
+        kill "$watcher"
+        wait "$watcher" 2> /dev/null
+        output=$(tr -d '\r' < "$work/picture" | sed '/^rpcbind /q')
+    }
+    # Six lines, one of each client, and the one that the cursor is in.
+    watched 11 120
+    says 'c1 +\[#{10}-{10}\] alpha'
+    says 'c2 +\[-{20}\] n+… \('
+    never_says "$long"
+    never_says 'lists them'
+    watched 8 120
+    never_says '\[#'
+    says ' holdfast clients lists them'
+    expect "no more lines than there are" [ "$(wc -l <<< "$output")" -le 7 ]
+else
+    echo "not shown: --watch on a small terminal, without script"
+fi
 kill "${keepers[@]}"
 stop TERM
 

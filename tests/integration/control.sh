@@ -143,7 +143,8 @@ if command -v curl > /dev/null; then
         "$(curl -s -m 60 -o /dev/null -D - "$tcp/grace" | tr -d '\r' | grep -i '^allow:')" "Allow: DELETE"
     for bad in "clients/c" "clients/x1" "clients/c1x" "clients/-1" \
         "clients/c99999999999999999999999" "clients/c1?file=0" "clients/c1?file=zz" "clients/c1?file=" \
-        "clients/c1?flie=00" "clients/c1?file=$(printf '%0130d' 0)"; do
+        "clients/c1?flie=00" "clients/c2?file" "clients/c2?file=00&file=00" \
+        "clients/c1?file=$(printf '%0130d' 0)"; do
         expect "DELETE $bad" same \
             "$(code_of --unix-socket "$socket" -X DELETE "$unix/$bad")" 400
         expect "an error in JSON" log_has "$work/body" '{"error": ".*", "hint": ".*"}'

@@ -1,7 +1,8 @@
 /*
  * test_control.c -- shows what becomes of the file of the control socket: made with mode 0600,
  * replaced when its server is dead, left alone when somebody answers or when it is no socket,
- * removed only if it is still ours. In a directory of its own.
+ * removed or given away only if it is still ours. In a directory of its own. What other users have
+ * to do with it needs root; without it those tests are skipped.
  */
 #include "admin/control.h"
 
@@ -159,6 +160,58 @@ static void test_control__a_path_may_be_long(void **state)
     assert_int_equal(rmdir(directory), 0);
 }
 
+enum { STRANGER = 54321 }; /* a user that nobody is */
+
+static void need_root(void)
+{
+    if (geteuid() == 0)
+        return;
+    print_message("skipped: needs root\n");
+    skip();
+}
+
+/* Its user cannot be asked whether it lives: it is in use, whatever it is. */
+static void test_control__a_server_of_another_user_is_in_use(void **state)
+{
+    (void)state;
+    need_root();
+    struct control first = open_at(path);
+    assert_int_equal(chmod(root, 0777), 0);
+    assert_int_equal(seteuid(STRANGER), 0);
+    struct control control;
+    int code = 0;
+    char why[1024];
+    bool is_open = try_open(path, &control, &code, why, sizeof why);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chmod(root, 0700), 0);
+    assert_false(is_open);
+    assert_int_equal(code, 69);
+    assert_non_null(strstr(why, "another user's server"));
+    assert_true(is_socket(path));
+    end(&first);
+}
+
+static void test_control__is_given_to_who_uses_it(void **state)
+{
+    (void)state;
+    need_root();
+    struct stat info;
+    struct control control = open_at(path);
+    assert_int_equal(control_give(&control, STRANGER, STRANGER), 0);
+    assert_int_equal(lstat(path, &info), 0);
+    assert_int_equal(info.st_uid, STRANGER);
+    assert_int_equal(info.st_gid, STRANGER);
+    assert_int_equal(info.st_mode, S_IFSOCK | 0600);
+    assert_int_equal(unlink(path), 0);
+    struct control second = open_at(path);
+    assert_int_equal(control_give(&control, STRANGER, STRANGER), 0); /* not its own any more */
+    assert_int_equal(lstat(path, &info), 0);
+    assert_int_equal(info.st_uid, 0);
+    end(&control);
+    end(&second);
+    assert_int_equal(control_give(&control, STRANGER, STRANGER), 0); /* there is none */
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -184,6 +237,8 @@ int main(void)
         cmocka_unit_test(test_control__other_things_are_left_alone),
         cmocka_unit_test(test_control__paths_that_cannot_be),
         cmocka_unit_test(test_control__a_path_may_be_long),
+        cmocka_unit_test(test_control__a_server_of_another_user_is_in_use),
+        cmocka_unit_test(test_control__is_given_to_who_uses_it),
     };
     return cmocka_run_group_tests_name("control", tests, set_up, tear_down);
 }

@@ -11,17 +11,23 @@
 #include "admin/http.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define KEPT       512 /* as docs/http.md promises */
 #define PER_SECOND 100
+#define RUN        7
+#define RUN_TEXT   "7"
+#define PATIENCE_S 60 /* only so that a broken stream fails the test instead of hanging it */
 
 struct world {
     uv_loop_t loop;
@@ -31,6 +37,7 @@ struct world {
     struct http *http;
     uint64_t wall_ns;
     uint32_t happened;
+    uint32_t happens_later; /* so many, as soon as a reader has got the first status */
 };
 
 static bool is_ready(void *context, struct text *ret_reason)
@@ -60,7 +67,7 @@ static int start(void **state)
     world->wall_ns = FIXTURE_SECOND;
     world->admin =
         (struct admin){.core = world->core, .context = world, .is_ready = is_ready, .facts = facts};
-    world->events = events_new(&world->loop, &world->admin);
+    world->events = events_new(&world->loop, &world->admin, RUN);
     assert_non_null(world->events);
     world->admin.events = world->events;
     world->http = http_new(&world->loop, &local, 0, &world->admin, &code, &why);
@@ -111,11 +118,21 @@ static const char *read_from(struct world *world, const char *last_id, const cha
                    last_id);
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     text[0] = '\0';
+    time_t deadline = time(NULL) + PATIENCE_S;
     while (strstr(text, end) == NULL) {
-        (void)uv_run(&world->loop, UV_RUN_ONCE);
+        (void)uv_run(&world->loop, UV_RUN_NOWAIT);
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        (void)poll(&ready, 1, 1);
         ssize_t got = recv(fd, text + len, sizeof text - 1 - len, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN) || time(NULL) > deadline)
+            fail_msg("the stream ended, or said no \"%s\" in time: %s", end, text);
         len += got > 0 ? (size_t)got : 0;
         text[len] = '\0';
+        assert_true(len < sizeof text - 1);
+        if (world->happens_later > 0 && strstr(text, "event: status") != NULL) {
+            happen(world, world->happens_later);
+            world->happens_later = 0;
+        }
     }
     assert_int_equal(close(fd), 0);
     return text;
@@ -125,8 +142,8 @@ static void test_events__who_comes_back_misses_nothing(void **state)
 {
     struct world *world = *state;
     happen(world, 3); /* ids 1 to 3, and nobody listens */
-    const char *text = read_from(world, "1", "\"value\":2");
-    assert_non_null(strstr(text, "id: 2\nevent: blocked\n"));
+    const char *text = read_from(world, RUN_TEXT "-1", "\"value\":2");
+    assert_non_null(strstr(text, "id: " RUN_TEXT "-2\nevent: blocked\n"));
     assert_non_null(strstr(text, "\"value\":1"));
     assert_null(strstr(text, "\"value\":0"));
     assert_null(strstr(text, "event: lost"));
@@ -139,12 +156,14 @@ static void test_events__who_comes_late_is_told_how_much_is_lost(void **state)
         happen(world, PER_SECOND);
         world->wall_ns += FIXTURE_SECOND;
     }
-    const char *text = read_from(world, "10", "\"value\":599");
+    const char *text = read_from(world, RUN_TEXT "-10", "\"value\":599");
     char lost[64], first[64];
     (void)snprintf(lost, sizeof lost, "event: lost\ndata: {\"count\":%d}", 600 - KEPT - 10);
-    (void)snprintf(first, sizeof first, "id: %d\n", 600 - KEPT + 1);
+    (void)snprintf(first, sizeof first, "id: " RUN_TEXT "-%d\n", 600 - KEPT + 1);
     assert_non_null(strstr(text, lost));
     assert_non_null(strstr(text, first));
+    assert_true(strstr(text, "event: status") <
+                strstr(text, lost)); /* the status is first of all */
 }
 
 static void test_events__more_than_fits_a_second_is_counted(void **state)
@@ -153,17 +172,51 @@ static void test_events__more_than_fits_a_second_is_counted(void **state)
     happen(world, PER_SECOND + 7);
     world->wall_ns += FIXTURE_SECOND;
     happen(world, 1);
-    const char *text = read_from(world, "0", "\"value\":107");
+    const char *text = read_from(world, RUN_TEXT "-0", "\"value\":107");
     assert_non_null(strstr(text, "event: more\ndata: {\"count\":7}"));
     assert_null(strstr(text, "\"value\":100}"));
 }
 
-static void test_events__an_id_of_another_run_is_none(void **state)
+/* The server was started anew while the reader was away, and more has happened since than it had
+ * seen of the run before, or less. */
+static void test_events__who_read_another_run_gets_all_of_this_one(void **state)
 {
+    static const char *const ids[] = {"6-1", "6-2", "6-3", "6-999", "18446744073709551615-0",
+                                      /* of a program that did not tell runs apart */
+                                      "1", "999"};
     struct world *world = *state;
     happen(world, 3);
-    const char *text = read_from(world, "4", "event: status");
-    assert_null(strstr(text, "event: blocked"));
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        const char *text = read_from(world, ids[i], "\"value\":2");
+        assert_non_null(strstr(text, "\"value\":0"));
+        assert_non_null(strstr(text, "\"value\":1"));
+        assert_null(strstr(text, "event: lost"));
+    }
+}
+
+static void test_events__what_is_no_id_is_none(void **state)
+{
+    static const char *const ids[] = {RUN_TEXT "-4", /* never given */
+                                      RUN_TEXT "-",
+                                      "-1",
+                                      "-",
+                                      "x",
+                                      RUN_TEXT "-1x",
+                                      "1;2",
+                                      " ",
+                                      RUN_TEXT "-99999999999999999999999",
+                                      "99999999999999999999999"};
+    struct world *world = *state;
+    happen(world, 3);
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        char next[32];
+        (void)snprintf(next, sizeof next, "\"value\":%u}", world->happened);
+        world->happens_later = 1;
+        const char *text = read_from(world, ids[i], next);
+        const char *first = strstr(text, "event: blocked");
+        assert_non_null(first);
+        assert_null(strstr(first + 1, "event: blocked")); /* only what happened since */
+    }
 }
 
 int main(void)
@@ -174,7 +227,9 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(test_events__more_than_fits_a_second_is_counted, start,
                                         stop),
-        cmocka_unit_test_setup_teardown(test_events__an_id_of_another_run_is_none, start, stop),
+        cmocka_unit_test_setup_teardown(test_events__who_read_another_run_gets_all_of_this_one,
+                                        start, stop),
+        cmocka_unit_test_setup_teardown(test_events__what_is_no_id_is_none, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

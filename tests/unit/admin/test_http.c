@@ -247,6 +247,26 @@ static void test_http__unknown_parameters_are_400_and_say_what_is_known(void **s
                   "\"hint\": \"none is allowed here\"}\n");
 }
 
+/* Left out, it would be as if nothing had been asked for in particular. */
+static void test_http__parameters_have_one_value_each(void **state)
+{
+    struct server *server = *state;
+    assert_answer(ask(server, "GET /api/v1/locks?client HTTP/1.1\r\nHost: localhost\r\n" END), 400,
+                  "{\"error\": \"a parameter without a value: client\", "
+                  "\"hint\": \"allowed: client, file, share, limit, cursor\"}\n");
+    assert_answer(ask(server, "GET /api/v1/locks?limit=1&file HTTP/1.1\r\nHost: localhost\r\n" END),
+                  400,
+                  "{\"error\": \"a parameter without a value: file\", "
+                  "\"hint\": \"allowed: client, file, share, limit, cursor\"}\n");
+    assert_answer(
+        ask(server, "GET /api/v1/clients?limit=1&limit=2 HTTP/1.1\r\nHost: localhost\r\n" END), 400,
+        "{\"error\": \"a parameter that is given twice: limit\", "
+        "\"hint\": \"allowed: limit, cursor, state\"}\n");
+    assert_contains(ask(server, "GET /api/v1/clients?limit=1&cursor=0&state=active HTTP/1.1\r\n"
+                                "Host: localhost\r\n" END),
+                    "HTTP/1.1 503 "); /* nothing is wrong with it, but there is no core here */
+}
+
 static void test_http__other_methods_are_405_and_their_bodies_stay_unread(void **state)
 {
     struct server *server = *state;
@@ -418,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_http__the_page_runs_its_own_script_only),
         cmocka_unit_test(test_http__unknown_paths_are_404_in_json),
         cmocka_unit_test(test_http__unknown_parameters_are_400_and_say_what_is_known),
+        cmocka_unit_test(test_http__parameters_have_one_value_each),
         cmocka_unit_test(test_http__other_methods_are_405_and_their_bodies_stay_unread),
         cmocka_unit_test(test_http__a_body_with_get_ends_the_connection),
         cmocka_unit_test(test_http__only_our_names_are_answered),

@@ -182,6 +182,27 @@ static void test_writer__grows_with_its_text(void **state)
     free(text);
 }
 
+/* What failed once stays failed, also for what would fit again. */
+static void test_writer__a_gap_is_never_closed(void **state)
+{
+    struct writer writer = {0};
+    size_t len = 7;
+    (void)state;
+    writer_list(&writer, NULL);
+    writer_number(&writer, NULL, 1);
+    writer.has_failed = true; /* as when there was no memory for a long value here */
+    writer_number(&writer, NULL, 3);
+    writer_line(&writer);
+    writer_plain(&writer, " ");
+    writer_end_list(&writer);
+    assert_int_equal(writer.len, strlen("[1"));
+    assert_null(writer_take(&writer, &len));
+    assert_int_equal(len, 7);
+    writer_list(&writer, NULL); /* whoever takes it finds an empty one */
+    writer_end_list(&writer);
+    assert_written(&writer, "[]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_writer__numbers_are_read_by_others),
         cmocka_unit_test(test_writer__bytes_of_peers_stay_text),
         cmocka_unit_test(test_writer__grows_with_its_text),
+        cmocka_unit_test(test_writer__a_gap_is_never_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static enum order_result order(enum order_kind kind, uint64_t client, const char *fh)
+/* Without the work of the turns that follow. */
+static enum order_result order_only(enum order_kind kind, uint64_t client, const char *fh)
 {
     struct order given = {.kind = kind, .client = client, .fh = bytes_of_text(fh)};
     struct core_input input = {.kind = CORE_ORDER,
@@ -42,8 +43,29 @@ static enum order_result order(enum order_kind kind, uint64_t client, const char
     bool is_durable = kind != ORDER_END_GRACE; /* nothing of grace is stored but its end */
     assert_true(answer.order_result != ORDER_DONE || !is_durable || core_has_changes(the_core));
     assert_int_equal(answer.after_txn, core_gate_txn(the_core));
-    settle();
     return answer.order_result;
+}
+
+static enum order_result order(enum order_kind kind, uint64_t client, const char *fh)
+{
+    enum order_result result = order_only(kind, client, fh);
+    settle();
+    return result;
+}
+
+/* A request, without the work of the turns that follow. */
+static struct response request_only(struct locker who, const struct request *request)
+{
+    struct peer from = fixture_peer(who.address, 2000);
+    struct core_input input = {.kind = CORE_REQUEST,
+                               .now_ns = fixture_now_ns(),
+                               .wall_ns = fixture_now_ns(),
+                               .from = &from,
+                               .request = request};
+    struct core_answer answer;
+    core_step(the_core, &input, &answer);
+    core_check(the_core);
+    return answer.response;
 }
 
 static uint32_t slot_of(struct locker who)
@@ -137,34 +159,120 @@ static void test_operate__nobody_else_is_told(void **state)
     assert_true(is_owed(B));
 }
 
-/* Something of it is being freed already, or only looked for: what is not over goes, too. */
-static void test_operate__release_of_what_is_being_looked_through(void **state)
+enum { COUNT = 3000 }; /* more than one turn frees */
+
+/* A core for so many locks. */
+static void make_room(void)
 {
-    (void)state;
-    enum { COUNT = 3000 };
     struct core_limits limits = fixture_limits;
     limits.locks_max = limits.locks_per_client_max = limits.batch_puts_max = 2 * COUNT;
     limits.bytes_max = 64 << 20;
     locker_done();
     (void)locker_new(&limits);
+}
+
+static void notice_only(struct locker who, uint32_t client_state)
+{
+    struct request notice = {
+        .kind = REQUEST_NSM_NOTIFY, .mon_name = bytes_of_text(who.name), .state = client_state};
+    (void)request_only(who, &notice);
+}
+
+static void free_all_only(struct locker who)
+{
+    struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text(who.name)};
+    (void)request_only(who, &request);
+}
+
+static void share_only(struct locker who, const char *fh)
+{
+    struct request request = locker_request(REQUEST_NLM_SHARE, who, 0, 0, 0);
+    request.lock.fh = bytes_of_text(fh);
+    request.lock.access = 1;
+    assert_int_equal(request_only(who, &request).status, LOCK_GRANTED);
+}
+
+/* Something of it is being freed already, or only looked for: what is not over goes, too. */
+static void test_operate__release_of_what_is_being_looked_through(void **state)
+{
+    (void)state;
+    make_room();
     lock_many(the_core, 5, A, 0, COUNT);
     settle();
-    struct peer from = fixture_peer(A.address, 2000);
-    struct request notice = {
-        .kind = REQUEST_NSM_NOTIFY, .mon_name = bytes_of_text(A.name), .state = 5};
-    struct core_input input = {.kind = CORE_REQUEST,
-                               .now_ns = fixture_now_ns(),
-                               .wall_ns = fixture_now_ns(),
-                               .from = &from,
-                               .request = &notice};
-    struct core_answer answer;
-    core_step(the_core, &input, &answer); /* a repeat: it frees nothing, but that takes a while */
+    notice_only(A, 5); /* a repeat: it frees nothing, but that takes a while */
     assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
     settle();
     assert_int_equal(fixture_status(the_core).locks, 0);
     assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
     assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, COUNT);
     assert_true(is_owed(A));
+}
+
+/* What it took while the rest is being freed goes, too. */
+static void test_operate__release_of_what_was_taken_in_mid_drain(void **state)
+{
+    (void)state;
+    make_room();
+    lock_many(the_core, 5, A, 0, COUNT);
+    share_only(A, "f");
+    share_only(A, "g");
+    settle();
+    free_all_only(A);
+    share_only(A, "f");
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
+    assert_int_equal(fixture_status(the_core).shares, 0);
+    assert_int_equal(fixture_status(the_core).locks, 0);
+}
+
+/* The same over a start, after which everything stands in the order of its slots. */
+static void test_operate__release_in_a_drain_that_goes_on(void **state)
+{
+    (void)state;
+    make_room();
+    share_only(B, "f"); /* has the first slot */
+    lock_many(the_core, 5, A, 0, COUNT);
+    share_only(A, "g");
+    settle();
+    free_all_only(A);
+    struct request unshare = locker_request(REQUEST_NLM_UNSHARE, B, 0, 0, 0);
+    (void)request_only(B, &unshare);
+    share_only(A, "f"); /* in its place */
+    assert_int_equal(fixture_status(the_core).shares, 2);
+    (void)lock_fixture_store(the_core, NULL);
+    restart_unready();
+    assert_int_equal(fixture_status(the_core).shares, 2);
+    assert_int_equal(fixture_status(the_core).locks, COUNT);
+    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
+    assert_int_equal(fixture_status(the_core).shares, 0);
+    assert_int_equal(fixture_status(the_core).locks, 0);
+}
+
+/* One release, however often it is asked for. */
+static void test_operate__a_repeated_release_adds_nothing(void **state)
+{
+    (void)state;
+    make_room();
+    lock_many(the_core, 5, A, 0, 2 * COUNT - 10);
+    settle();
+    assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
+    struct client *client = client_at(the_core, slot_of(A));
+    uint32_t incarnation = client->incarnation, known = the_core->server.state;
+    assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
+    notice_only(A, 5); /* a repeat, for which everything is looked through again */
+    assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
+    assert_int_equal(client->incarnation, incarnation);
+    assert_int_equal(the_core->server.state, known);
+    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+    (void)lock_fixture_store(the_core, NULL);
+    restart_unready();
+    fixture_ready(the_core);
+    client = client_at(the_core, slot_of(A));
+    known = the_core->server.state;
+    assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
+    assert_int_equal(client->incarnation, incarnation);
+    assert_int_equal(the_core->server.state, known);
+    settle();
+    assert_int_equal(fixture_status(the_core).locks, 0);
 }
 
 /* A call that was under way said an older state: what it proves is not enough. */
@@ -284,6 +392,9 @@ int main(void)
         CASE(release_frees_and_tells),
         CASE(nobody_else_is_told),
         CASE(release_of_what_is_being_looked_through),
+        CASE(release_of_what_was_taken_in_mid_drain),
+        CASE(release_in_a_drain_that_goes_on),
+        CASE(a_repeated_release_adds_nothing),
         CASE(told_too_early_is_not_told),
         CASE(what_is_not_told_yet_outlives_a_crash),
         CASE(release_of_one_file),

@@ -404,6 +404,53 @@ static void test_recovery_cases__pieces_of_what_one_has_are_bounded(void **state
     assert_int_equal(test(C, 10, 80, X), LOCK_GRANTED);
 }
 
+/* Reclaims a byte here and a byte there of what B has from 1000 on, until there is no room for more
+ * pieces. */
+static void fill_with_pieces(void)
+{
+    const uint32_t max = the_core->unsettled.table.max;
+    for (uint64_t i = 0; unsettled_count(the_core) < max; i++) {
+        struct request request = locker_request(REQUEST_NLM_LOCK, B, 2000 + 2 * i, 1, X | RECLAIM);
+        assert_int_equal(step_raw(B, &request), LOCK_GRANTED);
+        assert_true(i < max);
+    }
+}
+
+/* P6, R-BLK-19: what nobody has to confirm needs no room among what has to be. */
+static void test_recovery_cases__an_unmonitored_offer_needs_no_piece(void **state)
+{
+    (void)state;
+    enum { PIECES = LOCK_ACCEPT_PUTS_MAX + 6 };
+    limits.locks_max = limits.locks_per_client_max = 200;
+    limits.bytes_max = 64 << 20;
+    new_core();
+    for (uint64_t i = 0; i < PIECES; i++)
+        assert_int_equal(lock(A, 4 * i, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(C, 899, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
+    assert_int_equal(lock(A, 0, 900, S | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(C, 0, 0), LOCK_GRANTED);
+    (void)granted(A); /* which is never answered */
+    const struct table *locks = &the_core->locks.table;
+    uint32_t offer = table_next(locks, SLOT_NONE);
+    while (offer != SLOT_NONE && !(lock_at(the_core, offer)->flags & RECORD_LOCK_OFFER))
+        offer = table_next(locks, offer);
+    assert_int_not_equal(offer, SLOT_NONE);
+    /* As a store may say, though who is not monitored cannot wait here. */
+    lock_at(the_core, offer)->flags |= RECORD_LOCK_UNMONITORED;
+    dirty_put(&the_core->dirty, RECORD_LOCK, offer);
+    settle();
+    restart();
+    assert_int_equal(the_core->offers_left, 1); /* too many pieces are in its way */
+    assert_int_equal(unlock(A, 0, 4 * (PIECES - 10)), LOCK_GRANTED);
+    fill_with_pieces();
+    fixture_wait(SECOND);
+    settle();
+    assert_int_equal(the_core->offers_left, 0);
+    assert_int_equal(test(C, 0, 900, S), LOCK_GRACE);
+    assert_int_equal(the_core->locks.offer_count, 0);
+}
+
 /* D6: a simulated crash makes a piece of every lock; those of before are gone first. P6: they may
  * have been as many as there can be. */
 static void test_recovery_cases__pieces_are_put_together_anew(void **state)
@@ -415,20 +462,7 @@ static void test_recovery_cases__pieces_are_put_together_anew(void **state)
     assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
     restart();
     assert_int_equal(lock(A, 0, 100, X | RECLAIM), LOCK_GRANTED);
-    const uint32_t max = the_core->unsettled.table.max;
-    for (uint64_t i = 0; unsettled_count(the_core) < max; i++) {
-        struct peer from = fixture_peer(B.address, 700);
-        struct request request = locker_request(REQUEST_NLM_LOCK, B, 2000 + 2 * i, 1, X | RECLAIM);
-        struct core_input input = {.kind = CORE_REQUEST,
-                                   .now_ns = fixture_now_ns(),
-                                   .wall_ns = fixture_now_ns(),
-                                   .from = &from,
-                                   .request = &request};
-        struct core_answer answer;
-        core_step(the_core, &input, &answer);
-        assert_int_equal(answer.response.status, LOCK_GRANTED);
-        assert_true(i < max);
-    }
+    fill_with_pieces();
     struct locker root = {"127.0.0.1", "root", 1};
     struct request crash = {.kind = REQUEST_NSM_SIMU_CRASH};
     (void)step_raw(root, &crash);
@@ -505,6 +539,7 @@ int main(void)
         CASE(what_is_released_is_in_nobodys_way),
         CASE(a_new_counter_frees_what_had_no_number),
         CASE(pieces_of_what_one_has_are_bounded),
+        CASE(an_unmonitored_offer_needs_no_piece),
         CASE(pieces_are_put_together_anew),
         CASE(doubts_are_limited),
         CASE(the_idle_are_spared_in_pieces),
