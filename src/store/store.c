@@ -200,8 +200,9 @@ static const char *password_in_authority(const char *at, bool is_url, const char
         return NULL;
     const char *colon = memchr(at + 3, ':', (size_t)(*ret_end - at - 3));
     for (const char *other = at; other < *ret_end; other++) {
-        const char *value = password_value(other), *end = value;
-        if (value != NULL && (end = password_end(value, is_url)) > *ret_end)
+        const char *value = password_value(other);
+        const char *end = value == NULL ? NULL : password_end(value, is_url);
+        if (end != NULL && end > *ret_end)
             *ret_end = end;
     }
     return colon == NULL ? NULL : colon + 1;
