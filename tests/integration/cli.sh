@@ -256,12 +256,12 @@ if command -v script > /dev/null; then
     # watched ROWS COLUMNS: the first picture of --watch on such a terminal; sets output.
     watched() {
         script -qfec "stty rows $1 cols $2; exec $HOLDFAST status --watch" /dev/null < /dev/null \
-            > "$work/picture" 2>&1 &
+            > "$work/picture$1" 2>&1 &
         local watcher=$!
-        expect "a picture" wait_until grep -q 'rpcbind ' "$work/picture"
+        expect "a picture" wait_until grep -qs '^rpcbind ' "$work/picture$1"
         kill "$watcher"
         wait "$watcher" 2> /dev/null
-        output=$(tr -d '\r' < "$work/picture" | sed '/^rpcbind /q')
+        output=$(tr -d '\r' < "$work/picture$1" | sed '/^rpcbind /q')
     }
     # Six lines, one of each client, and the one that the cursor is in.
     watched 11 120
