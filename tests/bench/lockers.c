@@ -138,12 +138,14 @@ struct freeing {
     struct lock_call_files file;
     uint32_t held, xid;
     uint64_t tests, calm_max_ns, max_ns;
+    bool has_begun; /* FREE_ALL was sent */
 };
 
-/* One TEST of the whole file. NULL and whether something is held, or what was wrong. */
+/* One TEST of the whole file. NULL and whether something is in its way, or what was wrong. */
 static const char *test_all(struct freeing *freeing, int fd, bool *ret_is_held, uint64_t *ret_ns)
 {
     static struct peer_nlm_args args;
+    static char text[160];
     struct peer_nlm_res res = {0};
     char oh[16];
     args.exclusive = true;
@@ -158,8 +160,10 @@ static const char *test_all(struct freeing *freeing, int fd, bool *ret_is_held, 
     freeing->tests++;
     if (why)
         return why;
-    *ret_is_held = res.status == PEER_NLM_IS_DENIED;
-    if (res.status == PEER_NLM_IS_GRANTED)
+    /* Behind FREE_ALL what is left is on its way out: nobody holds it, ask again. */
+    bool is_leaving = freeing->has_begun && res.status == PEER_NLM_IS_GRACE;
+    *ret_is_held = res.status == PEER_NLM_IS_DENIED || is_leaving;
+    if (res.status == PEER_NLM_IS_GRANTED || is_leaving)
         return NULL;
     uint32_t place = (uint32_t)((res.offset - LOCK_CALL_HELD_BASE) / LOCK_CALL_PLACE_LEN);
     struct lock_call_range holder = lock_call_held(&freeing->file, place);
@@ -168,7 +172,12 @@ static const char *test_all(struct freeing *freeing, int fd, bool *ret_is_held, 
     bool is_right = *ret_is_held && place < freeing->held && res.offset == holder.offset &&
                     res.len == LOCK_CALL_RANGE_LEN && res.svid == holder.svid && res.exclusive &&
                     peer_nlm_bytes_equal(&res.oh, &expected);
-    return is_right ? NULL : "a holder that there is not";
+    if (is_right)
+        return NULL;
+    snprintf(text, sizeof(text),
+             "a holder that there is not: status %u, svid %u, offset %" PRIu64 ", length %" PRIu64,
+             res.status, res.svid, res.offset, res.len);
+    return text;
 }
 
 static const char *test_in_peace(struct freeing *freeing, int fd)
@@ -195,6 +204,7 @@ static const char *free_all(struct freeing *freeing, int holder_fd, int fd, uint
     peer_nlm_put_call(&call, 1, NLM_VERSION, PEER_NLM_FREE_ALL, &args);
     if (dial_send_record(holder_fd, call.bytes, call.len, 1000) != 0)
         return "cannot send FREE_ALL";
+    freeing->has_begun = true;
     while (!why && is_held && dial_now_ns() - start_ns < FREE_LIMIT_NS) {
         why = test_all(freeing, fd, &is_held, &took_ns);
         if (took_ns > freeing->max_ns)
