@@ -41,11 +41,27 @@ static void report(struct exchange *exchange, const struct order *order, enum or
         if (order->kind == ORDER_END_GRACE)
             exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace stands", (struct bytes){0},
                            "nothing has to be ended: new locks are granted");
+        else if (order->kind == ORDER_MOVE)
+            exchange_error(exchange, MHD_HTTP_CONFLICT, "it is at that address already: ", id,
+                           "nothing has to be moved");
         else
             exchange_error(
                 exchange, MHD_HTTP_CONFLICT,
                 order->fh.len > 0 ? "it holds nothing in that file: " : "it holds nothing: ", id,
                 "the log says what became of it");
+        return;
+    case ORDER_BAD_ADDRESS:
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "no host can have that address",
+                       (struct bytes){0}, "give the address from which the client calls now");
+        return;
+    case ORDER_TAKEN:
+        exchange_error(exchange, MHD_HTTP_CONFLICT,
+                       "a client of that name holds something at that address; not moved: ", id,
+                       "release one of the two; holdfast clients shows both");
+        return;
+    case ORDER_NO_BYTES:
+        exchange_error(exchange, MHD_HTTP_INSUFFICIENT_STORAGE, "no room for another address",
+                       (struct bytes){0}, "--max-bytes is used up");
         return;
     case ORDER_LATER:
         exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "not now, or not all of it yet",

@@ -40,6 +40,16 @@ bool address_is_loopback(const struct address *address)
     return address->family == 6 && memcmp(address->bytes, v6_loopback, 16) == 0;
 }
 
+bool address_is_host(const struct address *address)
+{
+    static const struct address none = {0};
+    if (memcmp(address->bytes, none.bytes, sizeof none.bytes) == 0)
+        return false;
+    if (address->family == 4) /* 0/8, 224/4 and beyond */
+        return address->bytes[0] != 0 && address->bytes[0] < 224;
+    return address->family == 6 && address->bytes[0] != 0xff;
+}
+
 void address_text(const struct address *address, char ret_text[static ADDRESS_TEXT_MAX])
 {
     int family = address->family == 4 ? AF_INET : AF_INET6;

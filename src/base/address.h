@@ -24,6 +24,8 @@ struct address address_v6(const uint8_t bytes[static 16], uint32_t scope);
 
 bool address_equal(const struct address *a, const struct address *b);
 bool address_is_loopback(const struct address *address);
+/* Can a host have it? Not the one that means none, nor that of a group. */
+bool address_is_host(const struct address *address);
 
 /* Numeric text, NUL-terminated, "%scope" appended where there is one; "none" for family 0. */
 void address_text(const struct address *address, char ret_text[static ADDRESS_TEXT_MAX]);

@@ -243,46 +243,6 @@ void client_granted_by(struct core *core, uint32_t slot, uint32_t proc)
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
 
-/* Two hosts with one name look the same from here: nothing moves before move.c has asked both. */
-void client_maybe_moved(struct core *core, uint32_t slot, const struct peer *from)
-{
-    struct client *client = client_at(core, slot);
-    core->clients.moved_count++;
-    move_begin(core, slot, from);
-    if (client->flags & RECORD_CLIENT_MOVED)
-        return;
-    MARK("client_maybe_moved");
-    client->flags |= RECORD_CLIENT_MOVED;
-    dirty_put(&core->dirty, RECORD_CLIENT, slot);
-    event_add(&core->events, EVENT_CLIENT_MOVED, &from->address, name_of(core, client), client->id);
-}
-
-bool client_relocate(struct core *core, uint32_t slot, const struct address *address,
-                     const struct address *local)
-{
-    struct clients *all = &core->clients;
-    struct client *client = client_at(core, slot);
-    uint32_t old = client->address;
-    if (client_find(core, address, name_of(core, client)) != SLOT_NONE)
-        return false;
-    uint32_t fresh = intern_add(&all->addresses, address_bytes(address));
-    if (fresh == SLOT_NONE)
-        return false;
-    chains_remove(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
-    chains_remove(&all->by_address, old, slot);
-    client->address = fresh;
-    client->local = *local;
-    client->flags &= ~(uint32_t)RECORD_CLIENT_MOVED;
-    client->key_hash = key_hash(core, fresh, client->fold);
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
-    chains_add(&all->by_address, fresh, slot);
-    (void)intern_release(&all->addresses, old);
-    dirty_put(&core->dirty, RECORD_CLIENT, slot);
-    core->sync_wanted = true;
-    event_add(&core->events, EVENT_CLIENT_RELOCATED, address, name_of(core, client), client->id);
-    return true;
-}
-
 /* ---- when they are forgotten ---- */
 
 static bool has_nothing(const struct client *client)
@@ -326,6 +286,50 @@ static void forget(struct core *core, uint32_t slot)
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_CLIENT, slot);
     release_key(core, &client);
+}
+
+bool client_may_give_way(const struct core *core, uint32_t slot)
+{
+    const struct client *client = client_at(core, slot);
+    return client->lock_count + client->share_count == 0 && list_is_empty(&client->draining);
+}
+
+/* The record of the same name that is in the way of one that moves. */
+static void give_way(struct core *core, uint32_t other, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    MARK("client_gives_way");
+    grant_drop_client(core, other);
+    client->flags |= client_at(core, other)->flags & RECORD_CLIENT_MONITORED;
+    forget(core, other);
+}
+
+enum client_move_result client_move(struct core *core, uint32_t slot, const struct address *address,
+                                    const struct address *local)
+{
+    struct clients *all = &core->clients;
+    struct client *client = client_at(core, slot);
+    uint32_t old = client->address, other = client_find(core, address, name_of(core, client));
+    CHECK(other != slot);
+    if (other != SLOT_NONE && !client_may_give_way(core, other))
+        return CLIENT_MOVE_TAKEN;
+    uint32_t fresh = intern_add(&all->addresses, address_bytes(address));
+    if (fresh == SLOT_NONE)
+        return CLIENT_MOVE_BYTES;
+    if (other != SLOT_NONE)
+        give_way(core, other, slot);
+    chains_remove(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
+    chains_remove(&all->by_address, old, slot);
+    client->address = fresh;
+    client->local = *local;
+    client->key_hash = key_hash(core, fresh, client->fold);
+    chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
+    chains_add(&all->by_address, fresh, slot);
+    (void)intern_release(&all->addresses, old);
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+    core->sync_wanted = true;
+    event_add(&core->events, EVENT_CLIENT_MOVED, address, name_of(core, client), client->id);
+    return CLIENT_MOVED;
 }
 
 void client_expire(struct core *core)
@@ -377,7 +381,7 @@ bool client_load(struct core *core, uint32_t slot, const struct record_client *r
         .free_below = record->free_below,
         .told_state = record->told_state,
         .incarnation = record->incarnation,
-        .flags = record->flags,
+        .flags = record->flags & ~(uint32_t)RECORD_CLIENT_UNUSED,
     };
     /* core_new reserved room for all that is stored. */
     CHECK(intern_key(core, &record->address, record->caller_name, &loaded));

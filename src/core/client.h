@@ -48,7 +48,6 @@ struct client {
     uint32_t current_count;    /* of locks and shares: those of its present incarnation */
     uint32_t drain_at;         /* where lock_drain goes on, slot + 1; 0: at the end */
     uint32_t share_drain_at;   /* the same of share_drain */
-    uint64_t move_next_ns;     /* D17: not looked into again before; monotonic */
     uint64_t probe_next_ns;    /* not asked for its state again because of a request before */
     uint64_t doubt_since_ns;   /* it was asked because of doubtful notices since then, ... */
     uint32_t doubt_count;      /* ... so often */
@@ -75,7 +74,6 @@ struct clients {
     struct intern addresses;
     struct list draining;
     struct timers expiry; /* of clients with nothing here */
-    uint64_t moved_count; /* requests that client_maybe_moved was told of, since the start (D17) */
 };
 
 __attribute__((warn_unused_result)) int client_init(struct core *core, uint32_t slots_max);
@@ -151,12 +149,13 @@ bool client_drain(struct core *core);
 void client_expire(struct core *core);
 uint64_t client_deadline_ns(const struct core *core);
 
-/* D17: a request of this name from elsewhere met a lock of this client. Remembered once,
- * durably; whether it has moved is then looked into (move.h). */
-void client_maybe_moved(struct core *core, uint32_t slot, const struct peer *from);
-/* Its address is another now. False: that address and name are known already. */
-bool client_relocate(struct core *core, uint32_t slot, const struct address *address,
-                     const struct address *local);
+/* Its address is another now, because an operator says so (D17): all that it has goes with it. A
+ * record of its name there gives way if it holds nothing; its waiters end. */
+/* Does this record give way to one of the same name that moves to its address? */
+bool client_may_give_way(const struct core *core, uint32_t slot);
+enum client_move_result { CLIENT_MOVED, CLIENT_MOVE_TAKEN, CLIENT_MOVE_BYTES };
+enum client_move_result client_move(struct core *core, uint32_t slot, const struct address *address,
+                                    const struct address *local);
 
 bool client_load(struct core *core, uint32_t slot, const struct record_client *record);
 uint32_t client_encode(const struct core *core, uint32_t slot, uint8_t *buffer);

@@ -260,9 +260,6 @@ static void call_done(struct core *core, const struct core_input *input)
             grant_call_done(core, slot, input);
         return;
     }
-    case CALL_OF_MOVE:
-        move_call_done(core, handle, input);
-        return;
     case CALL_OF_PROBE:
         probe_call_done(core, handle, input);
         return;
@@ -310,7 +307,7 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
 {
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
-    return notify_next_call(core, ret) || grant_next_call(core, ret) || move_next_call(core, ret) ||
+    return notify_next_call(core, ret) || grant_next_call(core, ret) ||
            probe_next_call(core, ret) || silent_next_call(core, ret);
 }
 
@@ -351,8 +348,7 @@ uint64_t core_deadline_ns(const struct core *core)
 {
     if (!list_is_empty(&core->grants.ready))
         return core->now_ns;
-    uint64_t calls_ns =
-        min_u64(notify_deadline_ns(core), min_u64(move_deadline_ns(core), probe_deadline_ns(core)));
+    uint64_t calls_ns = min_u64(notify_deadline_ns(core), probe_deadline_ns(core));
     calls_ns = min_u64(calls_ns, silent_deadline_ns(core));
     return min_u64(calls_ns, core_work_deadline_ns(core));
 }
@@ -369,6 +365,7 @@ void core_status(const struct core *core, struct core_status *ret)
         .waiters = core->waiters.table.count,
         .shares = core->shares.table.count,
         .notices = core->notices.table.count,
+        .namesakes = namesake_count(core),
         .names = core->names.table.count + core->folds.table.count,
         .bytes_used = arena_used(core->arena),
         .durable_txn = core->durable_txn,

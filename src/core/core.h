@@ -236,6 +236,7 @@ struct core_status {
     uint32_t state;
     uint32_t registrants, clients, locks, offers, waiters, shares;
     uint32_t notices, names;
+    uint32_t namesakes; /* pairs of view_namesake (D17) */
     uint64_t bytes_used;
     uint64_t durable_txn;
     bool incomplete, has_room;

@@ -32,8 +32,8 @@ enum event_kind {
     EVENT_CLIENT_UNREACHED,  /* D5: not reached: name = its caller_name, value = locks and shares */
     EVENT_CLIENT_RENEWED,    /* a lock client started anew: name = its caller_name, value = id */
     EVENT_CLIENT_FREED,      /* all it held before is freed: value = how many locks and shares */
-    EVENT_CLIENT_MOVED,      /* D17: a request of its name from another address; value = its id */
-    EVENT_CLIENT_RELOCATED,  /* D17: and the old address is silent: its record moved; value = id */
+    EVENT_NAMESAKE_REFUSED,  /* D17: by a lock of its name elsewhere: name, value = holder's id */
+    EVENT_CLIENT_MOVED,      /* D17: by an order: name, from = its new address, value = id */
     EVENT_NOT_RESUMED,       /* --recovery resume, but this start must reclaim: name = why */
     EVENT_GRACE_OVER,        /* value = stored locks and shares that nobody has reclaimed */
     EVENT_GRACE_SETTLED,     /* the same, and there are none */

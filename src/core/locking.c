@@ -83,15 +83,15 @@ static uint32_t need_client(struct core *core, const struct peer *from,
     UNREACHABLE();
 }
 
-/* D17: is the one in the way perhaps this very client, from before it moved? */
-static void look_for_move(struct core *core, const struct peer *from, const struct lock_request *r,
-                          uint32_t lock)
+/* D17: is the one in the way perhaps this very client, under another address? */
+static void look_for_namesake(struct core *core, const struct peer *from,
+                              const struct lock_request *r, uint32_t lock)
 {
     uint32_t holder = owner_at(core, lock_at(core, lock)->owner)->client;
     struct address address = client_address(core, holder);
     struct bytes name = intern_bytes(&core->names, client_at(core, holder)->name);
     if (!address_equal(&address, &from->address) && bytes_equal_fold(name, r->caller_name))
-        client_maybe_moved(core, holder, from);
+        namesake_refused(core, holder, from);
 }
 
 /*
@@ -138,7 +138,7 @@ static enum lock_status test(struct core *core, const struct peer *from,
         .start = lock->start,
         .end = lock->end,
     };
-    look_for_move(core, from, r, slot);
+    look_for_namesake(core, from, r, slot);
     return LOCK_DENIED;
 }
 
@@ -370,7 +370,7 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     if (obstacle != SLOT_NONE) {
         if (lock_element_is_doomed(core, lock_at(core, obstacle)))
             return LOCK_GRACE;
-        look_for_move(core, from, r, obstacle);
+        look_for_namesake(core, from, r, obstacle);
     } else if (may_wait && (s.owner == SLOT_NONE || owner_at(core, s.owner)->lock_count == 0)) {
         uint64_t order = waiter != SLOT_NONE ? waiter_at(core, waiter)->order : UINT64_MAX;
         obstacle =

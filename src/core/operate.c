@@ -92,6 +92,37 @@ static enum order_result release(struct core *core, uint32_t slot, struct bytes 
     return client_drain_now(core, slot) ? ORDER_DONE : ORDER_BEGUN;
 }
 
+/* The address of ours that it uses now: what it asked when it was refused, else the one it used
+ * before. Of another family none is known; its next lock says. */
+static struct address local_for(const struct core *core, uint32_t slot, const struct address *to)
+{
+    const struct namesake *pair = namesake_find(core, slot, to);
+    const struct client *client = client_at(core, slot);
+    if (pair != NULL)
+        return pair->local;
+    return client->local.family == to->family ? client->local : (struct address){0};
+}
+
+static enum order_result move(struct core *core, uint32_t slot, const struct address *to)
+{
+    struct address from = client_address(core, slot), local = local_for(core, slot, to);
+    if (!address_is_host(to))
+        return ORDER_BAD_ADDRESS;
+    if (address_equal(&from, to))
+        return ORDER_NOTHING;
+    switch (client_move(core, slot, to, &local)) {
+    case CLIENT_MOVED:
+        MARK("operate_moves");
+        (void)tell(core, slot);
+        return ORDER_DONE;
+    case CLIENT_MOVE_TAKEN:
+        return ORDER_TAKEN;
+    case CLIENT_MOVE_BYTES:
+        return ORDER_NO_BYTES;
+    }
+    UNREACHABLE();
+}
+
 enum order_result operate(struct core *core, const struct order *order)
 {
     uint32_t slot;
@@ -106,6 +137,9 @@ enum order_result operate(struct core *core, const struct order *order)
         if (slot == SLOT_NONE)
             return ORDER_NO_CLIENT;
         return tell(core, slot) ? ORDER_DONE : ORDER_NOTHING;
+    case ORDER_MOVE:
+        slot = find_client(core, order->client);
+        return slot == SLOT_NONE ? ORDER_NO_CLIENT : move(core, slot, &order->to);
     }
     UNREACHABLE();
 }

@@ -12,7 +12,7 @@
 #include "core/grant.h"
 #include "core/lock.h"
 #include "core/locking.h"
-#include "core/move.h"
+#include "core/namesake.h"
 #include "core/notice.h"
 #include "core/notify.h"
 #include "core/owner.h"
@@ -63,7 +63,7 @@ struct core {
     struct waiters waiters;
     struct grants grants;
     struct shares shares;
-    struct moves moves;
+    struct namesakes namesakes;
     struct probes probes;
     struct silent silent;
     struct reboot_counters reboots;
@@ -88,7 +88,6 @@ enum core_caller {
     CALL_OF_NOTIFY, /* to a registrant */
     CALL_OF_NOTIFY_CLIENT,
     CALL_OF_GRANT,
-    CALL_OF_MOVE,
     CALL_OF_PROBE,
     CALL_OF_SILENT,
 };

@@ -140,6 +140,20 @@ struct view_silent {
 /* By index; false: there are no more. */
 bool view_silent(const struct core *core, uint32_t index, struct view_silent *ret);
 
+/* A request that was refused by a lock of its own name elsewhere (namesake.h): the two may be one
+ * host whose address changed. ORDER_MOVE makes them one. */
+struct view_namesake {
+    struct view_owner holder;  /* without svid; its address is the old one, if it has moved */
+    uint64_t holder_heard_ns;  /* monotonic: its last call, or the start of this run */
+    struct address refused;    /* the other address: what `holdfast move` is given */
+    uint64_t refused_heard_ns; /* monotonic: the last call from there that is known */
+    uint64_t refused_count;    /* requests that were refused, in this run */
+    uint64_t refused_client;   /* id of the client of that name there; 0: it has no record */
+    bool is_taken;             /* that client holds something: ORDER_MOVE says ORDER_TAKEN */
+};
+/* By index; false: there are no more. */
+bool view_namesake(const struct core *core, uint32_t index, struct view_namesake *ret);
+
 /* The named sets of files (D14), by index; false: there is none of that index. */
 struct view_share {
     struct bytes name, prefix;

@@ -95,7 +95,7 @@ static void view_lock_client(const struct core *core, uint32_t slot, struct view
         .unsettled_count = client->unsettled_count + client->unsettled_shares,
         .is_monitored = client->flags & RECORD_CLIENT_MONITORED,
         .is_crashed = client->flags & RECORD_CLIENT_CRASHED,
-        .is_moved = client->flags & RECORD_CLIENT_MOVED,
+        .is_moved = namesake_is_met(core, slot),
         .is_draining = !list_is_empty(&client->draining),
         .reached_ns = client->reached_ns,
         .told_ns = client->told_ns,

@@ -298,6 +298,44 @@ bool view_silent(const struct core *core, uint32_t index, struct view_silent *re
     return false;
 }
 
+static void view_pair(const struct core *core, const struct namesake *pair,
+                      struct view_namesake *ret)
+{
+    uint32_t slot = table_find(&core->clients.table, pair->client);
+    const struct client *client = client_at(core, slot);
+    struct bytes name = intern_bytes(&core->names, client->name);
+    uint32_t other = client_find(core, &pair->from, name);
+    *ret = (struct view_namesake){
+        .holder = {.client = client->id,
+                   .name = name,
+                   .address = client_address(core, slot),
+                   .seen_ns = client->seen_wall_ns},
+        .holder_heard_ns = client->seen_ns,
+        .refused = pair->from,
+        .refused_heard_ns = pair->heard_ns,
+        .refused_count = pair->count,
+    };
+    if (other == SLOT_NONE)
+        return;
+    const struct client *there = client_at(core, other);
+    ret->refused_client = there->id;
+    ret->is_taken = !client_may_give_way(core, other);
+    if (there->seen_ns > ret->refused_heard_ns)
+        ret->refused_heard_ns = there->seen_ns;
+}
+
+bool view_namesake(const struct core *core, uint32_t index, struct view_namesake *ret)
+{
+    for (uint32_t i = 0; i < NAMESAKES_MAX; i++) {
+        const struct namesake *pair = namesake_at(core, i);
+        if (pair == NULL || index-- > 0)
+            continue;
+        view_pair(core, pair, ret);
+        return true;
+    }
+    return false;
+}
+
 /* ---- sets of files ---- */
 
 bool view_share(const struct core *core, uint32_t index, struct view_share *ret)

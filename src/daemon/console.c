@@ -87,6 +87,8 @@ static const char *name_of(enum order_kind kind)
         return "release what a client holds";
     case ORDER_NOTIFY:
         return "tell a client of our state again";
+    case ORDER_MOVE:
+        return "move a client to another address";
     }
     UNREACHABLE();
 }
@@ -104,6 +106,12 @@ static const char *name_of_result(enum order_result result)
         return "nothing to do";
     case ORDER_LATER:
         return "later";
+    case ORDER_BAD_ADDRESS:
+        return "no host can have that address";
+    case ORDER_TAKEN:
+        return "a client of that name holds something there";
+    case ORDER_NO_BYTES:
+        return "no room for the address";
     }
     UNREACHABLE();
 }

@@ -90,14 +90,13 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "a client has started anew: what it held before is being freed", "name", "client")         \
     ROW(EVENT_CLIENT_FREED, INFO, "freed what a client held before it started anew", "name",       \
         "freed")                                                                                   \
+    ROW(EVENT_NAMESAKE_REFUSED, WARNING,                                                           \
+        "refused: a client of the same name at another address holds it; if that one is this "     \
+        "host from before its address changed: holdfast move c<client> ADDRESS",                   \
+        "name", "client")                                                                          \
     ROW(EVENT_CLIENT_MOVED, WARNING,                                                               \
-        "refused: a client of the same name at another address holds it; if that one is gone or "  \
-        "has moved here, free it with: holdfast release c<client>",                                \
-        "name", "client")                                                                          \
-    ROW(EVENT_CLIENT_RELOCATED, WARNING,                                                           \
-        "a client is known by another address from now on: the old one is silent, the new one "    \
-        "has its state number",                                                                    \
-        "name", "client")                                                                          \
+        "a client is known by another address from now on, as an operator ordered", "name",        \
+        "client")                                                                                  \
     ROW(EVENT_NOT_RESUMED, WARNING,                                                                \
         "--recovery resume is not possible this time: clients are told and reclaim", "because",    \
         NULL)                                                                                      \

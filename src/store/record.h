@@ -90,7 +90,7 @@ struct record_notice {
 enum record_client_flag {
     RECORD_CLIENT_MONITORED = 1, /* it took a monitored lock or share: it is told of restarts */
     RECORD_CLIENT_CRASHED = 2,   /* D5: it was not reached after a restart */
-    RECORD_CLIENT_MOVED = 4,     /* D17: its name was seen at another address */
+    RECORD_CLIENT_UNUSED = 4,    /* in old records; means nothing any more */
     RECORD_CLIENT_RECOUNTED = 8, /* its counter began anew at free_below: any other is older */
     RECORD_CLIENT_WAITS = 16,    /* it waits for a lock, or did when this was written last */
 };

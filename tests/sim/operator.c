@@ -22,21 +22,18 @@ static uint64_t client_id(const struct world *world, const struct locker *locker
     return 0;
 }
 
-enum order_result operator_order(struct world *world, enum order_kind kind, struct locker *locker,
-                                 const struct extent *extent)
+static enum order_result give(struct world *world, const struct order *order, struct locker *locker,
+                              const struct extent *extent)
 {
-    static const char *const names[] = {"END_GRACE", "RELEASE", "NOTIFY"};
-    struct peer_nlm_bytes fh = locker_handle(extent != NULL ? extent->file : 0);
-    struct order order = {.kind = kind, .client = client_id(world, locker)};
+    static const char *const names[] = {"END_GRACE", "RELEASE", "NOTIFY", "MOVE"};
+    enum order_kind kind = order->kind;
     struct core_answer answer;
-    if (extent != NULL)
-        order.fh = (struct bytes){fh.at, fh.len};
     if (kind != ORDER_NOTIFY && !world_allows(world, WORLD_OVERRIDE))
         world_fail(world, "its plan", "this world allows no such order");
     struct core_input input = {.kind = CORE_ORDER,
                                .now_ns = world->now_ns,
                                .wall_ns = world_wall_ns(world),
-                               .order = &order};
+                               .order = order};
     struct core_status before, after;
     core_status(world->machine.core, &before);
     world_trace(world, "the operator orders %s of %s", names[kind], locker->label);
@@ -53,6 +50,23 @@ enum order_result operator_order(struct world *world, enum order_kind kind, stru
     }
     machine_received(world);
     return answer.order_result;
+}
+
+enum order_result operator_order(struct world *world, enum order_kind kind, struct locker *locker,
+                                 const struct extent *extent)
+{
+    struct peer_nlm_bytes fh = locker_handle(extent != NULL ? extent->file : 0);
+    struct order order = {.kind = kind, .client = client_id(world, locker)};
+    if (extent != NULL)
+        order.fh = (struct bytes){fh.at, fh.len};
+    return give(world, &order, locker, extent);
+}
+
+enum order_result operator_move(struct world *world, struct locker *locker,
+                                const struct address *to)
+{
+    struct order order = {.kind = ORDER_MOVE, .client = client_id(world, locker), .to = *to};
+    return give(world, &order, locker, NULL);
 }
 
 void operator_act(struct world *world)

@@ -515,37 +515,47 @@ static void play_offer_in_pieces(struct world *world)
     EXPECT(story_status(world).offers == 0 && story_status(world).grace.is_on);
 }
 
-/* D17: alpha comes back from another address; the old one is silent, its state is the same. */
-static void play_moved_client(struct world *world)
+/* D17: alpha's name and number from another address, as alpha's clone has them, while nobody can
+ * call alpha: nothing moves by itself. */
+static void play_clone(struct world *world)
 {
-    struct locker *alpha = &world->lockers->at[ALPHA];
+    struct locker *alpha = story_locker(world, ALPHA), *other = story_locker(world, OTHER);
     struct host *old = alpha->host;
     story_take(world, ALPHA);
     world->is_unjudged = true;
     old->mood = CALLEE_SILENT;
-    alpha->host = world->lockers->at[OTHER].host;
+    alpha->host = other->host;
     alpha->host->nsm_state = alpha->state;
-    story_do(world, ALPHA, PEER_NLM_LOCK, false);
-    EXPECT(story_status(world).clients == 1);
-    story_wait_ms(world, 100000);
+    for (int i = 0; i < 5; i++) {
+        story_do(world, ALPHA, PEER_NLM_LOCK, false);
+        EXPECT(world->lockers->answered == PEER_NLM_IS_DENIED);
+        story_wait_ms(world, 50000);
+    }
+    EXPECT(story_status(world).clients == 1 && story_status(world).namesakes == 1);
+    alpha->host = old;
     story_do(world, ALPHA, PEER_NLM_UNLOCK, false);
-    EXPECT(story_status(world).locks == 0);
+    EXPECT(story_status(world).locks == 0 && story_status(world).namesakes == 0);
 }
 
-/* The same name at another address is another host: it is in another state. */
-static void play_not_moved(struct world *world)
+/* And an operator, who knows that they are one, moves its record. */
+static void play_moved_client(struct world *world)
 {
     struct locker *alpha = story_locker(world, ALPHA), *other = story_locker(world, OTHER);
     story_take(world, ALPHA);
     world->is_unjudged = true;
     alpha->host->mood = CALLEE_SILENT;
+    struct address to = other->host->address;
+    EXPECT(operator_move(world, alpha, &to) == ORDER_DONE);
     alpha->host = other->host;
-    alpha->host->nsm_state = alpha->state + 2;
+    story_wait_ms(world, 1000);
+    EXPECT(story_is_told(world, ALPHA));
     story_do(world, ALPHA, PEER_NLM_LOCK, false);
-    story_wait_ms(world, 100000);
-    story_do(world, ALPHA, PEER_NLM_LOCK, false);
-    EXPECT(world->lockers->answered == PEER_NLM_IS_DENIED);
-    EXPECT(story_status(world).locks == 1 && story_status(world).clients == 1);
+    EXPECT(world->lockers->answered == PEER_NLM_IS_GRANTED);
+    EXPECT(story_status(world).clients == 1);
+    story_restart(world);
+    story_wait_ms(world, 1000);
+    story_do(world, ALPHA, PEER_NLM_UNLOCK, false);
+    EXPECT(story_status(world).locks == 0);
 }
 
 const struct scenario scenario_lock_all[] = {
@@ -585,8 +595,9 @@ const struct scenario scenario_lock_all[] = {
      WORLD_LATE},
     {"drain-goes-on", "the server dies in the middle of a FREE_ALL", play_drain_goes_on, 0},
     {"offer-in-pieces", "an offer over many locks of its owner", play_offer_in_pieces, 0},
-    {"moved-client", "D17: the same client from another address", play_moved_client, 0},
-    {"not-moved", "D17: another client of the same name", play_not_moved, 0},
+    {"clone", "D17: the same name and state number from another address", play_clone, 0},
+    {"moved-client", "exclusion (4) of P2: an operator moves a client (D17)", play_moved_client,
+     WORLD_OVERRIDE},
     {"drained-in-pieces", "FREE_ALL of more than one turn frees", play_drained_in_pieces, 0},
 };
 const uint32_t scenario_lock_count = sizeof scenario_lock_all / sizeof scenario_lock_all[0];

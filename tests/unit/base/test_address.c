@@ -128,6 +128,26 @@ static void test_address__what_is_no_literal_is_refused(void **state)
     assert_int_equal(address.family, 99);
 }
 
+static void test_address__host(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {"10.0.0.1", "127.0.0.1", "223.255.255.255", "1.0.0.0",
+                                        "::1",      "fe80::1%2", "2001:db8::1"};
+    static const char *const others[] = {"0.0.0.0",         "0.1.2.3", "224.0.0.1",
+                                         "255.255.255.255", "::",      "ff02::1"};
+    struct address address;
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        assert_true(address_parse(bytes_of_text(hosts[i]), &address));
+        assert_true(address_is_host(&address));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_true(address_parse(bytes_of_text(others[i]), &address));
+        assert_false(address_is_host(&address));
+    }
+    const struct address none = {0};
+    assert_false(address_is_host(&none));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_address__v4_mapped_is_v4),
         cmocka_unit_test(test_address__scope_only_on_link_local),
         cmocka_unit_test(test_address__loopback),
+        cmocka_unit_test(test_address__host),
         cmocka_unit_test(test_address__text_and_back),
         cmocka_unit_test(test_address__what_is_no_literal_is_refused),
     };

@@ -1,7 +1,7 @@
 /*
  * test_client.c -- lock clients: what makes two of them the same, what is written of them and when,
  * when they are forgotten and when not, and how those that started anew are freed piece by piece,
- * also over a crash (R-ID-1, D1, D2, D17, R-SEC-3, R-SEC-5, R-NLM-8, P5, P7).
+ * also over a crash (R-ID-1, D1, D2, R-SEC-3, R-SEC-5, R-NLM-8, P5, P7).
  *
  * The clients are asked below core_step. Where it matters that something is durable, the test reads
  * the stored record, or starts a new core on what was stored.
@@ -260,7 +260,7 @@ static void test_client__every_field_survives_a_restart(void **state)
     client->grant_proc = 5;
     client->versions = 1 << 3;
     client->incarnation = 15;
-    client->flags = RECORD_CLIENT_CRASHED | RECORD_CLIENT_MOVED;
+    client->flags = RECORD_CLIENT_CRASHED | RECORD_CLIENT_WAITS;
     (void)lock_fixture_store(core, NULL);
     uint8_t before[RECORD_VALUE_MAX], after[RECORD_VALUE_MAX];
     uint32_t before_len = client_encode(core, slot, before);
@@ -680,60 +680,6 @@ static void test_client__waiters_go_at_once_and_others_are_served(void **state)
     lock_fixture_free(core);
 }
 
-/* ---- D17 ---- */
-
-static void test_client__moved_is_said_once(void **state)
-{
-    (void)state;
-    struct core *core = new_core();
-    uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
-    struct peer peer = fixture_peer("10.0.0.9", 700);
-    (void)lock_fixture_store(core, NULL);
-    lock_fixture_forget_events(core);
-    client_maybe_moved(core, slot, &peer);
-    struct event event;
-    assert_true(lock_fixture_event(core, EVENT_CLIENT_MOVED, &event));
-    assert_int_equal(event.value, client_at(core, slot)->id);
-    assert_true(address_equal(&event.from, &peer.address));
-    assert_int_equal(lock_fixture_store(core, NULL), 1);
-    assert_int_equal(stored_client(slot).flags, RECORD_CLIENT_MOVED);
-    client_maybe_moved(core, slot, &peer);
-    assert_false(lock_fixture_event(core, EVENT_CLIENT_MOVED, &event));
-    assert_int_equal(lock_fixture_store(core, NULL), 0);
-    assert_int_equal(core->clients.moved_count, 2);
-    core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    client_maybe_moved(core, slot, &peer);
-    assert_false(lock_fixture_event(core, EVENT_CLIENT_MOVED, &event));
-    lock_fixture_free(core);
-}
-
-static void test_client__moves_with_all_it_has(void **state)
-{
-    (void)state;
-    struct core *core = new_core();
-    uint32_t slot = lock_fixture_client(core, "10.0.0.2", "Web3");
-    uint32_t taken = lock_fixture_client(core, "10.0.0.8", "web3");
-    struct address to = fixture_address("10.0.0.9"), local = fixture_address("10.0.0.7");
-    struct address occupied = fixture_address("10.0.0.8");
-    lock_fixture_lock(core, slot, 1, "file", 0);
-    client_at(core, slot)->flags |= RECORD_CLIENT_MOVED;
-    (void)lock_fixture_store(core, NULL);
-    assert_false(client_relocate(core, slot, &occupied, &local));
-    assert_int_equal(lock_fixture_store(core, NULL), 0);
-    assert_true(client_relocate(core, slot, &to, &local));
-    bool must_sync = false;
-    assert_int_equal(lock_fixture_store(core, &must_sync), 1);
-    assert_true(must_sync);
-    core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    assert_int_equal(find(core, "10.0.0.9", "web3"), slot);
-    assert_int_equal(find(core, "10.0.0.8", "web3"), taken);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), SLOT_NONE);
-    assert_int_equal(client_at(core, slot)->lock_count, 1);
-    assert_int_equal(client_at(core, slot)->flags, 0);
-    assert_true(address_equal(&client_at(core, slot)->local, &local));
-    lock_fixture_free(core);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -757,8 +703,6 @@ int main(void)
         cmocka_unit_test(test_client__a_crash_in_between_loses_nothing),
         cmocka_unit_test(test_client__is_not_forgotten_while_it_is_freed),
         cmocka_unit_test(test_client__waiters_go_at_once_and_others_are_served),
-        cmocka_unit_test(test_client__moved_is_said_once),
-        cmocka_unit_test(test_client__moves_with_all_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

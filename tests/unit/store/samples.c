@@ -68,7 +68,7 @@ struct record_client sample_client(void)
         .free_below = UINT32_MAX - 1,
         .told_state = UINT32_MAX - 2,
         .incarnation = UINT32_MAX - 3,
-        .flags = RECORD_CLIENT_MONITORED | RECORD_CLIENT_CRASHED | RECORD_CLIENT_MOVED |
+        .flags = RECORD_CLIENT_MONITORED | RECORD_CLIENT_CRASHED | RECORD_CLIENT_UNUSED |
                  RECORD_CLIENT_RECOUNTED | RECORD_CLIENT_WAITS,
         .caller_name = {long_name, RECORD_NAME_MAX},
     };

@@ -1,0 +1,101 @@
+/*
+ * namesake.c -- see namesake.h.
+ *
+ * A pair is an event when it is new and then at most once an hour: a client that polls would fill
+ * the log.
+ */
+#include "core/namesake.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+#define AGAIN_NS  (3600 * SECOND_NS)
+#define KEEP_NS   (86400 * SECOND_NS)
+
+static bool is_over(const struct core *core, const struct namesake *pair)
+{
+    uint32_t slot = pair->client == 0 ? SLOT_NONE : table_find(&core->clients.table, pair->client);
+    if (slot == SLOT_NONE || core->now_ns - pair->heard_ns >= KEEP_NS)
+        return true;
+    struct address address = client_address(core, slot);
+    const struct client *client = client_at(core, slot);
+    return address_equal(&address, &pair->from) || client->lock_count + client->share_count == 0;
+}
+
+const struct namesake *namesake_at(const struct core *core, uint32_t index)
+{
+    CHECK(index < NAMESAKES_MAX);
+    const struct namesake *pair = &core->namesakes.at[index];
+    return is_over(core, pair) ? NULL : pair;
+}
+
+uint32_t namesake_count(const struct core *core)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < NAMESAKES_MAX; i++)
+        count += namesake_at(core, i) != NULL;
+    return count;
+}
+
+static uint32_t find(const struct core *core, uint64_t client, const struct address *from)
+{
+    const struct namesake *at = core->namesakes.at;
+    for (uint32_t i = 0; i < NAMESAKES_MAX; i++)
+        if (at[i].client == client && address_equal(&at[i].from, from))
+            return i;
+    return SLOT_NONE;
+}
+
+const struct namesake *namesake_find(const struct core *core, uint32_t client,
+                                     const struct address *from)
+{
+    uint32_t index = find(core, table_handle(&core->clients.table, client), from);
+    return index == SLOT_NONE ? NULL : &core->namesakes.at[index];
+}
+
+bool namesake_is_met(const struct core *core, uint32_t client)
+{
+    uint64_t handle = table_handle(&core->clients.table, client);
+    for (uint32_t i = 0; i < NAMESAKES_MAX; i++)
+        if (core->namesakes.at[i].client == handle && namesake_at(core, i) != NULL)
+            return true;
+    return false;
+}
+
+/* A place for a new pair: one that is over, else the one that was heard of longest ago. */
+static uint32_t make_place(const struct core *core)
+{
+    uint32_t oldest = 0;
+    for (uint32_t i = 0; i < NAMESAKES_MAX; i++) {
+        if (namesake_at(core, i) == NULL)
+            return i;
+        if (core->namesakes.at[i].heard_ns < core->namesakes.at[oldest].heard_ns)
+            oldest = i;
+    }
+    MARK("namesake_no_place");
+    return oldest;
+}
+
+void namesake_refused(struct core *core, uint32_t client, const struct peer *from)
+{
+    const struct client *holder = client_at(core, client);
+    uint64_t handle = table_handle(&core->clients.table, client);
+    uint32_t index = find(core, handle, &from->address);
+    bool is_new = index == SLOT_NONE;
+    core->namesakes.refused++;
+    if (is_new) {
+        index = make_place(core);
+        core->namesakes.at[index] = (struct namesake){.client = handle, .from = from->address};
+    }
+    struct namesake *pair = &core->namesakes.at[index];
+    pair->local = from->local;
+    pair->heard_ns = core->now_ns;
+    pair->count++;
+    if (!is_new && core->now_ns - pair->logged_ns < AGAIN_NS)
+        return;
+    MARK("namesake_refused");
+    pair->logged_ns = core->now_ns;
+    event_add(&core->events, EVENT_NAMESAKE_REFUSED, &from->address,
+              intern_bytes(&core->names, holder->name), holder->id);
+}
