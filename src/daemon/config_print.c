@@ -94,8 +94,8 @@ void config_print_help(FILE *out)
     }
     (void)fputs("\nExit codes: 0 ok, 2 usage or configuration, 69 address or port in use,\n"
                 "70 internal check failed, 71 another server is registered with rpcbind,\n"
-                "74 store, 76 replaced by another server, 78 store format newer than this\n"
-                "program.\n",
+                "74 store, 75 takeover hook failed, 76 replaced by another server, 78 store\n"
+                "format newer than this program.\n",
                 out);
 }
 
@@ -165,7 +165,8 @@ void config_print_manual(FILE *out)
                 ".It 2\nUsage or configuration.\n.It 69\nAn address, port or socket is in use.\n"
                 ".It 70\nAn internal check failed.\n"
                 ".It 71\nAnother server is registered with rpcbind.\n"
-                ".It 74\nThe store.\n.It 76\nAnother server has taken over.\n"
+                ".It 74\nThe store.\n.It 75\nThe takeover hook failed.\n.It 76\nAnother server has "
+                "taken over.\n"
                 ".It 78\nThe format of the store is newer than this program.\n"
                 ".El\n.Sh SEE ALSO\n.Xr holdfast 1\n",
                 out);

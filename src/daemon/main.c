@@ -11,8 +11,8 @@
  * (R-PER-4). A standby opens the store first and takes everything else when it has become active.
  *
  * Each failure has a sentence and an exit code: 2 usage or configuration, 69 address or port in
- * use, 70 internal check failed, 71 another server is registered with rpcbind, 74 store, 76
- * replaced by another server, 78 store written by a newer format.
+ * use, 70 internal check failed, 71 another server is registered with rpcbind, 74 store, 75
+ * takeover hook failed, 76 replaced by another server, 78 store written by a newer format.
  */
 #include "admin/events.h"
 #include "admin/http.h"

@@ -7,6 +7,12 @@
  *   on_signal: is_cancelled      -----> asked now and then
  *   on_news: uv_stop  <---- is_done --- returned
  *
+ * While the takeover hook runs, a thread of the same kind asks the store whether we are in office:
+ *
+ *   opening_run_hook: thread, uv_run  -----> store_confirm, twice a second
+ *   on_news: kill the hook  <---- is_lost -- no, or no word for CLOCK_SEND_MS
+ *   the hook has ended      ---- is_done --> returns
+ *
  * One mutex guards what both touch. The last sentence waits for the loop; one that comes before it
  * was fetched replaces it. What is said on the loop thread itself, while records are loaded and the
  * loop stands still, is logged at once.
@@ -20,6 +26,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+#define BEAT_NS  UINT64_C(500000000)
+#define LEASE_NS (UINT64_C(1000000) * CLOCK_SEND_MS)
 
 struct opening {
     uv_loop_t *loop;
@@ -37,8 +47,10 @@ struct opening {
     struct store_failure failure;
 
     uv_mutex_t mutex; /* guards what follows */
+    uv_cond_t hook_ended;
     char sentence[512];
     bool has_sentence, is_cancelled, is_done;
+    bool is_lost; /* our office, while the hook ran; failure says why */
 };
 
 /* ---- any thread ---- */
@@ -83,6 +95,40 @@ static void run(void *context)
     (void)uv_async_send(&opening->news);
 }
 
+/* Waits half a second. False: the hook has ended. */
+static bool rest(struct opening *opening)
+{
+    uv_mutex_lock(&opening->mutex);
+    if (!opening->is_done)
+        (void)uv_cond_timedwait(&opening->hook_ended, &opening->mutex, BEAT_NS);
+    bool is_done = opening->is_done;
+    uv_mutex_unlock(&opening->mutex);
+    return !is_done;
+}
+
+static uint64_t boot_ns(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Office is what the hook acts upon: an answer that is older than the lease is none. */
+static void watch_office(void *context)
+{
+    struct opening *opening = context;
+    bool is_lost = false;
+    while (!is_lost && rest(opening)) {
+        int code = store_confirm(opening->store, &opening->failure);
+        uint64_t age_ns = boot_ns() - store_checked_ns(opening->store);
+        is_lost = code == -EIO || (code != 0 && age_ns > LEASE_NS);
+    }
+    uv_mutex_lock(&opening->mutex);
+    opening->is_lost = is_lost;
+    uv_mutex_unlock(&opening->mutex);
+    (void)uv_async_send(&opening->news);
+}
+
 /* ---- the loop thread ---- */
 
 /* Scripts wait for this line as they do for the one at readiness; a service manager, too. */
@@ -95,12 +141,20 @@ static void announce_standby(const struct opening *opening)
     (void)notify_ready_started("standing by");
 }
 
+/* With all that it started: what is left of it could move the address when we are gone. */
+static void kill_hook(int pid)
+{
+    if (pid > 0)
+        (void)kill(-pid, SIGKILL);
+}
+
 static void on_news(uv_async_t *async)
 {
     struct opening *opening = async->data;
     char sentence[sizeof opening->sentence];
     uv_mutex_lock(&opening->mutex);
     bool has_sentence = opening->has_sentence, is_done = opening->is_done;
+    bool is_lost = opening->is_lost;
     memcpy(sentence, opening->sentence, sizeof sentence);
     opening->has_sentence = false;
     uv_mutex_unlock(&opening->mutex);
@@ -109,15 +163,10 @@ static void on_news(uv_async_t *async)
         log_sentence(opening, sentence);
         announce_standby(opening);
     }
+    if (is_lost)
+        kill_hook(opening->hook_pid);
     if (is_done && opening->is_waiting)
         uv_stop(opening->loop);
-}
-
-/* With all that it started: what is left of it could move the address when we are gone. */
-static void kill_hook(int pid)
-{
-    if (pid > 0)
-        (void)kill(-pid, SIGKILL);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -147,6 +196,7 @@ struct opening *opening_new(uv_loop_t *loop, struct log *log, struct clock *cloc
     opening->clock = clock;
     opening->loop_thread = uv_thread_self();
     CHECK(uv_mutex_init(&opening->mutex) == 0);
+    CHECK(uv_cond_init(&opening->hook_ended) == 0);
     CHECK(uv_async_init(loop, &opening->news, on_news) == 0);
     uv_unref((uv_handle_t *)&opening->news); /* it is no reason to go on */
     opening->news.data = opening;
@@ -163,6 +213,7 @@ void opening_free(struct opening *opening)
 {
     if (opening == NULL)
         return;
+    uv_cond_destroy(&opening->hook_ended);
     uv_mutex_destroy(&opening->mutex);
     free(opening);
 }
@@ -261,28 +312,50 @@ static void on_late(uv_timer_t *timer)
 }
 
 static void explain_hook(const struct wait *wait, int err, const char *command,
-                         struct text *ret_why)
+                         struct store_failure *ret_failure)
 {
-    text_add(ret_why, "the takeover hook \"");
-    text_add_escaped(ret_why, bytes_of_text(command), 200);
+    struct text why;
+    text_init(&why, ret_failure->text, sizeof ret_failure->text);
+    ret_failure->exit_code = OPENING_EXIT_HOOK;
+    text_add(&why, "the takeover hook \"");
+    text_add_escaped(&why, bytes_of_text(command), 200);
     if (err != 0) {
-        text_add(ret_why, "\" cannot be run: ");
-        text_add(ret_why, uv_strerror(err));
+        text_add(&why, "\" cannot be run: ");
+        text_add(&why, uv_strerror(err));
     } else if (wait->is_late) {
-        text_add(ret_why, "\" was ended: it took more than ");
-        text_add_u64(ret_why, OPENING_HOOK_MAX_S);
-        text_add(ret_why, " s");
+        text_add(&why, "\" was ended: it took more than ");
+        text_add_u64(&why, OPENING_HOOK_MAX_S);
+        text_add(&why, " s");
     } else {
-        text_add(ret_why, "\" failed with code ");
-        text_add_u64(ret_why, wait->signal != 0 ? (uint64_t)wait->signal + 128
-                                                : (uint64_t)wait->exit_status);
+        text_add(&why, "\" failed with code ");
+        text_add_u64(&why, wait->signal != 0 ? (uint64_t)wait->signal + 128
+                                             : (uint64_t)wait->exit_status);
     }
-    text_add(ret_why, "; this server does not serve without it, so that another one can");
+    text_add(&why, "; this server does not serve without it, so that another one can");
 }
 
-int opening_run_hook(struct opening *opening, const char *command, struct text *ret_why)
+/* False: no thread, so nobody asks. */
+static bool begin_watch(struct opening *opening, struct store *store, uv_thread_t *ret)
 {
-    struct wait wait = {0};
+    opening->store = store;
+    opening->is_done = opening->is_lost = false;
+    return uv_thread_create(ret, watch_office, opening) == 0;
+}
+
+/* True: office was lost, and the failure says how. */
+static bool end_watch(struct opening *opening, uv_thread_t *thread)
+{
+    uv_mutex_lock(&opening->mutex);
+    opening->is_done = true;
+    uv_cond_signal(&opening->hook_ended);
+    uv_mutex_unlock(&opening->mutex);
+    CHECK(uv_thread_join(thread) == 0);
+    return opening->is_lost;
+}
+
+/* Runs the hook until it has ended, however that happens. 0, or why it cannot be run. */
+static int run_hook(struct opening *opening, const char *command, struct wait *wait)
+{
     char *arguments[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
                          (char *)(uintptr_t)command, NULL};
     uv_stdio_container_t streams[3] = {{.flags = UV_IGNORE},
@@ -294,18 +367,34 @@ int opening_run_hook(struct opening *opening, const char *command, struct text *
                                     .flags = UV_PROCESS_DETACHED, /* a process group of its own */
                                     .stdio_count = 3,
                                     .stdio = streams};
+    int err = uv_spawn(opening->loop, &wait->process, &process);
+    if (err != 0)
+        return err;
+    opening->hook_pid = wait->process.pid;
+    CHECK(uv_timer_start(&wait->timer, on_late, UINT64_C(1000) * OPENING_HOOK_MAX_S, 0) == 0);
+    while (!wait->has_ended)
+        (void)uv_run(opening->loop, UV_RUN_DEFAULT);
+    opening->hook_pid = 0;
+    return 0;
+}
+
+int opening_run_hook(struct opening *opening, struct store *store, const char *command,
+                     struct store_failure *ret_failure)
+{
+    struct wait wait = {0};
+    uv_thread_t thread;
+    if (!begin_watch(opening, store, &thread)) {
+        *ret_failure = (struct store_failure){
+            OPENING_EXIT_HOOK,
+            "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
+        return -EIO;
+    }
     wait_begin(&wait, opening);
     CHECK(uv_timer_init(opening->loop, &wait.timer) == 0);
     wait.timer.data = wait.process.data = &wait;
-    int err = uv_spawn(opening->loop, &wait.process, &process);
-    if (err == 0) {
-        opening->hook_pid = wait.process.pid;
-        CHECK(uv_timer_start(&wait.timer, on_late, UINT64_C(1000) * OPENING_HOOK_MAX_S, 0) == 0);
-        while (!wait.has_ended)
-            (void)uv_run(opening->loop, UV_RUN_DEFAULT);
-        opening->hook_pid = 0;
-    }
-    bool is_good = err == 0 && wait.exit_status == 0 && wait.signal == 0;
+    int err = run_hook(opening, command, &wait);
+    bool is_lost = end_watch(opening, &thread);
+    bool is_good = err == 0 && wait.exit_status == 0 && wait.signal == 0 && !is_lost;
     if (err == 0 && (!is_good || is_cancelled(opening)))
         kill_hook(wait.process.pid); /* what it left behind: its group outlives it */
     uv_close((uv_handle_t *)&wait.timer, NULL);
@@ -316,6 +405,9 @@ int opening_run_hook(struct opening *opening, const char *command, struct text *
         return -ECANCELED;
     if (is_good)
         return 0;
-    explain_hook(&wait, err, command, ret_why);
-    return -EINVAL;
+    if (is_lost)
+        *ret_failure = opening->failure;
+    else
+        explain_hook(&wait, err, command, ret_failure);
+    return -EIO;
 }

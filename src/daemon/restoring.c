@@ -49,13 +49,12 @@ int restoring_take_over(struct daemon *daemon)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("this server is the active one now"));
     const char *hook = daemon->config.takeover_hook;
-    char buffer[512];
-    struct text why;
-    text_init(&why, buffer, sizeof buffer);
-    int result = hook == NULL ? 0 : opening_run_hook(daemon->opening, hook, &why);
+    struct store_failure failure;
+    int result =
+        hook == NULL ? 0 : opening_run_hook(daemon->opening, daemon->store, hook, &failure);
     if (result == -ECANCELED)
         return DAEMON_STOPPED;
-    return result == 0 ? 0 : daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
+    return result == 0 ? 0 : daemon_fail(daemon, failure.exit_code, failure.text);
 }
 
 static int load_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)

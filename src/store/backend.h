@@ -29,7 +29,8 @@ struct store_backend {
     bool (*tend)(void *self);
     bool (*has_room)(const void *self);
     void (*close)(void *self);
-    uint64_t (*checked_ns)(const void *self); /* of a shared one */
+    uint64_t (*checked_ns)(const void *self); /* of a shared one, and so is the next */
+    int (*confirm)(void *self, struct store_failure *ret_failure);
     int (*migrate)(const char *rest, const struct store_migration *how,
                    struct store_failure *ret_failure); /* NULL: has no tables to migrate */
 };

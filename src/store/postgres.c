@@ -42,6 +42,8 @@
 /* And one that took longer than this may have been made by a PostgreSQL that was itself replaced
  * meanwhile, by its replica. */
 #define SLOW_NS (5 * SECOND_NS)
+/* For a look at who is in office, while nothing is committed. */
+#define CONFIRM_NS (2 * SECOND_NS)
 /* For one last attempt when time is up; the driver's patience ends later. */
 #define LAST_LOOK_NS (2 * SECOND_NS)
 
@@ -161,9 +163,7 @@ static enum verdict come_back(struct postgres *postgres, const struct postgres_f
 {
     struct postgres_session *session = &postgres->session;
     struct postgres_fence found;
-    uint64_t try_until_ns = postgres_now_ns() + POSTGRES_CONNECT_NS;
-    if (postgres_session_connect(
-            session, try_until_ns < deadline_ns ? try_until_ns : deadline_ns) != POSTGRES_DONE)
+    if (postgres_session_connect(session, deadline_ns) != POSTGRES_DONE)
         return judge_error(postgres);
     switch (postgres_fence_lock(session, deadline_ns)) {
     case POSTGRES_LOCK_TAKEN:
@@ -393,6 +393,36 @@ static int postgres_load(void *self, store_visit_fn visit, void *context,
     return 0;
 }
 
+/* The session may have been lost, and with it the lock: it is taken again, if it can be. */
+static int postgres_confirm(void *self, struct store_failure *ret_failure)
+{
+    struct postgres *postgres = self;
+    struct postgres_session *session = &postgres->session;
+    uint64_t deadline_ns = postgres_now_ns() + CONFIRM_NS;
+    const struct postgres_fence next = {postgres->fence.epoch, postgres->fence.txn + 1};
+    struct postgres_fence found;
+    enum verdict verdict = VERDICT_GO_ON;
+    if (session->connection == NULL)
+        verdict = come_back(postgres, &next, deadline_ns);
+    if (verdict == VERDICT_GO_ON) {
+        if (postgres_fence_look(session, deadline_ns, &found) != POSTGRES_DONE) {
+            postgres_session_cut(session);
+            verdict = judge_error(postgres);
+        } else if (found.epoch != next.epoch || found.txn != next.txn - 1) {
+            verdict = judge_fence(postgres, &next, &found);
+        }
+    }
+    if (verdict == VERDICT_GO_ON) {
+        postgres->checked_ns = session->sent_ns;
+        return 0;
+    }
+    if (verdict != VERDICT_LATER)
+        return fail_for_good(postgres, verdict, "cannot read it", ret_failure);
+    (void)postgres_fail(postgres, STORE_EXIT_STORE, "no word from PostgreSQL", POSTGRES_ADVICE,
+                        ret_failure);
+    return -EAGAIN;
+}
+
 static bool postgres_tend(void *self)
 {
     (void)self;
@@ -422,5 +452,6 @@ const struct store_backend store_postgres = {
     .has_room = postgres_has_room,
     .close = postgres_close,
     .checked_ns = postgres_checked_ns,
+    .confirm = postgres_confirm,
     .migrate = postgres_migrate,
 };

@@ -8,7 +8,6 @@
 #include "store/postgres_fence.h"
 
 #define POSTGRES_PAUSE_MIN_NS UINT64_C(20000000)
-#define POSTGRES_CONNECT_NS   UINT64_C(5000000000) /* one attempt; the next is heard at once */
 
 /* What to do about a database that cannot be reached. */
 #define POSTGRES_ADVICE                                                                            \

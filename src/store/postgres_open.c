@@ -27,6 +27,8 @@
 #define LOCK_NS             (10 * SECOND_NS)
 #define STANDBY_PAUSE_NS    (SECOND_NS / 5)
 #define STANDBY_COURTESY_NS (3 * SECOND_NS)
+/* More than each of the hosts may take. */
+#define STANDBY_CONNECT_NS (POSTGRES_HOSTS_MAX * 10 * SECOND_NS)
 
 static bool is_cancelled(const struct postgres *postgres)
 {
@@ -80,9 +82,8 @@ static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns, bo
                              struct store_failure *ret_failure)
 {
     for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
-        uint64_t try_until_ns = postgres_now_ns() + POSTGRES_CONNECT_NS;
-        if (try_until_ns > deadline_ns && !postgres->options.is_standby)
-            try_until_ns = deadline_ns;
+        uint64_t try_until_ns =
+            postgres->options.is_standby ? postgres_now_ns() + STANDBY_CONNECT_NS : deadline_ns;
         if (postgres_session_connect(&postgres->session, try_until_ns) == POSTGRES_DONE)
             return 0;
         int code = fail_for_now(postgres, "cannot connect", POSTGRES_ADVICE, ret_failure);
@@ -174,9 +175,11 @@ static int begin_fence(struct postgres *postgres, uint64_t deadline_ns,
     enum postgres_outcome outcome = POSTGRES_DONE;
     if (is_cancelled(postgres))
         return fail_cancelled(postgres, ret_failure);
-    if (postgres->options.is_server)
+    if (postgres->options.is_server) {
         outcome = postgres_fence_raise(session, deadline_ns, &postgres->fence);
-    else if (!postgres->options.is_reader)
+        postgres->checked_ns = session->sent_ns;
+    }
+    if (!postgres->options.is_server && !postgres->options.is_reader)
         outcome = postgres_fence_read(session, deadline_ns, &postgres->fence);
     if (outcome == POSTGRES_DONE && !postgres->options.is_reader)
         outcome = postgres_batch_prepare(session, deadline_ns);

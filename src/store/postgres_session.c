@@ -3,6 +3,9 @@
  *
  * libpq is used without blocking: what it has to send and to receive is waited for with poll().
  *
+ * Of several hosts each has CONNECT_NS, or its share of the time that is left; the one that served
+ * last comes first.
+ *
  * What we rely on is set when a connection begins, whatever the database or the role say:
  *
  *   synchronous_commit       a commit that was confirmed survives a crash of PostgreSQL, and of a
@@ -12,6 +15,9 @@
  *   default_transaction_*    read committed, and not read only
  *   client_min_messages      warnings are sent: one is all that tells that a commit is not on its
  *                            replica
+ *   tcp_keepalives_*,        a session whose machine is gone ends after 11 s, also while PostgreSQL
+ *   tcp_user_timeout         has an answer under way, which suspends keepalive; on a unix socket
+ *                            they mean nothing
  *
  * statement_timeout stays as the operator set it: a statement that it ends is tried again.
  */
@@ -27,7 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS_NS UINT64_C(1000000)
+#define MS_NS      UINT64_C(1000000)
+#define CONNECT_NS (5000 * MS_NS) /* for one host; the next attempt is heard at once */
 
 static const char settings[] =
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', "
@@ -36,6 +43,8 @@ static const char settings[] =
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');"
     "SET client_min_messages = warning;"
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
+    "SET tcp_user_timeout = 11000;"
     "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 static uint64_t read_ns(clockid_t id)
@@ -124,12 +133,14 @@ int postgres_session_init(struct postgres_session *session, const char *rest)
     if (session->conninfo == NULL)
         return -ENOMEM;
     (void)snprintf(session->conninfo, size, "%s%s", is_url ? "postgres:" : "", rest);
-    return check_conninfo(session);
+    int code = check_conninfo(session);
+    return code != 0 ? code : postgres_hosts_init(&session->hosts, session->conninfo);
 }
 
 void postgres_session_done(struct postgres_session *session)
 {
     postgres_session_cut(session);
+    postgres_hosts_done(&session->hosts);
     free(session->conninfo);
     session->conninfo = NULL;
 }
@@ -191,19 +202,9 @@ static enum postgres_outcome fail_connection(struct postgres_session *session, c
     return POSTGRES_LOST;
 }
 
-static enum postgres_outcome begin_connection(struct postgres_session *session,
+static enum postgres_outcome await_connection(struct postgres_session *session,
                                               uint64_t deadline_ns)
 {
-    /* What stands before dbname can be overruled by it, what stands behind it cannot. A network
-     * that swallows everything is noticed within ten seconds or so. */
-    static const char *const keys[] = {
-        "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-        "dbname",          "application_name",    "client_encoding",  NULL};
-    const char *const values[] = {"5",           "2",         "3", "10000", session->conninfo,
-                                  session->name, "SQL_ASCII", NULL};
-    session->connection = PQconnectStartParams(keys, values, 1);
-    if (session->connection == NULL || PQstatus(session->connection) == CONNECTION_BAD)
-        return fail_connection(session, NULL);
     short events = POLLOUT;
     for (;;) {
         if (!wait_for(session, events, deadline_ns))
@@ -222,6 +223,40 @@ static enum postgres_outcome begin_connection(struct postgres_session *session,
             return fail_connection(session, NULL);
         }
     }
+}
+
+static enum postgres_outcome connect_to(struct postgres_session *session, uint32_t index,
+                                        uint64_t deadline_ns)
+{
+    struct postgres_host at;
+    postgres_hosts_at(&session->hosts, index, &at);
+    /* What stands before dbname can be overruled by it, what stands behind it cannot. A network
+     * that swallows everything is noticed within ten seconds or so. */
+    const char *keys[12] = {
+        "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+        "dbname",          "application_name",    "client_encoding"};
+    const char *values[12] = {"5",           "2",        "3", "10000", session->conninfo,
+                              session->name, "SQL_ASCII"};
+    uint32_t count = 7;
+    const char *const names[] = {"host", "hostaddr", "port"};
+    const char *const words[] = {at.host_value, at.hostaddr_value, at.port_value};
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (words[i] != NULL) {
+            keys[count] = names[i];
+            values[count++] = words[i];
+        }
+    session->connection = PQconnectStartParams(keys, values, 1);
+    enum postgres_outcome outcome =
+        session->connection == NULL || PQstatus(session->connection) == CONNECTION_BAD
+            ? fail_connection(session, NULL)
+            : await_connection(session, deadline_ns);
+    const char *name = at.host_value != NULL ? at.host_value : at.hostaddr_value;
+    if (outcome != POSTGRES_DONE && name != NULL) {
+        char text[sizeof session->error.text];
+        (void)snprintf(text, sizeof text, "host %.80s: %.160s", name, session->error.text);
+        memcpy(session->error.text, text, sizeof text);
+    }
+    return outcome;
 }
 
 /* Notices are for psql's users. A warning is not: a commit that was told to wait no longer for a
@@ -243,13 +278,9 @@ void postgres_session_begin(struct postgres_session *session)
     session->is_warned = false;
 }
 
-enum postgres_outcome postgres_session_connect(struct postgres_session *session,
-                                               uint64_t deadline_ns)
+/* Connected: sets what we rely on. */
+static enum postgres_outcome settle(struct postgres_session *session, uint64_t deadline_ns)
 {
-    postgres_session_cut(session);
-    enum postgres_outcome outcome = begin_connection(session, deadline_ns);
-    if (outcome != POSTGRES_DONE)
-        return outcome;
     (void)PQsetNoticeReceiver(session->connection, on_notice, session);
     if (PQserverVersion(session->connection) < 120000) {
         (void)fail_connection(session, "this PostgreSQL is older than version 12");
@@ -258,9 +289,29 @@ enum postgres_outcome postgres_session_connect(struct postgres_session *session,
     }
     if (PQsetnonblocking(session->connection, 1) != 0)
         return fail_connection(session, NULL);
-    outcome = postgres_session_run(session, settings, deadline_ns, NULL);
+    enum postgres_outcome outcome = postgres_session_run(session, settings, deadline_ns, NULL);
     if (outcome == POSTGRES_REFUSED)
         postgres_session_cut(session);
+    return outcome;
+}
+
+enum postgres_outcome postgres_session_connect(struct postgres_session *session,
+                                               uint64_t deadline_ns)
+{
+    enum postgres_outcome outcome = POSTGRES_LOST;
+    uint32_t count = session->hosts.count, first = session->host_index;
+    postgres_session_cut(session);
+    for (uint32_t i = 0; i < count && outcome == POSTGRES_LOST; i++) {
+        uint32_t index = (first + i) % count;
+        uint64_t now_ns = postgres_now_ns();
+        uint64_t share_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / (count - i) : 0;
+        uint64_t until_ns = now_ns + (share_ns < CONNECT_NS ? share_ns : CONNECT_NS);
+        outcome = connect_to(session, index, until_ns);
+        if (outcome == POSTGRES_DONE)
+            outcome = settle(session, until_ns);
+        if (outcome == POSTGRES_DONE)
+            session->host_index = index;
+    }
     return outcome;
 }
 

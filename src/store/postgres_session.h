@@ -12,6 +12,7 @@
 #define STORE_POSTGRES_SESSION_H
 
 #include "store/backend.h"
+#include "store/postgres_hosts.h"
 
 #include <libpq-fe.h>
 
@@ -31,6 +32,8 @@ struct postgres_error {
 struct postgres_session {
     PGconn *connection; /* NULL: none */
     char *conninfo;     /* owned */
+    struct postgres_hosts hosts;
+    uint32_t host_index; /* the one that served last */
     char name[POSTGRES_NAME_MAX];
     struct postgres_error error; /* of the last thing that did not succeed */
     uint64_t sent_ns; /* before the last statement or batch was sent, by CLOCK_BOOTTIME */
@@ -51,7 +54,8 @@ __attribute__((warn_unused_result)) int postgres_session_init(struct postgres_se
                                                               const char *rest);
 void postgres_session_done(struct postgres_session *session);
 
-/* Connects, and sets what we rely on. On failure the session has no connection. */
+/* Connects, and sets what we rely on. A host has five seconds, or its share of the time until the
+ * deadline. On failure the session has no connection. */
 enum postgres_outcome postgres_session_connect(struct postgres_session *session,
                                                uint64_t deadline_ns);
 /* Cuts the connection. */

@@ -119,6 +119,11 @@ uint64_t store_checked_ns(const struct store *store)
     return store->backend->is_shared ? store->backend->checked_ns(store->self) : 0;
 }
 
+int store_confirm(struct store *store, struct store_failure *ret_failure)
+{
+    return store->backend->is_shared ? store->backend->confirm(store->self, ret_failure) : 0;
+}
+
 int store_migrate(const char *url, const struct store_migration *how,
                   struct store_failure *ret_failure)
 {

@@ -86,6 +86,14 @@ bool store_has_room(const struct store *store);
 /* Of a shared store: when its epoch was last known to be ours, by CLOCK_BOOTTIME; 0 of others. */
 uint64_t store_checked_ns(const struct store *store);
 
+/*
+ * Is this server, which has not committed yet, still in office? 0: yes, as of store_checked_ns, and
+ * always with a store of this machine. -EAGAIN: nobody says so now; -EIO: no, and the server must
+ * stop. Both with *ret_failure filled. Takes at most two seconds.
+ */
+__attribute__((warn_unused_result)) int store_confirm(struct store *store,
+                                                      struct store_failure *ret_failure);
+
 void store_close(struct store *store);
 
 /* How the tables of a store are brought to another version. */

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int here = -1, nodes[NODES_COUNT] = {-1, -1};
+static int here = -1, nodes[NODES_COUNT] = {-1, -1, -1};
 static pid_t anchor; /* somebody in our own namespace, for ip to name it by */
 
 __attribute__((format(printf, 1, 2))) static bool run(const char *format, ...)
@@ -100,12 +100,24 @@ void nodes_done(void)
     }
 }
 
+void nodes_enter(uint32_t node)
+{
+    HARNESS_EXPECT(enter(node == NODES_HERE ? here : nodes[node]), "node %u cannot be entered",
+                   node);
+}
+
+void nodes_run(uint32_t node, const char *command)
+{
+    nodes_enter(node);
+    HARNESS_EXPECT(run("%s", command), "node %u", node);
+    nodes_enter(NODES_HERE);
+}
+
 void nodes_spawn(uint32_t node, struct harness_server *server)
 {
-    bool is_there = enter(nodes[node]);
-    HARNESS_EXPECT(is_there, "node %u cannot be entered", node);
+    nodes_enter(node);
     harness_spawn(server);
-    HARNESS_EXPECT(enter(here), "no way back from node %u", node);
+    nodes_enter(NODES_HERE);
 }
 
 void nodes_set_link(uint32_t node, bool is_up)

@@ -1,19 +1,19 @@
 /*
- * nodes.h -- two machines and a network between them and the clients, as network namespaces.
+ * nodes.h -- machines and a network between them and the clients, as network namespaces.
  *
- *   clients, this process        node 0            node 1
- *   bridge 10.99.0.254      eth0 10.99.0.1    eth0 10.99.0.2     one server each
+ *   clients, this process        node 0            node 1            node 2
+ *   bridge 10.99.0.254      eth0 10.99.0.1    eth0 10.99.0.2    eth0 10.99.0.3     a server each
  *        10.99.0.11 ...
  *
- * PostgreSQL is reached by its unix socket, as if it had a network of its own; who cuts a node off
- * cuts that way with a proxy (tests/postgres).
+ * PostgreSQL is reached by its unix socket, as if it had a network of its own, and who cuts a node
+ * off cuts that way with a proxy (tests/postgres); or over the bridge.
  */
 #ifndef INTEGRATION_NODES_H
 #define INTEGRATION_NODES_H
 
 #include "harness.h"
 
-#define NODES_COUNT   2
+#define NODES_COUNT   3
 #define NODES_CLIENT  UINT32_C(0x0a63000b) /* 10.99.0.11 and on */
 #define NODES_CLIENTS 20
 #define NODES_SERVICE UINT32_C(0x0a630064) /* 10.99.0.100: an address that moves */
@@ -24,6 +24,11 @@ void nodes_done(void);
 
 /* Starts a server on a node, without waiting. */
 void nodes_spawn(uint32_t node, struct harness_server *server);
+/* What is forked meanwhile is on that node; NODES_HERE: back again. */
+#define NODES_HERE NODES_COUNT
+void nodes_enter(uint32_t node);
+/* A command there, with the shell. */
+void nodes_run(uint32_t node, const char *command);
 /* Its address, in host byte order. */
 uint32_t nodes_address(uint32_t node);
 /* Pulls the cable, or plugs it in again. */

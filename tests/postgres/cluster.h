@@ -1,5 +1,6 @@
 /*
- * cluster.h -- a private PostgreSQL for one test: its own directory, a unix socket, no network.
+ * cluster.h -- a private PostgreSQL for one test: its own directory, a unix socket, and no network
+ * unless it is asked for.
  *
  * It is made by initdb and run by the test itself as an unprivileged user (root may not run it),
  * beside whatever PostgreSQL the machine has, which it never touches. It dies with the test. Its
@@ -17,12 +18,17 @@ struct cluster {
     char programs[128];  /* where initdb and postgres are */
     uid_t user;
     gid_t group;
-    bool is_synced; /* set before cluster_start: as a database that matters has it */
-    pid_t pid;      /* 0: does not run */
+    /* Set before cluster_start: */
+    bool is_synced;      /* as a database that matters has it */
+    const char *address; /* serves its port 5432 there, too, to whoever comes; NULL: no network */
+    pid_t pid;           /* 0: does not run */
 };
 
 /* False: there is no PostgreSQL to be had here; `ret_why` says what is missing. */
 bool cluster_init(struct cluster *cluster, const char **ret_why);
+/* A replica of one that runs, in a directory of its own, not yet started. False: its log was
+ * printed. */
+bool cluster_copy(struct cluster *copy, const struct cluster *of);
 /* Stops it and removes its directory. */
 void cluster_done(struct cluster *cluster);
 

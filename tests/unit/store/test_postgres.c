@@ -12,11 +12,77 @@
 #include "base/prng.h"
 #include "store/postgres_schema.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ---- hosts ---- */
+
+static void expect_host(const char *conninfo, uint32_t count, uint32_t index, const char *host,
+                        const char *port)
+{
+    struct postgres_hosts hosts;
+    struct postgres_host at;
+    assert_int_equal(postgres_hosts_init(&hosts, conninfo), 0);
+    assert_int_equal(hosts.count, count);
+    postgres_hosts_at(&hosts, index, &at);
+    assert_string_equal(at.host_value == NULL ? "-" : at.host_value, host);
+    assert_string_equal(at.port_value == NULL ? "-" : at.port_value, port);
+    postgres_hosts_done(&hosts);
+}
+
+static void test_postgres__hosts_are_taken_apart(void **state)
+{
+    (void)state;
+    expect_host("dbname=x", 1, 0, "-", "-");
+    expect_host("x", 1, 0, "-", "-");
+    expect_host("host=a port=1", 1, 0, "-", "-"); /* the string says it itself */
+    expect_host("host=a,b,c port=1,2,3", 3, 1, "b", "2");
+    expect_host("host=a,b,c port=7", 3, 2, "c", "7");
+    expect_host("host=,/run port=,2", 2, 0, "", "");
+    expect_host("postgres://u@a:1,b:2/x", 2, 1, "b", "2");
+    expect_host("host=a,b port=1,2,3", 1, 0, "-", "-"); /* libpq says what is wrong with it */
+    expect_host("hostaddr=192.0.2.1,192.0.2.2", 2, 1, "-", "-");
+    expect_host("host=a,b hostaddr=192.0.2.1,192.0.2.2", 2, 1, "b", "-");
+}
+
+/* Takes connections and never says a word. */
+static int open_mute(uint16_t *ret_port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 5), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    *ret_port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void test_postgres__a_mute_host_leaves_time_for_the_next(void **state)
+{
+    (void)state;
+    struct postgres_session session;
+    char conninfo[300];
+    uint16_t port;
+    int fd = open_mute(&port);
+    (void)snprintf(conninfo, sizeof conninfo,
+                   "host=127.0.0.1,%s port=%u,5432 user=holdfast dbname=" SCENE_DATABASE
+                   " sslmode=disable",
+                   scene_cluster.directory, port);
+    assert_int_equal(postgres_session_init(&session, conninfo), 0);
+    uint64_t began_ns = postgres_now_ns();
+    assert_int_equal(postgres_session_connect(&session, began_ns + 2 * SECOND_NS), POSTGRES_DONE);
+    assert_true(postgres_now_ns() - began_ns >= SECOND_NS);
+    /* The one that served comes first now: there is no time for the other one. */
+    assert_int_equal(postgres_session_connect(&session, postgres_now_ns() + SECOND_NS),
+                     POSTGRES_DONE);
+    postgres_session_done(&session);
+    (void)close(fd);
+}
 
 /* ---- outages ---- */
 
@@ -341,6 +407,8 @@ static void test_postgres__passwords_are_not_shown(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_postgres__hosts_are_taken_apart),
+    SCENE(test_postgres__a_mute_host_leaves_time_for_the_next),
     SCENE(test_postgres__cut_commits_land_once),
     SCENE(test_postgres__commits_go_on_after_a_restart),
     SCENE(test_postgres__a_commit_waits_for_postgres),
