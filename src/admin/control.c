@@ -2,7 +2,14 @@
  * control.c -- making and removing the file of the control socket; see control.h.
  *
  * Two servers that start at once must not take each other's file for a dead one's, so everything
- * from the first look to listen() happens while the directory is locked (flock).
+ * from the look that counts to listen() happens while a file beside the socket is locked: the
+ * *guard*, NAME.lock. Whoever can open a file can lock it, and keep us waiting: so the guard is a
+ * file that nobody else can open, never the directory, and it is waited for with a word and a
+ * deadline. It is held for a few system calls and removed by who holds it, so that no file is left
+ * whose owner is wrong for the next start.
+ *
+ * Always true: who holds the lock of a guard that still has its name is alone. A file that lost its
+ * name between open and flock is not the guard any more; it is looked for again.
  */
 #include "admin/control.h"
 
@@ -16,9 +23,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 64 };
+enum { BACKLOG = 64, PAUSE_MS = 20 };
 
 /* What was found where the socket shall be. */
 enum found { FOUND_NOTHING, FOUND_LIVE, FOUND_FOREIGN, FOUND_DEAD, FOUND_OTHER };
@@ -87,21 +95,13 @@ static bool refuse(const char *path, const char *cause, const char *advice, stru
     return false;
 }
 
-/* The directory is locked. */
-static bool open_locked(struct control *control, const char *path, int *ret_exit_code,
-                        struct text *ret_why)
+/* Can the socket be made where this was found? False: refused. */
+static bool is_usable(enum found found, const char *path, int *ret_exit_code, struct text *ret_why)
 {
-    struct sockaddr_un name;
-    *ret_exit_code = CONTROL_EXIT_USAGE;
-    if (!set_name(control, path, &name))
-        return refuse(path, "the name is too long", "; choose a shorter one", ret_why);
-    switch (look(control, &name)) {
+    switch (found) {
     case FOUND_NOTHING:
-        break;
     case FOUND_DEAD:
-        if (unlinkat(control->directory_fd, control->name, 0) != 0)
-            return refuse(path, strerror(errno), "; a dead server left it, remove it", ret_why);
-        break;
+        return true;
     case FOUND_LIVE:
         *ret_exit_code = CONTROL_EXIT_IN_USE;
         return refuse(path, "another server answers there",
@@ -118,12 +118,161 @@ static bool open_locked(struct control *control, const char *path, int *ret_exit
                       "there is something that is no socket of a server, or cannot be looked at",
                       "; move it away, or choose another path with --control", ret_why);
     }
-    int error = bind_at(control, &name);
-    return error == 0 || refuse(path, strerror(error),
-                                error == EACCES || error == EROFS
-                                    ? "; the directory must be writable for the server's user"
-                                    : "",
-                                ret_why);
+    UNREACHABLE();
+}
+
+static const char *advice_of(int error)
+{
+    return error == EACCES || error == EROFS
+               ? "; the directory must be writable for the server's user"
+               : "";
+}
+
+/* ---- the guard ---- */
+
+/*
+ * Nobody else can have opened it: it is ours, has no rights for others and only this name. To root
+ * the directory's owner is one of us, who may have left it: the user of --user.
+ */
+static bool is_private(const struct control *control, int fd)
+{
+    struct stat info, directory;
+    if (fstat(fd, &info) != 0 || fstat(control->directory_fd, &directory) != 0)
+        return false;
+    bool is_owned = info.st_uid == geteuid() || (geteuid() == 0 && info.st_uid == directory.st_uid);
+    return S_ISREG(info.st_mode) && is_owned && info.st_nlink <= 1 &&
+           (info.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+static bool has_name(const struct control *control, int fd, const char *guard)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 &&
+           fstatat(control->directory_fd, guard, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+enum grip { GRIP_TAKEN, GRIP_OTHERS, GRIP_AGAIN, GRIP_OPEN_TO_OTHERS, GRIP_FAILED };
+
+/* One try; errno of GRIP_FAILED. */
+static enum grip try_guard(const struct control *control, const char *guard, int *ret_fd)
+{
+    int fd = openat(control->directory_fd, guard,
+                    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == ELOOP || errno == EISDIR ? GRIP_OPEN_TO_OTHERS : GRIP_FAILED;
+    enum grip grip = !is_private(control, fd)            ? GRIP_OPEN_TO_OTHERS
+                     : flock(fd, LOCK_EX | LOCK_NB) == 0 ? GRIP_TAKEN
+                     : errno == EWOULDBLOCK              ? GRIP_OTHERS
+                     : errno == EINTR                    ? GRIP_AGAIN
+                                                         : GRIP_FAILED;
+    if (grip == GRIP_TAKEN && !has_name(control, fd, guard))
+        grip = GRIP_AGAIN;
+    if (grip == GRIP_TAKEN) {
+        *ret_fd = fd;
+        return grip;
+    }
+    int error = errno;
+    (void)close(fd);
+    errno = error;
+    return grip;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void say_waiting(const struct control_words *words, const char *path)
+{
+    char buffer[512];
+    struct text sentence;
+    if (words == NULL || words->say == NULL)
+        return;
+    text_init(&sentence, buffer, sizeof buffer);
+    text_add(&sentence, "--control: waiting for the lock of ");
+    text_add_escaped(&sentence, bytes_of_text(path), 300);
+    text_add(&sentence, ".lock, which another server holds while it starts; for at most ");
+    text_add_u64(&sentence, CONTROL_PATIENCE_MS / 1000);
+    text_add(&sentence, " s");
+    words->say(words->context, buffer);
+}
+
+static bool take_guard(const struct control *control, const char *path, const char *guard,
+                       const struct control_words *words, int *ret_fd, int *ret_exit_code,
+                       struct text *ret_why)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    int64_t until_ms = now_ms() + CONTROL_PATIENCE_MS;
+    for (bool has_said = false;;) {
+        switch (try_guard(control, guard, ret_fd)) {
+        case GRIP_TAKEN:
+            return true;
+        case GRIP_FAILED:
+            return refuse(path, strerror(errno), advice_of(errno), ret_why);
+        case GRIP_OPEN_TO_OTHERS:
+            return refuse(path,
+                          "the file of the same name with .lock behind it, which guards the "
+                          "start, can be opened by others or is another user's",
+                          "; remove it, and choose a --control whose directory others cannot write",
+                          ret_why);
+        case GRIP_OTHERS:
+            if (!has_said)
+                say_waiting(words, path);
+            has_said = true;
+            break;
+        case GRIP_AGAIN:
+            break;
+        }
+        if (now_ms() >= until_ms) {
+            *ret_exit_code = CONTROL_EXIT_IN_USE;
+            return refuse(path,
+                          "another server has been starting there for 5 s: it holds the lock "
+                          "of the file with .lock behind this name",
+                          "; stop it (fuser -v names it), or choose another path with --control",
+                          ret_why);
+        }
+        (void)nanosleep(&pause, NULL); /* cut short is as good */
+    }
+}
+
+/* The guard is held. */
+static bool open_guarded(struct control *control, const char *path, const struct sockaddr_un *name,
+                         int *ret_exit_code, struct text *ret_why)
+{
+    enum found found = look(control, name);
+    if (!is_usable(found, path, ret_exit_code, ret_why))
+        return false;
+    if (found == FOUND_DEAD && unlinkat(control->directory_fd, control->name, 0) != 0)
+        return refuse(path, strerror(errno), "; a dead server left it, remove it", ret_why);
+    int error = bind_at(control, name);
+    return error == 0 || refuse(path, strerror(error), advice_of(error), ret_why);
+}
+
+/* The first look needs no guard: what is in use now stays so, whoever else is starting. */
+static bool open_in_directory(struct control *control, const char *path,
+                              const struct control_words *words, int *ret_exit_code,
+                              struct text *ret_why)
+{
+    struct sockaddr_un name;
+    char *guard = NULL;
+    int fd = -1;
+    if (!set_name(control, path, &name))
+        return refuse(path, "the name is too long", "; choose a shorter one", ret_why);
+    if (!is_usable(look(control, &name), path, ret_exit_code, ret_why))
+        return false;
+    if (asprintf(&guard, "%s.lock", control->name) < 0)
+        return refuse(path, strerror(ENOMEM), "", ret_why);
+    bool is_open = take_guard(control, path, guard, words, &fd, ret_exit_code, ret_why);
+    if (is_open) {
+        is_open = open_guarded(control, path, &name, ret_exit_code, ret_why);
+        (void)unlinkat(control->directory_fd, guard, 0); /* while it is still locked */
+        (void)close(fd);
+    }
+    free(guard);
+    return is_open;
 }
 
 static bool split(const char *path, char **ret_directory, char **ret_name)
@@ -136,7 +285,8 @@ static bool split(const char *path, char **ret_directory, char **ret_name)
     return *ret_directory != NULL && *ret_name != NULL && name[0] != '\0';
 }
 
-bool control_open(const char *path, struct control *ret, int *ret_exit_code, struct text *ret_why)
+bool control_open(const char *path, const struct control_words *words, struct control *ret,
+                  int *ret_exit_code, struct text *ret_why)
 {
     struct control control = {.fd = -1, .directory_fd = -1};
     char *directory = NULL;
@@ -146,14 +296,13 @@ bool control_open(const char *path, struct control *ret, int *ret_exit_code, str
         (void)refuse(path, "not the path of a file", "", ret_why);
     } else {
         control.directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (control.directory_fd < 0 || flock(control.directory_fd, LOCK_EX) != 0)
+        if (control.directory_fd < 0)
             (void)refuse(path, strerror(errno), "; its directory must be there", ret_why);
         else
-            is_open = open_locked(&control, path, ret_exit_code, ret_why);
+            is_open = open_in_directory(&control, path, words, ret_exit_code, ret_why);
     }
     free(directory);
     if (is_open) {
-        CHECK(flock(control.directory_fd, LOCK_UN) == 0);
         *ret = control;
         return true;
     }

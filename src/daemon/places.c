@@ -91,13 +91,20 @@ int places_drop_privileges(struct daemon *daemon, const struct privilege *privil
     return 0;
 }
 
+static void say(void *context, const char *sentence)
+{
+    struct daemon *daemon = context;
+    log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock), LOG_MESSAGE(sentence));
+}
+
 int places_open_control(struct daemon *daemon)
 {
+    const struct control_words words = {.say = say, .context = daemon};
     char buffer[1024];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
     int exit_code;
-    if (control_open(daemon->config.control, &daemon->control, &exit_code, &why)) {
+    if (control_open(daemon->config.control, &words, &daemon->control, &exit_code, &why)) {
         daemon->control_http =
             http_new_control(&daemon->loop, daemon->control.fd, &daemon->console.admin);
         return daemon->control_http == NULL

@@ -1,6 +1,6 @@
 /*
  * test_control.c -- shows what becomes of the file of the control socket: made with mode 0600,
- * replaced when its server is dead, left alone when somebody answers or when it is no socket,
+ * guarded by a file that only we can open, replaced when its server is dead, left alone when somebody answers or when it is no socket,
  * removed or given away only if it is still ours. In a directory of its own. What other users have
  * to do with it needs root; without it those tests are skipped.
  */
@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,12 +22,26 @@
 static char root[] = "/tmp/holdfast-test-control-XXXXXX";
 static char path[256];
 
+static char said[1024];  /* the last thing that was waited for */
+static int held_fd = -1; /* given up when something is waited for */
+
+static void note(void *context, const char *sentence)
+{
+    (void)context;
+    (void)snprintf(said, sizeof said, "%s", sentence);
+    if (held_fd >= 0)
+        assert_int_equal(close(held_fd), 0);
+    held_fd = -1;
+}
+
+static const struct control_words words = {.say = note};
+
 static bool try_open(const char *where, struct control *ret, int *ret_exit_code, char *ret_why,
                      uint32_t size)
 {
     struct text why;
     text_init(&why, ret_why, size);
-    return control_open(where, ret, ret_exit_code, &why);
+    return control_open(where, &words, ret, ret_exit_code, &why);
 }
 
 static struct control open_at(const char *where)
@@ -212,6 +227,91 @@ static void test_control__is_given_to_who_uses_it(void **state)
     assert_int_equal(control_give(&control, STRANGER, STRANGER), 0); /* there is none */
 }
 
+static void guard_path(char ret[static 300])
+{
+    (void)snprintf(ret, 300, "%s.lock", path);
+}
+
+static int make_guard(mode_t mode)
+{
+    char guard[300];
+    guard_path(guard);
+    int fd = open(guard, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fchmod(fd, mode), 0);
+    return fd;
+}
+
+/* Whoever can open the directory can lock it; that is nothing to us (A13). */
+static void test_control__a_locked_directory_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    said[0] = '\0';
+    struct control control = open_at(path);
+    assert_string_equal(said, "");
+    end(&control);
+    assert_int_equal(close(fd), 0);
+}
+
+static void test_control__a_start_under_way_is_waited_for_with_a_word(void **state)
+{
+    (void)state;
+    held_fd = make_guard(0600);
+    assert_int_equal(flock(held_fd, LOCK_EX), 0);
+    struct control control = open_at(path);
+    assert_non_null(strstr(said, "waiting for the lock of "));
+    assert_non_null(strstr(said, "control.sock.lock"));
+    assert_non_null(strstr(said, "at most 5 s"));
+    end(&control);
+}
+
+static void test_control__but_not_for_ever(void **state)
+{
+    (void)state;
+    char guard[300];
+    guard_path(guard);
+    int fd = make_guard(0600);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    said[0] = '\0';
+    assert_refused(path, 69, "another server has been starting there for 5 s");
+    assert_non_null(strstr(said, "waiting for the lock of "));
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(access(guard, F_OK), 0); /* it was not ours to remove */
+    /* Left by one that died: it is used, and gone afterwards. */
+    struct control control = open_at(path);
+    assert_int_not_equal(access(guard, F_OK), 0);
+    end(&control);
+}
+
+static void test_control__a_guard_that_others_can_open_is_refused(void **state)
+{
+    (void)state;
+    char guard[300];
+    guard_path(guard);
+    int fd = make_guard(0644);
+    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink(guard), 0);
+    assert_int_equal(symlink("elsewhere", guard), 0);
+    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_int_equal(unlink(guard), 0);
+    assert_int_equal(mkfifo(guard, 0644), 0);
+    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_int_equal(unlink(guard), 0);
+    if (geteuid() != 0)
+        return;
+    fd = make_guard(0600);
+    assert_int_equal(fchown(fd, STRANGER, STRANGER), 0);
+    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_int_equal(chown(root, STRANGER, STRANGER), 0); /* the user of --user left it */
+    struct control control = open_at(path);
+    end(&control);
+    assert_int_equal(chown(root, 0, 0), 0);
+    assert_int_equal(close(fd), 0);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -239,6 +339,10 @@ int main(void)
         cmocka_unit_test(test_control__a_path_may_be_long),
         cmocka_unit_test(test_control__a_server_of_another_user_is_in_use),
         cmocka_unit_test(test_control__is_given_to_who_uses_it),
+        cmocka_unit_test(test_control__a_locked_directory_keeps_nobody_waiting),
+        cmocka_unit_test(test_control__a_start_under_way_is_waited_for_with_a_word),
+        cmocka_unit_test(test_control__but_not_for_ever),
+        cmocka_unit_test(test_control__a_guard_that_others_can_open_is_refused),
     };
     return cmocka_run_group_tests_name("control", tests, set_up, tear_down);
 }
