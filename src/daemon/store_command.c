@@ -4,6 +4,9 @@
  * The command `holdfast` links no store: it runs holdfastd with these words. Options other than the
  * subcommand's own are the server's, so --store and --config mean what they mean to it.
  *
+ * An export is a reader: it changes nothing in the store, whoever runs it. Of a store that may have
+ * lost changes (D16) it says so, in the lines too.
+ *
  * An import fills an empty store with one batch: it is whole or not there. The start that follows
  * is a start after a crash, which is what moving a service is to its clients. One from rpc.statd
  * brings clients without their locks: the store is marked incomplete (D16), so that this start
@@ -100,6 +103,7 @@ static int run_migrate(struct order *order)
 struct export
 {
     FILE *out;
+    bool may_have_lost; /* D16: the lines must say so, whatever the server record says */
     uint64_t count, unreadable;
 };
 
@@ -107,8 +111,15 @@ static int export_record(void *context, enum record_kind kind, uint32_t slot, st
 {
     struct export *export = context;
     static char buffer[STORE_JSON_LINE_MAX];
+    uint8_t marked[RECORD_VALUE_MAX];
+    struct record_server server;
     struct text line;
     text_init(&line, buffer, sizeof buffer);
+    if (export->may_have_lost && kind == RECORD_SERVER &&
+        record_get_server(value, &server) == RECORD_GOOD) {
+        server.flags |= RECORD_SERVER_INCOMPLETE;
+        value = (struct bytes){marked, record_put_server(marked, &server)};
+    }
     export->unreadable += store_json_put(&line, kind, slot, value) ? 0 : 1;
     export->count++;
     return fprintf(export->out, "%s\n", buffer) < 0 ? EXIT_NO : 0;
@@ -118,6 +129,7 @@ static int run_export(struct order *order)
 {
     struct store_failure failure = {0};
     struct export export = {.out = stdout};
+    struct store_summary summary;
     const struct store_options options = {.is_reader = true,
                                           .timeout_ns = order->config.store_timeout_s * SECOND_NS,
                                           .say = say,
@@ -125,6 +137,10 @@ static int run_export(struct order *order)
     struct store *store = store_open(order->config.store, &options, &failure);
     if (store == NULL)
         return fail(order, failure.exit_code, failure.text);
+    store_summarize(store, &summary);
+    export.may_have_lost = summary.may_have_lost;
+    if (summary.note[0] != '\0')
+        say(order, summary.note);
     if (order->file != NULL && (export.out = fopen(order->file, "we")) == NULL) {
         store_close(store);
         return fail(order, EXIT_NO, strerror(errno));

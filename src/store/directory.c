@@ -17,11 +17,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <lmdb.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LOCK_FILE "lock"
 
 static const char *next_step(int code)
 {
@@ -93,11 +96,23 @@ static int sync_parent(const struct directory *directory)
     return code;
 }
 
+void directory_adopt(const struct directory *directory, const char *name)
+{
+    struct stat owner;
+    if (geteuid() != 0 || fstat(directory->fd, &owner) != 0 || owner.st_uid == 0)
+        return;
+    /* Where it may not be done (a user namespace, a file system without owners) nothing is lost. */
+    (void)!fchownat(directory->fd, name, owner.st_uid, owner.st_gid, AT_SYMLINK_NOFOLLOW);
+}
+
 static void fail_busy(const struct directory *directory, struct store_failure *ret_failure)
 {
     char text[16] = "";
     ssize_t len = pread(directory->lock_fd, text, sizeof text - 1, 0);
     long pid = len > 0 ? strtol(text, NULL, 10) : 0;
+    /* A killed server's pid stays in the file; a reader, which may have the lock now, leaves it. */
+    if (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        pid = 0;
     if (pid > 0)
         store_fail(ret_failure, STORE_EXIT_STORE,
                    "store lmdb:%.200s: in use by process %ld; stop that server first, or give this "
@@ -105,19 +120,15 @@ static void fail_busy(const struct directory *directory, struct store_failure *r
                    directory->path, pid);
     else
         store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store lmdb:%.200s: in use by another process; stop that server first, or give "
-                   "this one a --store of its own",
+                   "store lmdb:%.200s: in use by another process; stop that server or \"holdfast "
+                   "store\" first, or give this one a --store of its own",
                    directory->path);
 }
 
-static int take_lock(struct directory *directory, struct store_failure *ret_failure)
+/* Never waited for: whoever has it keeps it for as long as it runs. */
+static int lock_file(struct directory *directory, int operation, struct store_failure *ret_failure)
 {
-    directory->lock_fd = openat(directory->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (directory->lock_fd < 0) {
-        directory_fail(directory, "cannot open its file \"lock\"", errno, ret_failure);
-        return -EIO;
-    }
-    if (flock(directory->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+    if (flock(directory->lock_fd, operation | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)
             fail_busy(directory, ret_failure);
         else
@@ -126,6 +137,26 @@ static int take_lock(struct directory *directory, struct store_failure *ret_fail
         directory->lock_fd = -1; /* so that closing does not touch the owner's pid */
         return -EIO;
     }
+    return 0;
+}
+
+/* Whoever can open the file can lock it, and keep us from starting: only its owner can. */
+static int take_lock(struct directory *directory, struct store_failure *ret_failure)
+{
+    struct stat status;
+    directory->lock_fd = openat(directory->fd, LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (directory->lock_fd < 0) {
+        directory_fail(directory, "cannot open its file \"lock\"", errno, ret_failure);
+        return -EIO;
+    }
+    if (fstat(directory->lock_fd, &status) == 0) {
+        if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+            (void)!fchmod(directory->lock_fd, 0600); /* another's file: it is his to keep private */
+        if (status.st_uid == 0)
+            directory_adopt(directory, LOCK_FILE);
+    }
+    if (lock_file(directory, LOCK_EX, ret_failure) != 0)
+        return -EIO;
     char text[16];
     int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     /* The pid is for a message only, and a full disk must not keep the server from starting. */
@@ -134,14 +165,58 @@ static int take_lock(struct directory *directory, struct store_failure *ret_fail
     return 0;
 }
 
-int directory_open(struct directory *directory, const char *path, struct store_failure *ret_failure)
+/* A reader leaves the pid in it alone, and makes no file where there is none. */
+static int share_lock(struct directory *directory, struct store_failure *ret_failure)
+{
+    directory->lock_fd = openat(directory->fd, LOCK_FILE, O_RDONLY | O_CLOEXEC);
+    if (directory->lock_fd >= 0)
+        return lock_file(directory, LOCK_SH, ret_failure);
+    if (errno == ENOENT)
+        return 0;
+    directory_fail(directory, "cannot open its file \"lock\"", errno, ret_failure);
+    return -EIO;
+}
+
+static int open_path(struct directory *directory, const char *path,
+                     struct store_failure *ret_failure)
 {
     *directory = (struct directory){.fd = -1, .lock_fd = -1};
     directory->path = strdup(path);
-    if (directory->path == NULL) {
-        store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: out of memory", path);
+    if (directory->path != NULL)
+        return 0;
+    store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: out of memory", path);
+    return -EIO;
+}
+
+int directory_open_reader(struct directory *directory, const char *path,
+                          struct store_failure *ret_failure)
+{
+    if (open_path(directory, path, ret_failure) != 0)
         return -EIO;
-    }
+    directory->is_reader = true;
+    directory->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory->fd < 0 && errno == ENOENT)
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store lmdb:%.200s: there is no such directory, so nothing is stored; name the "
+                   "store of the server with --store",
+                   path);
+    else if (directory->fd < 0)
+        directory_fail(directory, "cannot open the directory", errno, ret_failure);
+    else if (share_lock(directory, ret_failure) == 0)
+        return 0;
+    directory_close(directory);
+    return -EIO;
+}
+
+bool directory_is_shared(const struct directory *directory)
+{
+    return directory->lock_fd < 0 && faccessat(directory->fd, LOCK_FILE, F_OK, 0) == 0;
+}
+
+int directory_open(struct directory *directory, const char *path, struct store_failure *ret_failure)
+{
+    if (open_path(directory, path, ret_failure) != 0)
+        return -EIO;
     bool is_made = mkdir(path, 0700) == 0;
     if (!is_made && errno != EEXIST) {
         directory_fail(directory, "cannot create the directory", errno, ret_failure);
@@ -169,7 +244,8 @@ fail:
 void directory_close(struct directory *directory)
 {
     if (directory->lock_fd >= 0) {
-        (void)!ftruncate(directory->lock_fd, 0); /* the pid in it is for a message only */
+        if (!directory->is_reader)
+            (void)!ftruncate(directory->lock_fd, 0); /* the pid in it is for a message only */
         (void)close(directory->lock_fd);
     }
     if (directory->fd >= 0)

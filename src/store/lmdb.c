@@ -26,7 +26,7 @@
 #include "store/backend.h"
 
 #include "base/check.h"
-#include "store/lmdb_env.h"
+#include "store/lmdb_reader.h"
 #include "store/reserve.h"
 #include "store/salvage.h"
 #include "store/unsynced.h"
@@ -291,6 +291,8 @@ static int summarize(struct lmdb *lmdb, struct store_summary *summary)
         return code;
     for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
         MDB_cursor *cursor = NULL;
+        if (lmdb->env.is_missing[kind])
+            continue;
         code = mdb_cursor_open(txn, lmdb->env.tables[kind], &cursor);
         if (code != 0)
             break;
@@ -376,6 +378,18 @@ static int open_store(struct lmdb *lmdb, struct store_summary *summary,
     return 0;
 }
 
+static int open_reader(struct lmdb *lmdb, struct store_summary *summary,
+                       struct store_failure *ret_failure)
+{
+    if (lmdb_reader_open(&lmdb->env, &lmdb->directory, summary, ret_failure) != 0)
+        return -EIO;
+    int code = summarize(lmdb, summary);
+    if (code == 0)
+        return 0;
+    directory_fail(&lmdb->directory, "cannot read data.mdb", code, ret_failure);
+    return -EIO;
+}
+
 static void lmdb_release(struct lmdb *lmdb)
 {
     lmdb_env_close(&lmdb->env);
@@ -396,12 +410,15 @@ static void *lmdb_open(const char *rest, const struct store_options *options,
         store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: out of memory", rest);
         return NULL;
     }
-    lmdb->sync_process = options->sync_process;
-    if (directory_open(&lmdb->directory, rest, ret_failure) != 0) {
+    bool is_reader = options->is_reader;
+    lmdb->sync_process = options->sync_process && !is_reader;
+    if ((is_reader ? directory_open_reader(&lmdb->directory, rest, ret_failure)
+                   : directory_open(&lmdb->directory, rest, ret_failure)) != 0) {
         free(lmdb);
         return NULL;
     }
-    if (open_store(lmdb, ret_summary, ret_failure) != 0) {
+    if ((is_reader ? open_reader(lmdb, ret_summary, ret_failure)
+                   : open_store(lmdb, ret_summary, ret_failure)) != 0) {
         lmdb_release(lmdb);
         return NULL;
     }
@@ -441,8 +458,16 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
     int stop = 0;
     int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &txn);
     for (int kind = RECORD_SERVER; code == 0 && stop == 0 && kind < RECORD_KIND_END; kind++)
-        code = load_table(lmdb, txn, kind, visit, context, &stop);
+        if (!lmdb->env.is_missing[kind])
+            code = load_table(lmdb, txn, kind, visit, context, &stop);
     mdb_txn_abort(txn); /* does nothing to NULL */
+    if (directory_is_shared(&lmdb->directory)) {
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store lmdb:%.200s: a server has started on it meanwhile, so what was read may "
+                   "not be whole; stop it and read again",
+                   lmdb->directory.path);
+        return -EIO;
+    }
     if (code != 0) {
         directory_fail(&lmdb->directory, "cannot read data.mdb", code, ret_failure);
         return -EIO;
@@ -530,10 +555,10 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
                        struct store_failure *ret_failure)
 {
     struct lmdb *lmdb = self;
-    if (lmdb->has_failed) {
-        store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store lmdb:%.200s: an earlier commit failed; start again",
-                   lmdb->directory.path);
+    if (lmdb->has_failed || lmdb->directory.is_reader) {
+        store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: %s", lmdb->directory.path,
+                   lmdb->has_failed ? "an earlier commit failed; start again"
+                                    : "it was opened to be read only");
         return -EIO;
     }
     reserve_grow(&lmdb->reserve, need_of(lmdb, count_puts(batch), batch->count));
@@ -592,7 +617,7 @@ static void find_spare(struct lmdb *lmdb)
 static bool lmdb_tend(void *self)
 {
     struct lmdb *lmdb = self;
-    if (lmdb->has_failed)
+    if (lmdb->has_failed || lmdb->directory.is_reader)
         return false;
     bool has_more = reserve_tend(&lmdb->reserve);
     if (lmdb->reserve.is_stuck && reserve_is_low(&lmdb->reserve))
@@ -603,7 +628,7 @@ static bool lmdb_tend(void *self)
 static bool lmdb_has_room(const void *self)
 {
     const struct lmdb *lmdb = self;
-    return reserve_has_room(&lmdb->reserve);
+    return !lmdb->directory.is_reader && reserve_has_room(&lmdb->reserve);
 }
 
 static void lmdb_close(void *self)

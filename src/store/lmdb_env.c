@@ -158,6 +158,32 @@ int lmdb_env_make_tables(struct lmdb_env *env)
     return mdb_txn_commit(txn);
 }
 
+int lmdb_env_find_tables(struct lmdb_env *env)
+{
+    MDB_txn *txn = NULL;
+    int code = mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn);
+    if (code != 0)
+        return code;
+    for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
+        unsigned flags = 0;
+        code = mdb_dbi_open(txn, record_kind_name((enum record_kind)kind), 0, &env->tables[kind]);
+        env->is_missing[kind] = code == MDB_NOTFOUND;
+        if (env->is_missing[kind]) {
+            code = 0;
+            continue;
+        }
+        if (code == 0)
+            code = mdb_dbi_flags(txn, env->tables[kind], &flags);
+        if (code == 0 && flags != MDB_INTEGERKEY)
+            code = MDB_INCOMPATIBLE;
+    }
+    if (code != 0) {
+        mdb_txn_abort(txn);
+        return code;
+    }
+    return mdb_txn_commit(txn); /* the tables stay open after it; nothing is written */
+}
+
 int lmdb_env_create(const struct directory *directory)
 {
     struct lmdb_env env = {0};
@@ -170,6 +196,7 @@ int lmdb_env_create(const struct directory *directory)
     lmdb_env_close(&env);
     if (code != 0)
         return code;
+    directory_adopt(directory, LMDB_ENV_NEW_FILE);
     return -directory_rename(directory, LMDB_ENV_NEW_FILE, LMDB_ENV_FILE);
 }
 

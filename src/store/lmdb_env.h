@@ -17,6 +17,7 @@
 struct lmdb_env {
     MDB_env *env; /* NULL when not open */
     MDB_dbi tables[RECORD_KIND_END];
+    bool is_missing[RECORD_KIND_END]; /* of a reader: a table that was not made yet is empty */
 };
 
 /* Opens a data file in the directory with more flags (MDB_RDONLY, MDB_NOSYNC); no table yet. */
@@ -32,6 +33,9 @@ __attribute__((warn_unused_result)) int lmdb_env_find_unknown(const struct lmdb_
 
 /* Opens every table and makes those that are missing. Writes nothing when none is. */
 __attribute__((warn_unused_result)) int lmdb_env_make_tables(struct lmdb_env *env);
+
+/* The same for a reader, which makes none. */
+__attribute__((warn_unused_result)) int lmdb_env_find_tables(struct lmdb_env *env);
 
 /* Makes an empty data file, which exists durably and complete or not at all. */
 __attribute__((warn_unused_result)) int lmdb_env_create(const struct directory *directory);

@@ -66,12 +66,21 @@ static void rest(const struct postgres *postgres, uint64_t rest_ns)
         continue;
 }
 
+/* What is waited for, and until when. */
+static void say_waiting(struct postgres *postgres, const char *what)
+{
+    char sentence[128];
+    (void)snprintf(sentence, sizeof sentence, "%s for at most %llu s (--store-timeout)", what,
+                   (unsigned long long)(postgres->options.timeout_ns / SECOND_NS));
+    postgres_say(postgres, postgres->options.is_standby ? what : sentence);
+}
+
 /* Says what is waited for, and waits. False: enough of that. */
 static bool wait_on(struct postgres *postgres, uint64_t pause_ns, uint64_t deadline_ns)
 {
     if (is_over(postgres, deadline_ns))
         return false;
-    postgres_say(postgres, "waiting for PostgreSQL");
+    say_waiting(postgres, "waiting for PostgreSQL");
     rest(postgres, pause_ns);
     return !is_over(postgres, deadline_ns);
 }
@@ -109,7 +118,7 @@ static int ask_for_lock(struct postgres *postgres, uint64_t deadline_ns,
         case POSTGRES_LOCK_OTHERS:
             break;
         }
-        postgres_say(postgres, is_standby ? "standing by" : "waiting for it");
+        say_waiting(postgres, is_standby ? "standing by" : "waiting for it");
         if (is_over(postgres, deadline_ns))
             return postgres_fail(postgres, STORE_EXIT_STORE, "in use by another server",
                                  "stop that one, or start this one with --standby", ret_failure);

@@ -9,7 +9,8 @@
  * Always true:
  *  (1) The child ends: it reads at most as many records as the file has room for, and LMDB bounds
  *      the depth of a search, so a loop in a torn tree is an error and not a loop in the program.
- *  (2) data.mdb is replaced only by a copy that was read to the end and synced.
+ *  (2) data.mdb is replaced only by a copy that was read to the end and synced. For a reader it is
+ *      never: its copy is a file without a name elsewhere, which it reads and then forgets.
  *  (3) Which records are good is not decided here. Each carries its checksum, and the core reads
  *      them; the copy keeps bad ones as they are so that they are reported.
  */
@@ -22,6 +23,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -93,7 +95,8 @@ static bool is_disk_trouble(int code)
     return code == ENOSPC || code == EDQUOT || code == EACCES || code == ENOMEM || code == EROFS;
 }
 
-static enum child_exit copy_store(const struct directory *directory)
+static enum child_exit copy_store(const struct directory *directory, const struct directory *to,
+                                  const char *file)
 {
     struct copy copy = {0};
     struct stat status;
@@ -112,8 +115,7 @@ static enum child_exit copy_store(const struct directory *directory)
     if (mdb_txn_begin(copy.from.env, NULL, MDB_RDONLY, &copy.reading) != 0)
         return CHILD_NO_COPY;
 
-    if (lmdb_env_open(&copy.to, directory, LMDB_ENV_NEW_FILE, MDB_NOSYNC) != 0 ||
-        lmdb_env_make_tables(&copy.to) != 0 ||
+    if (lmdb_env_open(&copy.to, to, file, MDB_NOSYNC) != 0 || lmdb_env_make_tables(&copy.to) != 0 ||
         mdb_txn_begin(copy.to.env, NULL, 0, &copy.writing) != 0)
         return CHILD_NO_COPY;
     for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++) {
@@ -127,7 +129,8 @@ static enum child_exit copy_store(const struct directory *directory)
 }
 
 /* The child frees nothing: its end does. Whatever handlers it inherited are for another process. */
-static _Noreturn void run_child(const struct directory *directory)
+static _Noreturn void run_child(const struct directory *directory, const struct directory *to,
+                                const char *file)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGXFSZ, SIGTERM, SIGINT};
     for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
@@ -137,7 +140,7 @@ static _Noreturn void run_child(const struct directory *directory)
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null >= 0)
         (void)dup2(null, STDERR_FILENO); /* LMDB prints the assertion that ends it */
-    _exit((int)copy_store(directory));
+    _exit((int)copy_store(directory, to, file));
 }
 
 /* The child's exit code; CHILD_DAMAGED when the file killed it; negative errno. */
@@ -161,43 +164,100 @@ static int wait_for(pid_t child)
     }
 }
 
-enum salvage_result salvage_run(const struct directory *directory,
-                                struct store_failure *ret_failure)
+/* Copies into a file of another directory. SALVAGE_FAILED with *ret_failure filled. */
+static enum salvage_result copy_to(const struct directory *directory, const struct directory *to,
+                                   const char *file, const char *where,
+                                   struct store_failure *ret_failure)
 {
-    enum salvage_result result = SALVAGE_FAILED;
-    if (unlinkat(directory->fd, LMDB_ENV_NEW_FILE, 0) != 0 && errno != ENOENT) {
-        directory_fail(directory, "cannot remove data.mdb.new", errno, ret_failure);
-        return SALVAGE_FAILED;
-    }
     pid_t child = fork();
     if (child < 0) {
         directory_fail(directory, "cannot start a process to verify data.mdb", errno, ret_failure);
         return SALVAGE_FAILED;
     }
     if (child == 0)
-        run_child(directory);
-
+        run_child(directory, to, file);
     int code = wait_for(child);
-    if (code == CHILD_COPIED) {
-        code = directory_rename(directory, LMDB_ENV_NEW_FILE, LMDB_ENV_FILE);
+    if (code == CHILD_COPIED)
+        return SALVAGE_COPIED;
+    if (code == CHILD_DAMAGED)
+        return SALVAGE_DAMAGED;
+    if (code == CHILD_FOREIGN)
+        return SALVAGE_FOREIGN;
+    if (code == CHILD_NO_COPY)
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store lmdb:%.200s: data.mdb must be verified after a crash, and cannot be "
+                   "copied for that; free as much space %s as data.mdb takes and see that it is "
+                   "readable%s, then start again",
+                   directory->path, where, directory->is_reader ? "" : " and writable");
+    else
+        directory_fail(directory, "the process that verifies data.mdb was lost",
+                       code < 0 ? -code : EIO, ret_failure);
+    return SALVAGE_FAILED;
+}
+
+enum salvage_result salvage_run(const struct directory *directory,
+                                struct store_failure *ret_failure)
+{
+    if (unlinkat(directory->fd, LMDB_ENV_NEW_FILE, 0) != 0 && errno != ENOENT) {
+        directory_fail(directory, "cannot remove data.mdb.new", errno, ret_failure);
+        return SALVAGE_FAILED;
+    }
+    enum salvage_result result =
+        copy_to(directory, directory, LMDB_ENV_NEW_FILE, "there", ret_failure);
+    if (result == SALVAGE_COPIED) {
+        directory_adopt(directory, LMDB_ENV_NEW_FILE);
+        int code = directory_rename(directory, LMDB_ENV_NEW_FILE, LMDB_ENV_FILE);
         if (code == 0)
             return SALVAGE_COPIED;
         directory_fail(directory, "cannot replace data.mdb by its copy", -code, ret_failure);
-    } else if (code == CHILD_DAMAGED) {
-        result = SALVAGE_DAMAGED;
-    } else if (code == CHILD_FOREIGN) {
-        result = SALVAGE_FOREIGN;
-    } else if (code == CHILD_NO_COPY) {
-        store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store lmdb:%.200s: data.mdb must be verified after a crash, and cannot be "
-                   "copied for that; free as much space there as data.mdb takes and see "
-                   "that it is readable and writable, then start again",
-                   directory->path);
-    } else {
-        directory_fail(directory, "the process that verifies data.mdb was lost",
-                       code < 0 ? -code : EIO, ret_failure);
+        result = SALVAGE_FAILED;
     }
     (void)unlinkat(directory->fd, LMDB_ENV_NEW_FILE, 0); /* the next try removes it as well */
+    return result;
+}
+
+/* A file without a name, below $TMPDIR, /var/tmp or /tmp; -1: none can be made. */
+static int make_nameless(void)
+{
+    const char *const places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char path[512];
+        if (places[i] == NULL)
+            continue;
+        int len = snprintf(path, sizeof path, "%s/holdfast-copy-XXXXXX", places[i]);
+        int fd = len < 0 || (size_t)len >= sizeof path ? -1 : mkostemp(path, O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        (void)unlink(path); /* whatever ends us, nothing is left */
+        return fd;
+    }
+    return -1;
+}
+
+enum salvage_result salvage_look(const struct directory *directory, struct lmdb_env *ret,
+                                 struct store_failure *ret_failure)
+{
+    static const char where[] = "in $TMPDIR, or in /var/tmp or /tmp,";
+    struct directory nameless = {.path = (char[]){"/proc/self/fd"}, .fd = -1, .lock_fd = -1};
+    char file[16];
+    int fd = make_nameless();
+    if (fd < 0) {
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store lmdb:%.200s: data.mdb must be verified after a crash, and no file can be "
+                   "made for that; name a directory that can be written with TMPDIR",
+                   directory->path);
+        return SALVAGE_FAILED;
+    }
+    (void)snprintf(file, sizeof file, "%d", fd);
+    enum salvage_result result = copy_to(directory, &nameless, file, where, ret_failure);
+    if (result == SALVAGE_COPIED) {
+        int code = lmdb_env_open(ret, &nameless, file, MDB_RDONLY);
+        if (code != 0) {
+            directory_fail(directory, "cannot open the copy of data.mdb", code, ret_failure);
+            result = SALVAGE_FAILED;
+        }
+    }
+    (void)close(fd); /* LMDB has it open by now */
     return result;
 }
 

@@ -9,7 +9,7 @@
 #ifndef STORE_SALVAGE_H
 #define STORE_SALVAGE_H
 
-#include "store/directory.h"
+#include "store/lmdb_env.h"
 
 enum salvage_result {
     SALVAGE_COPIED,  /* all of it could be read: data.mdb now is the copy */
@@ -21,6 +21,13 @@ enum salvage_result {
 /* Blocks until done. With SALVAGE_FAILED *ret_failure is filled. */
 enum salvage_result salvage_run(const struct directory *directory,
                                 struct store_failure *ret_failure);
+
+/*
+ * For a reader: copies likewise, but to a file without a name in $TMPDIR, /var/tmp or /tmp, and
+ * opens that in *ret with SALVAGE_COPIED. The store's directory is left as it is.
+ */
+enum salvage_result salvage_look(const struct directory *directory, struct lmdb_env *ret,
+                                 struct store_failure *ret_failure);
 
 /* Moves data.mdb to data.mdb.damaged-N, the first N that is free. 0 with the name, or negative
  * errno. */

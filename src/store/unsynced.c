@@ -83,11 +83,12 @@ static int set_line(const struct directory *directory, const char *line)
         code = -errno;
     if (close(fd) != 0 && code == 0)
         code = -errno;
-    if (code == 0)
-        code = directory_rename(directory, MARK_NEW_NAME, MARK_NAME);
-    else
+    if (code != 0) {
         (void)unlinkat(directory->fd, MARK_NEW_NAME, 0); /* a leftover does no harm */
-    return code;
+        return code;
+    }
+    directory_adopt(directory, MARK_NEW_NAME);
+    return directory_rename(directory, MARK_NEW_NAME, MARK_NAME);
 }
 
 int unsynced_set(const struct directory *directory)

@@ -4,7 +4,8 @@
 # Passing proves:
 #  (1) the socket is in the store's directory, mode 0600, and gone after a stop; a dead server's is
 #      replaced, a living server's and a file that is no socket are left alone and refused with a
-#      sentence; a path longer than the name of a socket works;
+#      sentence; a path longer than the name of a socket works; a directory that somebody locks keeps
+#      nobody from starting, and a start that cannot go on says what it waits for, and ends;
 #  (2) `status` says in words and as JSON what is there, and who is missing in a recovery;
 #  (3) `release` frees everything a client holds, or what it holds in one file, and `end-grace` ends
 #      the grace; each is logged with who asked, and nothing is done without --yes or a terminal;
@@ -201,6 +202,42 @@ mkdir -p "$long"
 start long "${options[@]}" --control "$long/control.sock" || finish
 ask 0 status --control "$long/control.sock"
 stop TERM
+
+# (1) whoever can open the directory can lock it, which is nothing to the server
+if command -v flock > /dev/null; then
+    mkdir "$work/open"
+    chmod 755 "$work" "$work/open"
+    as_stranger=()
+    [ "$(id -u)" -eq 0 ] && setpriv --help > /dev/null 2>&1 &&
+        as_stranger=(setpriv --reuid 12345 --regid 12345 --clear-groups)
+    # hold FILE: somebody has the lock of it until $holder is ended; he says so.
+    hold() {
+        exec {said}< <("$@" 2> /dev/null)
+        holder=$!
+        read -r -t 60 -u "$said" && exec {said}<&-
+    }
+    expect "somebody locks the directory" hold "${as_stranger[@]}" flock -x "$work/open" \
+        sh -c 'echo held; exec sleep 600'
+    start locked "${options[@]}" --control "$work/open/control.sock" || finish
+    expect "nothing was waited for" test -z "$(grep waiting "$work/locked.log")"
+    expect "nothing is left but the socket" same "$(ls "$work/open")" control.sock
+    ask 0 status --control "$work/open/control.sock"
+    stop TERM
+    kill "$holder"
+    # A second server that hangs while it starts.
+    install -m 600 /dev/null "$work/open/control.sock.lock"
+    expect "a start hangs" hold flock -x "$work/open/control.sock.lock" \
+        sh -c 'echo held; exec sleep 600'
+    run_to_end hangs "${options[@]}" --control "$work/open/control.sock"
+    expect "exit 69 when it goes on hanging" same "$code" 69
+    expect "it said what it waits for, and how long" log_has "$work/hangs.log" \
+        "waiting for the lock of $work/open/control.sock.lock.* for at most 5 s"
+    expect "and why it ended" log_has "$work/hangs.log" "another server has been starting there for 5 s"
+    kill "$holder"
+    rm "$work/open/control.sock.lock"
+else
+    echo "not shown: locks of others need flock"
+fi
 
 # (4)
 if [ -n "${HOLDFAST_SLOW_SYNC_LIBRARY:-}" ]; then
