@@ -6,9 +6,9 @@
  * socket, is left alone and refused. A path may be longer than a socket's name: the last part alone
  * must fit.
  *
- * While it is made, the file NAME.lock beside it is locked against a second server that starts. Only
- * our user can open that, so nobody else can keep us from starting with it; it is waited for with a
- * word, for CONTROL_PATIENCE_MS at most, and gone afterwards.
+ * While it is made, the file NAME.lock beside it is locked against a second server that starts.
+ * Only our user can open that, so nobody else can keep us from starting with it; it is waited for
+ * with a word, for CONTROL_PATIENCE_MS at most, and gone afterwards.
  */
 #ifndef ADMIN_CONTROL_H
 #define ADMIN_CONTROL_H

@@ -210,13 +210,15 @@ if command -v flock > /dev/null; then
     as_stranger=()
     [ "$(id -u)" -eq 0 ] && setpriv --help > /dev/null 2>&1 &&
         as_stranger=(setpriv --reuid 12345 --regid 12345 --clear-groups)
-    # hold FILE: somebody has the lock of it until $holder is ended; he says so.
+    # hold COMMAND...: somebody takes a lock, says so, and has it until $holder is ended.
+    # shellcheck disable=SC2317 # expect runs it
     hold() {
-        exec {said}< <("$@" 2> /dev/null)
+        exec {said}< <(exec "$@" 2> /dev/null)
         holder=$!
+        server_pids+=("$holder")
         read -r -t 60 -u "$said" && exec {said}<&-
     }
-    expect "somebody locks the directory" hold "${as_stranger[@]}" flock -x "$work/open" \
+    expect "somebody locks the directory" hold "${as_stranger[@]}" flock -F -x "$work/open" \
         sh -c 'echo held; exec sleep 600'
     start locked "${options[@]}" --control "$work/open/control.sock" || finish
     expect "nothing was waited for" test -z "$(grep waiting "$work/locked.log")"
@@ -226,7 +228,7 @@ if command -v flock > /dev/null; then
     kill "$holder"
     # A second server that hangs while it starts.
     install -m 600 /dev/null "$work/open/control.sock.lock"
-    expect "a start hangs" hold flock -x "$work/open/control.sock.lock" \
+    expect "a start hangs" hold flock -F -x "$work/open/control.sock.lock" \
         sh -c 'echo held; exec sleep 600'
     run_to_end hangs "${options[@]}" --control "$work/open/control.sock"
     expect "exit 69 when it goes on hanging" same "$code" 69

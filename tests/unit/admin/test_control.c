@@ -1,8 +1,9 @@
 /*
  * test_control.c -- shows what becomes of the file of the control socket: made with mode 0600,
- * guarded by a file that only we can open, replaced when its server is dead, left alone when somebody answers or when it is no socket,
- * removed or given away only if it is still ours. In a directory of its own. What other users have
- * to do with it needs root; without it those tests are skipped.
+ * guarded by a file that only we can open, replaced when its server is dead, left alone when
+ * somebody answers or when it is no socket, removed or given away only if it is still ours.
+ * In a directory of its own. What other users have to do with it needs root; without it those tests
+ * are skipped.
  */
 #include "admin/control.h"
 
