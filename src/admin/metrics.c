@@ -195,11 +195,14 @@ static void add_clients(struct text *out, const struct core_status *status)
     add_one(out, "nsm_crashes_detected_total", "counter",
             "Clients found to have restarted, or not to be there after a restart of ours.",
             status->reboots.crashes_detected);
-    add_one(out, "nsm_crash_cleanups_total", "counter", "Crashed clients whose locks were freed.",
-            status->reboots.cleanups);
+    add_one(out, "nsm_crash_cleanups_total", "counter",
+            "Crashed clients of which something was freed.", status->reboots.cleanups);
     add_one(out, "nsm_locks_cleaned_on_crash_total", "counter",
             "Locks and share reservations freed because their client crashed.",
             status->reboots.locks_cleaned);
+    add_one(out, "holdfast_notify_given_up_total", "counter",
+            "Clients that could not be told within --give-up, those of SM_MON among them.",
+            notify->given_up);
 }
 
 /* ---- locks, grace, store ---- */
@@ -245,6 +248,9 @@ static void add_grace(struct text *out, const struct core_status *status)
             (status->grace.remaining_ns + SECOND_NS - 1) / SECOND_NS);
     add_one(out, "holdfast_grace_unsettled_locks", "gauge",
             "Stored locks that their clients have not reclaimed yet.", status->grace.unsettled);
+    add_one(out, "holdfast_grace_given_up_locks_total", "counter",
+            "Stored locks and share reservations that nobody reclaimed, given up after grace.",
+            status->reclaims.dropped);
     add_results(out, "holdfast_reclaims_total", "Reclaims after a restart.", results, counts);
 }
 

@@ -61,7 +61,7 @@ struct client {
     bool is_spared;            /* it need not be told of our last restart (notify.c) */
     bool is_counted;           /* as crashed, and it was not heard of as alive since */
     uint32_t drained_count;    /* freed since the drain began */
-    bool drain_is_counted;     /* what it frees was counted when the client was not reached */
+    bool is_cleaned;           /* that something was freed for that crash is counted, too */
     bool drain_is_search;      /* only when it finds something was there a crash */
     struct list draining; /* on core->clients.draining while older incarnations hold something */
 };
@@ -136,6 +136,8 @@ void client_renew(struct core *core, uint32_t slot);
 bool client_free_older(struct core *core, uint32_t slot);
 /* The same for what is stamped with any other state: its counter began anew at this one. */
 void client_recount(struct core *core, uint32_t slot, uint32_t state);
+/* So many locks and shares of it were freed because it crashed: counted now (metrics.md). */
+void client_count_freed(struct core *core, uint32_t slot, uint32_t count);
 /* Frees up to CLIENT_DRAIN_MAX elements of this client now. True: nothing is left to be freed. */
 bool client_drain_now(struct core *core, uint32_t slot);
 /* FREE_ALL: the client of that address and name, if there is one (R-NLM-8), in this state (0: it

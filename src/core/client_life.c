@@ -17,9 +17,9 @@
  * says which states are older. It stays when the drain has ended, and from then on means that
  * nothing older will come: such a state of a late request counts as free_below (client_stamp).
  *
- * A crash is counted once. A client that was not reached is counted then, with all it has (D5);
- * when it says later that it started anew, and was not heard of as alive in between, that is the
- * same crash.
+ * A crash is counted once. A client that was not reached is counted then (D5); when it says later
+ * that it started anew, and was not heard of as alive in between, that is the same crash. What is
+ * freed for it is counted when it is freed: when grace ends, or by a drain.
  */
 #include "base/check.h"
 #include "core/client.h"
@@ -82,13 +82,31 @@ static void begin_drain(struct core *core, uint32_t slot)
     client_settle(core, slot);
 }
 
+/* Unless that is the crash that was counted when it was not reached. */
+static void count_crash(struct core *core, struct client *client)
+{
+    if (client->is_counted)
+        return;
+    core->reboots.crashes_detected++;
+    client->is_cleaned = false;
+}
+
+void client_count_freed(struct core *core, uint32_t slot, uint32_t count)
+{
+    struct client *client = client_at(core, slot);
+    if (count == 0)
+        return;
+    core->reboots.cleanups += client->is_cleaned ? 0 : 1;
+    core->reboots.locks_cleaned += count;
+    client->is_cleaned = true;
+}
+
 /* What makes some of its elements be over is set: it is made known, and freed from now on. */
 static void begin_anew(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
     struct address address = client_address(core, slot);
-    core->reboots.crashes_detected += client->is_counted ? 0 : 1;
-    client->drain_is_counted = client->is_counted;
+    count_crash(core, client);
     client->drain_is_search = false; /* what was looked for is over with the rest */
     client->is_counted = false;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
@@ -177,6 +195,7 @@ bool client_free_all(struct core *core, const struct address *from, struct bytes
         return false;
     }
     grace_reached(core, slot);
+    core_host_restarted(core, from);
     client_renew(core, slot);
     client_saw_state(core, slot, state); /* or its first LOCK would free what it took since */
     return true;
@@ -202,14 +221,13 @@ static void end_drain(struct core *core, uint32_t slot)
     struct address address = client_address(core, slot);
     list_remove(&client->draining);
     client_settle(core, slot);
-    if (client->drained_count > 0 && !client->drain_is_counted) {
-        core->reboots.crashes_detected += client->drain_is_search ? 1 : 0;
-        core->reboots.cleanups++;
-        core->reboots.locks_cleaned += client->drained_count;
-    }
-    client->drain_is_counted = client->drain_is_search = false;
+    bool is_search = client->drain_is_search;
+    client->drain_is_search = false;
     if (client->drained_count == 0)
         return;
+    if (is_search)
+        count_crash(core, client);
+    client_count_freed(core, slot, client->drained_count);
     event_add(&core->events, EVENT_CLIENT_FREED, &address, name_of(core, client),
               client->drained_count);
 }

@@ -149,20 +149,21 @@ static bool simulate_crash(struct core *core, const struct peer *from)
     return true;
 }
 
-/* SM_NOTIFY. True: news, and the caller is the host that rebooted. */
-static bool hear_notice(struct core *core, const struct peer *from, const struct request *request)
+/* SM_NOTIFY. */
+static void hear_notice(struct core *core, const struct peer *from, const struct request *request)
 {
     uint32_t state = request->state;
     if (!is_acceptable_name(request->mon_name)) {
         report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
-        return false;
+        return;
     }
     enum reboot_heard heard = reboot_hear(core, &from->address, request->mon_name, state);
     bool is_believed = heard == REBOOT_NEWS || heard == REBOOT_REPEATED;
     switch (notice_hear(core, &from->address, request->mon_name, state, is_believed)) {
     case NOTICE_NEW:
+        core_host_restarted(core, &from->address);
         report(core, EVENT_NOTICE, from, request->mon_name, state);
-        return true;
+        break;
     case NOTICE_KNOWN:
         break;
     case NOTICE_UNHEARD:
@@ -173,13 +174,12 @@ static bool hear_notice(struct core *core, const struct peer *from, const struct
         report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
         break;
     }
-    return heard == REBOOT_NEWS;
 }
 
 static void answer(struct core *core, const struct peer *from, const struct request *request,
                    uint64_t wall_ns, struct response *ret)
 {
-    bool refused = false, rebooted = false, restarted = false;
+    bool refused = false, restarted = false;
     switch (request->kind) {
     case REQUEST_NSM_STAT:
         refused = !is_acceptable_name(request->mon_name);
@@ -199,7 +199,7 @@ static void answer(struct core *core, const struct peer *from, const struct requ
         restarted = simulate_crash(core, from);
         break;
     case REQUEST_NSM_NOTIFY:
-        rebooted = hear_notice(core, from, request);
+        hear_notice(core, from, request);
         break;
     case REQUEST_NLM_TEST:
     case REQUEST_NLM_LOCK:
@@ -213,10 +213,25 @@ static void answer(struct core *core, const struct peer *from, const struct requ
         locking_answer(core, from, request, ret);
         return;
     }
-    *ret = (struct response){.refused = refused,
-                             .state = core->server.state,
-                             .caller_rebooted = rebooted,
-                             .we_restarted = restarted};
+    *ret = (struct response){
+        .refused = refused, .state = core->server.state, .we_restarted = restarted};
+}
+
+void core_host_restarted(struct core *core, const struct address *host)
+{
+    for (uint32_t i = 0; i < core->restarted_count; i++)
+        if (address_equal(&core->restarted[i], host))
+            return;
+    CHECK(core->restarted_count < RESTARTED_MAX);
+    core->restarted[core->restarted_count++] = *host;
+}
+
+bool core_next_restarted(struct core *core, struct address *ret)
+{
+    if (core->restarted_count == 0)
+        return false;
+    *ret = core->restarted[--core->restarted_count];
+    return true;
 }
 
 static void stored(struct core *core, uint64_t txn, bool has_room)
@@ -276,6 +291,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     CHECK(input->now_ns >= core->now_ns);
     core->now_ns = input->now_ns;
     core->wall_ns = input->wall_ns;
+    core->restarted_count = 0;
     switch (input->kind) {
     case CORE_REQUEST:
         CHECK(!core_is_full(core));

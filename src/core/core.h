@@ -189,6 +189,14 @@ void core_start(struct core *core, const struct core_boot *boot);
 void core_step(struct core *core, const struct core_input *input, struct core_answer *ret);
 
 /*
+ * Hosts of which this step found out that they started anew, one after another; false: no more. To
+ * be asked after every step: they repeat none of their old calls, and their programs have other
+ * ports. Who says so does not matter: an SM_NOTIFY that is believed, a newer state in a LOCK,
+ * FREE_ALL, or the answer of a status monitor that we asked.
+ */
+bool core_next_restarted(struct core *core, struct address *ret);
+
+/*
  * The changes since the last batch, or false when there are none. The batch's memory belongs to the
  * store until CORE_STORED names its txn; no other batch may be taken before.
  */

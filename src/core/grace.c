@@ -273,6 +273,8 @@ bool grace_work(struct core *core)
         uint32_t count = 0;
         bool has_slots = drop(core, slot, left, &count);
         grace->counters.dropped += count;
+        if (client_at(core, slot)->is_counted) /* it is not there, which is a crash (D5) */
+            client_count_freed(core, slot, count);
         left -= count;
         if (has_unsettled(core, slot))
             timers_set(&grace->drop, slot, core->now_ns + (has_slots ? 0 : SECOND_NS));

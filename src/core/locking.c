@@ -146,15 +146,14 @@ static enum lock_status test(struct core *core, const struct peer *from,
 
 /*
  * R-SEC-5: a newer state than any before says that the client started anew and that its SM_NOTIFY
- * was lost: *ret_is_new_life. What it held before is freed first; the owner may be gone with it.
+ * was lost. What it held before is freed first; the owner may be gone with it.
  * False: there is so much of it that the client must ask again.
  */
-static bool is_of_this_life(struct core *core, struct subject *s, const struct lock_request *r,
-                            bool *ret_is_new_life)
+static bool is_of_this_life(struct core *core, struct subject *s, const struct lock_request *r)
 {
     if (s->client == SLOT_NONE)
         return true;
-    *ret_is_new_life = reboot_of_request(core, s->client, r->state);
+    reboot_of_request(core, s->client, r->state);
     if (!client_drain_now(core, s->client))
         return false;
     s->owner = owner_find(core, s->client, r->svid);
@@ -330,7 +329,7 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
 }
 
 static enum lock_status lock(struct core *core, const struct peer *from,
-                             const struct request *request, bool *ret_is_new_life)
+                             const struct request *request)
 {
     const struct lock_request *r = &request->lock;
     if (r->is_bad_handle)
@@ -340,7 +339,7 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     if (r->reclaim)
         return reclaim(core, from, r);
     struct subject s = find_subject(core, from, r);
-    if (!is_of_this_life(core, &s, r, ret_is_new_life) || grace_is_on(core))
+    if (!is_of_this_life(core, &s, r) || grace_is_on(core))
         return LOCK_GRACE;
     uint32_t waiter = SLOT_NONE;
     if (s.owner != SLOT_NONE && s.file != SLOT_NONE)
@@ -496,7 +495,7 @@ void locking_answer(struct core *core, const struct peer *from, const struct req
         ret->status = test(core, from, r, &ret->holder);
         return;
     case REQUEST_NLM_LOCK:
-        ret->status = lock(core, from, request, &ret->caller_rebooted);
+        ret->status = lock(core, from, request);
         return;
     case REQUEST_NLM_CANCEL:
         ret->status = cancel(core, from, r);
@@ -517,8 +516,7 @@ void locking_answer(struct core *core, const struct peer *from, const struct req
         unshare(core, from, r);
         return;
     case REQUEST_NLM_FREE_ALL:
-        ret->caller_rebooted =
-            client_free_all(core, &from->address, request->mon_name, request->state);
+        (void)client_free_all(core, &from->address, request->mon_name, request->state);
         return;
     case REQUEST_NSM_STAT:
     case REQUEST_NSM_MON:

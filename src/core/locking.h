@@ -11,7 +11,7 @@
 
 struct core;
 
-/* Any REQUEST_NLM_*; fills status, holder and caller_rebooted. */
+/* Any REQUEST_NLM_*; fills status and holder. */
 void locking_answer(struct core *core, const struct peer *from, const struct request *request,
                     struct response *ret);
 

@@ -86,10 +86,9 @@ struct lock_holder {
 };
 
 struct response {
-    bool refused;         /* STAT_FAIL where the protocol has it */
-    uint32_t state;       /* our state number */
-    bool caller_rebooted; /* the caller said, and we believe, that it started anew */
-    bool we_restarted;    /* as it asked: SM_SIMU_CRASH (D6) */
+    bool refused;      /* STAT_FAIL where the protocol has it */
+    uint32_t state;    /* our state number */
+    bool we_restarted; /* as it asked: SM_SIMU_CRASH (D6) */
     enum lock_status status;
     struct lock_holder holder; /* TEST answered DENIED */
     struct bytes cookie;       /* the request's */

@@ -36,16 +36,21 @@ static void report(struct core *core, enum event_kind kind, uint32_t slot, uint3
     event_add(&core->events, kind, &address, name, state);
 }
 
-static void note_time(struct core *core, uint32_t slot)
+/* It started anew, as we find out now; of very much, only whether anything is older is found out
+ * later, and a living client's answers are worth more than a guess. */
+static void note_restart(struct core *core, uint32_t slot)
 {
+    struct address address = client_address(core, slot);
     client_at(core, slot)->rebooted_ns = core->wall_ns;
+    if (!client_at(core, slot)->drain_is_search)
+        core_host_restarted(core, &address);
 }
 
 /* It is in this state now, a newer one than before: everything it has is stamped older. */
 static void renew(struct core *core, uint32_t slot, uint32_t state)
 {
     client_at(core, slot)->state_seen = state;
-    note_time(core, slot);
+    note_restart(core, slot);
     report(core, EVENT_CLIENT_REBOOTED, slot, state);
     client_renew(core, slot);
 }
@@ -54,7 +59,7 @@ static void renew(struct core *core, uint32_t slot, uint32_t state)
 static void recount(struct core *core, uint32_t slot, uint32_t state)
 {
     MARK("reboot_counter_began_anew");
-    note_time(core, slot);
+    note_restart(core, slot);
     report(core, EVENT_CLIENT_REBOOTED, slot, state);
     client_recount(core, slot, state);
 }
@@ -68,7 +73,7 @@ static enum reboot_heard accept(struct core *core, uint32_t slot, uint32_t state
         return REBOOT_NEWS;
     }
     if (client_free_older(core, slot))
-        note_time(core, slot);
+        note_restart(core, slot);
     else
         MARK("reboot_repeated");
     return REBOOT_REPEATED;
@@ -277,6 +282,7 @@ void reboot_probed(struct core *core, uint32_t slot, const struct probe_question
         event_add(&core->events, EVENT_NOTICE_UNCONFIRMED, &question->from, name,
                   question->notified);
     } else if (notice_hear(core, &question->from, name, question->notified, true) == NOTICE_NEW) {
+        core_host_restarted(core, &question->from);
         event_add(&core->events, EVENT_NOTICE, &question->from, name, question->notified);
     }
 }
@@ -294,20 +300,18 @@ static void ask_for_request(struct core *core, uint32_t slot, uint32_t state)
     (void)probe_begin(core, slot, &question);
 }
 
-bool reboot_of_request(struct core *core, uint32_t slot, uint32_t state)
+void reboot_of_request(struct core *core, uint32_t slot, uint32_t state)
 {
     uint32_t seen = client_at(core, slot)->state_seen;
     if (core->limits.distrust_state)
-        return false;
+        return;
     /* Its first state says nothing about what it took before: it was not asked for one then. */
     if (seen != 0 && client_is_newer_state(state, seen)) {
         MARK("reboot_by_request");
         renew(core, slot, state);
-        return true;
-    }
-    if (seen != 0 && state != 0 && state != seen)
+    } else if (seen != 0 && state != 0 && state != seen) {
         ask_for_request(core, slot, state);
-    return false;
+    }
 }
 
 void reboot_of_reclaim(struct core *core, uint32_t slot, uint32_t state)

@@ -29,8 +29,8 @@ struct probe_question;
 
 struct reboot_counters {
     uint64_t crashes_detected; /* clients found to have started anew, or not reached (D5) */
-    uint64_t cleanups;         /* of them, whose locks were freed */
-    uint64_t locks_cleaned;
+    uint64_t cleanups;         /* of them, of which something was freed */
+    uint64_t locks_cleaned;    /* and how much: locks and shares, when they are freed */
 };
 
 /* What a notice was; when it concerned several clients, the last of these that applies. */
@@ -48,9 +48,9 @@ enum reboot_heard reboot_hear(struct core *core, const struct address *from, str
 /*
  * An ordinary LOCK of a known client carries this state (0: none; SHARE has none). A newer one
  * means that its SM_NOTIFY was lost: what it held before is to be freed first (R-SEC-5). An older
- * one starts a probe. True: it has started anew.
+ * one starts a probe.
  */
-bool reboot_of_request(struct core *core, uint32_t client, uint32_t state);
+void reboot_of_request(struct core *core, uint32_t client, uint32_t state);
 /* A reclaim's state: remembered if it is newer, and nothing is freed (R-SEC-3). */
 void reboot_of_reclaim(struct core *core, uint32_t client, uint32_t state);
 

@@ -25,6 +25,9 @@
 #include "core/unsettled.h"
 #include "core/waiter.h"
 
+/* A step is about one host; a notice may concern it under another address. */
+enum { RESTARTED_MAX = 4 };
+
 struct core {
     struct core_limits limits;
     uint64_t seed;            /* of every hash */
@@ -67,6 +70,8 @@ struct core {
     struct probes probes;
     struct silent silent;
     struct reboot_counters reboots;
+    struct address restarted[RESTARTED_MAX]; /* of this step: core_next_restarted */
+    uint32_t restarted_count;
     struct unsettled unsettled;
     struct grace grace;
     struct tracker tracker;
@@ -82,6 +87,9 @@ struct core {
 uint32_t core_next_state(uint32_t state);
 /* We take it. Nobody is told before it is durable, or a crash could use it once more. */
 void core_raise_state(struct core *core);
+
+/* The host of this address started anew, as this step found out (core_next_restarted). */
+void core_host_restarted(struct core *core, const struct address *host);
 
 /* Whose call it was: kept in the id beside the handle of a slot. */
 enum core_caller {

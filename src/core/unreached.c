@@ -127,14 +127,14 @@ static bool is_to_be_marked(const struct core *core, uint32_t slot)
 static void mark(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    struct reboot_counters *counters = &core->reboots;
     uint64_t locks = (uint64_t)client->unsettled_count + client->unsettled_shares;
     MARK("unreached_client_marked");
     core->notify.jobs[target_of_client(core, slot)].is_marked = true;
+    if (!client->is_counted) {
+        core->reboots.crashes_detected++;
+        client->is_cleaned = false;
+    }
     client->is_counted = true;
-    counters->crashes_detected++;
-    counters->cleanups += locks > 0;
-    counters->locks_cleaned += locks;
     client->flags |= RECORD_CLIENT_CRASHED;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     target_report(core, EVENT_CLIENT_UNREACHED, target_of_client(core, slot), locks);

@@ -202,7 +202,7 @@ static void call_out(struct driver *driver)
         set_next_call(driver, now_ns, true);
         return;
     }
-    outcall_turn(parts->core, parts->client, now_ns, clock_wall_ns(parts->clock));
+    outcall_turn(parts->core, parts->client, parts->server, now_ns, clock_wall_ns(parts->clock));
     caller_turn(parts->caller);
     hand_batch(driver);
     set_next_call(driver, now_ns, false);

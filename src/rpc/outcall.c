@@ -152,7 +152,18 @@ static uint32_t state_of(const struct client_result *result)
     return result->outcome == CLIENT_ANSWERED && xdr_in_done(&in) ? state : 0;
 }
 
-void outcall_turn(struct core *core, struct rpc_client *client, uint64_t now_ns, uint64_t wall_ns)
+static void forget_restarted(struct core *core, struct rpc_client *client,
+                             struct rpc_server *server)
+{
+    struct address host;
+    if (server != NULL)
+        rpc_server_forget_restarted(server);
+    while (core_next_restarted(core, &host))
+        rpc_client_host_restarted(client, &host);
+}
+
+void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_server *server,
+                  uint64_t now_ns, uint64_t wall_ns)
 {
     struct client_result result;
     while (!core_is_full(core) && rpc_client_next_result(client, &result)) {
@@ -168,6 +179,7 @@ void outcall_turn(struct core *core, struct rpc_client *client, uint64_t now_ns,
             .is_repeated = result.is_repeated,
         };
         core_step(core, &input, NULL);
+        forget_restarted(core, client, server);
     }
     uint64_t void_call;
     while (core_next_void_call(core, &void_call))

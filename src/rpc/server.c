@@ -354,6 +354,13 @@ static void forget_host(struct rpc_server *server, const struct address *host)
         rpc_client_host_restarted(server->client, host);
 }
 
+void rpc_server_forget_restarted(struct rpc_server *server)
+{
+    struct address host;
+    while (core_next_restarted(server->core, &host))
+        forget_host(server, &host);
+}
+
 /* The answer to a call, or the call with the result of a message, as it will leave. */
 static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
                        const struct procedure *procedure, const struct response *response)
@@ -390,8 +397,7 @@ static void execute(struct rpc_server *server, const struct rpc_source *from,
                                .request = request};
     struct core_answer answer;
     core_step(server->core, &input, &answer);
-    if (answer.response.caller_rebooted)
-        forget_host(server, &from->peer.address);
+    rpc_server_forget_restarted(server);
     if (answer.response.we_restarted)
         drc_forget_all(server->cache);
 

@@ -74,13 +74,17 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
 void rpc_server_free(struct rpc_server *server);
 
 /* Who makes calls for the server and gets the replies to them, and forgets the ports of a host that
- * says, and is believed, that it rebooted (D7). Borrowed; NULL, as at first: nobody, and results of
+ * is found to have rebooted (D7). Borrowed; NULL, as at first: nobody, and results of
  * messages leave only over UDP. */
 void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client);
 
 /* The largest call and the largest reply of any program: sizes for the wire's buffers. */
 uint32_t rpc_server_record_max(const struct rpc_server *server);
 uint32_t rpc_server_reply_max(const struct rpc_server *server);
+
+/* To be called after every step of the core that is not made here: of hosts that it found to have
+ * started anew the cached answers go, and the client's ports (core_next_restarted). */
+void rpc_server_forget_restarted(struct rpc_server *server);
 
 /* One whole message. `reply` has room for rpc_server_reply_max bytes. */
 enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,

@@ -329,12 +329,29 @@ static void check_given_up(struct world *world)
                    (unsigned long long)((earliest_ns - world->now_ns) / SECOND));
 }
 
+/* The cache has forgotten a host that an answer showed to have started anew. */
+static void note_restarts(struct world *world)
+{
+    struct event event;
+    while (event_take(core_events(world->machine.core), &event)) {
+        if (event.kind != EVENT_CLIENT_REBOOTED && event.kind != EVENT_CLIENT_RENEWED)
+            continue;
+        for (uint32_t i = 0; i < world_host_count(world); i++)
+            world->hosts[i].forgets += address_equal(&world->hosts[i].address, &event.from);
+        for (uint32_t i = 0; world->lockers != NULL && i < world->lockers->count; i++)
+            world->lockers->at[i].forgets +=
+                address_equal(&world->lockers->at[i].host->address, &event.from);
+    }
+}
+
 /* Calls of our own: those that are due begin, those that have ended are told to the core. */
 static void call_out(struct world *world)
 {
     struct machine *machine = &world->machine;
     core_work(machine->core, world->now_ns, world_wall_ns(world));
-    outcall_turn(machine->core, machine->client, world->now_ns, world_wall_ns(world));
+    outcall_turn(machine->core, machine->client, machine->server, world->now_ns,
+                 world_wall_ns(world));
+    note_restarts(world);
     check_calls(world);
     check_given_up(world);
     line_turn(world);

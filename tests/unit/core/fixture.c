@@ -103,6 +103,14 @@ struct core_answer fixture_notify(struct core *core, const char *from, const cha
     return fixture_step(core, &peer, &request);
 }
 
+bool fixture_notify_restarts(struct core *core, const char *from, const char *mon_name,
+                             uint32_t state)
+{
+    struct address host;
+    (void)fixture_notify(core, from, mon_name, state);
+    return core_next_restarted(core, &host);
+}
+
 struct core_answer fixture_stat(struct core *core, const char *mon_name)
 {
     struct peer peer = fixture_peer("10.0.0.9", 2000);

@@ -27,6 +27,9 @@ struct core_answer fixture_unmon(struct core *core, const char *from, const char
 struct core_answer fixture_unmon_all(struct core *core, const char *from, const char *my_name);
 struct core_answer fixture_notify(struct core *core, const char *from, const char *mon_name,
                                   uint32_t state);
+/* The same; does a host count as restarted then? */
+bool fixture_notify_restarts(struct core *core, const char *from, const char *mon_name,
+                             uint32_t state);
 struct core_answer fixture_stat(struct core *core, const char *mon_name);
 struct core_answer fixture_simu_crash(struct core *core, const char *from, uint16_t port);
 

@@ -59,8 +59,10 @@ bool notify(struct locker from, const char *name, uint32_t client_state)
     struct core_answer answer;
     core_step(the_core, &input, &answer);
     core_check(the_core);
+    struct address restarted;
+    bool is_news = core_next_restarted(the_core, &restarted);
     settle();
-    return answer.response.caller_rebooted;
+    return is_news;
 }
 
 struct client *client_of(struct locker who)

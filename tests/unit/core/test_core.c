@@ -104,7 +104,7 @@ static void test_core__bad_names_and_programs_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_true(fixture_mon(core, "10.0.0.2", bad[i], "lockd", 1).response.refused);
         assert_true(fixture_stat(core, bad[i]).response.refused);
-        assert_false(fixture_notify(core, "10.0.0.2", bad[i], 3).response.caller_rebooted);
+        assert_false(fixture_notify_restarts(core, "10.0.0.2", bad[i], 3));
     }
     struct peer peer = fixture_peer("10.0.0.2", 900);
     static const uint8_t priv[RECORD_PRIV_LEN];

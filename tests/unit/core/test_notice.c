@@ -14,11 +14,11 @@ static void test_notice__needs_somebody_who_watches(void **state)
     (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_store(core);
-    assert_false(fixture_notify(core, "10.0.0.7", "10.0.0.7", 5).response.caller_rebooted);
+    assert_false(fixture_notify_restarts(core, "10.0.0.7", "10.0.0.7", 5));
     assert_int_equal(fixture_status(core).notices, 0);
     assert_int_equal(fixture_store(core), 0);
     fixture_mon(core, "10.0.0.2", "10.0.0.7", "lockd", 1);
-    assert_true(fixture_notify(core, "10.0.0.7", "10.0.0.7", 5).response.caller_rebooted);
+    assert_true(fixture_notify_restarts(core, "10.0.0.7", "10.0.0.7", 5));
     assert_int_equal(fixture_status(core).notices, 1);
     core_free(core);
 }
@@ -52,8 +52,8 @@ static void test_notice__one_per_name_in_any_spelling(void **state)
     fixture_store(core);
     fixture_notify(core, "10.0.0.2", "CLIENT7", 5); /* a repeat */
     assert_int_equal(fixture_store(core), 0);
-    assert_false(fixture_notify(core, "10.0.0.2", "client7", 5).response.caller_rebooted);
-    assert_true(fixture_notify(core, "10.0.0.2", "CLIENT7", 7).response.caller_rebooted);
+    assert_false(fixture_notify_restarts(core, "10.0.0.2", "client7", 5));
+    assert_true(fixture_notify_restarts(core, "10.0.0.2", "CLIENT7", 7));
     assert_int_equal(fixture_status(core).notices, 1);
 
     struct store_batch batch;

@@ -165,7 +165,7 @@ static void test_reboot_life__inside_grace_what_was_reclaimed_since_stays(void *
     assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
     restart();
     assert_int_equal(lock_in(5, A, 0, X | RECLAIM), LOCK_GRANTED);
-    assert_false(notify(A, "a", 5));
+    assert_true(notify(A, "a", 5));
     assert_int_equal(client_of(A)->lock_count, 1);
     assert_false(fixture_status(the_core).grace.is_on);
     assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
@@ -220,8 +220,9 @@ static void test_reboot_life__a_hundred_thousand_locks_delay_nobody(void **state
     fixture_reset();
     struct core *core = fixture_new(&limits);
     lock_many(core, 3, A, 0, MANY);
-    struct core_answer answer = fixture_notify(core, A.address, "a", 5);
-    assert_true(answer.response.caller_rebooted);
+    struct address restarted;
+    (void)fixture_notify(core, A.address, "a", 5);
+    assert_true(core_next_restarted(core, &restarted));
     uint32_t turns = 0;
     for (; fixture_status(core).locks > turns; turns++) {
         uint32_t before = fixture_status(core).locks;
@@ -315,7 +316,8 @@ static void test_reboot_life__a_crash_is_counted_once(void **state)
         fixture_call_done(the_core, call.id, false, 0);
         settle();
         assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
-        assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
+        assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 0); /* nothing yet */
+        assert_int_equal(fixture_status(the_core).reboots.cleanups, 0);
         if (how == 0)
             assert_true(notify(A, "a", 5));
         else
@@ -330,6 +332,36 @@ static void test_reboot_life__a_crash_is_counted_once(void **state)
         settle();
         assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 2);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 3);
+    }
+}
+
+/* What is freed is counted when it is: not when it is not there, but when grace is over. */
+static void test_reboot_life__a_clean_up_is_counted_when_it_happens(void **state)
+{
+    (void)state;
+    for (int is_back = 0; is_back < 2; is_back++) {
+        new_with(&fixture_limits);
+        assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
+        assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
+        restart();
+        struct core_call call;
+        settle();
+        assert_true(fixture_next_call(the_core, &call));
+        fixture_wait(5 * FIXTURE_SECOND);
+        fixture_call_done(the_core, call.id, false, 0);
+        settle();
+        assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+        if (is_back)
+            assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED);
+        assert_int_equal(fixture_status(the_core).reboots.cleanups, 0);
+        fixture_wait(200 * FIXTURE_SECOND);
+        settle();
+        fixture_wait(200 * FIXTURE_SECOND);
+        settle();
+        assert_int_equal(fixture_status(the_core).locks, is_back);
+        assert_int_equal(fixture_status(the_core).reclaims.dropped, 2 - is_back);
+        assert_int_equal(fixture_status(the_core).reboots.cleanups, !is_back);
+        assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, is_back ? 0 : 2);
     }
 }
 
@@ -350,6 +382,7 @@ int main(void)
         TEST(free_all_tells_the_state),
         TEST(every_call_reaches),
         TEST(a_crash_is_counted_once),
+        TEST(a_clean_up_is_counted_when_it_happens),
         TEST(a_crash_while_it_is_freed),
         TEST(a_hundred_thousand_locks_delay_nobody),
     };

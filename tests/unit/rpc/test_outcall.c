@@ -44,7 +44,7 @@ static void end(void)
 
 static void turn(void)
 {
-    outcall_turn(core, client, fixture_now_ns(), 0);
+    outcall_turn(core, client, NULL, fixture_now_ns(), 0);
     rpc_client_check(client);
     core_check(core);
 }

@@ -67,7 +67,7 @@ static void turn(void)
     for (uint32_t i = 0; i < 3; i++) {
         core_work(core, fixture_now_ns(), 0);
         (void)fixture_store(core);
-        outcall_turn(core, client, fixture_now_ns(), 0);
+        outcall_turn(core, client, NULL, fixture_now_ns(), 0);
         rpc_client_check(client);
         core_check(core);
     }

@@ -7,6 +7,7 @@
  * Calls are made and read with the tests' own XDR.
  */
 #include "peer/peer_nlm.h"
+#include "peer/peer_nsm.h"
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 #include "rpc/server.h"
@@ -568,9 +569,55 @@ static void test_server_message__privileged_port(void **state)
     close_server(&f);
 }
 
+/* What its status monitor answers when it is asked; false: it is not asked. */
+static bool answer_stat(struct fixture *f, uint32_t state)
+{
+    struct core_call stat;
+    if (!core_next_call(f->core, f->now_ns, &stat))
+        return false;
+    assert_int_equal(stat.kind, CALL_STAT);
+    core_step(f->core,
+              &(struct core_input){.kind = CORE_CALL_DONE,
+                                   .now_ns = f->now_ns,
+                                   .call = stat.id,
+                                   .outcome = CALL_ANSWERED,
+                                   .state = state},
+              NULL);
+    rpc_server_forget_restarted(f->server);
+    rpc_server_check(f->server);
+    return true;
+}
+
+/* A reboot that its status monitor confirms: old answers are not for new calls (R-DRC-1). */
+static void test_server_message__a_confirmed_reboot_forgets(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct rpc_reply out;
+    open_server(&f, &ample);
+    put_call(1, 4, PEER_NLM_LOCK, 0);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    store(&f);
+    assert_true(rpc_server_next(f.server, f.now_ns, &out));
+    assert_int_equal(receive(&f), RPC_ANSWERED); /* a repeat */
+    (void)answer_stat(&f, 3);
+    store(&f);
+    struct packet repeat = call;
+    struct rpc_source client = f.from;
+    f.from.peer.address.bytes[3] = 9;
+    peer_nsm_put_notify(&call, 7, "mac", 5);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    f.from = client;
+    assert_true(answer_stat(&f, 5));
+    call = repeat;
+    assert_int_equal(receive(&f), RPC_WAITING); /* it was executed */
+    close_server(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_server_message__a_confirmed_reboot_forgets),
         cmocka_unit_test(test_server_message__procedures_and_versions),
         cmocka_unit_test(test_server_message__results_that_nobody_waits_for),
         cmocka_unit_test(test_server_message__void_then_result),
