@@ -192,6 +192,15 @@ static void add_clients(struct text *out, const struct core_status *status)
     add_histogram(out, "nsm_notification_duration_seconds", NULL, status->notify_durations);
     add_results(out, "holdfast_notify_retries_total",
                 "Later attempts to tell a client of a restart.", ends, retries);
+    add_one(out, "holdfast_address_limit_refusals_total", "counter",
+            "New clients, registrations, locks and waits refused by --max-per-address.",
+            status->quota.refused);
+    begin(out, "holdfast_evicted_records_total", "counter",
+          "Records that held nothing and were forgotten for a new one, by table.");
+    add(out, "holdfast_evicted_records_total", &(struct label){"table", "clients"}, NULL,
+        status->quota.evicted_clients);
+    add(out, "holdfast_evicted_records_total", &(struct label){"table", "registrants"}, NULL,
+        status->quota.evicted_registrants);
     add_one(out, "nsm_crashes_detected_total", "counter",
             "Clients found to have restarted, or not to be there after a restart of ours.",
             status->reboots.crashes_detected);

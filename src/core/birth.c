@@ -77,6 +77,9 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
         err = intern_init(&core->names, core->arena, folds + registrants + waiters + PROBE_MAX,
                           core->seed);
     if (err == 0)
+        err =
+            quota_init(core, registrants + clients + slots_max[RECORD_TRACKED] + 1); /* one moves */
+    if (err == 0)
         err = registrant_init(core, registrants);
     if (err == 0)
         err = notice_init(core, slots_max[RECORD_NOTICE]);
@@ -140,6 +143,7 @@ void core_free(struct core *core)
 {
     if (core == NULL)
         return;
+    quota_done(core);
     registrant_done(core);
     notice_done(core);
     notify_done(core);

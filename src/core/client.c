@@ -38,6 +38,7 @@ int client_init(struct core *core, uint32_t slots_max)
 {
     struct clients *all = &core->clients;
     list_init(&all->draining);
+    list_init(&all->idle);
     int err = table_init(&all->table, slots_max, sizeof(struct client));
     if (err == 0)
         err = intern_init(&all->addresses, core->arena, slots_max, core->seed);
@@ -137,18 +138,22 @@ static void link_slot(struct core *core, uint32_t slot, const struct client *con
     struct client *client = client_at(core, slot);
     *client = *content;
     list_init(&client->draining);
+    list_init(&client->idle);
+    list_init(&client->idle_here);
+    struct address address = client_address(core, slot);
+    client->quota = quota_keep(core, &address);
+    quota_add(core, client->quota, QUOTA_CLIENT, 1);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
     chains_add(&all->by_address, client->address, slot);
     chains_add(&all->by_name, client->fold, slot);
 }
 
-/* Room for one more, by every limit; the order is the order in which operators can help. */
-static enum client_result admission(const struct core *core)
+/* Room for one more, by every limit; the order is the order in which operators can help. Nobody is
+ * forgotten for one who is refused anyway. */
+static enum client_result admission(struct core *core, const struct address *from)
 {
-    if (core->clients.table.count >= core->limits.clients_max) {
-        MARK("client_limit");
-        return CLIENT_LIMIT;
-    }
+    bool is_within_share = quota_admits_address(core, from, QUOTA_CLIENT);
+    bool is_full = core->clients.table.count >= core->limits.clients_max;
     if (!core->has_room) {
         MARK("client_no_room");
         return CLIENT_ROOM;
@@ -156,6 +161,12 @@ static enum client_result admission(const struct core *core)
     if (arena_used(core->arena) >= core->limits.bytes_max) {
         MARK("client_no_bytes");
         return CLIENT_BYTES;
+    }
+    if (!is_within_share)
+        return evict_client_of(core, from) ? CLIENT_ADDED : CLIENT_ADDRESS;
+    if (is_full && !evict_client(core)) {
+        MARK("client_limit");
+        return CLIENT_LIMIT;
     }
     return CLIENT_ADDED;
 }
@@ -168,7 +179,7 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
         *ret_slot = slot;
         return CLIENT_FOUND;
     }
-    enum client_result verdict = admission(core);
+    enum client_result verdict = admission(core, &from->address);
     if (verdict != CLIENT_ADDED)
         return verdict;
 
@@ -198,11 +209,17 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
 
 /* ---- what they say ---- */
 
+void client_seen(struct core *core, uint32_t slot)
+{
+    client_at(core, slot)->seen_ns = core->now_ns;
+    evict_rank(core, slot);
+}
+
 void client_heard(struct core *core, uint32_t slot, const struct peer *from,
                   const struct lock_request *request, uint64_t wall_ns)
 {
     struct client *client = client_at(core, slot);
-    client->seen_ns = core->now_ns;
+    client_seen(core, slot);
     client->is_counted = false; /* it is alive */
 
     uint32_t versions = client->versions | UINT32_C(1) << request->version;
@@ -245,7 +262,7 @@ void client_granted_by(struct core *core, uint32_t slot, uint32_t proc)
 
 /* ---- when they are forgotten ---- */
 
-static bool has_nothing(const struct client *client)
+bool client_has_nothing(const struct client *client)
 {
     return client->lock_count == 0 && client->share_count == 0 && client->waiter_count == 0 &&
            list_is_empty(&client->draining);
@@ -253,10 +270,11 @@ static bool has_nothing(const struct client *client)
 
 void client_settle(struct core *core, uint32_t slot)
 {
-    if (has_nothing(client_at(core, slot)))
+    if (client_has_nothing(client_at(core, slot)))
         timers_set(&core->clients.expiry, slot, core->now_ns + EXPIRY_NS);
     else
         timers_clear(&core->clients.expiry, slot);
+    evict_rank(core, slot);
 }
 
 /* R-SEC-5: something may still be owed to it, or come from it. Nobody is told who was not monitored
@@ -273,13 +291,18 @@ static bool must_be_kept(const struct core *core, uint32_t slot)
                                         core->wall_ns - client->rebooted_ns < REBOOTED_KEEP_NS);
 }
 
-static void forget(struct core *core, uint32_t slot)
+void client_forget(struct core *core, uint32_t slot)
 {
     struct clients *all = &core->clients;
     struct client client = *client_at(core, slot);
     MARK("client_forgotten");
-    CHECK(has_nothing(client_at(core, slot)));
+    CHECK(client_has_nothing(client_at(core, slot)));
     notify_forget(core, target_of_client(core, slot));
+    timers_clear(&all->expiry, slot);
+    list_remove(&client_at(core, slot)->idle);
+    list_remove(&client_at(core, slot)->idle_here);
+    quota_remove(core, client.quota, QUOTA_CLIENT, 1);
+    quota_release(core, client.quota);
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, client.key_hash), slot);
     chains_remove(&all->by_address, client.address, slot);
     chains_remove(&all->by_name, client.fold, slot);
@@ -301,7 +324,27 @@ static void give_way(struct core *core, uint32_t other, uint32_t slot)
     MARK("client_gives_way");
     grant_drop_client(core, other);
     client->flags |= client_at(core, other)->flags & RECORD_CLIENT_MONITORED;
-    forget(core, other);
+    client_forget(core, other);
+}
+
+/* What it has counts at this address from now on. */
+static void move_quota(struct core *core, uint32_t slot, const struct address *address)
+{
+    struct client *client = client_at(core, slot);
+    const uint32_t counts[QUOTA_KIND_END] = {[QUOTA_CLIENT] = 1,
+                                             [QUOTA_LOCK] = client->lock_count,
+                                             [QUOTA_SHARE] = client->share_count,
+                                             [QUOTA_WAITER] = client->waiter_count};
+    uint32_t fresh = quota_keep(core, address);
+    list_remove(&client->idle);
+    list_remove(&client->idle_here);
+    for (enum quota_kind kind = 0; kind < QUOTA_KIND_END; kind++) {
+        quota_remove(core, client->quota, kind, counts[kind]);
+        quota_add(core, fresh, kind, counts[kind]);
+    }
+    quota_release(core, client->quota);
+    client->quota = fresh;
+    evict_rank(core, slot);
 }
 
 enum client_move_result client_move(struct core *core, uint32_t slot, const struct address *address,
@@ -320,6 +363,7 @@ enum client_move_result client_move(struct core *core, uint32_t slot, const stru
         give_way(core, other, slot);
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
     chains_remove(&all->by_address, old, slot);
+    move_quota(core, slot, address);
     client->address = fresh;
     client->local = *local;
     client->key_hash = key_hash(core, fresh, client->fold);
@@ -341,14 +385,14 @@ void client_expire(struct core *core)
         if (slot == SLOT_NONE)
             return;
         struct client *client = client_at(core, slot);
-        if (!has_nothing(client))
+        if (!client_has_nothing(client))
             continue;
         if (core->now_ns - client->seen_ns < EXPIRY_NS)
             timers_set(expiry, slot, client->seen_ns + EXPIRY_NS);
         else if (must_be_kept(core, slot))
             timers_set(expiry, slot, core->now_ns + EXPIRY_NS);
         else
-            forget(core, slot);
+            client_forget(core, slot);
     }
 }
 
@@ -451,7 +495,8 @@ static void check_one(const struct core *core, uint32_t slot)
     CHECK(client->lock_count == chain_length(&core->locks.by_client, slot));
     CHECK(client->share_count == chain_length(&core->shares.by_client, slot));
     CHECK(client->waiter_count == chain_length(&core->waiters.by_client, slot));
-    CHECK(!core->started || !has_nothing(client) || timers_is_set(&all->expiry, slot));
+    CHECK(!core->started || !client_has_nothing(client) || timers_is_set(&all->expiry, slot));
+    evict_check(core, slot);
     client_life_check(core, slot);
 }
 

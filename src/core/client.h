@@ -63,6 +63,8 @@ struct client {
     uint32_t drained_count;    /* freed since the drain began */
     bool is_cleaned;           /* that something was freed for that crash is counted, too */
     bool drain_is_search;      /* only when it finds something was there a crash */
+    uint32_t quota;            /* of its address, with a reference */
+    struct list idle, idle_here; /* of all, of its address: it may be forgotten (evict.h) */
     struct list draining; /* on core->clients.draining while older incarnations hold something */
 };
 
@@ -73,6 +75,7 @@ struct clients {
     struct chains by_name;    /* chain = slot of fold */
     struct intern addresses;
     struct list draining;
+    struct list idle;     /* may be forgotten when the table is full; longest idle first */
     struct timers expiry; /* of clients with nothing here */
 };
 
@@ -85,7 +88,14 @@ struct address client_address(const struct core *core, uint32_t slot);
 /* The client of this address and name; SLOT_NONE: not known. */
 uint32_t client_find(const struct core *core, const struct address *address, struct bytes name);
 
-enum client_result { CLIENT_FOUND, CLIENT_ADDED, CLIENT_LIMIT, CLIENT_BYTES, CLIENT_ROOM };
+enum client_result {
+    CLIENT_FOUND,
+    CLIENT_ADDED,
+    CLIENT_LIMIT,   /* over clients_max, and nobody may be forgotten for it */
+    CLIENT_ADDRESS, /* its address has its share of them (R-SEC-12) */
+    CLIENT_BYTES,
+    CLIENT_ROOM,
+};
 /* The same, or a new one. Only the first two results fill *ret_slot. */
 enum client_result client_add(struct core *core, const struct peer *from, struct bytes name,
                               uint64_t wall_ns, uint32_t *ret_slot);
@@ -100,6 +110,13 @@ void client_heard(struct core *core, uint32_t slot, const struct peer *from,
 void client_waits(struct core *core, uint32_t slot);
 /* GRANTED worked with this procedure (R-BLK-2). */
 void client_granted_by(struct core *core, uint32_t slot, uint32_t proc);
+
+/* It called: it is alive, and not the one to be forgotten first. */
+void client_seen(struct core *core, uint32_t slot);
+/* It has no lock, share or wait here, and nothing of it is being freed. */
+bool client_has_nothing(const struct client *client);
+/* A client that has nothing is forgotten, whatever it is owed. */
+void client_forget(struct core *core, uint32_t slot);
 
 /* Its counts changed: with nothing left it will be forgotten, with something it will not. */
 void client_settle(struct core *core, uint32_t slot);

@@ -122,6 +122,9 @@ static bool refuse_mon(struct core *core, const struct peer *from, const struct 
     case REGISTRANT_LIMIT:
         report(core, EVENT_LIMIT, from, request->mon_name, core->limits.clients_max);
         return true;
+    case REGISTRANT_ADDRESS:
+        quota_refused(core, &from->address, request->mon_name, QUOTA_REGISTRANT);
+        return true;
     case REGISTRANT_BYTES:
         report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
         return true;
@@ -393,6 +396,7 @@ void core_status(const struct core *core, struct core_status *ret)
         .reclaims = core->grace.counters,
         .tracked = core->tracker.counters,
         .silent = core->silent.counters,
+        .quota = core->quotas.counters,
         .notify_durations = &core->notify.durations,
     };
     grace_status(core, &ret->grace);
@@ -422,6 +426,7 @@ void core_check(const struct core *core)
     CHECK(core->started || core->durable_txn == core->server.txn);
     table_check(&core->names.table);
     table_check(&core->folds.table);
+    quota_check(core);
     registrant_check(core);
     notice_check(core);
     notify_check(core);

@@ -31,6 +31,7 @@
 #include "core/message.h"
 #include "core/notify.h"
 #include "core/operate.h"
+#include "core/quota.h"
 #include "core/reboot.h"
 #include "core/silent.h"
 #include "core/tracker.h"
@@ -45,6 +46,7 @@ struct core_limits {
     uint32_t locks_max;   /* --max-locks, of locks and of share reservations each */
     uint32_t locks_per_client_max;        /* --max-locks-per-client */
     uint32_t waiters_max;                 /* --max-waiters */
+    uint32_t per_address_percent;         /* --max-per-address; 0 and 100: no share */
     uint64_t bytes_max;                   /* --max-bytes: names */
     uint32_t batch_puts_max;              /* records that one batch may add or change */
     uint32_t slots_used[RECORD_KIND_END]; /* what the store holds already; see store_summary */
@@ -255,6 +257,7 @@ struct core_status {
     struct notify_counters notify;
     struct silent_counters silent;
     struct tracker_counters tracked;
+    struct quota_counters quota;
     const struct histogram *notify_durations; /* lives as long as the core */
 };
 void core_status(const struct core *core, struct core_status *ret);

@@ -43,6 +43,8 @@ enum event_kind {
     EVENT_LOCK_LIMIT,        /* a lock over --max-locks: name = caller_name, value = the limit */
     EVENT_CLIENT_LOCK_LIMIT, /* the same over --max-locks-per-client */
     EVENT_WAITER_LIMIT,      /* the same over --max-waiters */
+    EVENT_ADDRESS_LIMIT,     /* the same over --max-per-address: value = the share in force */
+    EVENT_RECORD_EVICTED,    /* a record that holds nothing went for a new one: name, value = id */
     EVENT_CORRUPT_RECORD,    /* at load: name = kind, value = slot */
     EVENT_RPC_VERSION,       /* another RPC version than 2 */
     EVENT_TOO_LONG,          /* a record or datagram over the limit */

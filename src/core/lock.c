@@ -92,6 +92,8 @@ enum lock_room lock_room(const struct core *core, uint32_t client)
         return LOCK_ROOM_TOTAL;
     if (count >= limits->locks_per_client_max)
         return LOCK_ROOM_CLIENT;
+    if (client != SLOT_NONE && !quota_admits(core, client_at(core, client)->quota, QUOTA_LOCK))
+        return LOCK_ROOM_ADDRESS;
     if (arena_used(core->arena) >= limits->bytes_max)
         return LOCK_ROOM_BYTES;
     if (!core->has_room)

@@ -119,7 +119,14 @@ bool lock_is_doubtful(const struct core *core, uint32_t owner, uint32_t file, ui
 
 /* Limits, bytes and store space allow one more lock of this client (R-SEC-6, R-PER-8);
  * SLOT_NONE: of a new one. */
-enum lock_room { LOCK_ROOM, LOCK_ROOM_TOTAL, LOCK_ROOM_CLIENT, LOCK_ROOM_BYTES, LOCK_ROOM_STORE };
+enum lock_room {
+    LOCK_ROOM,
+    LOCK_ROOM_TOTAL,
+    LOCK_ROOM_CLIENT,
+    LOCK_ROOM_ADDRESS, /* R-SEC-12 */
+    LOCK_ROOM_BYTES,
+    LOCK_ROOM_STORE,
+};
 enum lock_room lock_room(const struct core *core, uint32_t client);
 
 /*

@@ -142,6 +142,7 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     all->share_counts[file->share]++;
     struct client *client = client_at(core, owner->client);
     client->lock_count++;
+    quota_add(core, client->quota, QUOTA_LOCK, 1);
     client->current_count += lock->incarnation == client->incarnation;
     owner->lock_count++;
     if (owner->lock_count == 1)
@@ -245,6 +246,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
     CHECK(file->lock_count > 0);
     owner->lock_count--;
     client->lock_count--;
+    quota_remove(core, client->quota, QUOTA_LOCK, 1);
     client->current_count -= lock.incarnation == client->incarnation;
     file->lock_count--;
     CHECK(all->share_counts[file->share] > 0);

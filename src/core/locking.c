@@ -36,7 +36,7 @@ static uint32_t find_client(struct core *core, const struct peer *from, struct b
 {
     uint32_t slot = client_find(core, &from->address, name);
     if (slot != SLOT_NONE) {
-        client_at(core, slot)->seen_ns = core->now_ns;
+        client_seen(core, slot);
         grace_reached(core, slot);
     }
     return slot;
@@ -72,6 +72,9 @@ static uint32_t need_client(struct core *core, const struct peer *from,
         return slot;
     case CLIENT_LIMIT:
         report(core, EVENT_LIMIT, from, r, core->limits.clients_max);
+        return SLOT_NONE;
+    case CLIENT_ADDRESS:
+        quota_refused(core, &from->address, r->caller_name, QUOTA_CLIENT);
         return SLOT_NONE;
     case CLIENT_BYTES:
         report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
@@ -163,7 +166,7 @@ static bool is_of_this_life(struct core *core, struct subject *s, const struct l
 
 /* True when there is room; the reason is reported when there is not. */
 static bool has_room(struct core *core, const struct peer *from, const struct lock_request *r,
-                     enum lock_room room)
+                     enum lock_room room, enum quota_kind kind)
 {
     switch (room) {
     case LOCK_ROOM:
@@ -174,6 +177,9 @@ static bool has_room(struct core *core, const struct peer *from, const struct lo
     case LOCK_ROOM_CLIENT:
         report(core, EVENT_CLIENT_LOCK_LIMIT, from, r, core->limits.locks_per_client_max);
         return false;
+    case LOCK_ROOM_ADDRESS:
+        quota_refused(core, &from->address, r->caller_name, kind);
+        return false;
     case LOCK_ROOM_BYTES:
         report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
         return false;
@@ -182,6 +188,15 @@ static bool has_room(struct core *core, const struct peer *from, const struct lo
         return false;
     }
     UNREACHABLE();
+}
+
+/* The same question where the client may be unknown: its address has a share all the same. */
+static enum lock_room room_for(const struct core *core, const struct peer *from, uint32_t client)
+{
+    enum lock_room room = lock_room(core, client);
+    bool is_known = client != SLOT_NONE || room != LOCK_ROOM;
+    return is_known || quota_admits_address(core, &from->address, QUOTA_LOCK) ? room
+                                                                              : LOCK_ROOM_ADDRESS;
 }
 
 /* Does the owner hold every byte of it, in that mode or a stronger one? */
@@ -197,7 +212,8 @@ static enum lock_status grant(struct core *core, const struct peer *from,
 {
     /* What it has already in that mode or a stronger one needs no room: an answer that was lost,
      * or a downgrade, must not fail for a limit. */
-    if (!is_held(core, &s, r) && !has_room(core, from, r, lock_room(core, s.client)))
+    if (!is_held(core, &s, r) &&
+        !has_room(core, from, r, room_for(core, from, s.client), QUOTA_LOCK))
         return LOCK_NO_RESOURCES;
     uint32_t file = file_add(core, r->fh);
     if (file == SLOT_NONE) {
@@ -458,7 +474,7 @@ static enum lock_status take_share(struct core *core, const struct peer *from,
         return LOCK_NO_RESOURCES;
     enum lock_status status = share_take(core, client, r, core->wall_ns);
     if (status == LOCK_NO_RESOURCES)
-        (void)has_room(core, from, r, share_room(core, client)); /* says why */
+        (void)has_room(core, from, r, share_room(core, client), QUOTA_SHARE); /* says why */
     client_settle(core, client); /* a client that is new and was refused has nothing here */
     return status;
 }

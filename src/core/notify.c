@@ -41,6 +41,7 @@ int notify_init(struct core *core, uint32_t registrants_max, uint32_t clients_ma
     struct notify *notify = &core->notify;
     uint32_t targets_max = registrants_max + clients_max;
     list_init(&notify->gated);
+    list_init(&notify->given_up);
     notify->prng.state = core->seed;
     notify->spare_at = SLOT_NONE;
     histogram_init(&notify->durations, &histogram_durations);
@@ -72,6 +73,13 @@ static void set_phase(struct core *core, uint32_t target, enum notify_phase phas
 {
     struct notify_job *job = job_of(core, target);
     struct notify_counters *counters = &core->notify.counters;
+    bool was_given_up = job->phase == NOTIFY_GIVEN_UP, is_given_up = phase == NOTIFY_GIVEN_UP;
+    if (was_given_up != is_given_up && !target_is_client(core, target)) {
+        if (is_given_up)
+            list_append(&core->notify.given_up, &job->by_age);
+        else
+            list_remove(&job->by_age);
+    }
     counters->owed += is_phase_owed(phase) && !is_phase_owed(job->phase);
     counters->owed -= !is_phase_owed(phase) && is_phase_owed(job->phase);
     job->phase = phase;
@@ -224,6 +232,7 @@ static void spare_idle(struct core *core, const struct record_server *before)
         client->is_spared = is_restart && is_complete && is_idle &&
                             target_knows(before, client->told_state) &&
                             (client->flags & RECORD_CLIENT_MONITORED);
+        evict_rank(core, slot);
     }
     core->notify.spare_at = table_next(table, SLOT_NONE);
 }
@@ -517,6 +526,20 @@ uint64_t notify_deadline_ns(const struct core *core)
     if (has_work && !core_is_full(core))
         return core->now_ns;
     return timers_next_ns(&core->notify.timers);
+}
+
+bool notify_is_given_up(const struct core *core, uint32_t target)
+{
+    return job_of(core, target)->phase == NOTIFY_GIVEN_UP;
+}
+
+uint32_t notify_first_given_up(const struct core *core)
+{
+    const struct list *given_up = &core->notify.given_up;
+    if (list_is_empty(given_up))
+        return SLOT_NONE;
+    const struct notify_job *job = LIST_ELEMENT(given_up->next, struct notify_job, by_age);
+    return (uint32_t)(job - core->notify.jobs);
 }
 
 void notify_check(const struct core *core)

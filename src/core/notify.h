@@ -50,6 +50,7 @@ struct notify_job {
     bool is_marked;          /* found unreached since then (unreached.h) */
     uint32_t host;           /* while it is in the round: of unreached_join */
     struct list by_gate;     /* due, but not durable yet */
+    struct list by_age;      /* while it is GIVEN UP and a registrant: longest first */
 };
 
 /*
@@ -74,6 +75,7 @@ struct notify {
     struct notify_job *jobs; /* by target */
     struct timers timers;
     struct list gated;
+    struct list given_up; /* registrants */
     struct prng prng;
     uint64_t window_end_ns;
     uint64_t relay_next_ns; /* the next relay may leave then: at most 100 per second (D7) */
@@ -123,6 +125,11 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered,
 /* What is done in pieces. True: there is more. */
 bool notify_work(struct core *core);
 uint64_t notify_deadline_ns(const struct core *core);
+
+/* Was it tried for as long as --give-up says, in vain? */
+bool notify_is_given_up(const struct core *core, uint32_t target);
+/* The registrant of which that is so for longest; SLOT_NONE: none. */
+uint32_t notify_first_given_up(const struct core *core);
 
 void notify_check(const struct core *core);
 

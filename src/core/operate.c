@@ -49,20 +49,16 @@ static bool release_file(struct core *core, uint32_t slot, struct bytes fh)
     return ended + freed > 0;
 }
 
-/* It holds nothing and is only kept to be told, which nobody needs any more: it is gone. */
-static enum order_result forget(struct core *core, uint32_t slot)
+/* Whatever it may still be owed: an operator does without it, from now on. */
+static enum order_result forget_registrant(struct core *core, uint64_t id, struct bytes fh)
 {
-    struct client *client = client_at(core, slot);
-    bool is_kept = (client->flags & RECORD_CLIENT_MONITORED) && !target_is_told(core, slot);
-    if (!is_kept && !(client->flags & RECORD_CLIENT_CRASHED))
+    uint32_t slot = registrant_find_id(core, id);
+    if (slot == SLOT_NONE)
+        return ORDER_NO_CLIENT;
+    if (fh.len > 0)
         return ORDER_NOTHING;
-    MARK("operate_forgets");
-    client->told_state = core->server.state;
-    client->must_know = 0;
-    client->flags &= ~(uint32_t)RECORD_CLIENT_CRASHED;
-    dirty_put(&core->dirty, RECORD_CLIENT, slot);
-    notify_forget(core, target_of_client(core, slot));
-    client_settle(core, slot);
+    MARK("operate_forgets_a_registrant");
+    registrant_forget(core, slot);
     return ORDER_DONE;
 }
 
@@ -85,8 +81,11 @@ static enum order_result release(struct core *core, uint32_t slot, struct bytes 
     }
     if (is_going(core, slot))
         return ORDER_BEGUN;
-    if (client->lock_count == 0 && client->share_count == 0 && client->waiter_count == 0)
-        return forget(core, slot);
+    if (client_has_nothing(client)) {
+        MARK("operate_forgets");
+        client_forget(core, slot);
+        return ORDER_DONE;
+    }
     client_renew(core, slot);
     (void)tell(core, slot);
     return client_drain_now(core, slot) ? ORDER_DONE : ORDER_BEGUN;
@@ -131,7 +130,8 @@ enum order_result operate(struct core *core, const struct order *order)
         return grace_end_now(core) ? ORDER_DONE : ORDER_NOTHING;
     case ORDER_RELEASE:
         slot = find_client(core, order->client);
-        return slot == SLOT_NONE ? ORDER_NO_CLIENT : release(core, slot, order->fh);
+        return slot == SLOT_NONE ? forget_registrant(core, order->client, order->fh)
+                                 : release(core, slot, order->fh);
     case ORDER_NOTIFY:
         slot = find_client(core, order->client);
         if (slot == SLOT_NONE)

@@ -5,8 +5,8 @@
  *
  *   END_GRACE   what nobody has reclaimed yet is given up now, and nobody gets more time
  *   RELEASE     a client's locks, shares and waits end, everywhere or on one file; whoever waits
- *               for them is served. It is told by SM_NOTIFY, so that its kernel finds out. Of one
- *               that holds nothing and is kept only because it was never told: it is forgotten
+ *               for them is served. It is told by SM_NOTIFY, so that its kernel finds out. One
+ *               that holds nothing is forgotten at once, whatever it is owed; a registrant too
  *   NOTIFY      it is told by SM_NOTIFY that it must reclaim: what it has stands
  *   MOVE        its record answers to another address from now on (D17), with all that it has;
  *               nothing is freed. If the host at the old address lives, two hosts rely on the same
@@ -31,7 +31,7 @@ enum order_kind { ORDER_END_GRACE, ORDER_RELEASE, ORDER_NOTIFY, ORDER_MOVE };
 
 struct order {
     enum order_kind kind;
-    uint64_t client;   /* RELEASE, NOTIFY, MOVE: its id */
+    uint64_t client;   /* RELEASE, NOTIFY, MOVE: its id; RELEASE: or a registrant's */
     struct bytes fh;   /* RELEASE: only on this file; empty: everywhere */
     struct address to; /* MOVE: where it is now */
 };

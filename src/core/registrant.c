@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "core/state.h"
 
-static struct registrant *registrant_at(const struct core *core, uint32_t slot)
+struct registrant *registrant_at(const struct core *core, uint32_t slot)
 {
     return table_at(&core->registrants.table, slot);
 }
@@ -100,7 +100,10 @@ static uint32_t find(const struct core *core, const struct key *key, uint64_t ha
 static void link_slot(struct core *core, uint32_t slot)
 {
     struct registrants *all = &core->registrants;
-    const struct registrant *r = registrant_at(core, slot);
+    struct registrant *r = registrant_at(core, slot);
+    struct address address = target_address(core, target_of_registrant(slot));
+    r->quota = quota_keep(core, &address);
+    quota_add(core, r->quota, QUOTA_REGISTRANT, 1);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, r->key_hash), slot);
     chains_add(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot);
     chains_add(&all->by_address, r->address, slot);
@@ -152,13 +155,10 @@ static void update(struct core *core, uint32_t slot, const struct peer *from, st
     dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
 }
 
-/* Room for one more, by every limit; the order is the order in which operators can help. */
-static enum registrant_result admission(const struct core *core)
+/* Room for one more, by every limit. Nobody is forgotten for one who is refused anyway. */
+static enum registrant_result admission(struct core *core, const struct address *from)
 {
-    if (core->registrants.table.count >= core->limits.clients_max) {
-        MARK("registrant_limit");
-        return REGISTRANT_LIMIT;
-    }
+    bool is_full = core->registrants.table.count >= core->limits.clients_max;
     if (!core->has_room) {
         MARK("registrant_no_room");
         return REGISTRANT_ROOM;
@@ -166,6 +166,12 @@ static enum registrant_result admission(const struct core *core)
     if (arena_used(core->arena) >= core->limits.bytes_max) {
         MARK("registrant_no_bytes");
         return REGISTRANT_BYTES;
+    }
+    if (!quota_admits_address(core, from, QUOTA_REGISTRANT))
+        return REGISTRANT_ADDRESS;
+    if (is_full && !evict_registrant(core)) {
+        MARK("registrant_limit");
+        return REGISTRANT_LIMIT;
     }
     return REGISTRANT_ADDED;
 }
@@ -182,7 +188,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
         notify_heard(core, target_of_registrant(slot));
         return REGISTRANT_UPDATED;
     }
-    enum registrant_result verdict = admission(core);
+    enum registrant_result verdict = admission(core, &from->address);
     if (verdict != REGISTRANT_ADDED)
         return verdict;
 
@@ -212,7 +218,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     return REGISTRANT_ADDED;
 }
 
-static void drop(struct core *core, uint32_t slot)
+void registrant_forget(struct core *core, uint32_t slot)
 {
     struct registrants *all = &core->registrants;
     struct registrant r = *registrant_at(core, slot);
@@ -223,6 +229,8 @@ static void drop(struct core *core, uint32_t slot)
     notify_forget(core, target_of_registrant(slot));
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_REGISTRANT, slot);
+    quota_remove(core, r.quota, QUOTA_REGISTRANT, 1);
+    quota_release(core, r.quota);
 
     notice_unwatched(core, r.mon_fold);
     release_key(core, &r);
@@ -235,7 +243,7 @@ bool registrant_remove(struct core *core, const struct peer *from, const struct 
     uint32_t slot = find(core, &key, key_hash(core, &key));
     if (slot == SLOT_NONE)
         return false;
-    drop(core, slot);
+    registrant_forget(core, slot);
     return true;
 }
 
@@ -252,10 +260,19 @@ uint32_t registrant_remove_all(struct core *core, const struct address *from, st
         next = chains_next(&all->by_address, slot);
         if (registrant_at(core, slot)->my_name != name)
             continue;
-        drop(core, slot);
+        registrant_forget(core, slot);
         removed++;
     }
     return removed;
+}
+
+uint32_t registrant_find_id(const struct core *core, uint64_t id)
+{
+    const struct table *table = &core->registrants.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    while (slot != SLOT_NONE && registrant_at(core, slot)->id != id)
+        slot = table_next(table, slot);
+    return slot;
 }
 
 bool registrant_watches(const struct core *core, const struct address *address, uint32_t fold)

@@ -3,7 +3,7 @@
  *
  * A registrant is known by (source address, mon_name, my_name, my_prog, my_vers, my_proc).
  * Repeating the call updates the record in place. Records are freed by SM_UNMON and SM_UNMON_ALL
- * from the same address, and by nothing else.
+ * from the same address, by an operator, and for a new one when the table is full (evict.h).
  */
 #ifndef CORE_REGISTRANT_H
 #define CORE_REGISTRANT_H
@@ -26,6 +26,7 @@ struct registrant {
     uint32_t my_prog, my_vers, my_proc;
     uint32_t port, transport;
     uint32_t told_state, relayed_state; /* see store/record.h */
+    uint32_t quota;                     /* of its address, with a reference */
     struct address local;
     uint8_t priv[RECORD_PRIV_LEN];
 };
@@ -45,7 +46,8 @@ void registrant_done(struct core *core);
 enum registrant_result {
     REGISTRANT_ADDED,
     REGISTRANT_UPDATED, /* also when the repeat changed nothing */
-    REGISTRANT_LIMIT,   /* a new one over clients_max (D2) */
+    REGISTRANT_LIMIT,   /* a new one over clients_max (D2), and nobody may be forgotten for it */
+    REGISTRANT_ADDRESS, /* a new one over the share of its address (R-SEC-12) */
     REGISTRANT_BYTES,   /* a new one over bytes_max */
     REGISTRANT_ROOM,    /* a new one, and the store has no space for it (R-PER-8) */
 };
@@ -57,6 +59,12 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
 bool registrant_remove(struct core *core, const struct peer *from, const struct request *request);
 /* SM_UNMON_ALL: those of this address and my_name. Returns how many there were. */
 uint32_t registrant_remove_all(struct core *core, const struct address *from, struct bytes my_name);
+
+struct registrant *registrant_at(const struct core *core, uint32_t slot);
+/* By a walk; SLOT_NONE: there is none of that id. */
+uint32_t registrant_find_id(const struct core *core, uint64_t id);
+/* An operator, or a full table, does without it. */
+void registrant_forget(struct core *core, uint32_t slot);
 
 /* Does somebody at this address watch this name? `fold` is the slot of a name without case. */
 bool registrant_watches(const struct core *core, const struct address *address, uint32_t fold);

@@ -122,6 +122,7 @@ static void link_slot(struct core *core, uint32_t slot, const struct share *cont
     count(&all->sums[content->file], content, 1);
     struct client *client = client_at(core, content->client);
     client->share_count++;
+    quota_add(core, client->quota, QUOTA_SHARE, 1);
     client->current_count += content->incarnation == client->incarnation;
 }
 
@@ -165,6 +166,7 @@ static void drop(struct core *core, uint32_t slot)
     file_release(core, share.file);
     CHECK(client->share_count > 0);
     client->share_count--;
+    quota_remove(core, client->quota, QUOTA_SHARE, 1);
     client->current_count -= share.incarnation == client->incarnation;
     client_settle(core, share.client);
 }
@@ -176,6 +178,8 @@ enum lock_room share_room(const struct core *core, uint32_t client)
         return LOCK_ROOM_TOTAL;
     if (of->lock_count + of->share_count >= core->limits.locks_per_client_max)
         return LOCK_ROOM_CLIENT;
+    if (!quota_admits(core, of->quota, QUOTA_SHARE))
+        return LOCK_ROOM_ADDRESS;
     if (!core->has_room)
         return LOCK_ROOM_STORE;
     if (arena_used(core->arena) >= core->limits.bytes_max)

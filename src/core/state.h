@@ -7,6 +7,7 @@
 #include "core/client.h"
 #include "core/core.h"
 #include "core/dirty.h"
+#include "core/evict.h"
 #include "core/file.h"
 #include "core/grace.h"
 #include "core/grant.h"
@@ -17,6 +18,7 @@
 #include "core/notify.h"
 #include "core/owner.h"
 #include "core/probe.h"
+#include "core/quota.h"
 #include "core/reboot.h"
 #include "core/registrant.h"
 #include "core/share.h"
@@ -56,6 +58,7 @@ struct core {
     struct arena *arena;
     struct intern names; /* as they were spelled */
     struct intern folds; /* monitored names without case: what notices and registrants share */
+    struct quotas quotas;
     struct registrants registrants;
     struct notices notices;
     struct notify notify;

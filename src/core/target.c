@@ -243,6 +243,7 @@ static void client_answered(struct core *core, uint32_t target, struct target_ne
         client->untold_ns = 0;
         if (target_knows(&core->server, news.state)) /* and not only of a restart before that */
             note_told(core, slot);
+        evict_rank(core, slot);
     } else if (client->untold_ns == 0) {
         client->untold_ns = core->wall_ns;
     } else {
@@ -262,6 +263,8 @@ void target_answered(struct core *core, uint32_t target, struct target_news news
 
 void target_given_up(struct core *core, uint32_t target)
 {
-    if (target_is_client(core, target))
-        grace_given_up(core, target_client(core, target));
+    if (!target_is_client(core, target))
+        return;
+    grace_given_up(core, target_client(core, target));
+    evict_rank(core, target_client(core, target));
 }

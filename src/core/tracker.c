@@ -136,6 +136,8 @@ static bool fill(struct core *core, uint32_t slot, struct tracked content, struc
     memcpy(content.key, key.at, key.len);
     struct tracked *tracked = tracker_at(core, slot);
     *tracked = content;
+    tracked->quota = quota_keep(core, &content.address);
+    quota_add(core, tracked->quota, QUOTA_TRACKED, 1);
     list_init(&tracked->expired);
     chains_add(&tracker->by_key, chains_of_hash(&tracker->by_key, content.key_hash), slot);
     return true;
@@ -230,13 +232,17 @@ static bool is_acceptable(struct bytes key, struct bytes bytes)
 }
 
 /* Room for one more, by every limit; the order is the order in which operators can help. */
-static enum tracker_result admission(const struct core *core, struct bytes protocol)
+static enum tracker_result admission(struct core *core, const struct tracker_client *client)
 {
     const struct tracker *tracker = &core->tracker;
-    bool is_known = intern_find(&tracker->protocols, protocol) != SLOT_NONE;
+    bool is_known = intern_find(&tracker->protocols, client->protocol) != SLOT_NONE;
     if (tracker->table.count >= core->limits.clients_max ||
         (!is_known && tracker->protocols.table.count == TRACKER_PROTOCOLS_MAX))
         return TRACKER_LIMIT;
+    if (!quota_admits_address(core, &client->address, QUOTA_TRACKED)) {
+        quota_refused(core, &client->address, client->key, QUOTA_TRACKED);
+        return TRACKER_LIMIT;
+    }
     if (!core->has_room)
         return TRACKER_ROOM;
     if (arena_used(core->arena) >= core->limits.bytes_max)
@@ -248,7 +254,7 @@ static enum tracker_result add(struct core *core, const struct tracker_client *c
                                struct tracker_view *ret)
 {
     struct tracker *tracker = &core->tracker;
-    enum tracker_result verdict = admission(core, client->protocol);
+    enum tracker_result verdict = admission(core, client);
     if (verdict != TRACKER_ADDED)
         return verdict;
     struct tracked fresh = {
@@ -274,12 +280,21 @@ static enum tracker_result add(struct core *core, const struct tracker_client *c
     return TRACKER_ADDED;
 }
 
+static void drop_quota(struct core *core, const struct tracked *tracked)
+{
+    quota_remove(core, tracked->quota, QUOTA_TRACKED, 1);
+    quota_release(core, tracked->quota);
+}
+
 /* A new connection: whatever an older one still says is not listened to. */
 static void join(struct core *core, uint32_t slot, const struct address *address)
 {
     struct tracked *tracked = tracker_at(core, slot);
     tracked->generation = tracked->generation == UINT32_MAX ? 1 : tracked->generation + 1;
     tracked->address = *address;
+    drop_quota(core, tracked);
+    tracked->quota = quota_keep(core, address); /* who comes back comes in, whatever its share */
+    quota_add(core, tracked->quota, QUOTA_TRACKED, 1);
     set_state(core, slot, RECORD_TRACKED_CONNECTED);
 }
 
@@ -365,6 +380,7 @@ bool tracker_remove(struct core *core, struct tracker_ref ref)
         return false;
     struct tracked *tracked = tracker_at(core, slot);
     *count_of(core, tracked) -= 1;
+    drop_quota(core, tracked);
     list_remove(&tracked->expired);
     timers_clear(&tracker->timers, slot);
     (void)set_bytes(core, tracked, (struct bytes){NULL, 0});

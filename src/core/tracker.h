@@ -51,6 +51,7 @@ struct tracked {
     uint32_t protocol; /* slot in tracker.protocols, with a reference */
     uint32_t window_s, ttl_s, generation, state;
     uint32_t cell, bytes_len; /* of the arena; none while there are no bytes */
+    uint32_t quota;           /* of its address, with a reference */
     uint32_t key_len;
     uint8_t key[RECORD_KEY_MAX];
     struct list expired; /* while it waits for its protocol */
@@ -79,7 +80,8 @@ enum tracker_result {
     TRACKER_UPDATED,
     TRACKER_RECONNECTED,
     TRACKER_GONE,  /* no such client, or its time is over, or it has another connection by now */
-    TRACKER_LIMIT, /* a new one over --max-clients, or the first of too many protocols */
+    TRACKER_LIMIT, /* a new one over --max-clients or the share of its address, or the first of too
+                    * many protocols */
     TRACKER_BYTES, /* over --max-bytes, or a key or bytes longer than they may be */
     TRACKER_ROOM,  /* a new one, and the store has no space for it (R-PER-8) */
 };

@@ -367,6 +367,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     file_keep(core, content->file);
     owner_at(core, content->owner)->waiter_count++;
     client_at(core, client)->waiter_count++;
+    quota_add(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
     client_settle(core, client);
 }
 
@@ -381,6 +382,10 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
         MARK("waiter_limit");
         event_add(&core->events, EVENT_WAITER_LIMIT, &from->address, r->caller_name,
                   core->limits.waiters_max);
+        return LOCK_NO_RESOURCES;
+    }
+    if (!quota_admits(core, client_at(core, client)->quota, QUOTA_WAITER)) {
+        quota_refused(core, &from->address, r->caller_name, QUOTA_WAITER);
         return LOCK_NO_RESOURCES;
     }
     struct waiter fresh = {
@@ -488,6 +493,7 @@ void waiter_remove(struct core *core, uint32_t slot)
     owner_at(core, w.owner)->waiter_count--;
     owner_release(core, w.owner);
     client_at(core, client)->waiter_count--;
+    quota_remove(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
     client_settle(core, client);
 }
 

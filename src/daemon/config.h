@@ -140,6 +140,7 @@ struct config {
     uint32_t locks_max;
     uint32_t locks_per_client_max;
     uint32_t waiters_max;
+    uint32_t per_address_percent;
     uint32_t connections_max;
     uint64_t bytes_max;
 

@@ -240,7 +240,9 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 10000000,
      FIELD(clients_max),
-     .help = "Registered clients, and as many that lock; a new one above the limit is refused."},
+     .help =
+         "Registered clients, and as many that lock. One more takes the place of the longest idle "
+         "or given-up one that holds nothing; without such a one it is refused."},
     {.name = "max-locks",
      .type = CONFIG_NUMBER,
      .argument = "N",
@@ -265,6 +267,16 @@ const struct config_option config_options[] = {
      .high = 10000000,
      FIELD(waiters_max),
      .help = "Requests that wait for a lock; one more is refused."},
+    {.name = "max-per-address",
+     .type = CONFIG_NUMBER,
+     .argument = "PERCENT",
+     .default_text = "10",
+     .low = 1,
+     .high = 100,
+     FIELD(per_address_percent),
+     .help = "How many percent of --max-clients, --max-locks and --max-waiters one address may "
+             "have, under however many names; 100: all. For many clients behind one address (NAT) "
+             "raise it."},
     {.name = "max-connections",
      .type = CONFIG_NUMBER,
      .argument = "N",

@@ -119,6 +119,13 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "refused a lock: this client holds --max-locks-per-client", "name", "limit")               \
     ROW(EVENT_WAITER_LIMIT, WARNING, "refused to queue a lock: --max-waiters are waiting", "name", \
         "limit")                                                                                   \
+    ROW(EVENT_ADDRESS_LIMIT, WARNING,                                                              \
+        "refused something new: this address has its share of a table; see --max-per-address",     \
+        "name", "limit")                                                                           \
+    ROW(EVENT_RECORD_EVICTED, INFO,                                                                \
+        "forgot the longest idle or given-up client for a new one; see --max-clients and "         \
+        "--max-per-address",                                                                       \
+        "name", "client")                                                                          \
     ROW(EVENT_CORRUPT_RECORD, ERROR,                                                               \
         "a stored record is damaged and was left out; the store counts as incomplete", "kind",     \
         "slot")                                                                                    \

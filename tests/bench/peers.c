@@ -105,11 +105,21 @@ bool peers_start_holdfastd(struct peers_server *server, const char *store, uint3
     bool is_url = strncmp(store, "postgres:", 9) == 0;
     snprintf(url, sizeof(url), "%s%s", is_url ? "" : "lmdb:", is_url ? store : peers_path(store));
     snprintf(max, sizeof(max), "%u", clients_max);
-    const char *arguments[PROCESS_ARGUMENTS_MAX] = {
-        peers.paths.holdfastd, "--port",  "0", "--http", "off",
-        "--no-rpcbind",        "--store", url, "--sync", "full",
-        "--max-clients",       max};
-    for (int count = 12; more && *more && count < PROCESS_ARGUMENTS_MAX - 1; more++)
+    const char *arguments[PROCESS_ARGUMENTS_MAX] = {peers.paths.holdfastd,
+                                                    "--port",
+                                                    "0",
+                                                    "--http",
+                                                    "off",
+                                                    "--no-rpcbind",
+                                                    "--store",
+                                                    url,
+                                                    "--sync",
+                                                    "full",
+                                                    "--max-clients",
+                                                    max,
+                                                    "--max-per-address",
+                                                    "100"}; /* one address plays all hosts */
+    for (int count = 14; more && *more && count < PROCESS_ARGUMENTS_MAX - 1; more++)
         arguments[count++] = *more;
     *server = (struct peers_server){.kind = PEERS_HOLDFASTD};
     if (!process_start(&server->process, arguments) ||

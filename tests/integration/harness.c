@@ -224,8 +224,10 @@ static void run_server(const struct harness_server *server, const char *store, p
     char port[16];
     size_t count = 0;
     snprintf(port, sizeof(port), "%u", server->port);
-    const char *fixed[] = {harness.command, "serve", "--port",  port, "--http",    "off",
-                           "--store",       store,   "--grace", "5",  "--rpcbind", "off"};
+    const char *fixed[] = {harness.command, "serve", "--port", port, "--http", "off", "--store",
+                           store, "--grace", "5", "--rpcbind", "off",
+                           /* one loopback address plays many hosts */
+                           "--max-per-address", "100"};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         arguments[count++] = fixed[i];
     if (server->listen) {

@@ -80,7 +80,7 @@ if start file --config "$work/holdfast.conf"; then
 else
     expect "--config starts" false
 fi
-if start wins --config "$work/holdfast.conf" --max-clients 2; then
+if start wins --config "$work/holdfast.conf" --max-clients 2 --max-per-address 100; then
     expect "the command line wins: two are taken now" same \
         "$("$PEER" 127.0.0.1 "$port" mon beta me)" "succ $state"
     stop TERM

@@ -167,7 +167,8 @@ static void play_release(struct world *world)
     story_wait_ms(world, 1000);
     EXPECT(!story_holds(world, ALPHA, elsewhere));
     EXPECT(story_lock(world, DELTA, elsewhere) == GRANTED);
-    EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_NOTHING);
+    EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_DONE); /* it is forgotten */
+    EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_NO_CLIENT);
     uint32_t after = story_status(world).state;
     story_restart(world);
     EXPECT(story_status(world).state > after && story_is_told(world, DELTA));
@@ -202,8 +203,8 @@ static void play_gone_for_good(struct world *world)
     story_wait_for_end(world, 1000);
     EXPECT(story_status(world).locks == 0 && story_status(world).notify.owed == 1);
     EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_DONE);
-    EXPECT(story_status(world).notify.owed == 0);
-    EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_NOTHING);
+    EXPECT(story_status(world).notify.owed == 0 && story_status(world).clients == 0);
+    EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_NO_CLIENT);
 }
 
 /* An order that breaks nothing: the client is told, reclaims outside of grace, and has it all. */

@@ -89,6 +89,7 @@ struct core *lock_world_new(uint32_t clients, uint32_t slots_max, const struct c
     core->arena = arena_new(limits->bytes_max);
     CHECK(core->arena != NULL);
     CHECK(table_init(&core->clients.table, clients, sizeof(struct client)) == 0);
+    CHECK(quota_init(core, clients) == 0);
     const uint32_t dirty_max[RECORD_KIND_END] = {[RECORD_LOCK] = slots_max};
     CHECK(dirty_init(&core->dirty, dirty_max) == 0);
     CHECK(owner_init(core, slots_max + 1) == 0);
@@ -99,6 +100,7 @@ struct core *lock_world_new(uint32_t clients, uint32_t slots_max, const struct c
         CHECK(slot == i);
         client_at(core, slot)->id = 1000 + i;
         client_at(core, slot)->incarnation = 1;
+        client_at(core, slot)->quota = quota_keep(core, &(struct address){0});
     }
     lock_world_forget();
     return core;
@@ -106,6 +108,7 @@ struct core *lock_world_new(uint32_t clients, uint32_t slots_max, const struct c
 
 void lock_world_free(struct core *core)
 {
+    quota_done(core);
     lock_done(core);
     file_done(core);
     owner_done(core);

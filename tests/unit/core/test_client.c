@@ -133,6 +133,10 @@ static void test_client__limits(void **state)
     assert_int_equal(try_add(core, "10.0.0.2", "b"), CLIENT_BYTES);
     core->limits.bytes_max++;
     assert_int_equal(try_add(core, "10.0.0.2", "b"), CLIENT_ADDED);
+    core->limits.bytes_max *= 2;
+    for (const char *name = "a"; name != NULL; name = *name == 'a' ? "b" : NULL)
+        lock_fixture_lock(core, lock_fixture_client(core, "10.0.0.2", name), 1, "f",
+                          (uint8_t)name[0]);
     assert_int_equal(try_add(core, "10.0.0.2", "c"), CLIENT_LIMIT);
     assert_int_equal(try_add(core, "10.0.0.2", "B"), CLIENT_FOUND);
     assert_int_equal(core->clients.table.count, 2);

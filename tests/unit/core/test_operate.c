@@ -141,7 +141,9 @@ static void test_operate__release_frees_and_tells(void **state)
     assert_int_equal(status.reboots.locks_cleaned, 2);
     /* Its kernel reclaims, and finds out that it is too late. */
     assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRACE);
-    assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_NOTHING);
+    uint64_t id = id_of(A);
+    assert_int_equal(order(ORDER_RELEASE, id, ""), ORDER_DONE); /* it holds nothing: forgotten */
+    assert_int_equal(order(ORDER_RELEASE, id, ""), ORDER_NO_CLIENT);
 }
 
 static void test_operate__nobody_else_is_told(void **state)

@@ -1,0 +1,79 @@
+/*
+ * quota.h -- how much of each table one address may have (R-SEC-12).
+ *
+ * Without that one host fills a table alone, by as many names as it likes, and nobody else gets in.
+ * So every address has a count per table, and --max-per-address says how many percent of a table's
+ * limit one of them may take; at least one element. What was stored above that is kept: a limit
+ * concerns only what is new.
+ *
+ * An address is known here while a client, registrant or tracked client of it is; each of them
+ * holds a reference. Locks, shares and waiters count where their client is. Counting costs the same
+ * however many there are (P7).
+ */
+#ifndef CORE_QUOTA_H
+#define CORE_QUOTA_H
+
+#include "base/address.h"
+#include "base/chains.h"
+#include "base/list.h"
+#include "base/table.h"
+
+struct core;
+
+enum quota_kind {
+    QUOTA_CLIENT,
+    QUOTA_REGISTRANT,
+    QUOTA_TRACKED,
+    QUOTA_LOCK,
+    QUOTA_SHARE,
+    QUOTA_WAITER,
+    QUOTA_KIND_END,
+};
+
+/* One address. */
+struct quota {
+    struct address address;
+    uint64_t hash;
+    uint32_t references;
+    uint32_t counts[QUOTA_KIND_END];
+    struct list idle; /* its clients that may be forgotten for another one, longest idle first */
+};
+
+struct quota_counters {
+    uint64_t refused;                              /* new elements above an address's share */
+    uint64_t evicted_clients, evicted_registrants; /* forgotten for a new one */
+};
+
+struct quotas {
+    struct table table; /* of struct quota */
+    struct chains by_address;
+    struct quota_counters counters;
+};
+
+__attribute__((warn_unused_result)) int quota_init(struct core *core, uint32_t addresses_max);
+void quota_done(struct core *core);
+
+/* A reference to the counts of this address, which are new if it is. */
+uint32_t quota_keep(struct core *core, const struct address *address);
+void quota_release(struct core *core, uint32_t slot);
+/* The counts of this address; SLOT_NONE: it has nothing here. */
+uint32_t quota_find(const struct core *core, const struct address *address);
+struct quota *quota_at(const struct core *core, uint32_t slot);
+
+void quota_add(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count);
+void quota_remove(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count);
+
+/* The most that one address may have in this table. */
+uint32_t quota_limit(const struct core *core, enum quota_kind kind);
+/* May this address have one more? */
+bool quota_admits(const struct core *core, uint32_t slot, enum quota_kind kind);
+/* The same of an address that may be unknown. */
+bool quota_admits_address(const struct core *core, const struct address *address,
+                          enum quota_kind kind);
+/* A new one was refused for that: the operator hears of it. */
+void quota_refused(struct core *core, const struct address *address, struct bytes name,
+                   enum quota_kind kind);
+
+void quota_check(const struct core *core);
+
+#endif
