@@ -14,6 +14,7 @@
  *  (4) LOOKING UP has an open question. CONNECTING has a connection or waits for one. ASKING has an
  *      open connection to the service, or awaits datagrams from it. RESTING has neither.
  *  (5) An attempt awaits news of a UDP port at most from LOOKING UP and from ASKING over UDP.
+ *  (6) A result is told only when nothing that was written to a connection awaits an answer.
  *
  * Look-up: a portmapper that is silent over UDP for LOOKUP_UDP_NS, or whose host says that nobody
  * listens there, is asked over TCP as well; silent for LOOKUP_NS, it counts as knowing nothing
@@ -162,6 +163,7 @@ static void release_connection(struct rpc_client *client, struct attempt *a)
     CHECK(client->open_count > 0);
     a->connection = 0;
     a->is_connected = false;
+    a->is_unanswered = false;
     client->open_count--;
     if (a->wants_connection)
         list_append(&client->waiting_turn, &a->by_turn);
@@ -184,6 +186,12 @@ static void disconnect(struct rpc_client *client, struct attempt *a)
 
 /* ---- moves between the phases ---- */
 
+/* Whoever hears that there was no answer may act as if there never will be one. */
+static bool is_tellable(const struct attempt *a)
+{
+    return a->has_result && !a->is_unanswered;
+}
+
 void attempt_end(struct rpc_client *client, struct attempt *a, enum client_outcome outcome)
 {
     CHECK(a->phase != ATTEMPT_ENDED);
@@ -192,7 +200,8 @@ void attempt_end(struct rpc_client *client, struct attempt *a, enum client_outco
     a->outcome = outcome;
     a->has_result = true;
     timers_clear(&client->timers, a->slot);
-    list_append(&client->results, &a->by_result);
+    if (is_tellable(a))
+        list_append(&client->results, &a->by_result);
 }
 
 static uint32_t first_prot(const struct attempt *a)
@@ -236,7 +245,7 @@ static void give_up(struct rpc_client *client, struct attempt *a);
 static void rest(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
     forget_ports(client, a);
-    if (a->call.is_one_way && (a->is_maybe_delivered || !a->is_guess)) {
+    if (a->is_finishing || (a->call.is_one_way && (a->is_maybe_delivered || !a->is_guess))) {
         give_up(client, a);
         return;
     }
@@ -384,7 +393,10 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
     switch ((enum attempt_todo)first) {
     case ATTEMPT_DISCONNECT:
         ret->kind = CLIENT_DISCONNECT;
+        ret->is_abort = a->is_unanswered;
         release_connection(client, a);
+        if (is_tellable(a) && list_is_empty(&a->by_result))
+            list_append(&client->results, &a->by_result);
         return;
     case ATTEMPT_CONNECT:
         ret->kind = CLIENT_CONNECT;
@@ -399,6 +411,7 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
     case ATTEMPT_LOOKUP_TCP:
         ret->kind = CLIENT_WRITE;
         ret->bytes = put_call(client, a, true, true);
+        a->is_unanswered = true;
         return;
     case ATTEMPT_ASK:
         ret->kind = a->prot == PORTMAP_UDP ? CLIENT_DATAGRAM : CLIENT_WRITE;
@@ -406,6 +419,7 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
         ret->from_listener = a->call.from_listener && a->prot == PORTMAP_UDP;
         ret->is_privileged = a->call.is_privileged;
         ret->bytes = put_call(client, a, false, a->prot == PORTMAP_TCP);
+        a->is_unanswered = a->prot == PORTMAP_TCP;
         a->is_maybe_delivered = true;
         a->was_refused = false;
         a->is_repeated |= a->is_sent || a->prot == PORTMAP_UDP; /* the network repeats, too */
@@ -473,6 +487,8 @@ static void message_was_answered(struct rpc_client *client, struct attempt *a,
 void attempt_answered(struct rpc_client *client, struct attempt *a, uint32_t way,
                       const struct rpc_answer *answer, uint64_t now_ns)
 {
+    if (way == PORTMAP_TCP)
+        a->is_unanswered = false;
     if (a->phase == ATTEMPT_LOOKING_UP)
         lookup_was_answered(client, a, way, answer, now_ns);
     else if (a->phase == ATTEMPT_ASKING)
@@ -580,6 +596,21 @@ static void give_up(struct rpc_client *client, struct attempt *a)
     attempt_end(client, a, outcome);
 }
 
+void attempt_finish(struct rpc_client *client, struct attempt *a, uint64_t deadline_ns,
+                    uint64_t now_ns)
+{
+    bool is_written = a->phase == ATTEMPT_ASKING && a->is_unanswered;
+    a->is_finishing = true;
+    if (!is_written || deadline_ns <= now_ns) {
+        give_up(client, a);
+        return;
+    }
+    MARK("client_awaits_a_last_answer");
+    if (deadline_ns < a->call.deadline_ns)
+        a->call.deadline_ns = deadline_ns;
+    wait_until(client, a, UINT64_MAX);
+}
+
 void attempt_time_out(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
     if (now_ns >= a->call.deadline_ns) {
@@ -644,7 +675,8 @@ void attempt_check(const struct rpc_client *client, const struct attempt *a)
 {
     CHECK((a->phase == ATTEMPT_ENDED) != timers_is_set(&client->timers, a->slot));
     CHECK(a->phase != ATTEMPT_ENDED || a->has_result || a->todo != 0);
-    CHECK(a->has_result == !list_is_empty(&a->by_result));
+    CHECK(is_tellable(a) == !list_is_empty(&a->by_result));
+    CHECK(!a->is_unanswered || a->connection != 0);
     CHECK((a->todo != 0) == !list_is_empty(&a->by_todo));
     CHECK((a->todo & ATTEMPT_DISCONNECT) == 0 || a->connection != 0);
     CHECK(!a->is_connected || a->connection != 0);

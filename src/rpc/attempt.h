@@ -47,6 +47,7 @@ struct attempt {
     bool wants_connection; /* a new one, when its old one is closed and it has its turn */
     bool is_connected;
     bool is_portmapper;    /* the connection goes to the portmapper */
+    bool is_unanswered;    /* something was written to the connection, and no answer came */
     uint16_t awaited_port; /* datagrams went to it, and what the network says of it is of interest;
                               0: none */
 
@@ -64,9 +65,10 @@ struct attempt {
     bool is_sent;            /* the current message was handed to the network, and not refused */
     bool is_repeated;        /* that happened to some message twice */
     uint32_t message_index;
+    bool is_finishing; /* nobody needs it any more: nothing leaves again */
 
     enum client_outcome outcome;
-    bool has_result;
+    bool has_result;   /* which is told once an unanswered connection is aborted */
     uint32_t body_len; /* of the last answer */
     uint8_t body[CLIENT_RESULT_MAX];
     struct list by_todo, by_result, by_turn;
@@ -101,6 +103,10 @@ uint32_t attempt_awaited_chain(const struct rpc_client *client, const struct add
 void attempt_look_up(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
 /* It has a result from here on; its connection, if any, must still be closed. */
 void attempt_end(struct rpc_client *client, struct attempt *a, enum client_outcome outcome);
+
+/* Nobody needs it any more; see rpc_client_finish. */
+void attempt_finish(struct rpc_client *client, struct attempt *a, uint64_t deadline_ns,
+                    uint64_t now_ns);
 
 /* Takes the first thing to do off an attempt that has one. */
 void attempt_act(struct rpc_client *client, struct attempt *a, struct client_action *ret);

@@ -134,18 +134,39 @@ static void take_result(struct rpc_client *client, struct attempt *a)
     forget(client, a);
 }
 
-void rpc_client_cancel(struct rpc_client *client, uint64_t id)
+/* The attempt with this id that somebody still waits for; NULL: none. */
+static struct attempt *find_awaited(const struct rpc_client *client, uint64_t id)
 {
     uint32_t slot = chains_first(&client->by_id, id_chain(client, id));
     for (; slot != SLOT_NONE; slot = chains_next(&client->by_id, slot)) {
         struct attempt *a = attempt_at(client, slot);
-        if (a->call.is_one_way || a->call.id != id || (a->phase == ATTEMPT_ENDED && !a->has_result))
-            continue;
-        if (a->phase != ATTEMPT_ENDED)
-            attempt_end(client, a, CLIENT_UNKNOWN);
-        take_result(client, a);
-        return;
+        if (!a->call.is_one_way && a->call.id == id && (a->phase != ATTEMPT_ENDED || a->has_result))
+            return a;
     }
+    return NULL;
+}
+
+void rpc_client_cancel(struct rpc_client *client, uint64_t id)
+{
+    struct attempt *a = find_awaited(client, id);
+    if (a == NULL)
+        return;
+    if (a->phase != ATTEMPT_ENDED)
+        attempt_end(client, a, CLIENT_UNKNOWN);
+    take_result(client, a);
+}
+
+void rpc_client_finish(struct rpc_client *client, uint64_t id, uint64_t deadline_ns,
+                       uint64_t now_ns)
+{
+    struct attempt *a = find_awaited(client, id);
+    if (a != NULL && a->phase != ATTEMPT_ENDED)
+        attempt_finish(client, a, deadline_ns, now_ns);
+}
+
+bool rpc_client_has_result(const struct rpc_client *client)
+{
+    return !list_is_empty(&client->results);
 }
 
 bool rpc_client_next_result(struct rpc_client *client, struct client_result *ret)

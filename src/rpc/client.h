@@ -27,6 +27,10 @@
  * "Undelivered" is proof: no byte of a call was handed to the network. Everything else that was not
  * answered is "unknown" (D13 needs the difference).
  *
+ * A connection on which something was written and not answered is aborted, never closed: the kernel
+ * would go on delivering it. The result of an attempt without an answer is told after that, so
+ * whoever knows it knows that nothing of the call will leave us any more (decision 020).
+ *
  * The client is pure. The wire asks it what to do (rpc_client_next_action) and tells it what
  * happened.
  */
@@ -89,7 +93,7 @@ enum client_action_kind {
     CLIENT_DATAGRAM, /* send the bytes to (to, port) over UDP */
     CLIENT_CONNECT,  /* open a TCP connection to (to, port); tell the outcome under `connection` */
     CLIENT_WRITE,    /* write the bytes, a whole record, to `connection` */
-    CLIENT_DISCONNECT, /* close `connection`; nothing more is heard of it */
+    CLIENT_DISCONNECT, /* close or abort `connection`; nothing more is heard of it */
 };
 
 struct client_action {
@@ -99,6 +103,7 @@ struct client_action {
     uint16_t port;
     bool from_listener; /* DATAGRAM: through the socket that listens at `local` */
     bool is_privileged; /* DATAGRAM, CONNECT: from a port below 1024 if one can be had */
+    bool is_abort;      /* DISCONNECT: what the kernel still has to deliver must not arrive */
     struct bytes bytes; /* valid until the next call into the client */
 };
 
@@ -115,11 +120,20 @@ bool rpc_client_start(struct rpc_client *client, const struct client_attempt *at
                       uint64_t now_ns);
 /* For a call that somebody else sends: no attempt will have its number. */
 uint32_t rpc_client_take_xid(struct rpc_client *client);
+/*
+ * Nobody needs the attempt with this id any more: no copy of it leaves from here on. It ends at
+ * once, unless it waits for the answer to what it wrote to a connection: then with that answer, or
+ * with the connection, which is aborted at the deadline at the latest. Its result follows.
+ */
+void rpc_client_finish(struct rpc_client *client, uint64_t id, uint64_t deadline_ns,
+                       uint64_t now_ns);
 /* Nothing more is heard of the attempt with this id, if there is one (the last one started). */
 void rpc_client_cancel(struct rpc_client *client, uint64_t id);
 
 /* The next thing to do; false: nothing. */
 bool rpc_client_next_action(struct rpc_client *client, struct client_action *ret);
+/* There is a result to take. */
+bool rpc_client_has_result(const struct rpc_client *client);
 /* The next attempt that ended; false: none. */
 bool rpc_client_next_result(struct rpc_client *client, struct client_result *ret);
 

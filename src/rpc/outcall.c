@@ -191,5 +191,7 @@ void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_serve
 
 uint64_t outcall_deadline_ns(const struct core *core, const struct rpc_client *client)
 {
+    if (rpc_client_has_result(client) && !core_is_full(core))
+        return 0;
     return rpc_client_has_room(client) ? core_deadline_ns(core) : core_work_deadline_ns(core);
 }

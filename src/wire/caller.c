@@ -106,6 +106,7 @@ void caller_turn(struct caller *caller)
 {
     struct client_action action;
     uint32_t spent = 0;
+    bool has_news = false; /* results that waited for an abort */
     while (spent < TURN_BUDGET && !caller_udp_is_blocked(caller->udp) &&
            rpc_client_next_action(caller->client, &action)) {
         spent += costs[action.kind];
@@ -124,13 +125,14 @@ void caller_turn(struct caller *caller)
             break;
         case CLIENT_DISCONNECT:
             caller_tcp_disconnect(caller->tcp, &action);
+            has_news |= action.is_abort;
             break;
         }
     }
     caller_udp_flush(caller->udp);
     if (caller->listener != NULL)
         wire_flush_calls(caller->listener);
-    if (spent >= TURN_BUDGET)
+    if (spent >= TURN_BUDGET || has_news)
         stay_awake(caller);
     else
         (void)uv_idle_stop(&caller->no_sleep);

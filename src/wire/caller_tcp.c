@@ -13,10 +13,15 @@
  * --source-ports the ports of the range are taken in turn, and so are the privileged ones for calls
  * that ask for one; SO_REUSEADDR lets many connections to different hosts share a port.
  *
- * We close first, and orderly: the answer is here, and waiting for the peer to close would hold a
+ * When the answer is here we close first, and orderly: waiting for the peer to close would hold a
  * descriptor for as long as it likes. So the kernel keeps our end in TIME_WAIT for a minute: a few
  * hundred bytes and one pair of ports with one host. A reset would avoid that, but would read as a
  * failure at the other end.
+ *
+ * Every other end is a reset, with SO_LINGER 0 from the first moment on, so that also a process
+ * that is killed ends like that: after a close() the kernel would go on for many minutes to deliver
+ * what was written, and a GRANTED that arrives then is taken for the answer to another request
+ * (decision 020).
  */
 #include "wire/caller_tcp.h"
 
@@ -113,8 +118,16 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-static void close_link(struct link *link)
+static bool set_linger(int fd, bool is_abort)
 {
+    const struct linger linger = {.l_onoff = is_abort, .l_linger = 0};
+    return setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0;
+}
+
+static void close_link(struct link *link, bool is_abort)
+{
+    if (!is_abort)
+        (void)set_linger(link->fd, false); /* refused, it is reset, which is safe */
     list_remove(&link->by_id);
     link->is_closed = true;
     uv_close((uv_handle_t *)&link->poll, on_closed);
@@ -127,7 +140,7 @@ static void lose(struct link *link)
 {
     struct caller_tcp *tcp = link->tcp;
     uint64_t id = link->id;
-    close_link(link);
+    close_link(link, true);
     rpc_client_lost(tcp->client, id, clock_now_ns(tcp->clock));
 }
 
@@ -135,14 +148,14 @@ void caller_tcp_disconnect(struct caller_tcp *tcp, const struct client_action *a
 {
     struct link *link = find(tcp, action->connection);
     if (link != NULL)
-        close_link(link);
+        close_link(link, action->is_abort);
 }
 
 void caller_tcp_close(struct caller_tcp *tcp)
 {
     for (uint32_t i = 0; i <= tcp->links_mask; i++)
         while (!list_is_empty(&tcp->links[i]))
-            close_link(LIST_ELEMENT(tcp->links[i].next, struct link, by_id));
+            close_link(LIST_ELEMENT(tcp->links[i].next, struct link, by_id), true);
 }
 
 /* ---- reading and writing ---- */
@@ -284,7 +297,7 @@ static void end_connecting(struct link *link, int status)
     if (is_open)
         watch(link);
     else
-        close_link(link);
+        close_link(link, true);
     rpc_client_connected(tcp->client, id, is_open, clock_now_ns(tcp->clock));
 }
 
@@ -330,6 +343,11 @@ static int connect_from(const struct client_action *action, uint16_t local_port,
     if (fd < 0)
         return -errno;
     (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); /* a call is one write; it must not wait */
+    if (!set_linger(fd, true)) {
+        int err = -errno;
+        (void)close(fd);
+        return err;
+    }
     /* Closed or not, ours or a dead process's: with a shared store a GRANTED that nobody has
      * acknowledged must not reach its host when another server has taken over (clock.h). */
     if (is_fenced)

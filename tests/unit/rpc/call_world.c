@@ -168,6 +168,14 @@ void world_expect_disconnect(struct world *world, uint64_t connection)
     rpc_client_check(world->client);
 }
 
+void world_expect_abort(struct world *world, uint64_t connection)
+{
+    struct client_action action = next(world, CLIENT_DISCONNECT);
+    assert_int_equal(action.connection, connection);
+    assert_true(action.is_abort);
+    rpc_client_check(world->client);
+}
+
 static void check_message(struct world *world, struct bytes bytes, uint32_t index)
 {
     read_call(world, bytes, WORLD_PROG, WORLD_VERS, WORLD_PROC);

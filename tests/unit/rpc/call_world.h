@@ -42,6 +42,8 @@ void world_expect_question(struct world *world, uint32_t vers, uint32_t prot); /
 void world_expect_question_tcp(struct world *world, uint32_t vers, uint32_t prot);
 void world_expect_connect(struct world *world, uint16_t port);
 void world_expect_disconnect(struct world *world, uint64_t connection);
+/* The same, and what the kernel has not delivered never arrives. */
+void world_expect_abort(struct world *world, uint64_t connection);
 void world_expect_message_tcp(struct world *world, uint32_t message_index);
 void world_expect_message_udp(struct world *world, uint16_t port, uint32_t message_index);
 void world_expect_nothing(const struct world *world);

@@ -1,10 +1,10 @@
 /*
  * test_client.c -- one attempt in every situation, move by move in virtual time: look-ups, hints,
- * silence, refusals, losses, deadlines and cancels in each phase.
+ * silence, refusals, losses.
  *
  * Each test says what the client must want done, and nothing else, at every moment. How many
- * attempts share limits and the port cache is in test_client_many.c, random histories in
- * test_client_random.c.
+ * attempts share limits and the port cache is in test_client_many.c, how they end before their time
+ * in test_client_end.c, random histories in test_client_random.c.
  */
 #include "call_world.h"
 
@@ -582,150 +582,6 @@ static void test_client__udp_service_that_is_gone(void **state)
     rpc_client_cancel(world.client, 7);
 }
 
-/* ---- deadlines and cancels ---- */
-
-enum stage { LOOKING_UP, LOOKING_UP_TCP, CONNECTING, ASKING_TCP, ASKING_UDP, RESTING, STAGES };
-
-/* Takes a new attempt to this stage; nothing is left to do then. */
-static void bring_to(enum stage stage)
-{
-    world_start(&world, 7, 0);
-    world_expect_question(&world, 2, 6);
-    switch (stage) {
-    case LOOKING_UP:
-        return;
-    case LOOKING_UP_TCP:
-        world_unreachable(&world, PORTMAPPER);
-        world_expect_connect(&world, PORTMAPPER);
-        world_connected(&world, true);
-        world_expect_question_tcp(&world, 2, 6);
-        return;
-    case CONNECTING:
-    case ASKING_TCP:
-        world_answer_port(&world, 700);
-        world_expect_connect(&world, 700);
-        if (stage == CONNECTING)
-            return;
-        world_connected(&world, true);
-        world_expect_message_tcp(&world, 0);
-        return;
-    case ASKING_UDP:
-    case RESTING:
-        world_answer_port(&world, 0);
-        world_expect_question(&world, 2, 17);
-        world_answer_port(&world, stage == RESTING ? 0 : 800);
-        if (stage == ASKING_UDP)
-            world_expect_message_udp(&world, 800, 0);
-        return;
-    case STAGES:
-        break;
-    }
-    fail();
-}
-
-static bool has_connection(enum stage stage)
-{
-    return stage == LOOKING_UP_TCP || stage == CONNECTING || stage == ASKING_TCP;
-}
-
-/* The loop slept through everything: the first thing that the client hears is that it is too late.
- */
-static void test_client__deadline_in_each_phase(void **state)
-{
-    (void)state;
-    for (uint32_t stage = 0; stage < STAGES; stage++) {
-        bring_to((enum stage)stage);
-        world.now_ns += 4999 * WORLD_MS;
-        if (stage == ASKING_TCP) { /* the only one with nothing to do before */
-            rpc_client_tick(world.client, world.now_ns);
-            world_expect_no_result(&world);
-        }
-        world.now_ns += WORLD_MS;
-        rpc_client_tick(world.client, world.now_ns);
-        rpc_client_check(world.client);
-        bool is_sent = stage == ASKING_TCP || stage == ASKING_UDP;
-        world_expect_result(&world, 7, is_sent ? CLIENT_UNKNOWN : CLIENT_UNDELIVERED, 0);
-        if (has_connection((enum stage)stage))
-            world_expect_disconnect(&world, world.connection);
-        world_expect_nothing(&world);
-        assert_int_equal(rpc_client_count(world.client), 0);
-        world_answer_void_udp(&world, 800);
-        world_answer_void_tcp(&world);
-        world_expect_no_result(&world);
-    }
-}
-
-/* What was wanted but not yet taken is wanted no more. */
-static void test_client__deadline_before_anything_was_sent(void **state)
-{
-    (void)state;
-    world_start(&world, 7, 0);
-    world.now_ns += 6000 * WORLD_MS;
-    rpc_client_tick(world.client, world.now_ns);
-    rpc_client_check(world.client);
-    world_expect_nothing(&world);
-    world_expect_result(&world, 7, CLIENT_UNDELIVERED, 0);
-
-    /* A connection that the wire never heard of is not closed either. */
-    world_start(&world, 7, 0);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 700);
-    world.now_ns += 6000 * WORLD_MS;
-    rpc_client_tick(world.client, world.now_ns);
-    rpc_client_check(world.client);
-    world_expect_nothing(&world);
-    world_expect_result(&world, 7, CLIENT_UNDELIVERED, 0);
-
-    /* The message was wanted, but never handed over: that is proof. */
-    bring_to(CONNECTING);
-    world_connected(&world, true);
-    world.now_ns += 6000 * WORLD_MS;
-    rpc_client_tick(world.client, world.now_ns);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_nothing(&world);
-    world_expect_result(&world, 7, CLIENT_UNDELIVERED, 0);
-}
-
-/* The result and the closing of the connection may be taken in either order. */
-static void test_client__cancel_in_each_phase(void **state)
-{
-    (void)state;
-    for (uint32_t stage = 0; stage < STAGES; stage++) {
-        bring_to((enum stage)stage);
-        rpc_client_cancel(world.client, 8); /* somebody else */
-        assert_int_equal(rpc_client_count(world.client), 1);
-        rpc_client_cancel(world.client, 7);
-        rpc_client_check(world.client);
-        world_expect_no_result(&world);
-        assert_int_equal(rpc_client_count(world.client), has_connection((enum stage)stage));
-        if (has_connection((enum stage)stage))
-            world_expect_disconnect(&world, world.connection);
-        world_expect_nothing(&world);
-        assert_int_equal(rpc_client_count(world.client), 0);
-        world.now_ns += 130000 * WORLD_MS; /* the cache forgets the port */
-    }
-    world_start(&world, 7, 0); /* before its first datagram was taken */
-    rpc_client_cancel(world.client, 7);
-    world_expect_nothing(&world);
-}
-
-static void test_client__cancel_of_one_that_has_ended(void **state)
-{
-    (void)state;
-    bring_to(ASKING_TCP);
-    uint64_t connection = world.connection;
-    world_answer_void_tcp(&world);
-    rpc_client_cancel(world.client, 7);
-    world_expect_no_result(&world);
-    /* The same id again, while the old connection is still open: the new one is meant. */
-    world_start(&world, 7, 0);
-    world_expect_disconnect(&world, connection);
-    world_expect_connect(&world, 700); /* the port is still known */
-    rpc_client_cancel(world.client, 7);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_no_result(&world);
-}
-
 #define CLIENT_TEST(name) cmocka_unit_test_setup_teardown(test_client__##name, begin, end)
 
 int main(void)
@@ -755,10 +611,6 @@ int main(void)
         CLIENT_TEST(refused_by_the_program),
         CLIENT_TEST(refused_at_a_guess),
         CLIENT_TEST(udp_service_that_is_gone),
-        CLIENT_TEST(deadline_in_each_phase),
-        CLIENT_TEST(deadline_before_anything_was_sent),
-        CLIENT_TEST(cancel_in_each_phase),
-        CLIENT_TEST(cancel_of_one_that_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,8 +135,8 @@ static void test_client_many__deadline_while_waiting_for_a_turn(void **state)
     world_pass_ms(&world, 5000);
     world_expect_disconnect(&world, world.connection);
     world_expect_nothing(&world);
-    world_expect_result(&world, 1, CLIENT_UNKNOWN, 0);
     world_expect_result(&world, 2, CLIENT_UNDELIVERED, 0);
+    world_expect_result(&world, 1, CLIENT_UNKNOWN, 0);
     world_end(&world);
 }
 

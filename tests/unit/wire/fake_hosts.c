@@ -336,6 +336,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
     (void)buffer;
     struct connection *connection = stream->data;
     if (n < 0) {
+        connection->hosts->seen.reset_count += n == UV_ECONNRESET;
         close_connection(connection);
         return;
     }

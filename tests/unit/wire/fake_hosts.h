@@ -55,7 +55,8 @@ struct fake_hosts {
     uint32_t question_count; /* to portmappers */
     struct address last_asker;
     uint16_t last_asker_port;
-    uint32_t open_count; /* connections from us */
+    uint32_t open_count;  /* connections from us */
+    uint32_t reset_count; /* of them, aborted by us */
 };
 
 /* A network of its own with nothing but loopback. False: not allowed here. */

@@ -341,6 +341,29 @@ static void test_caller__cancelled(void **state)
         (void)uv_run(&t.loop, UV_RUN_ONCE);
     assert_int_equal(t.result_count, 1);
     expect(2, CLIENT_ANSWERED);
+    /* What was answered is closed; what was not, the kernel must not deliver later. */
+    assert_int_equal(t.hosts->reset_count, 1);
+    end();
+}
+
+/* Time is up, or nobody needs it any more: aborted, and told only then. */
+static void test_caller__unanswered_is_aborted(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 300);
+    start(2, fake_host(FAKE_NEVER_ANSWERS, 2), 60000);
+    caller_turn(t.caller);
+    while (t.hosts->call_count < 2)
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    uint64_t now_ns = clock_now_ns(&t.clock);
+    rpc_client_finish(t.client, 2, now_ns + 200 * MS_NS, now_ns);
+    wait_for_results(2);
+    expect(1, CLIENT_UNKNOWN);
+    expect(2, CLIENT_UNKNOWN);
+    while (t.hosts->open_count > 0)
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    assert_int_equal(t.hosts->reset_count, 2);
     end();
 }
 
@@ -641,6 +664,7 @@ int main(void)
         cmocka_unit_test(test_caller__answers_in_pieces_and_floods),
         cmocka_unit_test(test_caller__udp_calls_are_repeated),
         cmocka_unit_test(test_caller__cancelled),
+        cmocka_unit_test(test_caller__unanswered_is_aborted),
         cmocka_unit_test(test_caller__nothing_waits_in_the_kernel),
         cmocka_unit_test(test_caller__from_a_range_of_ports),
         cmocka_unit_test(test_caller__too_few_ports),
