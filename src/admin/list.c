@@ -82,7 +82,10 @@ bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret)
 {
     if (exchange_parse_id(text, ret))
         return true;
-    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not the id of a client: ", text,
+    /* As a part of the path it is nothing that is there; as a parameter it makes no sense. */
+    bool is_path = text.at == exchange->id.at;
+    exchange_error(exchange, is_path ? MHD_HTTP_NOT_FOUND : MHD_HTTP_BAD_REQUEST,
+                   "not the id of a client: ", text,
                    "ids are like c17; /api/v1/clients lists them");
     return false;
 }
@@ -128,7 +131,7 @@ static void add_client(struct writer *row, const struct view_client *view, uint6
     writer_number(row, "share_reservations", view->share_count);
     writer_number(row, "waiters", view->waiter_count);
     writer_number(row, "unsettled_locks", view->unsettled_count);
-    writer_number(row, "reclaimed", status_reclaimed(view));
+    writer_number(row, "reclaimed", view->reclaimed_count);
     writer_object(row, "notification");
     writer_text(row, "state", list_word_of_news(view->news));
     writer_number(row, "attempts", view->attempt_count);

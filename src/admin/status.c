@@ -26,12 +26,6 @@ static void add_seconds_ago(struct writer *out, const char *key, uint64_t then_n
         writer_number(out, key, (now_ns - then_ns) / SECOND_NS);
 }
 
-uint32_t status_reclaimed(const struct view_client *view)
-{
-    uint32_t all = view->lock_count + view->share_count;
-    return all > view->unsettled_count ? all - view->unsettled_count : 0;
-}
-
 static void add_waiting(struct writer *out, const struct view_client *view, uint64_t now_ns)
 {
     writer_object(out, NULL);
@@ -39,7 +33,7 @@ static void add_waiting(struct writer *out, const struct view_client *view, uint
     writer_bytes(out, "name", view->name);
     writer_address(out, "address", &view->address);
     writer_number(out, "unsettled_locks", view->unsettled_count);
-    writer_number(out, "reclaimed", status_reclaimed(view));
+    writer_number(out, "reclaimed", view->reclaimed_count);
     writer_text(out, "notification", list_word_of_news(view->news));
     writer_number(out, "attempts", view->attempt_count);
     add_seconds_ago(out, "reached_seconds_ago", view->reached_ns, now_ns);

@@ -17,7 +17,8 @@
  * itself again. One that may not be forgotten yet is looked at again 300 s later, whatever holds
  * it: no other file has to remember to say so.
  *
- * The time of its last call is not stored: after a restart it counts from the start.
+ * The time of its last call is not stored: after a restart it counts from the start, and what
+ * operators see as last_seen is what was written last.
  */
 #include "core/client.h"
 
@@ -215,12 +216,24 @@ void client_seen(struct core *core, uint32_t slot)
     evict_rank(core, slot);
 }
 
+void client_alive(struct core *core, uint32_t slot)
+{
+    client_at(core, slot)->heard_wall_ns = core->wall_ns;
+}
+
+/* The wall clock may have been set back since: what was heard last counts, not what is later. */
+uint64_t client_last_seen_ns(const struct client *client)
+{
+    return client->heard_wall_ns != 0 ? client->heard_wall_ns : client->seen_wall_ns;
+}
+
 void client_heard(struct core *core, uint32_t slot, const struct peer *from,
                   const struct lock_request *request, uint64_t wall_ns)
 {
     struct client *client = client_at(core, slot);
     client_seen(core, slot);
     client->is_counted = false; /* it is alive */
+    client_alive(core, slot);
 
     uint32_t versions = client->versions | UINT32_C(1) << request->version;
     uint32_t flags = client->flags | (request->is_unmonitored ? 0 : RECORD_CLIENT_MONITORED);
@@ -463,7 +476,9 @@ void client_start(struct core *core)
     const struct table *table = &core->clients.table;
     for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
          slot = table_next(table, slot)) {
-        client_at(core, slot)->seen_ns = core->now_ns;
+        struct client *client = client_at(core, slot);
+        client->seen_ns = core->now_ns;
+        client->loaded_count = client->lock_count;
         if (!client_life_start(core, slot))
             client_settle(core, slot);
     }

@@ -36,15 +36,17 @@ struct client {
     uint64_t key_hash;
     uint64_t registered_ns, seen_wall_ns, rebooted_ns, untold_ns; /* wall clock */
     uint64_t server_epoch;
-    uint64_t seen_ns; /* monotonic: its last call */
-    uint32_t address; /* slot of the pool of addresses, with a reference */
-    uint32_t name;    /* caller_name as first spelled: slot in core->names */
-    uint32_t fold;    /* the same without case: slot in core->folds */
+    uint64_t seen_ns;       /* monotonic: its last call */
+    uint64_t heard_wall_ns; /* wall clock: its last call or answer in this run; not stored */
+    uint32_t address;       /* slot of the pool of addresses, with a reference */
+    uint32_t name;          /* caller_name as first spelled: slot in core->names */
+    uint32_t fold;          /* the same without case: slot in core->folds */
     struct address local;
     uint32_t transport, versions, grant_proc;
     uint32_t state_seen, free_below, told_state;
     uint32_t incarnation, flags;
     uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
+    uint32_t loaded_count;     /* locks that the store had of it when we started */
     uint32_t current_count;    /* of locks and shares: those of its present incarnation */
     uint32_t drain_at;         /* where lock_drain goes on, slot + 1; 0: at the end */
     uint32_t share_drain_at;   /* the same of share_drain */
@@ -56,6 +58,7 @@ struct client {
     uint64_t reclaimed_ns;     /* its last reclaim in this run; 0: none */
     uint32_t must_know;        /* our state since an order; 0, or until it was told (operate.h) */
     uint32_t unsettled_count;  /* ranges it has not reclaimed yet */
+    uint32_t reclaimed_count;  /* its reclaims in this recovery, without repeats */
     uint32_t unsettled_shares; /* shares it has not reclaimed yet */
     bool is_given_up;          /* the notifier gave up on it in this run */
     bool is_spared;            /* it need not be told of our last restart (notify.c) */
@@ -117,6 +120,10 @@ void client_seen(struct core *core, uint32_t slot);
 bool client_has_nothing(const struct client *client);
 /* A client that has nothing is forgotten, whatever it is owed. */
 void client_forget(struct core *core, uint32_t slot);
+/* It called or answered just now: what operators see as its last sign of life. */
+void client_alive(struct core *core, uint32_t slot);
+/* The last such moment that is known; wall clock. */
+uint64_t client_last_seen_ns(const struct client *client);
 
 /* Its counts changed: with nothing left it will be forgotten, with something it will not. */
 void client_settle(struct core *core, uint32_t slot);

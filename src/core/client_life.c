@@ -114,11 +114,28 @@ static void begin_anew(struct core *core, uint32_t slot)
     begin_drain(core, slot);
 }
 
+/*
+ * There is no number after this one. Everything that has a stamp goes now, in one batch, so that
+ * the first number can be used again: it is on nothing that is left.
+ */
+static void begin_count_anew(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    MARK("client_incarnations_begin_anew");
+    grant_drop_client(core, slot);
+    client->incarnation = 0; /* of nothing: all that it has is over */
+    client->current_count = 0;
+    begin_drain(core, slot);
+    while (!client_drain_now(core, slot))
+        continue;
+}
+
 void client_renew(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
     MARK("client_renewed");
-    CHECK(client->incarnation < UINT32_MAX);
+    if (client->incarnation == UINT32_MAX)
+        begin_count_anew(core, slot);
     client->incarnation++;
     client->current_count = 0;
     forget_older(client);

@@ -381,7 +381,7 @@ void core_status(const struct core *core, struct core_status *ret)
         .clients = core->clients.table.count,
         .locks = core->locks.table.count - core->locks.offer_count,
         .offers = core->locks.offer_count,
-        .waiters = core->waiters.table.count,
+        .waiters = waiter_count(core),
         .shares = core->shares.table.count,
         .notices = core->notices.table.count,
         .namesakes = namesake_count(core),

@@ -78,6 +78,7 @@ void grace_begin_anew(struct core *core)
         struct client *client = client_at(core, slot);
         client->reached_ns = client->told_ns = client->reclaimed_ns = 0;
         client->is_given_up = false;
+        client->reclaimed_count = 0;
         timers_clear(&core->grace.drop, slot);
     }
     grace_begin(core);
@@ -199,6 +200,7 @@ bool grace_end_now(struct core *core)
 void grace_reached(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
+    client_alive(core, slot);
     if (client->reached_ns != 0) {
         notify_called(core, slot);
         return;
@@ -245,7 +247,7 @@ static bool drop(struct core *core, uint32_t slot, uint32_t max, uint32_t *ret_c
     while (has_slots && count < max && !core_is_full(core) &&
            (at = unsettled_of_client(core, slot)) != SLOT_NONE) {
         struct unsettled_range range = *unsettled_at(core, at);
-        has_slots = lock_release(core, range.owner, range.file, range.start, range.end);
+        has_slots = lock_give_up(core, range.owner, range.file, range.start, range.end);
         count += has_slots ? 1 : 0;
     }
     *ret_count = count + share_drop_unsettled(core, slot, max - count);

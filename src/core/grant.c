@@ -436,6 +436,8 @@ void grant_call_done(struct core *core, uint32_t slot, const struct core_input *
     struct waiter *w = waiter_at(core, slot);
     if (w->phase != WAITER_CALLING)
         return;
+    if (input->outcome == CALL_ANSWERED)
+        client_alive(core, waiter_client(core, w));
     if (w->grant.is_denied) {
         bool is_once = input->outcome == CALL_ANSWERED && !input->is_repeated;
         w->grant.is_denied = false;

@@ -298,15 +298,24 @@ static bool is_in_nobodys_way(const struct core *core, const struct lock_want *w
                               want->owner) == SLOT_NONE;
 }
 
-/* The reserve is for everybody: one client gets as much of it again as it may hold (R-RNG-5). */
-static bool may_split(const struct core *core, uint32_t owner)
+/*
+ * The reserve is for everybody: one client gets as much of it again as it may hold (R-RNG-5). What
+ * was stored under larger limits it may hold, and cut, like anything else.
+ */
+uint64_t lock_most_pieces(const struct core *core, uint32_t client)
 {
-    uint32_t count = client_at(core, owner_at(core, owner)->client)->lock_count;
     const struct core_limits *limits = &core->limits;
     bool is_few = limits->locks_per_client_max < limits->locks_max;
-    uint64_t may_hold = is_few ? limits->locks_per_client_max : limits->locks_max;
-    uint64_t most = 2 * may_hold + LOCK_ACCEPT_PUTS_MAX;
-    return lock_element_free_count(core) > 0 && count < most;
+    uint32_t may_hold = max_u32(is_few ? limits->locks_per_client_max : limits->locks_max,
+                                client_at(core, client)->loaded_count);
+    return UINT64_C(2) * may_hold + LOCK_ACCEPT_PUTS_MAX;
+}
+
+static bool may_split(const struct core *core, uint32_t owner)
+{
+    uint32_t client = owner_at(core, owner)->client;
+    return lock_element_free_count(core) > 0 &&
+           client_at(core, client)->lock_count < lock_most_pieces(core, client);
 }
 
 bool lock_take(struct core *core, const struct lock_want *want)
@@ -326,13 +335,16 @@ bool lock_take(struct core *core, const struct lock_want *want)
     return has_slots;
 }
 
-bool lock_release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+/* With or without regard to the share of its client in the reserve. */
+static bool release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end,
+                    bool is_asked)
 {
     CHECK(start <= end);
     uint32_t slot = lock_range_first_own(core, owner, file, start), next;
     if (slot == SLOT_NONE || lock_at(core, slot)->start > end)
         return true;
-    if (is_split(core, lock_at(core, slot), start, end) && !may_split(core, owner))
+    bool may = is_asked ? may_split(core, owner) : lock_element_free_count(core) > 0;
+    if (is_split(core, lock_at(core, slot), start, end) && !may)
         return false;
     if (!unsettled_settle(core, owner, file, start, end))
         return false;
@@ -342,6 +354,16 @@ bool lock_release(struct core *core, uint32_t owner, uint32_t file, uint64_t sta
     }
     lock_element_settle(core, owner);
     return true;
+}
+
+bool lock_release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+{
+    return release(core, owner, file, start, end, true);
+}
+
+bool lock_give_up(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+{
+    return release(core, owner, file, start, end, false);
 }
 
 /* ---- offers ---- */

@@ -145,6 +145,13 @@ __attribute__((warn_unused_result)) bool lock_take(struct core *core, const stru
 __attribute__((warn_unused_result)) bool lock_release(struct core *core, uint32_t owner,
                                                       uint32_t file, uint64_t start, uint64_t end);
 
+/* The same where not the owner asks for it but its time is over: false only when no slot is left.
+ */
+__attribute__((warn_unused_result)) bool lock_give_up(struct core *core, uint32_t owner,
+                                                      uint32_t file, uint64_t start, uint64_t end);
+/* So many pieces a client's locks may be cut into (R-RNG-5). */
+uint64_t lock_most_pieces(const struct core *core, uint32_t client);
+
 /* Takes the range for a waiter; SLOT_NONE: no room. Nobody else may be in the way. */
 uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t waiter);
 

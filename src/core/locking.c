@@ -199,6 +199,18 @@ static enum lock_room room_for(const struct core *core, const struct peer *from,
                                                                               : LOCK_ROOM_ADDRESS;
 }
 
+/* A lock could not be cut, or its owner's name not be kept: says which limit it was. */
+static void report_no_slots(struct core *core, const struct peer *from,
+                            const struct lock_request *r, uint32_t client)
+{
+    if (lock_element_free_count(core) == 0)
+        report(core, EVENT_LOCK_LIMIT, from, r, core->limits.locks_max);
+    else if (client_at(core, client)->lock_count >= lock_most_pieces(core, client))
+        report(core, EVENT_CLIENT_LOCK_LIMIT, from, r, core->limits.locks_per_client_max);
+    else
+        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
+}
+
 /* Does the owner hold every byte of it, in that mode or a stronger one? */
 static bool is_held(const struct core *core, const struct subject *s, const struct lock_request *r)
 {
@@ -244,7 +256,7 @@ static enum lock_status grant(struct core *core, const struct peer *from,
         waiter_remove(core, waiter);
     }
     if (!is_taken)
-        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
+        report_no_slots(core, from, r, s.client);
     if (table_is_live(&core->owners.table, owner))
         owner_release(core, owner);
     file_release(core, file);
@@ -265,10 +277,8 @@ static enum lock_status block(struct core *core, const struct peer *from,
             waiter_remove(core, waiter);
         return LOCK_DEADLOCK;
     }
-    if (waiter != SLOT_NONE) {
-        waiter_heard(core, waiter, from, request);
-        return LOCK_BLOCKED;
-    }
+    if (waiter != SLOT_NONE)
+        return waiter_heard(core, waiter, from, request);
     s.client = need_client(core, from, r);
     if (s.client == SLOT_NONE)
         return LOCK_NO_RESOURCES;
@@ -299,12 +309,15 @@ static bool replace(struct core *core, uint32_t waiter)
     return true;
 }
 
+/* `is_news`: nobody has confirmed that before, or not all of it. */
 static void note_reclaim(struct core *core, const struct peer *from, const struct lock_request *r,
-                         enum lock_status status)
+                         enum lock_status status, bool is_news)
 {
     if (status == LOCK_GRANTED) {
+        uint32_t client = client_find(core, &from->address, r->caller_name);
         core->grace.counters.reclaims_granted++;
-        grace_reclaimed(core, client_find(core, &from->address, r->caller_name));
+        client_at(core, client)->reclaimed_count += is_news ? 1 : 0;
+        grace_reclaimed(core, client);
         return;
     }
     MARK("reclaim_denied");
@@ -336,11 +349,13 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
     bool is_taken_on_trust = !is_known && grace_is_on(core) && grace_trusts(core) &&
                              (s.file == SLOT_NONE || find_obstacle(core, &s, r) == SLOT_NONE);
     enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
+    bool is_news =
+        is_taken_on_trust || (is_known && unsettled_meets(core, s.owner, s.file, r->start, r->end));
     if (s.client != SLOT_NONE && r->state != 0)
         reboot_of_reclaim(core, s.client, r->state);
     if (is_known || is_taken_on_trust)
         status = grant(core, from, r, s, SLOT_NONE);
-    note_reclaim(core, from, r, status);
+    note_reclaim(core, from, r, status, is_news);
     return status;
 }
 
@@ -412,7 +427,7 @@ static enum lock_status unlock(struct core *core, const struct peer *from,
     if (!table_is_live(&core->owners.table, s.owner))
         return LOCK_GRANTED; /* it had nothing but a waiter */
     if (!lock_release(core, s.owner, s.file, r->start, r->end)) {
-        report(core, EVENT_LOCK_LIMIT, from, r, core->limits.locks_max);
+        report_no_slots(core, from, r, s.client);
         return LOCK_GRACE;
     }
     return LOCK_GRANTED;
@@ -488,9 +503,12 @@ static enum lock_status share(struct core *core, const struct peer *from,
     if (!r->reclaim)
         return grace_is_on(core) ? LOCK_GRACE : take_share(core, from, r, client);
     enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
+    bool is_known = client != SLOT_NONE && share_matches(core, client, r);
+    uint32_t unsettled = is_known ? client_at(core, client)->unsettled_shares : 0;
     if (may_reclaim_share(core, client, r))
         status = take_share(core, from, r, client);
-    note_reclaim(core, from, r, status);
+    bool is_news = !is_known || client_at(core, client)->unsettled_shares < unsettled;
+    note_reclaim(core, from, r, status, is_news);
     return status;
 }
 

@@ -9,7 +9,7 @@
  * A record that cannot be read is reported, removed with the first batch, and marks the store
  * incomplete (R-PER-5, D16): something a client relies on may be missing. The state of an
  * incomplete store also jumps past the wall clock, because the lost part may have held a larger
- * one.
+ * one; where the server record itself is lost it begins above everything that anybody was told.
  */
 #include "base/check.h"
 #include "core/lock_element.h"
@@ -17,6 +17,7 @@
 #include "core/state.h"
 
 #define STATE_MAX       UINT32_C(0x7fffffff) /* the protocol's state is a signed number */
+#define COUNTER_MAX     UINT64_C(0x7fffffffffffffff)
 #define OFFERS_AGAIN_NS UINT64_C(1000000000)
 
 enum { OFFERS_PER_TURN = 2000 };
@@ -27,23 +28,37 @@ uint32_t core_next_state(uint32_t state)
     return next > STATE_MAX ? 1 : next;
 }
 
-static enum record_result load_server(struct core *core, struct bytes value)
+/* No counter of ours gets that far. One that seems to have is damage, and would end in zero. */
+static bool is_countable(uint64_t number)
 {
-    enum record_result result = record_get_server(value, &core->server);
-    if (result == RECORD_GOOD) {
-        core->server_loaded = true;
-        core->durable_txn = core->server.txn;
-    }
-    return result;
+    return number <= COUNTER_MAX;
 }
 
-/* Ids and epochs are never used again, also when the server record that counted them is lost. */
-static void note_seen(struct core *core, uint64_t id, uint64_t epoch)
+static enum record_result load_server(struct core *core, struct bytes value)
+{
+    struct record_server server;
+    enum record_result result = record_get_server(value, &server);
+    if (result != RECORD_GOOD)
+        return result;
+    if (!is_countable(server.txn) || !is_countable(server.epoch) || !is_countable(server.next_id) ||
+        server.state > STATE_MAX || server.restart_state > STATE_MAX)
+        return RECORD_CORRUPT;
+    core->server = server;
+    core->server_loaded = true;
+    core->durable_txn = server.txn;
+    return RECORD_GOOD;
+}
+
+/* Ids, epochs and state numbers are never used again, also when the server record that counted them
+ * is lost. */
+static void note_seen(struct core *core, uint64_t id, uint64_t epoch, uint32_t told_state)
 {
     if (id > core->id_seen_max)
         core->id_seen_max = id;
     if (epoch > core->epoch_seen_max)
         core->epoch_seen_max = epoch;
+    if (told_state <= STATE_MAX && told_state > core->state_seen_max)
+        core->state_seen_max = told_state;
 }
 
 static enum record_result load_registrant(struct core *core, uint32_t slot, struct bytes value)
@@ -52,9 +67,10 @@ static enum record_result load_registrant(struct core *core, uint32_t slot, stru
     enum record_result result = record_get_registrant(value, slot, &record);
     if (result != RECORD_GOOD)
         return result;
-    if (!registrant_load(core, slot, &record))
+    if (!is_countable(record.id) || !is_countable(record.server_epoch) ||
+        !registrant_load(core, slot, &record))
         return RECORD_CORRUPT;
-    note_seen(core, record.id, record.server_epoch);
+    note_seen(core, record.id, record.server_epoch, record.told_state);
     return RECORD_GOOD;
 }
 
@@ -73,9 +89,10 @@ static enum record_result load_client(struct core *core, uint32_t slot, struct b
     enum record_result result = record_get_client(value, slot, &record);
     if (result != RECORD_GOOD)
         return result;
-    if (!client_load(core, slot, &record))
+    if (!is_countable(record.id) || !is_countable(record.server_epoch) ||
+        !client_load(core, slot, &record))
         return RECORD_CORRUPT;
-    note_seen(core, record.id, record.server_epoch);
+    note_seen(core, record.id, record.server_epoch, record.told_state);
     return RECORD_GOOD;
 }
 
@@ -99,7 +116,8 @@ static enum record_result load_waiter(struct core *core, uint32_t slot, struct b
         dirty_delete(&core->dirty, RECORD_WAITER, slot);
         return RECORD_GOOD;
     }
-    return waiter_load(core, slot, &record) ? RECORD_GOOD : RECORD_CORRUPT;
+    return is_countable(record.order) && waiter_load(core, slot, &record) ? RECORD_GOOD
+                                                                          : RECORD_CORRUPT;
 }
 
 static enum record_result load_share(struct core *core, uint32_t slot, struct bytes value)
@@ -117,9 +135,10 @@ static enum record_result load_tracked(struct core *core, uint32_t slot, struct 
     enum record_result result = record_get_tracked(value, slot, &record);
     if (result != RECORD_GOOD)
         return result;
-    if (!tracker_load(core, slot, &record))
+    if (!is_countable(record.id) || !is_countable(record.server_epoch) ||
+        !tracker_load(core, slot, &record))
         return RECORD_CORRUPT;
-    note_seen(core, record.id, record.server_epoch);
+    note_seen(core, record.id, record.server_epoch, 0);
     return RECORD_GOOD;
 }
 
@@ -176,6 +195,21 @@ static void replace_lost_server(struct core *core, uint64_t wall_seconds)
     server->epoch = core->epoch_seen_max > wall_seconds ? core->epoch_seen_max : wall_seconds;
     server->next_id = core->id_seen_max > wall_seconds ? core->id_seen_max : wall_seconds;
     server->next_id++;
+    /* That one was told; the clock may say less (D16). Each start raised it by two at least. */
+    server->state = core->state_seen_max;
+    if (server->epoch < server->state)
+        server->epoch = server->state;
+}
+
+/* Nor is anything used again that a record knows and the counters do not, whatever the reason.
+ * State numbers go round in a circle, so only a lost one is made up for. */
+static void pass_what_is_loaded(struct core *core)
+{
+    struct record_server *server = &core->server;
+    if (server->next_id <= core->id_seen_max)
+        server->next_id = core->id_seen_max + 1;
+    if (server->epoch < core->epoch_seen_max)
+        server->epoch = core->epoch_seen_max;
 }
 
 /* What a client that was monitored holds must be confirmed by it; an unmonitored one cannot, and
@@ -354,6 +388,7 @@ void core_start(struct core *core, const struct core_boot *boot)
     }
     if (server->next_id == 0)
         server->next_id = 1;
+    pass_what_is_loaded(core);
     if (server_lost || core->corrupt_found || boot->may_have_lost)
         server->flags |= RECORD_SERVER_INCOMPLETE;
 

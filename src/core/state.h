@@ -49,6 +49,7 @@ struct core {
     bool corrupt_found;
     uint32_t records_loaded;
     uint64_t id_seen_max, epoch_seen_max;
+    uint32_t state_seen_max; /* of ours: the largest that anybody was told */
 
     /* Offers of the run before that could not become locks yet: how many, as of the last pass and
      * in this one, and where it stands. */

@@ -118,7 +118,9 @@ bool unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t
         next = tree_next(&core->unsettled.by_start, slot);
         bool has_left = range->start<start, has_right = range->end> end;
         if (has_left && has_right) {
-            if (!unsettled_has_room(core, 1))
+            uint32_t client = owner_at(core, owner)->client;
+            if (!unsettled_has_room(core, 1) ||
+                client_at(core, client)->unsettled_count >= lock_most_pieces(core, client))
                 return false; /* it was the only one that overlaps */
             MARK("unsettled_split");
             uint64_t last = range->end;

@@ -44,6 +44,7 @@ struct view_client {
     uint64_t server_epoch, registered_ns, seen_ns, rebooted_ns; /* wall clock; 0: never */
     uint32_t lock_count, share_count, waiter_count;
     uint32_t unsettled_count; /* stored ranges and shares it has not reclaimed */
+    uint32_t reclaimed_count; /* its reclaims in this recovery, without repeats */
     bool is_monitored, is_crashed, is_draining, is_moved;
     uint64_t reached_ns; /* heard of in this run, monotonic; 0: not */
     uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
@@ -68,7 +69,7 @@ struct view_owner {
     struct bytes name;
     struct address address;
     uint32_t svid;
-    uint64_t seen_ns; /* wall clock: the last call of its client */
+    uint64_t seen_ns; /* wall clock: the last call or answer of its client */
 };
 
 enum view_lock_state {

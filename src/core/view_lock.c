@@ -18,7 +18,7 @@ static void view_owner(const struct core *core, uint32_t owner_slot, struct view
         .name = intern_bytes(&core->names, client->name),
         .address = client_address(core, owner->client),
         .svid = owner->svid,
-        .seen_ns = client->seen_wall_ns,
+        .seen_ns = client_last_seen_ns(client),
     };
 }
 
@@ -288,7 +288,7 @@ bool view_silent(const struct core *core, uint32_t index, struct view_silent *re
             .holder = {.client = client->id,
                        .name = intern_bytes(&core->names, client->name),
                        .address = client_address(core, slot),
-                       .seen_ns = client->seen_wall_ns},
+                       .seen_ns = client_last_seen_ns(client)},
             .wait_count = holder->wait_count,
             .oldest_ns = holder->oldest_ns,
             .heard_ns = client->seen_ns,

@@ -74,6 +74,7 @@ static bool sum_up(void *context, uint32_t slot, uint32_t left, uint32_t right)
 int waiter_init(struct core *core, uint32_t slots_max, uint32_t lock_slots_max)
 {
     struct waiters *all = &core->waiters;
+    list_init(&all->places);
     int err = table_init(&all->table, slots_max, sizeof(struct waiter));
     if (err == 0)
         err = chains_init_hash(&all->by_key, slots_max);
@@ -117,6 +118,11 @@ bool waiter_is_offered(const struct waiter *waiter)
 {
     return waiter->phase == WAITER_OFFERED || waiter->phase == WAITER_CALLING ||
            waiter->phase == WAITER_EXPECTING;
+}
+
+uint32_t waiter_count(const struct core *core)
+{
+    return core->waiters.table.count - core->waiters.place_count;
 }
 
 uint32_t waiter_client(const struct core *core, const struct waiter *waiter)
@@ -255,6 +261,21 @@ void waiter_owner_holds(struct core *core, uint32_t owner)
     }
 }
 
+static uint32_t slot_of(const struct core *core, const struct waiter *w)
+{
+    return (uint32_t)(w - (const struct waiter *)(const void *)core->waiters.table.elements);
+}
+
+static void leave_place(struct core *core, uint32_t slot)
+{
+    struct waiter *w = waiter_at(core, slot);
+    if (w->phase != WAITER_PLACE)
+        return;
+    list_remove(&w->place);
+    core->waiters.place_count--;
+    quota_add(core, client_at(core, waiter_client(core, w))->quota, QUOTA_WAITER, 1);
+}
+
 static void leave_queue(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
@@ -361,6 +382,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     uint32_t client = waiter_client(core, content);
     *waiter_at(core, slot) = *content;
     list_init(&waiter_at(core, slot)->grant.queue);
+    list_init(&waiter_at(core, slot)->place);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, content->key_hash), slot);
     chains_add(&all->by_owner, content->owner, slot);
     chains_add(&all->by_client, client, slot);
@@ -371,6 +393,46 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     client_settle(core, client);
 }
 
+/* May one more wait? One that is stored needs room like a lock (R-PER-8). The reason is reported
+ * when it may not. */
+static bool may_wait(struct core *core, uint32_t client, const struct peer *from,
+                     const struct lock_request *r)
+{
+    if (waiter_count(core) >= core->limits.waiters_max) {
+        MARK("waiter_limit");
+        event_add(&core->events, EVENT_WAITER_LIMIT, &from->address, r->caller_name,
+                  core->limits.waiters_max);
+        return false;
+    }
+    if (!quota_admits(core, client_at(core, client)->quota, QUOTA_WAITER)) {
+        quota_refused(core, &from->address, r->caller_name, QUOTA_WAITER);
+        return false;
+    }
+    if (core->limits.resume && !core->has_room) {
+        MARK("waiter_no_room_in_the_store");
+        event_add(&core->events, EVENT_NO_ROOM, &from->address, r->caller_name, 0);
+        return false;
+    }
+    return true;
+}
+
+/* A slot for one of this owner who may wait. Where those who only keep a place have taken all of
+ * them, the one that has kept it longest goes. */
+static uint32_t take_slot(struct core *core, uint32_t owner)
+{
+    struct waiters *all = &core->waiters;
+    if (all->table.count == all->table.max) {
+        MARK("waiter_place_is_needed");
+        const struct waiter *oldest = LIST_ELEMENT(all->places.next, struct waiter, place);
+        owner_at(core, owner)->waiter_count++; /* it may be its own, and all that it has */
+        waiter_remove(core, slot_of(core, oldest));
+        owner_at(core, owner)->waiter_count--;
+    }
+    uint32_t slot = table_add(&all->table);
+    CHECK(slot != SLOT_NONE); /* there are at least waiters_max */
+    return slot;
+}
+
 enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
                             const struct peer *from, const struct request *request,
                             uint64_t wall_ns)
@@ -378,16 +440,8 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
     struct waiters *all = &core->waiters;
     const struct lock_request *r = &request->lock;
     uint32_t client = owner_at(core, owner)->client;
-    if (all->table.count >= core->limits.waiters_max) {
-        MARK("waiter_limit");
-        event_add(&core->events, EVENT_WAITER_LIMIT, &from->address, r->caller_name,
-                  core->limits.waiters_max);
+    if (!may_wait(core, client, from, r))
         return LOCK_NO_RESOURCES;
-    }
-    if (!quota_admits(core, client_at(core, client)->quota, QUOTA_WAITER)) {
-        quota_refused(core, &from->address, r->caller_name, QUOTA_WAITER);
-        return LOCK_NO_RESOURCES;
-    }
     struct waiter fresh = {
         .order = all->next_order,
         .offset = r->offset,
@@ -412,8 +466,7 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
         return LOCK_NO_RESOURCES;
     }
     remember_way(&fresh, from, request);
-    uint32_t slot = table_add(&all->table);
-    CHECK(slot != SLOT_NONE);
+    uint32_t slot = take_slot(core, owner);
     all->next_order++;
     waiter_link(core, slot, &fresh);
     event_add(&core->feed, EVENT_BLOCKED, &from->address, r->caller_name,
@@ -423,30 +476,33 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
     return LOCK_BLOCKED;
 }
 
-void waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
-                  const struct request *request)
+enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
+                              const struct request *request)
 {
     struct waiter *w = waiter_at(core, slot);
     switch (w->phase) {
     case WAITER_QUEUED:
         MARK("waiter_polled");
         waiter_be_patient(core, slot);
-        return;
+        return LOCK_BLOCKED;
     case WAITER_PLACE:
+        if (!may_wait(core, waiter_client(core, w), from, &request->lock))
+            return LOCK_NO_RESOURCES;
         MARK("waiter_takes_its_place_again");
+        leave_place(core, slot);
         remember_way(w, from, request); /* it is a new request, with a new cookie */
         enqueue(core, slot);
-        return;
+        return LOCK_BLOCKED;
     case WAITER_PASSED:
         MARK("waiter_passed_over_polls");
         remember_way(w, from, request); /* the way it was not reached by need not be its only one */
         enqueue(core, slot);
-        return;
+        return LOCK_BLOCKED;
     case WAITER_OFFERED:
     case WAITER_CALLING:
     case WAITER_EXPECTING:
         w->heard_ns = core->now_ns;
-        return;
+        return LOCK_BLOCKED;
     }
     UNREACHABLE();
 }
@@ -455,6 +511,7 @@ void waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
 static void stand_aside(struct core *core, uint32_t slot)
 {
     leave_queue(core, slot);
+    leave_place(core, slot);
     grant_forget(core, slot);
     timers_clear(&core->waiters.timers, slot);
     wake_chain(core, &core->waiters.on_waiter, slot);
@@ -464,6 +521,10 @@ void waiter_keep_place(struct core *core, uint32_t slot)
 {
     stand_aside(core, slot);
     waiter_at(core, slot)->phase = WAITER_PLACE;
+    list_append(&core->waiters.places, &waiter_at(core, slot)->place);
+    core->waiters.place_count++;
+    quota_remove(core, client_at(core, waiter_client(core, waiter_at(core, slot)))->quota,
+                 QUOTA_WAITER, 1);
     timers_set(&core->waiters.timers, slot, core->now_ns + PLACE_NS);
     mark_gone(core, slot);
 }
@@ -597,13 +658,16 @@ void waiter_check(const struct core *core)
     table_check(&all->table);
     timers_check(&all->woken);
     timers_check(&all->timers);
-    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    uint32_t slot = table_next(&all->table, SLOT_NONE), places = 0;
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct waiter *w = waiter_at(core, slot);
+        CHECK((w->phase == WAITER_PLACE) == !list_is_empty(&w->place));
+        places += w->phase == WAITER_PLACE;
         CHECK(waiter_find(core, w->owner, w->file, w->offset, w->len) == slot);
         CHECK(waiter_is_offered(w) == (w->grant.offer != SLOT_NONE));
         CHECK(w->start <= w->end && w->order < all->next_order);
         check_hanging(core, slot);
     }
+    CHECK(places == all->place_count);
     grant_check(core);
 }

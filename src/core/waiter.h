@@ -77,6 +77,7 @@ struct waiter {
     uint32_t hangs_on; /* SLOT_NONE: on nothing, because it is woken or not queued */
     struct waiter_reach any, exclusives; /* of its subtree of queued waiters */
     struct grant grant;
+    struct list place; /* among those who keep one, oldest first */
 };
 
 struct waiters {
@@ -89,6 +90,8 @@ struct waiters {
     struct tree queued;      /* by (start, later first); roots: struct file.waiters */
     struct timers woken;     /* to be looked at again; the "deadline" is the order */
     struct timers timers;    /* next callback, end of patience, end of a kept place */
+    struct list places;      /* cancelled: they keep a place for a moment, and wait for nothing */
+    uint32_t place_count;
     uint64_t next_order;
     uint64_t deadlocks, expired; /* counted since the start */
 };
@@ -101,6 +104,8 @@ struct waiter *waiter_at(const struct core *core, uint32_t slot);
 /* An offer stands for it. */
 bool waiter_is_offered(const struct waiter *waiter);
 uint32_t waiter_client(const struct core *core, const struct waiter *waiter);
+/* Those who wait: who only keeps a place does not, and does not count (--max-waiters). */
+uint32_t waiter_count(const struct core *core);
 
 /* The waiter of this owner with this request, whatever its mode (R-BLK-8); SLOT_NONE: none. */
 uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
@@ -126,9 +131,10 @@ void waiter_be_patient(struct core *core, uint32_t slot);
 enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
                             const struct peer *from, const struct request *request,
                             uint64_t wall_ns);
-/* The same request again: its client is alive, and back in the queue if it had left it. */
-void waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
-                  const struct request *request);
+/* The same request again: its client is alive, and back in the queue if it had left it. As
+ * waiter_add: one who has only kept its place is a new one. */
+enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
+                              const struct request *request);
 /* Not queued and not offered any more: only its place is kept, for 5 s. */
 void waiter_keep_place(struct core *core, uint32_t slot);
 /* Nobody was there to be told: it must ask again. */

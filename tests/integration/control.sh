@@ -142,15 +142,15 @@ if command -v curl > /dev/null; then
     expect "GET of what can only be deleted" same "$(code_of "$tcp/grace")" 405
     expect "Allow" same \
         "$(curl -s -m 60 -o /dev/null -D - "$tcp/grace" | tr -d '\r' | grep -i '^allow:')" "Allow: DELETE"
-    for bad in "clients/c" "clients/x1" "clients/c1x" "clients/-1" \
-        "clients/c99999999999999999999999" "clients/c1?file=0" "clients/c1?file=zz" "clients/c1?file=" \
+    for bad in "clients/c1?file=0" "clients/c1?file=zz" "clients/c1?file=" \
         "clients/c1?flie=00" "clients/c2?file" "clients/c2?file=00&file=00" \
         "clients/c1?file=$(printf '%0130d' 0)"; do
         expect "DELETE $bad" same \
             "$(code_of --unix-socket "$socket" -X DELETE "$unix/$bad")" 400
         expect "an error in JSON" log_has "$work/body" '{"error": ".*", "hint": ".*"}'
     done
-    for bad in "clients/" "clients//notify" "clients/c1/notify/" "clients/c1/x" "Grace" "grace/"; do
+    for bad in "clients/c" "clients/x1" "clients/c1x" "clients/-1" \
+        "clients/c99999999999999999999999" "clients/" "clients//notify" "clients/c1/notify/" "clients/c1/x" "Grace" "grace/"; do
         expect "DELETE $bad" same \
             "$(code_of --unix-socket "$socket" -X DELETE "$unix/$bad")" 404
     done

@@ -37,9 +37,9 @@ static struct core *load_core(struct world *world, uint64_t seed)
     static const struct file_share share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
     struct core_limits limits = {
         .clients_max = machine->clients_max,
-        .locks_max = world->plan.locks_max,
-        .locks_per_client_max = world->plan.locks_per_client_max,
-        .waiters_max = world->plan.waiters_max,
+        .locks_max = machine->locks_max,
+        .locks_per_client_max = machine->locks_per_client_max,
+        .waiters_max = machine->waiters_max,
         .shares = &share,
         .share_count = 1,
         .bytes_max = world->plan.bytes_max,
@@ -109,6 +109,23 @@ static void new_client(struct world *world)
     queue_add(&world->queue, ready_ns, QUEUE_READY, NULL, machine->run);
 }
 
+/* An operator may have changed the limits, also to less than is stored: then they concern only what
+ * is new (P2, R-RNG-5). */
+static void choose_limits(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    const struct plan *plan = &world->plan;
+    machine->locks_max = plan->locks_max;
+    machine->locks_per_client_max = plan->locks_per_client_max;
+    machine->waiters_max = plan->waiters_max;
+    if (!plan->shrinks || machine->run == 0)
+        return;
+    uint32_t most = 1 + (uint32_t)prng_below(&world->more, 12);
+    machine->locks_max = 1 + (uint32_t)prng_below(&world->more, plan->locks_max);
+    machine->locks_per_client_max = most < plan->locks_per_client_max ? most : machine->locks_max;
+    machine->waiters_max = 1 + (uint32_t)prng_below(&world->more, 6);
+}
+
 void machine_boot(struct world *world)
 {
     struct machine *machine = &world->machine;
@@ -126,6 +143,9 @@ void machine_boot(struct world *world)
         machine->clients_max = world->plan.clients_max +
                                (uint32_t)world_random(world, world->plan.clients_max + 1) / 2;
 
+    choose_limits(world);
+    if (world->plan.wall_jumps)
+        world_set_clock(world);
     machine->run++;
     machine->has_lasted = false;
     machine->core = load_core(world, world->options.seed + machine->run);
@@ -133,6 +153,7 @@ void machine_boot(struct world *world)
                                                   .wall_ns = world_wall_ns(world),
                                                   .may_have_lost = machine->power_lost});
     machine->store_is_full = false;
+    machine->full_for = 0;
     struct rpc_server_limits limits = {.outbox_max = world->plan.outbox_max,
                                        .cache_max = world->plan.cache_max,
                                        .messages_burst = 5,
@@ -532,10 +553,15 @@ void machine_commit(struct world *world, uint64_t ticket)
         return;
     }
     uint64_t txn = disk->batch.txn;
+    uint32_t waiters = disk_count(disk, RECORD_WAITER);
     apply_batch(world);
+    if (machine->full_for > 1 && disk_count(disk, RECORD_WAITER) > waiters)
+        world_fail(world, "R-PER-8", "the store is full, and one more waiter is stored");
     if (disk->batch.epoch > world->ledger.epoch_max)
         world->ledger.epoch_max = disk->batch.epoch;
-    machine->store_is_full = !world->is_calm && world_chance(world, world->plan.full);
+    bool stays = machine->store_is_full && prng_chance(&world->more, world->plan.full_stays);
+    machine->store_is_full = !world->is_calm && (world_chance(world, world->plan.full) || stays);
+    machine->full_for = machine->store_is_full ? machine->full_for + 1 : 0;
     world_trace(world, "batch %llu is durable%s", (unsigned long long)txn,
                 machine->store_is_full ? "; the store is full" : "");
     if (dies_here(world, "between the commit and its report"))

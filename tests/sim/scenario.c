@@ -153,6 +153,21 @@ static void play_lost_server_record(struct world *world)
     EXPECT(registrants_on_disk(world) == 2);
 }
 
+/* A clock that begins in 1970 says less than anybody was told. */
+static void play_lost_server_record_and_no_clock(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    for (int i = 0; i < 40; i++)
+        restart(world, false, false);
+    wait_ms(world, 20000); /* it is told of the last one */
+    uint32_t before = state_of(ask_and_wait(world, 1, PEER_NSM_STAT, 0));
+    disk_corrupt(&world->disk, RECORD_SERVER, 0);
+    world->ledger.incomplete = true;
+    world->wall_skew_ns = -(int64_t)(world_wall_ns(world) - SECOND);
+    restart(world, false, false);
+    EXPECT(state_of(ask_and_wait(world, 1, PEER_NSM_STAT, 0)) > before);
+}
+
 static void play_corrupt_registrant(struct world *world)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
@@ -402,6 +417,8 @@ const struct scenario scenario_all[] = {
      play_late_datagram, WORLD_LATE},
     {"lost-server-record", "the store lost its counters: the state jumps past the clock",
      play_lost_server_record, 0},
+    {"lost-server-record-no-clock", "and past everything that anybody was told",
+     play_lost_server_record_and_no_clock, 0},
     {"corrupt-registrant", "a record that cannot be read is dropped, and that is told (D16)",
      play_corrupt_registrant, 0},
     {"power-loss", "--sync process: power loss may undo a removal, not a registration",

@@ -558,6 +558,21 @@ static void play_moved_client(struct world *world)
     EXPECT(story_status(world).locks == 0);
 }
 
+/* A21: who was cancelled and keeps a place does not wait. */
+static void play_place_does_not_count(struct world *world)
+{
+    world->lockers->plan.is_limited = true;
+    world->plan.waiters_max = 1;
+    story_restart(world);
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    EXPECT(story_is_waiting(world, BETA));
+    story_do(world, BETA, PEER_NLM_CANCEL, true);
+    story_ask(world, DELTA, PEER_NLM_LOCK, &story_bytes, true);
+    story_wait_ms(world, 200);
+    EXPECT(story_is_waiting(world, DELTA));
+}
+
 const struct scenario scenario_lock_all[] = {
     {"cancel-crosses-granted", "CANCEL ends an offer whose callback is under way",
      play_cancel_crosses_granted, 0},
@@ -598,6 +613,8 @@ const struct scenario scenario_lock_all[] = {
     {"clone", "D17: the same name and state number from another address", play_clone, 0},
     {"moved-client", "exclusion (4) of P2: an operator moves a client (D17)", play_moved_client,
      WORLD_OVERRIDE},
+    {"place-does-not-count", "a cancelled waiter keeps its place and takes nobody's",
+     play_place_does_not_count, 0},
     {"drained-in-pieces", "FREE_ALL of more than one turn frees", play_drained_in_pieces, 0},
 };
 const uint32_t scenario_lock_count = sizeof scenario_lock_all / sizeof scenario_lock_all[0];

@@ -54,7 +54,20 @@ bool world_chance(struct world *world, uint32_t percent)
 
 uint64_t world_wall_ns(const struct world *world)
 {
-    return WALL_START_NS + world->now_ns;
+    return WALL_START_NS + world->now_ns + (uint64_t)world->wall_skew_ns;
+}
+
+void world_set_clock(struct world *world)
+{
+    struct prng *more = &world->more;
+    int64_t day_ns = (int64_t)(86400 * SECOND);
+    world->wall_skew_ns = (int64_t)prng_below(more, 20 * (uint64_t)day_ns) - 10 * day_ns;
+    if (prng_chance(more, 30))
+        world->wall_skew_ns = -(int64_t)WALL_START_NS;
+    else if (prng_chance(more, 30))
+        world->wall_skew_ns = 0;
+    world_trace(world, "the clock is set to %llu s",
+                (unsigned long long)(world_wall_ns(world) / SECOND));
 }
 
 const char *world_procedure_text(uint32_t procedure)
@@ -210,6 +223,19 @@ static void plan_faults(struct world *world, struct plan *plan)
     plan->ready_max_ns = world_chance(world, 30) ? 5 * SECOND : 200 * MILLISECOND;
 }
 
+/* Strict worlds (is_told) have no limits that anybody meets. */
+static void plan_more(struct world *world, struct plan *plan)
+{
+    struct prng *more = &world->more;
+    plan->full_stays = prng_chance(more, 50) ? (uint32_t)prng_below(more, 95) : 0;
+    plan->wall_jumps = prng_chance(more, 30);
+    bool may_shrink = world->lockers != NULL && (plan->allows & WORLD_UNTOLD);
+    if (may_shrink && prng_chance(more, 30)) {
+        plan->shrinks = true;
+        world->lockers->plan.is_limited = true;
+    }
+}
+
 static uint64_t until_next_crash_ns(struct world *world)
 {
     return 1 + world_random(world, 2 * world->plan.crash_mean_ns);
@@ -222,10 +248,12 @@ struct world *world_new(const struct world_options *options)
         abort();
     world->options = *options;
     world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    world->more.state = options->seed * UINT64_C(0x9e3779b97f4a7c15) + 7;
     world->plan.allows = options->allows;
     plan_sizes(world, &world->plan);
     plan_faults(world, &world->plan);
     plan_lockers(world, &world->plan);
+    plan_more(world, &world->plan);
     world->disk.is_new = true;
     world->disk.is_lazy = world->plan.sync_process;
     return world;

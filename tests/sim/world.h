@@ -72,9 +72,12 @@ struct plan {
     bool few_bytes;   /* the byte budget may be reached */
     bool small_cache; /* the duplicate cache may forget early: the network then repeats less */
     bool limits_vary; /* clients_max changes at a restart */
+    bool wall_jumps;  /* the wall clock is another one after a restart, perhaps that of 1970 */
+    bool shrinks;     /* so do all others, also below what is stored */
     bool sync_process;
     bool long_runs; /* few crashes: the cache expires, limits are reached */
     uint32_t loss, duplication, late, stall, reboot, full;
+    uint32_t full_stays;          /* a store that was full is so after the next batch, too */
     uint32_t moody, gone, forged; /* hosts called back: unwell, never there, others answer */
     bool few_calls;               /* the server waits for room to call */
     uint32_t commit_failure_permille, step_crash_permyriad;
@@ -277,6 +280,8 @@ struct machine {
     bool was_over;           /* grace was, when the last batch was taken */
     uint8_t *reply;
     uint32_t clients_max;
+    uint32_t locks_max, locks_per_client_max, waiters_max;
+    uint32_t full_for;   /* so many reports in a row said that the store is full */
     bool has_resumed;    /* this run went on with the state of the last one (D12) */
     uint32_t boot_state; /* of this run */
     uint32_t bumps;      /* SM_SIMU_CRASH executed in this run */
@@ -302,6 +307,8 @@ struct world {
     const char *scenario; /* NULL: random */
     struct plan plan;
     struct prng prng;
+    int64_t wall_skew_ns; /* how far the wall clock is off */
+    struct prng more;     /* for what came later: worlds without it stay as they were */
     uint64_t now_ns;
     struct queue queue;
     struct disk disk;
@@ -347,7 +354,10 @@ uint64_t world_random(struct world *world, uint64_t below);
 /* May this world do what P2 excludes? */
 bool world_allows(const struct world *world, enum world_exclusion exclusion);
 bool world_chance(struct world *world, uint32_t percent);
+/* What the server machine takes for the time of day. */
 uint64_t world_wall_ns(const struct world *world);
+/* That is set anew: to some time, or to 1970. */
+void world_set_clock(struct world *world);
 const char *world_procedure_text(uint32_t procedure);
 
 #endif

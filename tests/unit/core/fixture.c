@@ -51,8 +51,11 @@ struct core_answer fixture_step(struct core *core, const struct peer *from,
                                 const struct request *request)
 {
     struct core_answer answer;
-    struct core_input input = {
-        .kind = CORE_REQUEST, .now_ns = now_ns, .from = from, .request = request};
+    struct core_input input = {.kind = CORE_REQUEST,
+                               .now_ns = now_ns,
+                               .wall_ns = now_ns,
+                               .from = from,
+                               .request = request};
     core_step(core, &input, &answer);
     core_check(core);
     return answer;

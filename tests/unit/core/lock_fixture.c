@@ -60,11 +60,19 @@ struct core *lock_fixture_new(const struct core_limits *limits)
     return start(core, 0);
 }
 
+static bool is_full;
+
 void lock_fixture_free(struct core *core)
 {
+    is_full = false;
     core_check(core);
     core_free(core);
     forget_stored();
+}
+
+void lock_fixture_fill(bool full)
+{
+    is_full = full;
 }
 
 uint32_t lock_fixture_store(struct core *core, bool *ret_must_sync)
@@ -91,7 +99,7 @@ uint32_t lock_fixture_store(struct core *core, bool *ret_must_sync)
                                .now_ns = core->now_ns,
                                .wall_ns = core->wall_ns,
                                .txn = batch.txn,
-                               .has_room = true};
+                               .has_room = !is_full};
     core_step(core, &input, NULL);
     core_check(core);
     if (ret_must_sync != NULL)

@@ -21,6 +21,9 @@ void lock_fixture_free(struct core *core);
 /* Stores the open batch. Returns how many records it changed, without our own; *ret_must_sync may
  * be NULL. */
 uint32_t lock_fixture_store(struct core *core, bool *ret_must_sync);
+/* From the next batch on the store has no room for new records, or has again; lock_fixture_free
+ * ends it. */
+void lock_fixture_fill(bool full);
 /* The stored value of a record; length 0: there is none. */
 struct bytes lock_fixture_stored(enum record_kind kind, uint32_t slot);
 

@@ -41,6 +41,12 @@ void restart_unready(void)
     the_core = lock_fixture_restart(the_core, &the_limits, fixture_now_ns());
 }
 
+void restart_with(const struct core_limits *limits)
+{
+    the_limits = *limits;
+    restart();
+}
+
 void restart(void)
 {
     restart_unready();

@@ -28,6 +28,7 @@ extern struct core *the_core;
 /* kill -9 and a start on what was stored, up to readiness; `restart_unready` stops before that. */
 void restart(void);
 void restart_unready(void);
+void restart_with(const struct core_limits *limits); /* and from then on */
 
 /* The request of a locker about [offset, offset + len); len 0: to the end. */
 struct request locker_request(enum request_kind kind, struct locker who, uint64_t offset,

@@ -191,6 +191,79 @@ static void test_recover__lost_server_record(void **state)
     core_free(core);
 }
 
+/* A clock that begins in 1970, and clients that were told more than it says (A18). */
+static void test_recover__lost_server_record_and_no_clock(void **state)
+{
+    (void)state;
+    static const struct core_boot early = {.wall_ns = UINT64_C(60) * 1000000000};
+    struct core *core = new_core(1, 0);
+    assert_int_equal(load_registrant(core, 0, 4, "web1", 0), RECORD_GOOD); /* told 5 */
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_registrant record = registrant(900, "web2");
+    record.told_state = 4711;
+    record.server_epoch = 300;
+    core_free(core);
+    core = new_core(2, 0);
+    uint32_t len = record_put_registrant(value, 1, &record);
+    assert_int_equal(load_registrant(core, 0, 4, "web1", 0), RECORD_GOOD);
+    assert_int_equal(core_load(core, RECORD_REGISTRANT, 1, (struct bytes){value, len}),
+                     RECORD_GOOD);
+    core_start(core, &early);
+    core_check(core);
+    struct core_status status = fixture_status(core);
+    assert_int_equal(status.state, 4713);
+    assert_true(status.epoch > 300);
+    assert_true(status.incomplete);
+    fixture_store(core);
+    fixture_ready(core);
+    assert_int_equal(fixture_status(core).notify.owed, 2);
+    core_free(core);
+}
+
+/* Records that decode, with numbers that nobody can have counted (A16). */
+static void test_recover__absurd_counters(void **state)
+{
+    (void)state;
+    static const struct record_server servers[] = {
+        {.txn = UINT64_MAX, .epoch = 3, .next_id = 18, .state = 5, .restart_state = 5},
+        {.txn = 9, .epoch = UINT64_MAX, .next_id = 18, .state = 5, .restart_state = 5},
+        {.txn = 9, .epoch = 3, .next_id = UINT64_MAX, .state = 5, .restart_state = 5},
+        {.txn = 9, .epoch = 3, .next_id = 18, .state = UINT32_MAX, .restart_state = 5},
+        {.txn = 9, .epoch = 3, .next_id = 18, .state = 5, .restart_state = UINT32_MAX},
+    };
+    for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++) {
+        struct core *core = new_core(1, 0);
+        uint8_t value[RECORD_VALUE_MAX];
+        uint32_t len = record_put_server(value, &servers[i]);
+        assert_int_equal(core_load(core, RECORD_SERVER, 0, (struct bytes){value, len}),
+                         RECORD_CORRUPT);
+        struct record_registrant record = registrant(UINT64_MAX, "web1");
+        len = record_put_registrant(value, 0, &record);
+        assert_int_equal(core_load(core, RECORD_REGISTRANT, 0, (struct bytes){value, len}),
+                         RECORD_CORRUPT);
+        core_start(core, &boot);
+        core_check(core);
+        assert_true(fixture_store(core) > 0);
+        assert_true(fixture_status(core).incomplete);
+        assert_false(fixture_mon(core, "10.0.0.2", "web1", "lockd", 1).response.refused);
+        core_free(core);
+    }
+}
+
+/* A server record that is behind the others: ids are not used twice. */
+static void test_recover__counters_pass_what_is_loaded(void **state)
+{
+    (void)state;
+    struct core *core = new_core(1, 0);
+    load_server(core, 5, 3, 9); /* next_id 18 */
+    assert_int_equal(load_registrant(core, 0, 500, "web1", 0), RECORD_GOOD);
+    core_start(core, &boot);
+    core_check(core);
+    assert_false(fixture_mon(core, "10.0.0.3", "web2", "lockd", 1).response.refused);
+    core_check(core);
+    core_free(core);
+}
+
 static void test_recover__power_was_lost(void **state)
 {
     (void)state;
@@ -237,6 +310,9 @@ int main(void)
         cmocka_unit_test(test_recover__corrupt_record),
         cmocka_unit_test(test_recover__same_key_twice_is_corrupt),
         cmocka_unit_test(test_recover__lost_server_record),
+        cmocka_unit_test(test_recover__lost_server_record_and_no_clock),
+        cmocka_unit_test(test_recover__absurd_counters),
+        cmocka_unit_test(test_recover__counters_pass_what_is_loaded),
         cmocka_unit_test(test_recover__power_was_lost),
         cmocka_unit_test(test_recover__notice_without_registrant_goes),
     };

@@ -402,12 +402,13 @@ static void test_recovery_cases__pieces_of_what_one_has_are_bounded(void **state
     assert_int_equal(test(C, 10, 80, X), LOCK_GRANTED);
 }
 
-/* Reclaims a byte here and a byte there of what B has from 1000 on, until there is no room for more
- * pieces. */
+/* Reclaims a byte here and a byte there of what B has from 1000 on, in as many pieces as it may. */
 static void fill_with_pieces(void)
 {
-    const uint32_t max = the_core->unsettled.table.max;
-    for (uint64_t i = 0; unsettled_count(the_core) < max; i++) {
+    struct address address = fixture_address(B.address);
+    uint32_t client = client_find(the_core, &address, bytes_of_text(B.name));
+    const uint64_t max = lock_most_pieces(the_core, client);
+    for (uint64_t i = 0; client_at(the_core, client)->unsettled_count < max; i++) {
         struct request request = locker_request(REQUEST_NLM_LOCK, B, 2000 + 2 * i, 1, X | RECLAIM);
         assert_int_equal(step_raw(B, &request), LOCK_GRANTED);
         assert_true(i < max);

@@ -198,6 +198,53 @@ static void test_view__who_waits_behind_whom(void **state)
     assert_int_equal(held.waiter_count, 1);
 }
 
+static struct view_client client_of(struct locker who)
+{
+    uint64_t cursor = 0;
+    uint32_t budget = 1000;
+    struct view_client view;
+    while (view_next_client(the_core, &cursor, &budget, &view))
+        if (bytes_equal(view.name, bytes_of_text(who.name)))
+            return view;
+    fail_msg("%s is not listed", who.name);
+    return view;
+}
+
+static void test_view__last_seen_moves_with_every_call(void **state)
+{
+    (void)state;
+    fixture_wait(100 * FIXTURE_SECOND);
+    settle();
+    assert_int_equal(test(A, 1, 1, X), LOCK_GRANTED);
+    uint64_t seen_ns = client_of(A).seen_ns;
+    fixture_wait(100 * FIXTURE_SECOND);
+    settle(); /* the clock of the core moves with its work */
+    assert_int_equal(client_of(A).seen_ns, seen_ns);
+    assert_int_equal(test(A, 1, 1, X), LOCK_GRANTED); /* writes nothing */
+    assert_int_equal(client_of(A).seen_ns, fixture_now_ns());
+    assert_true(client_of(B).seen_ns < fixture_now_ns());
+}
+
+static void test_view__reclaimed_are_reclaims_of_this_recovery(void **state)
+{
+    (void)state;
+    assert_int_equal(client_of(A).reclaimed_count, 0); /* it has taken 10, and nothing back */
+    restart();
+    assert_int_equal(client_of(A).reclaimed_count, 0);
+    assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED); /* a repeat */
+    assert_int_equal(lock(A, 8, 1, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(lock(A, 2, 1, X | RECLAIM), LOCK_DENIED); /* B's */
+    assert_int_equal(client_of(A).reclaimed_count, 2);
+    assert_int_equal(client_of(A).unsettled_count, 8);
+    (void)fixture_simu_crash(the_core, "127.0.0.1", 700);
+    settle();
+    assert_int_equal(client_of(A).reclaimed_count, 0);
+    assert_int_equal(client_of(A).unsettled_count, 10);
+    assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(client_of(A).reclaimed_count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +257,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_view__after_a_restart_everything_is_unsettled, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_view__who_waits_behind_whom, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view__last_seen_moves_with_every_call, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_view__reclaimed_are_reclaims_of_this_recovery, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests_name("view", tests, NULL, NULL);
 }
