@@ -50,15 +50,20 @@ const char *list_word_of_news(enum view_news news)
     UNREACHABLE();
 }
 
-static const char *const client_words[] = {"freeing", "crashed", "recovering", "active"};
+static const char *const client_words[] = {"freeing", "given_up", "crashed", "recovering",
+                                           "active"};
 
-/* Freeing comes first: whoever gave the order of a release waits for its end (202). */
+/*
+ * Freeing comes first: whoever gave the order of a release waits for its end (202). Who was given up
+ * was not there either, and counts as crashed; that nobody tries any more is what can be acted on.
+ */
 const char *list_word_of_client(const struct view_client *view)
 {
-    return client_words[view->is_draining           ? 0
-                        : view->is_crashed          ? 1
-                        : view->unsettled_count > 0 ? 2
-                                                    : 3];
+    return client_words[view->is_draining             ? 0
+                        : view->news == VIEW_GIVEN_UP ? 1
+                        : view->is_crashed            ? 2
+                        : view->unsettled_count > 0   ? 3
+                                                      : 4];
 }
 
 bool list_parse_handle(const char *text, uint8_t ret[static RECORD_FH_MAX], uint32_t *ret_len)
@@ -144,11 +149,27 @@ static void add_client(struct writer *row, const struct view_client *view, uint6
     writer_end_object(row);
 }
 
+static bool is_wanted_name(const char *wanted, struct bytes name)
+{
+    return wanted[0] == '\0' || writer_shows(name, bytes_of_text(wanted));
+}
+
+static bool is_wanted(const struct listing_clients *clients, const struct view_client *view)
+{
+    if (clients->state != NULL && strcmp(clients->state, list_word_of_client(view)) != 0)
+        return false;
+    if (clients->protocol[0] != '\0' &&
+        !bytes_equal(view->protocol_name, bytes_of_text(clients->protocol)))
+        return false;
+    return is_wanted_name(clients->name, view->name) &&
+           is_wanted_name(clients->mon_name, view->mon_name);
+}
+
 static bool next_client(struct listing *listing, uint64_t *cursor, uint32_t *budget)
 {
     struct view_client view;
     while (view_next_client(listing->admin->core, cursor, budget, &view)) {
-        if (listing->state != NULL && strcmp(listing->state, list_word_of_client(&view)) != 0)
+        if (!is_wanted(&listing->clients, &view))
             continue;
         writer_line(&listing->writer);
         add_client(&listing->writer, &view, listing->now_ns);
@@ -157,20 +178,61 @@ static bool next_client(struct listing *listing, uint64_t *cursor, uint32_t *bud
     return false;
 }
 
-void list_clients(struct exchange *exchange)
+/* False: answered with a 400. */
+static bool read_state(struct exchange *exchange, struct listing_clients *ret)
 {
-    struct listing listing = {.name = "clients", .next = next_client};
     const char *state = exchange_parameter(exchange, "state");
     for (size_t i = 0; state != NULL && i < sizeof client_words / sizeof client_words[0]; i++)
         if (strcmp(state, client_words[i]) == 0)
-            listing.state = client_words[i];
-    if (state != NULL && listing.state == NULL) {
-        exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
-                       "not the state of a client: ", bytes_of_text(state),
-                       "allowed: crashed, recovering, freeing, active");
-        return;
+            ret->state = client_words[i];
+    if (state == NULL || ret->state != NULL)
+        return true;
+    exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
+                   "not the state of a client: ", bytes_of_text(state),
+                   "allowed: freeing, given_up, crashed, recovering, active");
+    return false;
+}
+
+static bool read_protocol(struct exchange *exchange, struct listing_clients *ret)
+{
+    const char *protocol = exchange_parameter(exchange, "protocol");
+    if (protocol == NULL)
+        return true;
+    struct bytes name = bytes_of_text(protocol);
+    if (record_is_protocol(name)) {
+        memcpy(ret->protocol, name.at, name.len);
+        return true;
     }
-    listing_answer(exchange, &listing);
+    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not the name of a protocol: ", name,
+                   "nlm for clients that lock, nsm for registrations of SM_MON, or another one in "
+                   "up to 16 of a-z, 0-9 and -");
+    return false;
+}
+
+static bool read_name(struct exchange *exchange, const char *key,
+                      char ret[static RECORD_NAME_MAX + 1])
+{
+    const char *name = exchange_parameter(exchange, key);
+    size_t len = name != NULL ? strlen(name) : 1;
+    if (len == 0 || len > RECORD_NAME_MAX) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
+                       len == 0 ? "an empty name: " : "longer than any name: ", bytes_of_text(key),
+                       "names have 1 to 1024 bytes; /api/v1/clients shows them");
+        return false;
+    }
+    if (name != NULL)
+        memcpy(ret, name, len);
+    return true;
+}
+
+void list_clients(struct exchange *exchange)
+{
+    struct listing listing = {.name = "clients", .next = next_client};
+    struct listing_clients *clients = &listing.clients;
+    if (read_state(exchange, clients) && read_protocol(exchange, clients) &&
+        read_name(exchange, "name", clients->name) &&
+        read_name(exchange, "mon_name", clients->mon_name))
+        listing_answer(exchange, &listing);
 }
 
 void list_client(struct exchange *exchange)

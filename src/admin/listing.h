@@ -14,6 +14,13 @@
 
 #define LISTING_LIMIT_MAX 1000
 
+/* Which clients are wanted; zeroed: all. Names as they are shown, letters in either case. */
+struct listing_clients {
+    const char *state; /* a constant; NULL: any */
+    char protocol[RECORD_PROTOCOL_MAX + 1], name[RECORD_NAME_MAX + 1],
+        mon_name[RECORD_NAME_MAX + 1];
+};
+
 struct listing {
     const struct admin *admin;
     const char *name; /* of the list in the object */
@@ -23,7 +30,7 @@ struct listing {
     /* What is wanted. */
     struct view_filter filter;
     uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
-    const char *state;             /* of clients; a constant; NULL: any */
+    struct listing_clients clients;
 
     uint64_t cursor;
     uint32_t limit, row_count;

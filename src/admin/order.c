@@ -4,7 +4,10 @@
  *   done       200 {"result": "done"}
  *   begun      202 {"result": "begun"}: it is very much, and the client is "freeing" until its end
  *   no client  404
- *   nothing    409: no grace stands, or the client holds nothing (there)
+ *   nothing    409: no grace stands, the client holds nothing (there), or is there already
+ *   taken      409: a client of that name holds something at that address
+ *   address    400: no host can have it
+ *   no bytes   507
  *   later      503 with Retry-After: ask again
  *
  * The answer is there at once but leaves when what it says is durable (P1): exchange.after_txn.
@@ -109,4 +112,24 @@ void order_notify(struct exchange *exchange)
     struct order order = {.kind = ORDER_NOTIFY};
     if (list_read_id(exchange, exchange->id, &order.client))
         give(exchange, &order);
+}
+
+void order_move(struct exchange *exchange)
+{
+    struct order order = {.kind = ORDER_MOVE};
+    const char *address = exchange_parameter(exchange, "address");
+    if (!list_read_id(exchange, exchange->id, &order.client))
+        return;
+    if (address == NULL) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "the parameter address is missing",
+                       (struct bytes){0}, "move?address=192.0.2.9 says where it is now");
+        return;
+    }
+    if (!address_parse(bytes_of_text(address), &order.to)) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not an address: ", bytes_of_text(address),
+                       "give the number from which the client calls now, like 192.0.2.9 or "
+                       "2001:db8::9; names are not looked up");
+        return;
+    }
+    give(exchange, &order);
 }

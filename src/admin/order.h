@@ -9,5 +9,6 @@
 void order_end_grace(struct exchange *exchange);
 void order_release(struct exchange *exchange);
 void order_notify(struct exchange *exchange);
+void order_move(struct exchange *exchange);
 
 #endif

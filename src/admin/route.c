@@ -52,7 +52,7 @@ static const struct route routes[] = {
     {.path = "/api/v1/status", .answers[METHOD_READ] = status_answer},
     {.path = "/api/v1/config", .answers[METHOD_READ] = options_answer},
     {.path = "/api/v1/clients",
-     .parameters = "limit, cursor, state",
+     .parameters = "limit, cursor, state, protocol, name, mon_name",
      .needs_core = true,
      .answers[METHOD_READ] = list_clients},
     {.path = "/api/v1/clients/{id}",
@@ -62,6 +62,10 @@ static const struct route routes[] = {
     {.path = "/api/v1/clients/{id}/notify",
      .needs_core = true,
      .answers[METHOD_POST] = order_notify},
+    {.path = "/api/v1/clients/{id}/move",
+     .change_parameters = "address",
+     .needs_core = true,
+     .answers[METHOD_POST] = order_move},
     {.path = "/api/v1/locks",
      .parameters = "client, file, share, limit, cursor",
      .needs_core = true,
@@ -136,20 +140,21 @@ struct parameter_check {
 };
 
 static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, const char *name,
-                                       const char *value)
+                                       size_t name_len, const char *value, size_t value_len)
 {
     struct parameter_check *check = context;
     uint32_t bit = 1;
-    (void)kind;
+    (void)kind, (void)name_len;
     size_t len = strlen(name);
     check->wrong = name;
     check->why = "unknown parameter ";
     for (const char *at = check->known; at != NULL && *at != '\0'; at += strspn(at, ", ")) {
         size_t known_len = strcspn(at, ",");
         if (known_len == len && strncmp(at, name, len) == 0) {
-            check->why = value == NULL         ? "a parameter without a value: "
-                         : (check->seen & bit) ? "a parameter that is given twice: "
-                                               : NULL;
+            check->why = value == NULL                ? "a parameter without a value: "
+                         : strlen(value) != value_len ? "a parameter with a NUL in it: "
+                         : (check->seen & bit)        ? "a parameter that is given twice: "
+                                                      : NULL;
             break;
         }
         at += known_len;
@@ -164,14 +169,14 @@ static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, c
 
 /*
  * True: answered with a 400, because there is a parameter that `known` does not have, that has no
- * "=", or that comes twice. Whoever reads parameters finds the first of a name, and none where it
- * has no value: what was meant to narrow a request would be lost, and everything be freed.
+ * "=" or a NUL, or that comes twice. Whoever reads parameters finds the first of a name, up to a
+ * NUL, and none where it has no value: what was meant to narrow a request would be lost, and everything be freed.
  */
 static bool refuse_parameter(struct exchange *exchange, const char *known)
 {
     struct parameter_check check = {.known = known};
-    (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, check_parameter,
-                                    &check);
+    (void)MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, check_parameter,
+                                      &check);
     if (check.wrong == NULL)
         return false;
     char buffer[HINT_MAX];

@@ -238,6 +238,24 @@ static bool is_utf8(struct bytes bytes)
     return true;
 }
 
+bool writer_shows(struct bytes bytes, struct bytes text)
+{
+    if (is_utf8(bytes))
+        return bytes_equal_fold(bytes, text);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < bytes.len; i++) {
+        struct bytes rest = {text.at + at, text.len - at};
+        uint32_t len = rest.len > 0 ? character_len(rest) : 0;
+        if (len == 0 || len > 2)
+            return false;
+        uint8_t c = len == 1 ? rest.at[0] : (uint8_t)((rest.at[0] & 0x03) << 6 | (rest.at[1] & 63));
+        if ((len == 2 && rest.at[0] > 0xc3) || byte_fold(c) != byte_fold(bytes.at[i]))
+            return false;
+        at += len;
+    }
+    return at == text.len;
+}
+
 static void put_escaped(struct writer *writer, uint8_t c)
 {
     if (c == '"' || c == '\\' || c == '\n') {

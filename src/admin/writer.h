@@ -49,6 +49,8 @@ void writer_text(struct writer *writer, const char *key, const char *text);
 /* Bytes of a peer as a string: as UTF-8 if they are, else each byte as the character of that number
  * (Latin-1). */
 void writer_bytes(struct writer *writer, const char *key, struct bytes bytes);
+/* Would writer_bytes show them as this text? Letters of ASCII count as equal in either case. */
+bool writer_shows(struct bytes bytes, struct bytes text);
 void writer_hex(struct writer *writer, const char *key, struct bytes bytes);
 /* null for none */
 void writer_address(struct writer *writer, const char *key, const struct address *address);

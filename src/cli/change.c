@@ -1,13 +1,15 @@
 /*
- * change.c -- the commands that change something: release, end-grace.
+ * change.c -- the commands that change something: release, move, end-grace.
  *
- * Both take back a promise to clients (P2 (4)), so they say which, and `release` asks before it
- * acts. The server answers when the change is durable.
+ * All take back a promise to clients (P2 (4), P3), so they say which, and ask before they act. The
+ * server answers when the change is durable.
  */
+#include "base/address.h"
 #include "cli/find.h"
 #include "cli/print.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +50,136 @@ static int order(struct server *server, const char *method, const char *path,
     }
 }
 
+/* ---- asking ---- */
+
+#define BREAKS_P2                                                                                  \
+    "Others can then lock the same bytes: two clients may write at once, the one thing that is "   \
+    "otherwise promised never to happen (P2)."
+
+/* EXIT_OK: `said` is meant, or --yes was given. Takes it over. */
+static int confirm(const struct arguments *arguments, char *said)
+{
+    char answer[16];
+    int exit_code = EXIT_NO;
+    if (arguments_has(arguments, "yes")) {
+        exit_code = EXIT_OK;
+    } else if (!isatty(STDIN_FILENO)) {
+        (void)fprintf(stderr,
+                      "holdfast %s: this has to be confirmed, and standard input is no terminal; "
+                      "add --yes if it is meant\n",
+                      arguments->command->name);
+        exit_code = EXIT_USAGE;
+    } else if (said != NULL) {
+        print_wrapped(stdout, said);
+        (void)fputs("Go on? [y/N] ", stdout);
+        (void)fflush(stdout);
+        bool is_answered = fgets(answer, sizeof answer, stdin) != NULL;
+        if (is_answered && (answer[0] == 'y' || answer[0] == 'Y'))
+            exit_code = EXIT_OK;
+        else
+            (void)puts(is_answered ? "Nothing was changed." : "\nNothing was changed.");
+    }
+    free(said);
+    return exit_code;
+}
+
+/* c17 web3 at 10.0.0.5 */
+static void say_who(FILE *out, const json_t *client)
+{
+    (void)fprintf(out, "%s ", print_string(client, "id"));
+    print_safe(out, print_string(client, "name"));
+    (void)fprintf(out, " at %s", print_string(client, "address"));
+}
+
+/* 3 locks and 1 share reservation */
+static void say_what(FILE *out, const json_t *client)
+{
+    long long shares = print_integer(client, "share_reservations");
+    print_plural(out, print_integer(client, "locks"), "lock");
+    if (shares > 0) {
+        (void)fputs(" and ", out);
+        print_plural(out, shares, "share reservation");
+    }
+}
+
+/* ---- end-grace ---- */
+
+/* What a recovery still waits for. */
+struct tally {
+    long long locks, clients, largest;
+    json_t *who; /* has the most of them; owned */
+};
+
+static bool add_to_tally(void *context, const json_t *row)
+{
+    struct tally *tally = context;
+    long long left = print_integer(row, "unsettled_locks");
+    tally->locks += left;
+    tally->clients += left > 0;
+    if (left > tally->largest) {
+        tally->largest = left;
+        json_decref(tally->who);
+        tally->who = json_incref((json_t *)(uintptr_t)row);
+    }
+    return true;
+}
+
+static char *describe_end(const struct tally *tally, long long left_s)
+{
+    char *said = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&said, &len);
+    if (out == NULL)
+        return NULL;
+    (void)fputs("This ends the recovery ", out);
+    print_duration(out, left_s);
+    (void)fputs(" before its time. ", out);
+    if (tally->who == NULL) {
+        (void)fputs("Nothing that is stored waits to be reclaimed; but the store may have lost "
+                    "locks that clients could still reclaim.",
+                    out);
+    } else {
+        (void)fputs("It gives up ", out);
+        print_plural(out, tally->locks, "lock");
+        (void)fputs(" of ", out);
+        if (tally->clients > 1) {
+            print_plural(out, tally->clients, "client");
+            (void)fputs("; ", out);
+        }
+        say_who(out, tally->who);
+        if (tally->clients > 1) {
+            (void)fputs(" has the most, ", out);
+            print_count(out, tally->largest);
+        }
+        (void)fprintf(out, ". %s may still rely on them. ", tally->clients == 1 ? "It" : "They");
+        (void)fputs(BREAKS_P2, out);
+    }
+    return fclose(out) == 0 ? said : NULL;
+}
+
+static int confirm_end(struct server *server, const struct arguments *arguments)
+{
+    struct tally tally = {0};
+    int exit_code;
+    json_t *status = server_get(server, "/api/v1/status", &exit_code);
+    if (status == NULL)
+        return exit_code;
+    const json_t *grace = json_object_get(status, "grace");
+    long long left_s = print_integer(grace, "remaining_seconds");
+    bool is_over = !json_is_true(json_object_get(grace, "active")) &&
+                   print_integer(grace, "unsettled_locks") == 0;
+    json_decref(status);
+    if (is_over) /* the server says so, and nothing has to be confirmed */
+        return EXIT_OK;
+    if (!arguments_has(arguments, "yes"))
+        exit_code = find_rows(server, "/api/v1/clients?protocol=nlm", "clients", add_to_tally, NULL,
+                              &tally);
+    if (exit_code == EXIT_OK)
+        exit_code = confirm(arguments, describe_end(&tally, left_s));
+    json_decref(tally.who);
+    return exit_code;
+}
+
 int change_end_grace(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -58,7 +190,9 @@ int change_end_grace(const struct command *command, int argc, char **argv)
     struct server *server = server_find(&arguments);
     if (server == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = order(server, "DELETE", "/api/v1/grace", &reply);
+    exit_code = confirm_end(server, &arguments);
+    if (exit_code == EXIT_OK)
+        exit_code = order(server, "DELETE", "/api/v1/grace", &reply);
     if (exit_code == EXIT_OK)
         (void)puts("Grace is over. Locks that nobody has reclaimed are given up; their clients may "
                    "still believe in them.");
@@ -67,37 +201,56 @@ int change_end_grace(const struct command *command, int argc, char **argv)
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }
 
+/* ---- release ---- */
+
 static bool is_hex(const char *text)
 {
     size_t len = strlen(text);
     return len > 0 && len % 2 == 0 && strspn(text, "0123456789abcdefABCDEF") == len;
 }
 
-/* True: it is meant. */
-static bool is_confirmed(const struct arguments *arguments, const json_t *client)
+static bool is_locker(const json_t *client)
 {
-    char answer[16];
-    const char *file = arguments_value(arguments, "file");
-    if (arguments_has(arguments, "yes"))
-        return true;
-    (void)printf("This frees %s%s of %s ", file != NULL ? "what is held in file " : "everything",
-                 file != NULL ? file : "", print_string(client, "id"));
-    print_safe(stdout, print_string(client, "name"));
-    (void)printf(" at %s, which holds ", print_string(client, "address"));
-    print_plural(stdout, print_integer(client, "locks"), "lock");
-    if (print_integer(client, "share_reservations") > 0) {
-        (void)fputs(" and ", stdout);
-        print_plural(stdout, print_integer(client, "share_reservations"), "share reservation");
+    return strcmp(print_string(client, "protocol"), "nlm") == 0;
+}
+
+static bool holds_nothing(const json_t *client)
+{
+    return print_integer(client, "locks") == 0 && print_integer(client, "waiters") == 0 &&
+           print_integer(client, "share_reservations") == 0;
+}
+
+static char *describe_release(const json_t *client, const char *file)
+{
+    char *said = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&said, &len);
+    if (out == NULL)
+        return NULL;
+    if (!is_locker(client)) {
+        (void)fputs("This forgets ", out);
+        say_who(out, client);
+        (void)fputs(", which asked to be told when ", out);
+        print_safe(out, print_string(client, "mon_name"));
+        (void)fputs(" restarts. It holds no locks. Nobody tells it of a restart any more, of that "
+                    "host or of this server (P3), until it registers anew.",
+                    out);
+    } else if (holds_nothing(client) && file == NULL) {
+        (void)fputs("This forgets ", out);
+        say_who(out, client);
+        (void)fputs(", which holds nothing. If it is still to be told of a restart, nobody tells "
+                    "it any more (P3); its next lock makes it known anew.",
+                    out);
+    } else {
+        (void)fprintf(out, "This frees %s%s of ",
+                      file != NULL ? "what is held in file " : "everything",
+                      file != NULL ? file : "");
+        say_who(out, client);
+        (void)fputs(", which holds ", out);
+        say_what(out, client);
+        (void)fputs(". It may still rely on them. " BREAKS_P2, out);
     }
-    (void)fputs(
-        ".\nIt may still rely on them. Others can then lock the same bytes: two clients may "
-        "write at\nonce, the one thing that is otherwise promised never to happen (P2). Go on? "
-        "[y/N] ",
-        stdout);
-    (void)fflush(stdout);
-    if (fgets(answer, sizeof answer, stdin) == NULL)
-        return false;
-    return answer[0] == 'y' || answer[0] == 'Y';
+    return fclose(out) == 0 ? said : NULL;
 }
 
 /*
@@ -177,30 +330,34 @@ static int wait_until_freed(struct server *server, const char *id)
     return exit_code == EXIT_OK ? wait_until_stored(server) : exit_code;
 }
 
-static int release(struct server *server, const struct arguments *arguments, const json_t *client)
+static void say_released(const json_t *client, const char *file)
 {
-    struct server_reply reply = {0};
-    const char *file = arguments_value(arguments, "file"), *id = print_string(client, "id");
-    char path[PATH_MAX_LEN];
-    (void)snprintf(path, sizeof path, "/api/v1/clients/%s%s%s", id, file != NULL ? "?file=" : "",
-                   file != NULL ? file : "");
-    if (!arguments_has(arguments, "yes") && !isatty(STDIN_FILENO)) {
-        (void)fputs("holdfast release: this has to be confirmed, and standard input is no "
-                    "terminal; add --yes if it is meant\n",
-                    stderr);
-        return EXIT_USAGE;
-    }
-    if (!is_confirmed(arguments, client))
-        return EXIT_NO;
-    int exit_code = order(server, "DELETE", path, &reply);
-    if (exit_code == EXIT_OK && reply.status == 202)
-        exit_code = wait_until_freed(server, id);
-    if (exit_code == EXIT_OK)
+    const char *id = print_string(client, "id");
+    if (!is_locker(client) || (holds_nothing(client) && file == NULL))
+        (void)printf("%s: forgotten.\n", id);
+    else
         (void)printf("%s: released, holds nothing%s any more. %s\n", id,
                      file != NULL ? " in that file" : "",
                      json_is_true(json_object_get(client, "monitored"))
                          ? "It is told, so that its kernel says what it lost."
                          : "It has no status monitor, so it cannot be told.");
+}
+
+static int release(struct server *server, const struct arguments *arguments, const json_t *client)
+{
+    struct server_reply reply = {0};
+    const char *file = arguments_value(arguments, "file"), *id = print_string(client, "id");
+    char path[PATH_MAX_LEN];
+    (void)snprintf(path, sizeof path, "/api/v1/clients/%s", id);
+    if (!find_add_parameter(path, sizeof path, "file", file))
+        return EXIT_USAGE;
+    int exit_code = confirm(arguments, describe_release(client, file));
+    if (exit_code == EXIT_OK)
+        exit_code = order(server, "DELETE", path, &reply);
+    if (exit_code == EXIT_OK && reply.status == 202)
+        exit_code = wait_until_freed(server, id);
+    if (exit_code == EXIT_OK)
+        say_released(client, file);
     server_reply_done(&reply);
     return exit_code;
 }
@@ -224,13 +381,102 @@ int change_release(const struct command *command, int argc, char **argv)
         return EXIT_UNREACHABLE;
     json_t *client = NULL;
     exit_code = find_locker(server, arguments.words[0], &client);
-    if (exit_code == EXIT_OK && strcmp(print_string(client, "protocol"), "nlm") != 0) {
-        (void)fprintf(stderr, "holdfast release: %s is registered with SM_MON and holds no locks\n",
-                      print_string(client, "id"));
+    if (exit_code == EXIT_OK && file != NULL && !is_locker(client)) {
+        (void)fprintf(
+            stderr,
+            "holdfast release: %s is a registration of SM_MON and holds no locks; without "
+            "--file it is forgotten\n",
+            print_string(client, "id"));
         exit_code = EXIT_NO;
     }
     if (exit_code == EXIT_OK)
         exit_code = release(server, &arguments, client);
+    json_decref(client);
+    server_free(server);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+}
+
+/* ---- move ---- */
+
+static char *describe_move(const json_t *client, const char *to)
+{
+    char *said = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&said, &len);
+    char ago[32];
+    const char *from = print_string(client, "address");
+    if (out == NULL)
+        return NULL;
+    print_ago(ago, sizeof ago, print_string(client, "last_seen"));
+    (void)fputs("This moves ", out);
+    say_who(out, client);
+    (void)fprintf(out, ", last heard of %s, to %s, with ", ago, to);
+    say_what(out, client);
+    (void)fprintf(out,
+                  ". If the host at %s is alive, it still relies on them, and so does the one at "
+                  "%s: two clients may write at once, the one thing that is otherwise promised "
+                  "never to happen (P2). Only you can know that they are one host; holdfast "
+                  "check-client %s asks whether anybody answers there.",
+                  from, to, from);
+    return fclose(out) == 0 ? said : NULL;
+}
+
+static int move(struct server *server, const struct arguments *arguments, const json_t *client,
+                const char *to)
+{
+    struct server_reply reply = {0};
+    char path[PATH_MAX_LEN];
+    const char *id = print_string(client, "id");
+    (void)snprintf(path, sizeof path, "/api/v1/clients/%s/move", id);
+    if (!find_add_parameter(path, sizeof path, "address", to))
+        return EXIT_USAGE;
+    int exit_code = confirm(arguments, describe_move(client, to));
+    if (exit_code == EXIT_OK)
+        exit_code = order(server, "POST", path, &reply);
+    if (exit_code == EXIT_OK) {
+        (void)printf("%s: is at %s now, with ", id, to);
+        say_what(stdout, client);
+        (void)fputs(json_is_true(json_object_get(client, "monitored"))
+                        ? ". It is told there, so that it reclaims them.\n"
+                        : ".\n",
+                    stdout);
+    }
+    server_reply_done(&reply);
+    return exit_code;
+}
+
+int change_move(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct address address;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 2, 2, &arguments, &exit_code))
+        return exit_code;
+    if (!address_parse(bytes_of_text(arguments.words[1]), &address)) {
+        (void)fputs("holdfast move: \"", stderr);
+        print_safe(stderr, arguments.words[1]);
+        (void)fputs("\" is not an address; give the number from which the client calls now, names "
+                    "are not looked up\n",
+                    stderr);
+        return EXIT_USAGE;
+    }
+    struct server *server = server_find(&arguments);
+    if (server == NULL)
+        return EXIT_UNREACHABLE;
+    json_t *client = NULL;
+    exit_code = find_locker(server, arguments.words[0], &client);
+    if (exit_code == EXIT_OK && !is_locker(client)) {
+        (void)fprintf(stderr,
+                      "holdfast move: %s is a registration of SM_MON and holds no locks; its host "
+                      "registers anew from its new address\n",
+                      print_string(client, "id"));
+        exit_code = EXIT_NO;
+    }
+    if (exit_code == EXIT_OK) {
+        char to[ADDRESS_TEXT_MAX]; /* as the server writes it */
+        address_text(&address, to);
+        exit_code = move(server, &arguments, client, to);
+    }
     json_decref(client);
     server_free(server);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;

@@ -16,7 +16,12 @@ const struct command_option *command_common_of(const struct command *command)
 
 static const struct command_option release_options[] = {
     {"file", "HEX", "Only what it holds in the file with this handle."},
-    {"yes", NULL, "Do not ask whether it is meant."},
+    {"yes", NULL, "Skip confirmation."},
+    {0},
+};
+
+static const struct command_option confirmed_options[] = {
+    {"yes", NULL, "Skip confirmation."},
     {0},
 };
 
@@ -28,6 +33,9 @@ static const struct command_option status_options[] = {
 
 static const struct command_option client_options[] = {
     {"state", COMMAND_STATES, "Only clients in this state."},
+    {"protocol", "PROTOCOL", "Only those of nlm (they lock), nsm (they monitor) or another one."},
+    {"name", "NAME", "Only those of this name."},
+    {"mon-name", "NAME", "Only registrations that watch the host of this name."},
     {"json", NULL, "Print what the server says, as it says it."},
     {0},
 };
@@ -93,11 +101,21 @@ const struct command commands[] = {
      .run = change_release,
      .words = "CLIENT",
      .options = release_options,
-     .help = "free what a client holds",
+     .help = "free what a client holds; forget one that holds nothing",
      .more = "For a client that is gone for good. It is told that its locks are lost, if it is "
-             "there after all; nothing keeps it from writing in the belief that it has them."},
+             "there after all; nothing keeps it from writing in the belief that it has them. A "
+             "registration of SM_MON, given by its id, is forgotten."},
+    {.name = "move",
+     .run = change_move,
+     .words = "CLIENT ADDRESS",
+     .options = confirmed_options,
+     .help = "say that a client, with its locks, is at another address now",
+     .more = "For a host whose address changed and that its own old locks keep out; status shows "
+             "such conflicts. If the host at the old address is alive, two hosts then rely on the "
+             "same locks: only you can know that it is one host."},
     {.name = "end-grace",
      .run = change_end_grace,
+     .options = confirmed_options,
      .help = "end the recovery now; what nobody has reclaimed is given up"},
     {.name = "store",
      .run = serve_store,

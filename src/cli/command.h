@@ -41,7 +41,7 @@ extern const size_t command_count;
 extern const struct command_option command_common[];
 const struct command_option *command_common_of(const struct command *command);
 
-#define COMMAND_STATES "crashed|recovering|freeing|active" /* of clients */
+#define COMMAND_STATES "freeing|given_up|crashed|recovering|active" /* of clients */
 
 /* The rows' functions, by file. */
 int serve_run(const struct command *command, int argc, char **argv);
@@ -49,6 +49,7 @@ int serve_store(const struct command *command, int argc, char **argv);
 int about_help(const struct command *command, int argc, char **argv);
 int about_version(const struct command *command, int argc, char **argv);
 int change_end_grace(const struct command *command, int argc, char **argv);
+int change_move(const struct command *command, int argc, char **argv);
 int change_release(const struct command *command, int argc, char **argv);
 int list_clients(const struct command *command, int argc, char **argv);
 int list_locks(const struct command *command, int argc, char **argv);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { PATH_LENGTH = 1024, PAGE = 1000, MATCHES_MAX = 20 };
+enum { PATH_LENGTH = FIND_PATH_MAX + 128, PAGE = 1000, MATCHES_MAX = 20 };
 
 int find_rows(struct server *server, const char *path, const char *name, find_row_fn visit,
               find_page_fn page, void *context)
@@ -43,6 +43,24 @@ int find_rows(struct server *server, const char *path, const char *name, find_ro
             page(context);
     }
     return EXIT_OK;
+}
+
+bool find_add_parameter(char *path, size_t size, const char *key, const char *value)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:";
+    size_t at = strlen(path);
+    if (value == NULL)
+        return true;
+    int len = snprintf(path + at, size - at, "%c%s=", strchr(path, '?') == NULL ? '?' : '&', key);
+    at += (size_t)len;
+    for (; at + 4 < size && *value != '\0'; value++) {
+        unsigned char c = (unsigned char)*value;
+        len = strchr(plain, c) != NULL ? snprintf(path + at, size - at, "%c", c)
+                                       : snprintf(path + at, size - at, "%%%02X", c);
+        at += (size_t)len;
+    }
+    return *value == '\0' && at < size;
 }
 
 /* ---- clients ---- */

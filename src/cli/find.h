@@ -6,7 +6,7 @@
 
 #include "cli/server.h"
 
-enum { FIND_ID_MAX = 32 };
+enum { FIND_ID_MAX = 32, FIND_PATH_MAX = 7168 }; /* two of the longest names, escaped */
 
 /* False: enough. */
 typedef bool (*find_row_fn)(void *context, const json_t *row);
@@ -19,6 +19,10 @@ typedef void (*find_page_fn)(void *context);
  */
 int find_rows(struct server *server, const char *path, const char *name, find_row_fn visit,
               find_page_fn page, void *context);
+
+/* Adds "?key=value", or "&key=value", to a path; what a URL cannot hold is escaped. False: too
+ * long for `size`. A value of NULL adds nothing. */
+bool find_add_parameter(char *path, size_t size, const char *key, const char *value);
 
 /*
  * A client by id (c17), address or name. EXIT_OK with its row in *ret, to be freed; EXIT_NO: there

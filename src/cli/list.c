@@ -52,9 +52,8 @@ static bool add_client(void *context, const json_t *row)
     grid_add_number(grid, print_integer(row, "waiters"));
     grid_add(grid, told_word(json_object_get(row, "notification")));
     grid_add(grid, seen);
-    grid_colour(grid, strcmp(state, "crashed") == 0      ? "31"
-                      : strcmp(state, "recovering") == 0 ? "33"
-                                                         : NULL);
+    bool is_bad = strcmp(state, "crashed") == 0 || strcmp(state, "given_up") == 0;
+    grid_colour(grid, is_bad ? "31" : strcmp(state, "recovering") == 0 ? "33" : NULL);
     return !grid_has_failed(grid);
 }
 
@@ -104,9 +103,11 @@ static bool is_state(const char *word)
            (at[len] == '|' || at[len] == '\0');
 }
 
-static int print_clients(struct server *server, const struct arguments *arguments)
+static const char *const client_filters[] = {"state", "protocol", "name", "mon-name"};
+
+/* The server's word for each is the same, with an underscore. An exit code. */
+static int client_path(const struct arguments *arguments, char ret[static FIND_PATH_MAX])
 {
-    char path[PATH_LENGTH];
     const char *state = arguments_value(arguments, "state");
     if (state != NULL && !is_state(state)) {
         (void)fprintf(stderr,
@@ -114,12 +115,28 @@ static int print_clients(struct server *server, const struct arguments *argument
                       state, COMMAND_STATES);
         return EXIT_USAGE;
     }
-    (void)snprintf(path, sizeof path, "/api/v1/clients%s%s", state != NULL ? "?state=" : "",
-                   state != NULL ? state : "");
+    (void)snprintf(ret, FIND_PATH_MAX, "/api/v1/clients");
+    if (find_add_parameter(ret, FIND_PATH_MAX, "state", state) &&
+        find_add_parameter(ret, FIND_PATH_MAX, "protocol",
+                           arguments_value(arguments, "protocol")) &&
+        find_add_parameter(ret, FIND_PATH_MAX, "name", arguments_value(arguments, "name")) &&
+        find_add_parameter(ret, FIND_PATH_MAX, "mon_name", arguments_value(arguments, "mon-name")))
+        return EXIT_OK;
+    (void)fputs("holdfast clients: a name that is longer than any client's, which is 1024\n",
+                stderr);
+    return EXIT_USAGE;
+}
+
+static int print_clients(struct server *server, const struct arguments *arguments)
+{
+    char path[FIND_PATH_MAX];
+    int exit_code = client_path(arguments, path);
+    if (exit_code != EXIT_OK)
+        return exit_code;
     if (arguments_has(arguments, "json"))
         return find_print_json(server, path, "clients", NULL, NULL);
     struct grid *grid = grid_new(client_columns, sizeof client_columns / sizeof client_columns[0]);
-    int exit_code =
+    exit_code =
         grid == NULL ? EXIT_OK : find_rows(server, path, "clients", add_client, print_page, grid);
     int grid_code = grid_finish(grid);
     return exit_code == EXIT_OK ? grid_code : exit_code;
@@ -131,9 +148,12 @@ int list_clients(const struct command *command, int argc, char **argv)
     int exit_code;
     if (!arguments_read(command, argc, argv, 0, 1, &arguments, &exit_code))
         return exit_code;
-    if (arguments.word_count > 0 && arguments_has(&arguments, "state")) {
-        (void)fputs("holdfast clients: --state picks from all; leave it out, or the client\n",
-                    stderr);
+    for (size_t i = 0; i < sizeof client_filters / sizeof client_filters[0]; i++) {
+        if (arguments.word_count == 0 || !arguments_has(&arguments, client_filters[i]))
+            continue;
+        (void)fprintf(stderr,
+                      "holdfast clients: --%s picks from all; leave it out, or the client\n",
+                      client_filters[i]);
         return EXIT_USAGE;
     }
     struct server *server = server_find(&arguments);

@@ -17,7 +17,7 @@
 
 enum {
     PLACES_MAX = 4,
-    URL_MAX = 2048,
+    URL_MAX = 8192,
     BODY_MAX = 64 * 1024 * 1024,
     SOCKET_NAME_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path),
 };

@@ -25,10 +25,11 @@ enum {
 /* What is shown; 0 in name_max: names as long as they are. */
 struct shape {
     bool is_watched;
-    size_t name_max, waiting_max, silent_max;
+    size_t name_max, waiting_max, silent_max, conflict_max;
 };
 
-static const struct shape everything = {.waiting_max = SIZE_MAX, .silent_max = SIZE_MAX};
+static const struct shape everything = {
+    .waiting_max = SIZE_MAX, .silent_max = SIZE_MAX, .conflict_max = SIZE_MAX};
 
 /* Cut with "…" as tables are (grid.h). */
 static void print_name(FILE *out, const char *name, size_t max)
@@ -148,6 +149,39 @@ static void print_silent(FILE *out, const json_t *holders, const struct shape *s
                       shown > 0 ? "others, too" : "clients that do not answer");
 }
 
+/*
+ * conflict  web3 at 10.0.0.9, heard 2 s ago, is refused what web3 holds at
+ *           10.0.0.5 (c17), heard 3 h ago; if that is one host:
+ *           holdfast move c17 10.0.0.9
+ */
+static void print_conflicts(FILE *out, const json_t *conflicts, const struct shape *shape)
+{
+    size_t count = json_array_size(conflicts);
+    size_t shown = count < shape->conflict_max ? count : shape->conflict_max;
+    for (size_t i = 0; i < shown; i++) {
+        const json_t *row = json_array_get(conflicts, i);
+        const char *id = print_string(row, "id"), *other = print_string(row, "refused_address");
+        const char *name = print_string(row, "name");
+        bool can_move = json_is_true(json_object_get(row, "can_move"));
+        char held[32], refused[32];
+        print_ago(held, sizeof held, print_string(row, "last_seen"));
+        print_ago(refused, sizeof refused, print_string(row, "refused_last_seen"));
+        (void)fputs(grid_has_colours() ? "\033[33m" : "", out);
+        (void)fputs("conflict  ", out);
+        print_name(out, name, shape->name_max);
+        (void)fprintf(out, " at %s, heard %s, is refused what ", other, refused);
+        print_name(out, name, shape->name_max);
+        (void)fprintf(out, " holds at\n          %s (%s), heard %s; %sif that is one host:\n",
+                      print_string(row, "address"), id, held, can_move ? "" : "both hold locks; ");
+        (void)fprintf(out, "          holdfast %s %s%s%s", can_move ? "move" : "release", id,
+                      can_move ? " " : "", can_move ? other : "");
+        (void)fputs(grid_has_colours() ? "\033[0m\n" : "\n", out);
+    }
+    if (shown < count)
+        (void)fprintf(out, "conflict  %sof names: holdfast status lists them\n",
+                      shown > 0 ? "and others " : "");
+}
+
 static void print_store(FILE *out, const json_t *store)
 {
     double seconds = json_real_value(json_object_get(store, "commit_seconds"));
@@ -203,6 +237,7 @@ static void print_status(FILE *out, const json_t *status, const struct shape *sh
     (void)fputs(" waiting\n", out);
     print_grace(out, json_object_get(status, "grace"), shape);
     print_silent(out, json_object_get(status, "silent_holders"), shape);
+    print_conflicts(out, json_object_get(status, "name_conflicts"), shape);
     print_store(out, json_object_get(status, "store"));
     print_rpcbind(out, json_object_get(status, "rpcbind"));
 }
@@ -239,7 +274,7 @@ static bool print_if_it_fits(const json_t *status, const struct shape *shape)
         return false;
     print_status(out, status, shape);
     bool is_made = fclose(out) == 0 && text != NULL;
-    bool is_least = shape->waiting_max == 0 && shape->silent_max == 0;
+    bool is_least = shape->waiting_max == 0 && shape->silent_max == 0 && shape->conflict_max == 0;
     bool fits =
         is_made && (is_least || count_lines(text, grid_terminal_width()) <= grid_terminal_height());
     if (fits)
@@ -248,7 +283,8 @@ static bool print_if_it_fits(const json_t *status, const struct shape *shape)
     return fits;
 }
 
-/* As much as the terminal has room for: those who are missing give way before those who block. */
+/* As much as the terminal has room for: those who are missing give way first, those who block
+ * last. */
 static void print_watched(const json_t *status)
 {
     size_t width = grid_terminal_width();
@@ -257,6 +293,7 @@ static void print_watched(const json_t *status)
         .waiting_max =
             json_array_size(json_object_get(json_object_get(status, "grace"), "waiting_for")),
         .silent_max = json_array_size(json_object_get(status, "silent_holders")),
+        .conflict_max = json_array_size(json_object_get(status, "name_conflicts")),
     };
     if (width == 0) {
         print_status(stdout, status, &shape);
@@ -266,6 +303,8 @@ static void print_watched(const json_t *status)
     while (!print_if_it_fits(status, &shape)) {
         if (shape.waiting_max > 0)
             shape.waiting_max--;
+        else if (shape.conflict_max > 0)
+            shape.conflict_max--;
         else if (shape.silent_max > 0)
             shape.silent_max--;
         else

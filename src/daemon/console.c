@@ -123,13 +123,15 @@ static void obey(void *context, const struct order *order, const struct admin_ca
     *ret = (struct core_answer){.order_result = ORDER_LATER};
     if (console->driver != NULL)
         driver_order(console->driver, order, ret);
-    char client[32], file[2 * RECORD_FH_MAX + 1];
+    char client[32], file[2 * RECORD_FH_MAX + 1], to[ADDRESS_TEXT_MAX];
     struct text id, hex;
     text_init(&id, client, sizeof client);
     text_add_char(&id, 'c');
     text_add_u64(&id, order->client);
     text_init(&hex, file, sizeof file);
     text_add_hex(&hex, order->fh);
+    address_text(&order->to, to);
+    bool is_move = order->kind == ORDER_MOVE;
     const struct log_field fields[] = {
         LOG_MESSAGE("order of an operator"),
         LOG_TEXT("order", name_of(order->kind)),
@@ -137,9 +139,9 @@ static void obey(void *context, const struct order *order, const struct admin_ca
         LOG_NUMBER("uid", who->uid),
         LOG_NUMBER("pid", (uint64_t)who->pid),
         LOG_TEXT("client", client), /* these two are not part of every order */
-        LOG_TEXT("file", file),
+        LOG_TEXT(is_move ? "to" : "file", is_move ? to : file),
     };
-    size_t absent = order->kind == ORDER_END_GRACE ? 2 : order->fh.len == 0 ? 1 : 0;
+    size_t absent = order->kind == ORDER_END_GRACE ? 2 : order->fh.len == 0 && !is_move ? 1 : 0;
     log_fields(console->log, LOG_LEVEL_WARNING, clock_wall_ns(console->clock), fields,
                sizeof fields / sizeof fields[0] - absent);
 }

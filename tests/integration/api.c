@@ -85,9 +85,9 @@ static json_t *find_row(const json_t *rows, const char *key, const char *text)
 
 static void check_status(void)
 {
-    static const char *const keys[] = {"state",       "epoch",   "uptime_seconds", "clients",
-                                       "registrants", "locks",   "waiters",        "grace",
-                                       "store",       "rpcbind", "version",        NULL};
+    static const char *const keys[] = {
+        "state", "epoch", "uptime_seconds", "clients", "registrants",    "locks", "waiters",
+        "grace", "store", "rpcbind",        "version", "name_conflicts", NULL};
     static const char *const grace_keys[] = {"active", "remaining_seconds", "unsettled_locks",
                                              "waiting_for", NULL};
     struct http_reply reply = get("/api/v1/status");
@@ -98,6 +98,39 @@ static void check_status(void)
     HARNESS_EXPECT(json_integer_value(json_object_get(reply.json, "locks")) == 2, "not 2 locks");
     HARNESS_EXPECT(json_integer_value(json_object_get(reply.json, "waiters")) == 1, "no waiter");
     http_reply_done(&reply);
+}
+
+/* So many clients fit, read in pages of one row: the cursor goes on with the same filter. */
+static void expect_clients(const char *filter, size_t expected)
+{
+    char path[PATH_LENGTH], cursor[64] = "0";
+    size_t count = 0;
+    for (int page = 0; page < 10 && cursor[0] != '\0'; page++) {
+        snprintf(path, sizeof(path), "/api/v1/clients?%s&limit=1&cursor=%s", filter, cursor);
+        struct http_reply reply = get(path);
+        HARNESS_EXPECT(reply.status == 200, "%s: %ld", path, reply.status);
+        count += json_array_size(json_object_get(reply.json, "clients"));
+        const char *next = json_string_value(json_object_get(reply.json, "next"));
+        snprintf(cursor, sizeof(cursor), "%s", next ? next : "");
+        http_reply_done(&reply);
+    }
+    HARNESS_EXPECT(count == expected, "%s: %zu clients, not %zu", filter, count, expected);
+}
+
+static void check_filters(void)
+{
+    expect_clients("protocol=nsm", 1);
+    expect_clients("protocol=nlm", 2);
+    expect_clients("protocol=smb", 0);
+    expect_clients("state=active&protocol=nlm", 2);
+    expect_clients("state=given_up", 0);
+    expect_clients("mon_name=ALPHA", 1);
+    expect_clients("mon_name=alpha&protocol=nlm", 0);
+    expect_clients("mon_name=alph", 0);
+    expect_clients("name=%3Cimg%20src=x%20onerror=alert(1)%3E", 1);
+    expect_clients("name=%c3%bf%01", 1); /* as it is shown; its bytes are ff 01 */
+    expect_clients("name=%ff%01", 0);
+    expect_clients("name=%c3%bf", 0);
 }
 
 static void check_clients(void)
@@ -207,6 +240,7 @@ static void check_contents(void)
         pclose(out);
     check_status();
     check_clients();
+    check_filters();
     check_locks_and_waiters();
 }
 
@@ -299,17 +333,35 @@ static void expect_error(const char *method, const char *path, const char *heade
 
 static void check_errors(void)
 {
-    static const char *const bad[] = {
-        "/api/v1/locks?limit=0",      "/api/v1/locks?limit=1001",
-        "/api/v1/locks?limit=",       "/api/v1/locks?limit=-1",
-        "/api/v1/locks?cursor=x",     "/api/v1/locks?cursor=",
-        "/api/v1/locks?client=x",     "/api/v1/locks?file=0",
-        "/api/v1/locks?file=zz",      "/api/v1/locks?lmiit=1",
-        "/api/v1/clients?state=odd",  "/api/v1/status?limit=1",
-        "/api/v1/clients/c1?file=00", "/api/v1/locks?cursor=99999999999999999999999",
-        "/api/v1/locks?client",       "/api/v1/locks?limit=5&file",
-        "/api/v1/waiters?share",      "/api/v1/locks?limit=5&limit=5",
-        "/api/v1/clients?state"};
+    static const char *const bad[] = {"/api/v1/locks?limit=0",
+                                      "/api/v1/locks?limit=1001",
+                                      "/api/v1/locks?limit=",
+                                      "/api/v1/locks?limit=-1",
+                                      "/api/v1/locks?cursor=x",
+                                      "/api/v1/locks?cursor=",
+                                      "/api/v1/locks?client=x",
+                                      "/api/v1/locks?file=0",
+                                      "/api/v1/locks?file=zz",
+                                      "/api/v1/locks?lmiit=1",
+                                      "/api/v1/clients?state=odd",
+                                      "/api/v1/status?limit=1",
+                                      "/api/v1/clients/c1?file=00",
+                                      "/api/v1/locks?cursor=99999999999999999999999",
+                                      "/api/v1/locks?client",
+                                      "/api/v1/locks?limit=5&file",
+                                      "/api/v1/waiters?share",
+                                      "/api/v1/locks?limit=5&limit=5",
+                                      "/api/v1/clients?state",
+                                      "/api/v1/clients?protocol=",
+                                      "/api/v1/clients?protocol=a%20b",
+                                      "/api/v1/clients?protocol=NLM",
+                                      "/api/v1/clients?protocol=aaaaaaaaaaaaaaaaa",
+                                      "/api/v1/clients?name=",
+                                      "/api/v1/clients?mon_name=",
+                                      "/api/v1/clients?name=a&name=b",
+                                      "/api/v1/clients?name=a%00b",
+                                      "/api/v1/clients?state=given-up",
+                                      "/api/v1/clients?nmae=a"};
     static const char *const missing[] = {"/api/v1",
                                           "/api/v1/",
                                           "/api/v2/status",

@@ -76,10 +76,24 @@ ask 1 clients c99
 says 'no client has the id, address or name "c99"'
 ask 1 clients id:c99
 ask 2 clients --state odd
-says 'allowed: crashed\|recovering'
+says 'allowed: freeing\|given_up\|crashed\|recovering'
 ask 2 clients --state 'crashed|recovering'
 says 'not the state of a client'
 ask 2 clients --state active c1
+ask 2 clients --name alpha c1
+says '--name picks from all'
+ask 0 clients --name ALPHA
+says 'c1 +nlm +alpha'
+never_says ' nsm '
+ask 0 clients --protocol nsm --mon-name alpha
+says 'c[0-9] +nsm +me '
+never_says ' nlm '
+ask 0 clients --name alpha --protocol nsm --json
+expect "nobody is both" same "$output" $'{"clients": [\n]}'
+ask 1 clients --protocol 'n s'
+says 'not the name of a protocol: n s; nlm for clients that lock'
+ask 0 clients --name $'be\033[31mta' --json
+says '"id":"c[0-9]"'
 ask 2 clients -j
 says 'unknown option -j'
 ask 0 clients --state crashed --json
@@ -175,8 +189,6 @@ ask 0 explain me
 says 'holds no locks'
 ask 0 explain me --json
 says '"locks": \[\]'
-ask 1 release me --yes
-says 'c[0-9] is registered with SM_MON and holds no locks'
 ask 1 explain nobody
 ask 2 explain
 ask 2 check-client 127.0.0.1 --timeout 0
@@ -202,7 +214,7 @@ kill "$watcher"
 wait "$watcher" 2> /dev/null
 ask 0 clients --state recovering
 says 'c1 +nlm'
-ask 0 end-grace
+ask 0 end-grace --yes
 stop TERM
 
 start resumed "${options[@]}" --rpcbind off --recovery resume --sync process || finish
@@ -312,6 +324,12 @@ expect "words are completed" same "${COMPREPLY[*]}" export
 COMP_WORDS=(holdfast clients --state re) COMP_CWORD=3 COMPREPLY=()
 _holdfast
 expect "values are completed" same "${COMPREPLY[*]}" recovering
+COMP_WORDS=(holdfast clients --m) COMP_CWORD=2 COMPREPLY=()
+_holdfast
+expect "--m is completed" same "${COMPREPLY[*]}" --mon-name
+COMP_WORDS=(holdfast end-grace --y) COMP_CWORD=2 COMPREPLY=()
+_holdfast
+expect "--y is completed" same "${COMPREPLY[*]}" --yes
 COMP_WORDS=(holdfast locks --path --) COMP_CWORD=3 COMPREPLY=()
 _holdfast
 expect "a path is bash's" same "${COMPREPLY[*]}" ""

@@ -13,6 +13,8 @@
 #      read is answered;
 #  (5) over TCP nothing can be changed; bad input changes nothing and is answered with a sentence;
 #  (6) others than root and the server's user are refused (root only);
+#  (8) who is refused by its own name at another address is in `status`, with both addresses and the
+#      command; `move` does it, durably, and says why not; `end-grace` says what it gives up, and asks;
 #  (7) without a server, or with one that does not answer, the commands end with 75, with wrong words
 #      with 2.
 set -u
@@ -187,7 +189,7 @@ ask 0 status
 says "grace     [0-9]+ s left, waiting for 1 lock of 1 client:"
 says "c2 beta \("
 expect "no new lock in grace" matches "$("$PEER" -n gamma 127.0.0.1 "$port" lock nine)" 'grace'
-ask 0 end-grace
+ask 0 end-grace --yes
 says "Grace is over"
 expect "logged without a client" log_has "$work/again.log" \
     "order of an operator order=\"end grace\" result=\"done\" uid=$(id -u) pid=[0-9]*$"
@@ -240,6 +242,97 @@ if command -v flock > /dev/null; then
 else
     echo "not shown: locks of others need flock"
 fi
+
+# (8)
+moving=("${options[@]}" --store "lmdb:$work/moving" --control "$socket")
+# lock_from ADDRESS WORDS...: of a host that is called alpha everywhere.
+lock_from() { "$PEER" -s "$1" -n alpha 127.0.0.1 "$port" lock "${@:2}"; }
+start moving "${moving[@]}" || finish
+ask 0 status
+expect "no conflict" matches "$output" 'grace     over.store'
+expect "a lock" same "$(lock_from 127.1.0.1 one)" granted
+expect "and one elsewhere" same "$(lock_from 127.1.0.1 two)" granted
+expect "the same name at another address is another client" same "$(lock_from 127.1.0.2 one)" denied
+expect "logged" log_has "$work/moving.log" \
+    'refused: a client of the same name at another address holds it.*from=127.1.0.2.* client=1'
+ask 0 status
+says "conflict  alpha at 127.1.0.2, heard [0-9]+ s ago, is refused what alpha holds at"
+says "  127.1.0.1 \(c1\), heard [0-9]+ s ago; if that is one host:"
+says "  holdfast move c1 127.1.0.2"
+ask 0 status --json
+says '"refused_address": "127.1.0.2"'
+says '"can_move": true'
+ask 2 move c1
+says "missing"
+ask 2 move c1 127.1.0.2
+says "holdfast move: this has to be confirmed.* add --yes"
+ask 2 move c1 nowhere --yes
+says '"nowhere" is not an address'
+ask 1 move c1 224.0.0.1 --yes
+says "no host can have that address"
+ask 1 move c1 127.1.0.1 --yes
+says "it is at that address already"
+ask 1 move c99 127.1.0.2 --yes
+says 'no client has the id, address or name "c99"'
+if command -v curl > /dev/null; then
+    unix="http://x/api/v1/clients"
+    expect "a move needs an address" same "$(code_of --unix-socket "$socket" -X POST "$unix/c1/move")" 400
+    expect "a good one" same \
+        "$(code_of --unix-socket "$socket" -X POST "$unix/c1/move?address=alpha")" 400
+    expect "and a client" same \
+        "$(code_of --unix-socket "$socket" -X POST "$unix/c99/move?address=127.1.0.2")" 404
+    expect "not over TCP" same \
+        "$(code_of -X POST "http://127.0.0.1:$http/api/v1/clients/c1/move?address=127.1.0.2")" 403
+fi
+expect "the other one has a lock, too" same "$(lock_from 127.1.0.2 three)" granted
+ask 0 status
+says "both hold locks; if that is one host:.* +holdfast release c1"
+ask 1 move c1 127.1.0.2 --yes
+says "a client of that name holds something at that address"
+"$PEER" -s 127.1.0.2 -n alpha 127.0.0.1 "$port" unlock three > /dev/null
+if command -v script > /dev/null; then
+    # answer WORD WORDS...: the command on a terminal, and what is typed there.
+    answer() {
+        output=$(printf '%s\n' "$1" |
+            script -qec "stty cols 80; timeout 60 $HOLDFAST ${*:2}" /dev/null | tr -d '\r')
+    }
+    answer n move c1 127.1.0.2
+    says "This moves c1 alpha at 127.1.0.1, last heard of [0-9]+ s ago, to 127.1.0.2, with 2"
+    says "otherwise promised never to happen \(P2\)"
+    says "Nothing was changed"
+    expect "it was not" same "$(lock_from 127.1.0.2 one)" denied
+    answer y move c1 127.1.0.2
+    says "c1: is at 127.1.0.2 now, with 2 locks"
+else
+    ask 0 move c1 127.1.0.2 --yes
+    says "c1: is at 127.1.0.2 now, with 2 locks"
+fi
+expect "logged with who asked" log_has "$work/moving.log" \
+    "move a client.* result=\"done\" uid=$(id -u) pid=[0-9]* client=\"c1\" to=\"127.1.0.2\"$"
+expect "it is its own now" same "$(lock_from 127.1.0.2 one)" granted
+expect "and not the other's" same "$(lock_from 127.1.0.1 one)" denied
+stop KILL
+start moved "${moving[@]}" || finish
+ask 0 clients --name alpha --protocol nlm
+says "c1 +nlm +alpha +127.1.0.2 +recovering +2"
+ask 2 end-grace
+says "holdfast end-grace: this has to be confirmed.* add --yes"
+ask 0 status
+says "waiting for 2 locks of 1 client"
+if command -v script > /dev/null; then
+    answer n end-grace
+    says "This ends the recovery [0-9]+ min before its time. It gives up 2 locks of c1 alpha"
+    says "Nothing was changed"
+    ask 0 status
+    says "waiting for 2 locks of 1 client"
+    answer y end-grace
+    says "Grace is over"
+else
+    ask 0 end-grace --yes
+fi
+ask 1 end-grace
+says "no grace stands"
+stop TERM
 
 # (4)
 if [ -n "${HOLDFAST_SLOW_SYNC_LIBRARY:-}" ]; then

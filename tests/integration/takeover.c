@@ -56,7 +56,7 @@ static void demand_role(uint32_t node, const char *role)
 static void end_grace(uint32_t node)
 {
     char line[256];
-    FILE *output = pair_command_at(node, "end-grace");
+    FILE *output = pair_command_at(node, "end-grace --yes");
     while (output && fgets(line, sizeof(line), output))
         continue;
     HARNESS_EXPECT(output && pclose(output) == 0, "end-grace at node %u", node);

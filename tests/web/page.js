@@ -129,6 +129,26 @@ withWorld('a conflict appears and goes', [], async (world, open) => {
     await shows(page, '.log', 'db1 (c3) has the lock that it waited for');
 });
 
+withWorld('a name at two addresses', [], async (world, open) => {
+    const page = await open();
+    await world.peerSays('granted', 2, 'web1', 'lock', 'mail', 0, 100);
+    await world.peerSays('denied', 3, 'web1', 'lock', 'mail', 0, 100);
+    await shows(page, '.lines', new RegExp('name conflict\\s*web1 at 127\\.77\\.0\\.3, heard .*, ' +
+        'is refused what web1 holds at 127\\.77\\.0\\.2, heard .* If that is one host: ' +
+        'holdfast move c1 127\\.77\\.0\\.3', 's'));
+    await shows(page, '.log', '127.77.0.3 asks in the name of web1 (c1)');
+    await keep(page, 'name-conflict');
+    await world.peerSays('granted', 3, 'web1', 'lock', 'other');
+    await shows(page, '.lines', /Both hold locks; if that is one host: holdfast release c1/);
+    await world.peerSays('granted', 3, 'web1', 'unlock', 'other');
+    await shows(page, '.lines', /holdfast move c1 127\.77\.0\.3/);
+    const path = '/api/v1/clients/c1/move?address=127.77.0.3';
+    assert.strictEqual(await world.order('POST', path), 200);
+    await hides(page, '#view', 'name conflict');
+    await page.goto(world.url + '#/log');
+    await shows(page, '.log', 'web1 (c1) is known by 127.77.0.3 from now on');
+});
+
 withWorld('the server crashes and recovers', ['--grace', '600'], async (world, open) => {
     const page = await open();
     const keeper = await world.peerSays('granted', 2, 'web1', 'keep', 'mail', 0, 100);

@@ -109,6 +109,15 @@ class World {
         }).on('error', fail));
     }
 
+    // An order over the control socket, as the command gives it; its status.
+    order(method, at) {
+        return new Promise((done, fail) => http.request({method, path: at, socketPath:
+            path.join(this.directory, 'store', 'control.sock')}, reply => {
+            reply.resume();
+            reply.on('end', () => done(reply.statusCode));
+        }).on('error', fail).end());
+    }
+
     async end() {
         for (const child of [...this.processes])
             await this.kill(child);

@@ -164,6 +164,29 @@ static void test_writer__bytes_of_peers_stay_text(void **state)
     assert_written(&writer, "\"\\u0000\"");
 }
 
+static bool shows(const char *bytes, const char *text)
+{
+    return writer_shows(bytes_of_text(bytes), bytes_of_text(text));
+}
+
+/* A name is found by what is shown of it: UTF-8 as it is, anything else byte by byte as Latin-1. */
+static void test_writer__knows_what_it_shows(void **state)
+{
+    (void)state;
+    assert_true(shows("web1", "WEB1"));
+    assert_false(shows("web1", "web"));
+    assert_false(shows("web", "web1"));
+    assert_true(shows("b\xc3\xa4r", "b\xc3\xa4r"));
+    assert_false(shows("b\xc3\xa4r", "b\xc3\x83\xc2\xa4r")); /* it is shown as UTF-8 */
+    assert_true(shows("b\xe4r", "B\xc3\xa4r"));
+    assert_true(shows("\xc2", "\xc3\x82"));
+    assert_false(shows("b\xe4r", "b\xe4r"));
+    assert_false(shows("b\xe4r", "b\xc3\xa4"));
+    assert_false(shows("b\xe4", "b\xc3\xa4r"));
+    assert_false(shows("\xe4", "\xc4\x84")); /* U+0104 is no byte */
+    assert_false(shows("\xe4", ""));
+}
+
 static void test_writer__grows_with_its_text(void **state)
 {
     struct writer writer = {0};
@@ -210,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_writer__writes_what_the_api_promises),
         cmocka_unit_test(test_writer__numbers_are_read_by_others),
         cmocka_unit_test(test_writer__bytes_of_peers_stay_text),
+        cmocka_unit_test(test_writer__knows_what_it_shows),
         cmocka_unit_test(test_writer__grows_with_its_text),
         cmocka_unit_test(test_writer__a_gap_is_never_closed),
     };
