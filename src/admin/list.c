@@ -54,8 +54,8 @@ static const char *const client_words[] = {"freeing", "given_up", "crashed", "re
                                            "active"};
 
 /*
- * Freeing comes first: whoever gave the order of a release waits for its end (202). Who was given up
- * was not there either, and counts as crashed; that nobody tries any more is what can be acted on.
+ * Freeing comes first: whoever gave the order of a release waits for its end (202). Who was given
+ * up was not there either, and counts as crashed; that nobody tries any more can be acted on.
  */
 const char *list_word_of_client(const struct view_client *view)
 {

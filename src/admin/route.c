@@ -170,7 +170,8 @@ static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, c
 /*
  * True: answered with a 400, because there is a parameter that `known` does not have, that has no
  * "=" or a NUL, or that comes twice. Whoever reads parameters finds the first of a name, up to a
- * NUL, and none where it has no value: what was meant to narrow a request would be lost, and everything be freed.
+ * NUL, and none where it has no value: what was meant to narrow a request would be lost, and
+ * everything be freed.
  */
 static bool refuse_parameter(struct exchange *exchange, const char *known)
 {

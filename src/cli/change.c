@@ -214,6 +214,11 @@ static bool is_locker(const json_t *client)
     return strcmp(print_string(client, "protocol"), "nlm") == 0;
 }
 
+static bool is_registration(const json_t *client)
+{
+    return strcmp(print_string(client, "protocol"), "nsm") == 0;
+}
+
 static bool holds_nothing(const json_t *client)
 {
     return print_integer(client, "locks") == 0 && print_integer(client, "waiters") == 0 &&
@@ -381,6 +386,11 @@ int change_release(const struct command *command, int argc, char **argv)
         return EXIT_UNREACHABLE;
     json_t *client = NULL;
     exit_code = find_locker(server, arguments.words[0], &client);
+    if (exit_code == EXIT_OK && !is_locker(client) && !is_registration(client)) {
+        (void)fprintf(stderr, "holdfast release: %s is a client of %s, and ends only by that\n",
+                      print_string(client, "id"), print_string(client, "protocol"));
+        exit_code = EXIT_NO;
+    }
     if (exit_code == EXIT_OK && file != NULL && !is_locker(client)) {
         (void)fprintf(
             stderr,
@@ -467,8 +477,8 @@ int change_move(const struct command *command, int argc, char **argv)
     exit_code = find_locker(server, arguments.words[0], &client);
     if (exit_code == EXIT_OK && !is_locker(client)) {
         (void)fprintf(stderr,
-                      "holdfast move: %s is a registration of SM_MON and holds no locks; its host "
-                      "registers anew from its new address\n",
+                      "holdfast move: %s is no client that locks; its host registers anew from its "
+                      "new address\n",
                       print_string(client, "id"));
         exit_code = EXIT_NO;
     }

@@ -121,8 +121,22 @@ expect "that too" wait_until is_free two
 expect "the other's is not" matches "$("$PEER" -n gamma 127.0.0.1 "$port" test three)" '^held'
 # It is still to be told, and does not answer; the second order gives that up, too.
 ask 0 release "$alpha" --yes
+says "c1: forgotten"
 ask 1 release "$alpha" --yes
-says "it holds nothing: c1"
+says 'no client has the id, address or name "c1"'
+# A registration of SM_MON is forgotten by its id; nobody holds a lock less for it.
+expect "a registration" same "$("$PEER" 127.0.0.1 "$port" mon delta me)" "succ $((state + 2))"
+ask 0 clients --protocol nsm --mon-name delta
+expect "its id" matches "$output" '(c[0-9]+) +nsm +me '
+registration=${BASH_REMATCH[1]}
+ask 2 release "$registration"
+says "add --yes"
+ask 1 release "$registration" --file ffff --yes
+says "$registration is a registration of SM_MON and holds no locks"
+ask 0 release "$registration" --yes
+says "$registration: forgotten"
+ask 0 clients --protocol nsm --json
+expect "nobody is registered" same "$output" $'{"clients": [\n]}'
 ask 1 release c999 --yes
 says 'no client has the id, address or name "c999"'
 ask 1 release "c1/../grace" --yes
