@@ -66,9 +66,10 @@ static bool make_node(uint32_t node)
 {
     if (unshare(CLONE_NEWNET) != 0 || (nodes[node] = own_namespace()) < 0)
         return false;
-    bool is_made = run("ip link set lo up && ip link add eth0 type veth peer name node%u netns %d "
+    bool is_made = run("ip link set lo up && ip link add eth0 address 02:00:00:00:00:0%u type veth "
+                       "peer name node%u netns %d "
                        "&& ip addr add 10.99.0.%u/24 dev eth0 && ip link set eth0 up",
-                       node, (int)anchor, node + 1);
+                       node + 1, node, (int)anchor, node + 1);
     return enter(here) && is_made && run("ip link set node%u master bridge up", node);
 }
 
@@ -113,6 +114,11 @@ void nodes_run(uint32_t node, const char *command)
     nodes_enter(NODES_HERE);
 }
 
+bool nodes_try(const char *command)
+{
+    return run("%s", command);
+}
+
 void nodes_spawn(uint32_t node, struct harness_server *server)
 {
     nodes_enter(node);
@@ -124,6 +130,14 @@ void nodes_set_link(uint32_t node, bool is_up)
 {
     HARNESS_EXPECT(run("ip link set node%u %s", node, is_up ? "up" : "down"), "the link of node %u",
                    node);
+}
+
+void nodes_move_service(uint32_t node)
+{
+    HARNESS_EXPECT(run("ip neigh replace 10.99.0.100 lladdr 02:00:00:00:00:0%u dev bridge "
+                       "nud permanent",
+                       node + 1),
+                   "neighbours");
 }
 
 void nodes_forget_neighbours(void)

@@ -29,10 +29,14 @@ void nodes_spawn(uint32_t node, struct harness_server *server);
 void nodes_enter(uint32_t node);
 /* A command there, with the shell. */
 void nodes_run(uint32_t node, const char *command);
+/* One here; true when it succeeds. */
+bool nodes_try(const char *command);
 /* Its address, in host byte order. */
 uint32_t nodes_address(uint32_t node);
 /* Pulls the cable, or plugs it in again. */
 void nodes_set_link(uint32_t node, bool is_up);
+/* Clients find NODES_SERVICE there, whoever else has it. */
+void nodes_move_service(uint32_t node);
 /* Clients forget which machine has which address. */
 void nodes_forget_neighbours(void);
 
