@@ -40,7 +40,8 @@ struct daemon {
     struct file_share shares[FILE_SHARES_MAX];
     struct opening *opening;
     struct store *store;
-    bool is_shared; /* the store: other machines can reach it */
+    bool is_shared;     /* the store: other machines can reach it */
+    uint64_t raised_ns; /* and then its epoch became ours, by CLOCK_BOOTTIME */
     struct store_summary summary;
     struct core *core;
     uint32_t call_connections; /* open files left for calls of our own */

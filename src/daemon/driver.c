@@ -50,6 +50,12 @@ struct totals {
     uint64_t batches, records, lock_changes;
 };
 
+/* What calls are due needs a commit that began later (rpc_client_ask). */
+struct ask {
+    uint64_t txn; /* 0: none */
+    uint64_t ticket;
+};
+
 struct driver {
     struct driver_parts parts;
     struct worker *worker;
@@ -58,12 +64,14 @@ struct driver {
     uv_async_t news;
     uv_signal_t term, interrupt;
     uv_timer_t tick, drain_end;
+    uv_timer_t ready;     /* until clients are told */
     uv_timer_t next_call; /* when the core has a call to make, or work to do */
     uint64_t durable_txn;
     uint64_t commit_since_ns; /* when the last batch was handed over */
     uint64_t ticked_ns;       /* 0: not yet */
     bool has_forgiven;        /* a standstill, since then */
     struct totals out;        /* of that batch */
+    struct ask asks[2];       /* of batches that are not durable yet, the older one first */
     struct totals stored;     /* of all batches that are durable */
     struct driver_meter meter;
     bool is_draining, is_ended;
@@ -109,6 +117,7 @@ static void end(struct driver *driver, int exit_code)
     close_handle((uv_handle_t *)&driver->tick);
     close_handle((uv_handle_t *)&driver->next_call);
     close_handle((uv_handle_t *)&driver->drain_end);
+    close_handle((uv_handle_t *)&driver->ready);
     uv_stop(driver->parts.loop);
 }
 
@@ -166,13 +175,38 @@ static void on_next_call(uv_timer_t *timer)
 }
 
 /*
- * With a shared store a call needs a commit of just now that found us in office. True: there is
- * none, and one is under way if there is anything to call about; its end comes back here.
+ * With a shared store whatever a call of ours has to send, a repeat too, needs a commit that began
+ * after it was due, and that is of just now: a server that stood still may have been replaced
+ * meanwhile. There are at most two such batches, one under way and the open one.
+ */
+static void ask_for_calls(struct driver *driver)
+{
+    struct driver_parts *parts = &driver->parts;
+    struct ask *asks = driver->asks;
+    bool is_stale = false;
+    while (asks[0].txn != 0 && asks[0].txn <= driver->durable_txn) {
+        is_stale = !clock_may_send(parts->clock);
+        if (!is_stale)
+            rpc_client_release(parts->client, asks[0].ticket);
+        asks[0] = asks[1];
+        asks[1] = (struct ask){0};
+    }
+    if (!is_stale && !rpc_client_is_due(parts->client))
+        return;
+    uint64_t txn = core_fence(parts->core);
+    bool is_first = asks[0].txn == 0 || asks[0].txn == txn;
+    CHECK(is_first || asks[1].txn == 0 || asks[1].txn == txn);
+    asks[is_first ? 0 : 1] = (struct ask){txn, rpc_client_ask(parts->client)};
+}
+
+/*
+ * The same for the beginning of a call, whose time then runs. True: there is no commit of just now,
+ * and one is under way if there is anything to call about; its end comes back here.
  */
 static bool must_ask_first(struct driver *driver, uint64_t now_ns)
 {
     struct driver_parts *parts = &driver->parts;
-    if (clock_may_begin_call(parts->clock))
+    if (clock_may_send(parts->clock))
         return false;
     if (outcall_deadline_ns(parts->core, parts->client) <= now_ns ||
         rpc_client_count(parts->client) > 0)
@@ -198,14 +232,14 @@ static void call_out(struct driver *driver)
     struct driver_parts *parts = &driver->parts;
     uint64_t now_ns = clock_now_ns(parts->clock);
     core_work(parts->core, now_ns, clock_wall_ns(parts->clock));
-    if (must_ask_first(driver, now_ns)) {
-        set_next_call(driver, now_ns, true);
-        return;
-    }
-    outcall_turn(parts->core, parts->client, parts->server, now_ns, clock_wall_ns(parts->clock));
+    bool is_waiting = must_ask_first(driver, now_ns);
+    if (!is_waiting)
+        outcall_turn(parts->core, parts->client, parts->server, now_ns,
+                     clock_wall_ns(parts->clock));
+    ask_for_calls(driver);
     caller_turn(parts->caller);
     hand_batch(driver);
-    set_next_call(driver, now_ns, false);
+    set_next_call(driver, now_ns, is_waiting);
 }
 
 static void on_turn(uv_check_t *check)
@@ -214,6 +248,7 @@ static void on_turn(uv_check_t *check)
     struct driver_parts *parts = &driver->parts;
     if (driver->is_ended)
         return;
+    ask_for_calls(driver); /* before the batch goes that others may have opened */
     hand_batch(driver);
     wire_flush(parts->wire);
     registrar_turn(parts->registrar);
@@ -347,9 +382,10 @@ struct driver *driver_new(const struct driver_parts *parts)
     CHECK(uv_timer_init(parts->loop, &driver->tick) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->next_call) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->drain_end) == 0);
+    CHECK(uv_timer_init(parts->loop, &driver->ready) == 0);
     driver->sleep.data = driver->turn.data = driver->news.data = driver;
     driver->term.data = driver->interrupt.data = driver->next_call.data = driver;
-    driver->tick.data = driver->drain_end.data = driver;
+    driver->tick.data = driver->drain_end.data = driver->ready.data = driver;
     return driver;
 }
 
@@ -391,14 +427,24 @@ static void stop_worker(struct driver *driver)
     driver->worker = NULL;
 }
 
-void driver_ready(struct driver *driver)
+static void on_ready(uv_timer_t *timer)
 {
+    struct driver *driver = timer->data;
     struct driver_parts *parts = &driver->parts;
     struct core_input input = {.kind = CORE_READY,
                                .now_ns = clock_now_ns(parts->clock),
                                .wall_ns = clock_wall_ns(parts->clock)};
     core_step(parts->core, &input, NULL);
-    call_out(driver);
+    if (!driver->is_draining)
+        call_out(driver);
+}
+
+void driver_ready(struct driver *driver, uint64_t wait_ns)
+{
+    if (wait_ns == 0)
+        on_ready(&driver->ready);
+    else
+        CHECK(uv_timer_start(&driver->ready, on_ready, wait_ns / MS_NS + 1, 0) == 0);
 }
 
 const struct driver_meter *driver_meter(const struct driver *driver)

@@ -62,8 +62,11 @@ const struct driver_meter *driver_meter(const struct driver *driver);
 /* How long the commit under way has taken so far; 0: none is. */
 uint64_t driver_commit_age_ns(struct driver *driver);
 
-/* We serve, and can be found: from here on clients are told of the restart (R-NOTIFY-7). */
-void driver_ready(struct driver *driver);
+/*
+ * We serve, and can be found: from here on clients are told of the restart (R-NOTIFY-7). Not before
+ * `wait_ns` are over: whoever reclaims must know everything that a server before us has said.
+ */
+void driver_ready(struct driver *driver, uint64_t wait_ns);
 
 /* Ends driver_run with this exit code, also before it was called. */
 void driver_stop(struct driver *driver, int exit_code);

@@ -10,7 +10,7 @@
  * While the takeover hook runs, a thread of the same kind asks the store whether we are in office:
  *
  *   opening_run_hook: thread, uv_run  -----> store_confirm, twice a second
- *   on_news: kill the hook  <---- is_lost -- no, or no word for CLOCK_SEND_MS
+ *   on_news: kill the hook  <---- is_lost -- no, or no word for OPENING_LEASE_S
  *   the hook has ended      ---- is_done --> returns
  *
  * One mutex guards what both touch. The last sentence waits for the loop; one that comes before it
@@ -26,10 +26,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define BEAT_NS  UINT64_C(500000000)
-#define LEASE_NS (UINT64_C(1000000) * CLOCK_SEND_MS)
+#define LEASE_NS (UINT64_C(1000000000) * OPENING_LEASE_S)
 
 struct opening {
     uv_loop_t *loop;
@@ -106,13 +105,6 @@ static bool rest(struct opening *opening)
     return !is_done;
 }
 
-static uint64_t boot_ns(void)
-{
-    struct timespec now;
-    CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Office is what the hook acts upon: an answer that is older than the lease is none. */
 static void watch_office(void *context)
 {
@@ -120,7 +112,7 @@ static void watch_office(void *context)
     bool is_lost = false;
     while (!is_lost && rest(opening)) {
         int code = store_confirm(opening->store, &opening->failure);
-        uint64_t age_ns = boot_ns() - store_checked_ns(opening->store);
+        uint64_t age_ns = clock_boot_ns() - store_checked_ns(opening->store);
         is_lost = code == -EIO || (code != 0 && age_ns > LEASE_NS);
     }
     uv_mutex_lock(&opening->mutex);

@@ -36,8 +36,10 @@ int restoring_open(struct daemon *daemon)
     daemon->store = daemon->is_shared
                         ? opening_run(daemon->opening, config->store, &options, &failure)
                         : store_open(config->store, &options, &failure);
-    if (daemon->store != NULL)
+    if (daemon->store != NULL) {
+        daemon->raised_ns = store_checked_ns(daemon->store);
         return 0;
+    }
     if (failure.exit_code == 0)
         return DAEMON_STOPPED;
     return daemon_fail(daemon, failure.exit_code, failure.text);

@@ -18,6 +18,7 @@ static int start_caller(struct daemon *daemon)
         .attempts_max = DAEMON_CALLS_MAX,
         .connections_max = daemon->call_connections,
         .bytes_max = (uint64_t)DAEMON_CALLS_MAX * CALL_BYTES,
+        .is_fenced = daemon->is_shared,
     };
     struct core_status status;
     core_status(daemon->core, &status);
@@ -134,13 +135,29 @@ static void announce(struct daemon *daemon)
                 LOG_TEXT("cause", strerror(-err)));
 }
 
+/*
+ * A server that we have replaced without its knowing may answer for CLOCK_SEND_MS after the epoch
+ * was raised (wire/clock.h). Who is told to reclaim before that does not reclaim what such an
+ * answer gives him. Nobody reclaims where nothing is held.
+ */
+static uint64_t telling_wait_ns(struct daemon *daemon)
+{
+    const uint64_t lease_ns = UINT64_C(1000000) * CLOCK_SEND_MS;
+    struct core_status status;
+    core_status(daemon->core, &status);
+    uint64_t age_ns = clock_boot_ns() - daemon->raised_ns;
+    return !daemon->is_shared || status.grace.remaining_ns == 0 || age_ns >= lease_ns
+               ? 0
+               : lease_ns - age_ns;
+}
+
 /* Clients can find us, and what they may call us is known, as far as that is possible. */
 static void become_ready(struct daemon *daemon)
 {
     if (!daemon->is_registered || !daemon->is_named)
         return;
     announce(daemon);
-    driver_ready(daemon->driver);
+    driver_ready(daemon->driver, telling_wait_ns(daemon));
 }
 
 static void on_named(void *context)

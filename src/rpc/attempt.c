@@ -2,7 +2,7 @@
  * attempt.c -- the phases of an attempt; client.h has the drawing.
  *
  * Each attempt has one timer, one xid at a time and at most one TCP connection at a time. What the
- * wire has to do for it is a set of flags; attempts with flags wait in one of two queues. What was
+ * wire has to do for it is a set of flags; attempts with flags wait in one of three queues. What was
  * begun is finished first: a machine that is too slow for all calls then makes some of them,
  * instead of opening connections for all of them until the time of each is over.
  *
@@ -76,21 +76,34 @@ static void renew_xid(struct rpc_client *client, struct attempt *a)
     chains_add(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
 }
 
-static void set_todo(struct rpc_client *client, struct attempt *a, uint32_t todo)
+static enum attempt_rank rank_of(uint32_t todo)
 {
-    bool is_urgent =
-        (todo & (uint32_t)(ATTEMPT_DISCONNECT | ATTEMPT_LOOKUP_TCP | ATTEMPT_ASK)) != 0;
-    a->todo = todo;
-    if (todo != 0 && is_urgent == a->is_urgent && !list_is_empty(&a->by_todo))
-        return;
-    list_remove(&a->by_todo);
-    a->is_urgent = is_urgent;
-    if (todo != 0)
-        list_append(is_urgent ? &client->urgent : &client->todo, &a->by_todo);
+    if ((todo & (uint32_t)ATTEMPT_DISCONNECT) != 0)
+        return ATTEMPT_CLOSES;
+    bool was_begun = (todo & (uint32_t)(ATTEMPT_LOOKUP_TCP | ATTEMPT_ASK)) != 0;
+    return was_begun ? ATTEMPT_GOES_ON : ATTEMPT_BEGINS;
 }
 
+static void set_todo(struct rpc_client *client, struct attempt *a, uint32_t todo)
+{
+    enum attempt_rank rank = rank_of(todo);
+    a->todo = todo;
+    if (todo != 0 && rank == a->rank && !list_is_empty(&a->by_todo))
+        return;
+    list_remove(&a->by_todo);
+    a->rank = rank;
+    if (todo != 0)
+        list_append(&client->todo[rank], &a->by_todo);
+}
+
+/* What was due before stays due since then: a repeat of what has not left yet needs no new
+ * commit. */
 static void add_todo(struct rpc_client *client, struct attempt *a, enum attempt_todo todo)
 {
+    if (todo != ATTEMPT_DISCONNECT && (a->todo & (uint32_t)todo) == 0) {
+        a->ticket = client->ticket;
+        client->is_due = true;
+    }
     set_todo(client, a, a->todo | (uint32_t)todo);
 }
 

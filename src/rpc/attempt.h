@@ -33,14 +33,23 @@ enum attempt_todo {
     ATTEMPT_ASK = 16,       /* send the current message, over whichever transport */
 };
 
+/* Which of those who have something to do comes first. */
+enum attempt_rank {
+    ATTEMPT_CLOSES, /* never waits for a commit */
+    ATTEMPT_GOES_ON,
+    ATTEMPT_BEGINS,
+    ATTEMPT_RANK_END,
+};
+
 struct attempt {
     struct client_attempt call; /* of its messages only the lengths: the bytes are in the arena */
     uint32_t cells[CLIENT_MESSAGES_MAX];
     uint32_t slot;
     enum attempt_phase phase;
-    uint32_t todo;  /* enum attempt_todo, ored */
-    bool is_urgent; /* which queue it is in */
-    uint32_t xid;   /* of the question or message that is asked */
+    uint32_t todo;          /* enum attempt_todo, ored */
+    enum attempt_rank rank; /* which queue it is in */
+    uint64_t ticket;        /* what must be released before it is done, but for DISCONNECT */
+    uint32_t xid;           /* of the question or message that is asked */
     uint64_t phase_since_ns;
 
     uint64_t connection;   /* 0: none; otherwise serial and slot */
@@ -82,7 +91,10 @@ struct rpc_client {
     struct chains by_awaited; /* attempts with an awaited_port, by host and that port */
     struct arena *arena;
     struct port_cache *ports;
-    struct list urgent, todo; /* who has something to do: what was begun, and what is new */
+    struct list todo[ATTEMPT_RANK_END]; /* who has something to do */
+    uint64_t ticket;                    /* of what becomes due now */
+    uint64_t released;                  /* the last one; UINT64_MAX: there is no fence */
+    bool is_due;                        /* something has the ticket of now */
     struct list results;
     struct list waiting_turn; /* who wants a connection and has none to close first */
     uint64_t seed;

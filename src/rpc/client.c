@@ -27,8 +27,10 @@ struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32
     client->limits = *limits;
     client->next_xid = first_xid;
     client->seed = seed;
-    list_init(&client->urgent);
-    list_init(&client->todo);
+    for (uint32_t i = 0; i < ATTEMPT_RANK_END; i++)
+        list_init(&client->todo[i]);
+    client->ticket = 1;
+    client->released = limits->is_fenced ? 0 : UINT64_MAX;
     list_init(&client->results);
     list_init(&client->waiting_turn);
     client->arena = arena_new(limits->bytes_max);
@@ -194,15 +196,40 @@ uint32_t rpc_client_take_xid(struct rpc_client *client)
     return client->next_xid++;
 }
 
+bool rpc_client_is_due(const struct rpc_client *client)
+{
+    return client->limits.is_fenced && client->is_due;
+}
+
+uint64_t rpc_client_ask(struct rpc_client *client)
+{
+    client->is_due = false;
+    return client->ticket++;
+}
+
+void rpc_client_release(struct rpc_client *client, uint64_t ticket)
+{
+    CHECK(ticket > client->released);
+    CHECK(ticket < client->ticket);
+    client->released = ticket;
+}
+
 bool rpc_client_next_action(struct rpc_client *client, struct client_action *ret)
 {
-    struct list *queue = list_is_empty(&client->urgent) ? &client->todo : &client->urgent;
-    if (list_is_empty(queue))
-        return false;
-    struct attempt *a = LIST_ELEMENT(queue->next, struct attempt, by_todo);
-    attempt_act(client, a, ret);
-    forget(client, a);
-    return true;
+    for (uint32_t rank = 0; rank < ATTEMPT_RANK_END; rank++) {
+        struct list *queue = &client->todo[rank];
+        if (list_is_empty(queue))
+            continue;
+        struct attempt *a = LIST_ELEMENT(queue->next, struct attempt, by_todo);
+        if (rank != ATTEMPT_CLOSES && a->ticket > client->released) {
+            MARK("client_waits_for_the_fence");
+            continue;
+        }
+        attempt_act(client, a, ret);
+        forget(client, a);
+        return true;
+    }
+    return false;
 }
 
 void rpc_client_host_restarted(struct rpc_client *client, const struct address *host)

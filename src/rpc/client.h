@@ -50,6 +50,7 @@ struct rpc_client_limits {
     uint32_t attempts_max;    /* at once */
     uint32_t connections_max; /* of them, with a TCP connection; the others wait for one */
     uint64_t bytes_max;       /* of their messages; at least 1 MiB */
+    bool is_fenced;           /* nothing leaves before rpc_client_release */
 };
 
 enum client_way {
@@ -130,7 +131,16 @@ void rpc_client_finish(struct rpc_client *client, uint64_t id, uint64_t deadline
 /* Nothing more is heard of the attempt with this id, if there is one (the last one started). */
 void rpc_client_cancel(struct rpc_client *client, uint64_t id);
 
-/* The next thing to do; false: nothing. */
+/*
+ * The fence (docs/decisions/025): whatever leaves, a repeat too, needs a commit that began after it
+ * was due. Something is due for which no commit was asked: then ask for one, which begins after
+ * rpc_client_ask returned its ticket, and release that ticket when it is durable.
+ */
+bool rpc_client_is_due(const struct rpc_client *client);
+uint64_t rpc_client_ask(struct rpc_client *client);
+void rpc_client_release(struct rpc_client *client, uint64_t ticket);
+
+/* The next thing to do; false: nothing, or nothing that is released. */
 bool rpc_client_next_action(struct rpc_client *client, struct client_action *ret);
 /* There is a result to take. */
 bool rpc_client_has_result(const struct rpc_client *client);

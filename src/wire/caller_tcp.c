@@ -351,7 +351,7 @@ static int connect_from(const struct client_action *action, uint16_t local_port,
     /* Closed or not, ours or a dead process's: with a shared store a GRANTED that nobody has
      * acknowledged must not reach its host when another server has taken over (clock.h). */
     if (is_fenced)
-        (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOCK_SEND_MS);
+        (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOCK_KEPT_MS);
     int err = bind_local(fd, &action->local, action->to.family, local_port);
     if (err == 0 && connect(fd, (const struct sockaddr *)&to, to_len) != 0 && errno != EINPROGRESS)
         err = errno == EADDRNOTAVAIL ? -EADDRINUSE : -errno; /* that pair of ports is in use */

@@ -6,8 +6,7 @@
 #include <time.h>
 
 /* After a commit; much less than a grace period (docs/high-availability.md). */
-#define SEND_NS  (UINT64_C(1000000) * CLOCK_SEND_MS)
-#define FRESH_NS (UINT64_C(2) * 1000000000)
+#define SEND_NS (UINT64_C(1000000) * CLOCK_SEND_MS)
 
 static uint64_t read_ns(clockid_t id)
 {
@@ -37,6 +36,11 @@ uint64_t clock_wall_ns(struct clock *clock)
     return clock->wall_ns;
 }
 
+uint64_t clock_boot_ns(void)
+{
+    return read_ns(CLOCK_BOOTTIME);
+}
+
 void clock_turn_over(struct clock *clock)
 {
     clock->is_set = false;
@@ -46,12 +50,6 @@ void clock_allow_sends(struct clock *clock, uint64_t checked_ns)
 {
     clock->is_fenced = true;
     clock->send_until_ns = checked_ns + SEND_NS;
-}
-
-bool clock_may_begin_call(const struct clock *clock)
-{
-    return !clock->is_fenced ||
-           read_ns(CLOCK_BOOTTIME) < clock->send_until_ns - (SEND_NS - FRESH_NS);
 }
 
 bool clock_may_send(const struct clock *clock)

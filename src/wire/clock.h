@@ -15,9 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long after a commit what depends on it may leave; and what waits in the kernel then for a
- * peer that does not acknowledge it (TCP_USER_TIMEOUT) is given up with its connection. */
-enum { CLOCK_SEND_MS = 10000 };
+/*
+ * How long after a commit what depends on it may leave; and for how much longer the kernel may keep
+ * it for a peer that does not acknowledge it (TCP_USER_TIMEOUT). A successor tells nobody to
+ * reclaim before the first is over, and keeps what it was offering from others until both are
+ * (docs/decisions/025).
+ */
+enum { CLOCK_SEND_MS = 2000, CLOCK_KEPT_MS = 10000 };
 
 struct clock {
     uint64_t now_ns;  /* monotonic */
@@ -30,12 +34,12 @@ struct clock {
 uint64_t clock_now_ns(struct clock *clock);
 uint64_t clock_wall_ns(struct clock *clock);
 void clock_turn_over(struct clock *clock);
+/* CLOCK_BOOTTIME, read anew. */
+uint64_t clock_boot_ns(void);
 
 /* A commit found this server in office at that time, by CLOCK_BOOTTIME; from the first one on,
  * sends are bound to it. */
 void clock_allow_sends(struct clock *clock, uint64_t checked_ns);
-/* True: such a commit is so new that a call may begin, which needs some time until it has left. */
-bool clock_may_begin_call(const struct clock *clock);
 /* True: an answer or a call whose commit is done may leave now. */
 bool clock_may_send(const struct clock *clock);
 

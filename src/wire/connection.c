@@ -376,5 +376,6 @@ void connection_close(struct connection *c)
     list_remove(&c->by_flush);
     list_remove(&c->by_pause);
     table_remove(&c->tcp->connections, (uint32_t)c->source.route);
+    tcp_part(c);
     uv_close((uv_handle_t *)&c->handle, on_closed);
 }

@@ -15,9 +15,11 @@
 #include "base/check.h"
 #include "wire/sockaddr.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define SECOND_NS    UINT64_C(1000000000)
@@ -124,14 +126,29 @@ static void turn_away(struct connection *c)
 
 /*
  * What waits in the kernel for a peer that does not acknowledge is given up as well, with the
- * connection: with a shared store nothing leaves long after its commit (clock.h).
+ * connection: with a shared store nothing leaves long after its commit (clock.h). And nothing
+ * leaves after the process: a connection that ends while the kernel has answers to deliver is
+ * reset, also when we are killed.
  */
 static void limit_waiting(const struct connection *c)
 {
     uv_os_fd_t fd = -1;
-    const unsigned wait_ms = CLOCK_SEND_MS;
-    if (c->tcp->clock->is_fenced && uv_fileno((const uv_handle_t *)&c->handle, &fd) == 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &wait_ms, sizeof wait_ms);
+    const unsigned wait_ms = CLOCK_KEPT_MS;
+    const struct linger reset = {.l_onoff = 1, .l_linger = 0};
+    if (!c->tcp->clock->is_fenced || uv_fileno((const uv_handle_t *)&c->handle, &fd) != 0)
+        return;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &wait_ms, sizeof wait_ms);
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+}
+
+void tcp_part(const struct connection *c)
+{
+    uv_os_fd_t fd = -1;
+    int undelivered = 1;
+    const struct linger orderly = {0};
+    if (c->tcp->clock->is_fenced && uv_fileno((const uv_handle_t *)&c->handle, &fd) == 0 &&
+        ioctl(fd, SIOCOUTQ, &undelivered) == 0 && undelivered == 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &orderly, sizeof orderly);
 }
 
 static void on_connection(uv_stream_t *listener, int status)

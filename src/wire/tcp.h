@@ -38,6 +38,11 @@ void tcp_call_ended(struct tcp *tcp, uint64_t route);
 void tcp_resume(struct tcp *tcp);
 void tcp_flush(struct tcp *tcp);
 
+/* A connection is about to be closed: in order if the kernel has delivered everything, else it is
+ * reset where the store is shared. */
+struct connection;
+void tcp_part(const struct connection *c);
+
 /* Takes no new connections and no new calls; answers still leave. */
 void tcp_quiesce(struct tcp *tcp);
 /* Closes everything; the memory goes with tcp_free, after the loop has closed the handles. */

@@ -199,6 +199,19 @@ void line_turn(struct world *world)
     }
 }
 
+void line_turn_ghost(struct world *world)
+{
+    struct client_action action;
+    while (rpc_client_next_action(world->machine.ghost, &action)) {
+        if (action.kind != CLIENT_DATAGRAM)
+            continue;
+        struct host *host = host_of(world, &action.to);
+        world_trace(world, "the replaced server sends %u bytes to port %u of host %u",
+                    action.bytes.len, action.port, host->index);
+        send_datagram(world, &action, host);
+    }
+}
+
 /* ---- from the hosts ---- */
 
 void line_answer(struct world *world, const struct letter *to, struct bytes message,

@@ -47,6 +47,8 @@ struct letter {
 
 /* Everything that the client wants done now. */
 void line_turn(struct world *world);
+/* The same of a server that was replaced: only datagrams leave, its connections are gone. */
+void line_turn_ghost(struct world *world);
 /* A letter reaches its end of the network. */
 void line_arrive(struct world *world, struct letter *letter);
 /* The server died. */

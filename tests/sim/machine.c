@@ -53,6 +53,7 @@ static struct core *load_core(struct world *world, uint64_t seed)
         .resume = world->plan.resumes,
         .verify_notices = world->plan.verifies,
         .distrust_state = world->plan.distrusts,
+        .shared_store = world->plan.is_shared,
         .names = names,
         .name_count = sizeof names / sizeof names[0],
     };
@@ -95,7 +96,8 @@ static void new_client(struct world *world)
     struct machine *machine = &world->machine;
     struct rpc_client_limits limits = {.attempts_max = world->plan.calls_max,
                                        .connections_max = world->plan.lines_max,
-                                       .bytes_max = 2 << 20};
+                                       .bytes_max = 2 << 20,
+                                       .is_fenced = world->plan.is_shared};
     struct core_status status;
     core_status(machine->core, &status);
     machine->client = rpc_client_new(&limits, (uint32_t)(status.epoch << 20), world->options.seed);
@@ -104,6 +106,8 @@ static void new_client(struct world *world)
     rpc_server_set_client(machine->server, machine->client);
     machine->is_ready = false;
     machine->tick_ns = UINT64_MAX;
+    memset(machine->asks, 0, sizeof machine->asks);
+    machine->durable_txn = status.durable_txn;
     uint64_t ready_ns = world->now_ns + world->plan.ready_min_ns +
                         world_random(world, world->plan.ready_max_ns + 1);
     queue_add(&world->queue, ready_ns, QUEUE_READY, NULL, machine->run);
@@ -195,6 +199,33 @@ void machine_stop(struct world *world)
     machine->is_up = false;
 }
 
+/*
+ * The process that is replaced may only have stood still, with calls under way whose repeats come
+ * due, and goes on later. It commits nothing any more, and so must not send anything.
+ */
+static void leave_ghost(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    uint64_t chance = hash_mix(world->options.seed, machine->run);
+    if (!world->plan.is_shared || chance % 2 != 0)
+        return;
+    rpc_client_free(machine->ghost);
+    machine->ghost = machine->client;
+    machine->client = NULL;
+    queue_add(&world->queue, world->now_ns + SECOND + chance % (15 * SECOND), QUEUE_THAW, NULL,
+              machine->run);
+}
+
+void machine_thaw(struct world *world, uint64_t run)
+{
+    struct machine *machine = &world->machine;
+    if (machine->ghost == NULL || machine->run != run + 1)
+        return;
+    world_trace(world, "THAW: the server of run %llu goes on", (unsigned long long)run);
+    rpc_client_tick(machine->ghost, world->now_ns);
+    line_turn_ghost(world);
+}
+
 static void check_disk(struct world *world, const char *complaint)
 {
     if (complaint != NULL)
@@ -267,6 +298,7 @@ void machine_crash(struct world *world, const char *why, bool power)
     world->crashes++;
     era_crash(world);
     world->history = hash_mix(world->history, core_digest(machine->core));
+    leave_ghost(world);
     machine_stop(world);
     net_break_connections(world);
     mail_break_all(world);
@@ -365,6 +397,23 @@ static void note_restarts(struct world *world)
     }
 }
 
+/* With a shared disk what calls have to send needs a batch that is taken later. */
+static void ask_for_calls(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    while (machine->asks[0].txn != 0 && machine->asks[0].txn <= machine->durable_txn) {
+        rpc_client_release(machine->client, machine->asks[0].ticket);
+        machine->asks[0] = machine->asks[1];
+        machine->asks[1].txn = 0;
+    }
+    if (!rpc_client_is_due(machine->client))
+        return;
+    uint64_t txn = core_fence(machine->core);
+    uint32_t i = machine->asks[0].txn == 0 || machine->asks[0].txn == txn ? 0 : 1;
+    machine->asks[i].txn = txn;
+    machine->asks[i].ticket = rpc_client_ask(machine->client);
+}
+
 /* Calls of our own: those that are due begin, those that have ended are told to the core. */
 static void call_out(struct world *world)
 {
@@ -375,6 +424,7 @@ static void call_out(struct world *world)
     note_restarts(world);
     check_calls(world);
     check_given_up(world);
+    ask_for_calls(world);
     line_turn(world);
     rpc_client_check(machine->client);
     uint64_t next_ns = rpc_client_deadline_ns(machine->client);
@@ -393,6 +443,7 @@ void machine_turn(struct world *world)
         return;
     if (dies_here(world, "before the batch is taken"))
         return;
+    ask_for_calls(world);
     hand_over(world);
     if (dies_here(world, "after the batch is taken"))
         return;
@@ -566,6 +617,7 @@ void machine_commit(struct world *world, uint64_t ticket)
                 machine->store_is_full ? "; the store is full" : "");
     if (dies_here(world, "between the commit and its report"))
         return;
+    machine->durable_txn = txn;
     rpc_server_stored(machine->server, txn, !machine->store_is_full, world->now_ns,
                       world_wall_ns(world));
     check_invariants(world);

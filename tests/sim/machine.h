@@ -23,6 +23,8 @@ void machine_commit(struct world *world, uint64_t ticket);
 void machine_ready(struct world *world, uint64_t run);
 /* The tick that was asked for last has come. */
 void machine_tick(struct world *world, uint64_t ticket);
+/* A server that stood still when the run after this one began goes on. */
+void machine_thaw(struct world *world, uint64_t run);
 /* Something happened to a call that the server makes. */
 void machine_called(struct world *world);
 

@@ -29,6 +29,7 @@ enum event_name {
     QUEUE_STATD,   /* subject: a locker that says that it restarted; ticket: which time */
     QUEUE_SESSION, /* a session does something */
     QUEUE_NOTICE,  /* subject: a locker whose notice arrives; ticket: see statd.c */
+    QUEUE_THAW,    /* a server that was replaced goes on; ticket: the run that it was */
 };
 
 struct queue_event {

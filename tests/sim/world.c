@@ -8,6 +8,8 @@
  */
 #include "world.h"
 
+#include "base/hash.h"
+
 #include "audit.h"
 #include "callee.h"
 #include "claim_disk.h"
@@ -254,6 +256,7 @@ struct world *world_new(const struct world_options *options)
     plan_faults(world, &world->plan);
     plan_lockers(world, &world->plan);
     plan_more(world, &world->plan);
+    world->plan.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
     world->disk.is_new = true;
     world->disk.is_lazy = world->plan.sync_process;
     return world;
@@ -267,6 +270,7 @@ void world_free(struct world *world)
             free(event.subject);
     queue_done(&world->queue);
     machine_stop(world);
+    rpc_client_free(world->machine.ghost);
     free(world->machine.reply);
     disk_done(&world->disk);
     watcher_done(world);
@@ -421,6 +425,9 @@ static void handle(struct world *world, const struct queue_event *event)
     case QUEUE_CALM:
         begin_calm(world);
         break;
+    case QUEUE_THAW:
+        machine_thaw(world, event->ticket);
+        return;
     case QUEUE_READY:
         machine_ready(world, event->ticket);
         break;

@@ -89,6 +89,7 @@ struct plan {
     uint32_t allows;          /* of enum world_exclusion */
     bool has_sessions;
     bool nat_forwards; /* what reaches an address reaches both who are behind it */
+    bool is_shared;    /* the disk: who is replaced may only have stood still */
 };
 
 struct world;
@@ -289,6 +290,12 @@ struct machine {
     bool power_lost;    /* the next boot follows a power loss */
     bool store_is_full; /* new records are refused */
     bool holds_commits; /* a scenario finishes them itself */
+    /* With a shared disk: what calls are due waits for these batches (driver.c does the same). */
+    struct {
+        uint64_t txn, ticket;
+    } asks[2];
+    uint64_t durable_txn;
+    struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */
 };
 
 /* What all answers together promised. */

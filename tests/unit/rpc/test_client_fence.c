@@ -1,0 +1,155 @@
+/*
+ * test_client_fence.c -- with a shared store nothing leaves before a commit that began after it was
+ * due (docs/decisions/025): look-ups, connections, calls and their repeats wait to be released;
+ * closing never waits.
+ */
+#include "call_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct world world;
+
+static int begin(void **state)
+{
+    (void)state;
+    world_begin(&world, 16, 16);
+    rpc_client_free(world.client);
+    struct rpc_client_limits limits = {
+        .attempts_max = 16, .connections_max = 16, .bytes_max = 1 << 20, .is_fenced = true};
+    world.client = rpc_client_new(&limits, 1, 42);
+    assert_non_null(world.client);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    world_end(&world);
+    return 0;
+}
+
+static void start(uint64_t id, enum client_way way)
+{
+    struct client_attempt attempt = world_attempt(&world, id, 1);
+    attempt.way = way;
+    assert_true(rpc_client_start(world.client, &attempt, world.now_ns));
+}
+
+/* Something is due, nothing leaves; a commit begins and is durable. */
+static void commit(void)
+{
+    assert_true(rpc_client_is_due(world.client));
+    world_expect_nothing(&world);
+    uint64_t ticket = rpc_client_ask(world.client);
+    assert_false(rpc_client_is_due(world.client));
+    world_expect_nothing(&world);
+    rpc_client_release(world.client, ticket);
+    rpc_client_check(world.client);
+}
+
+static void pass_quietly(uint64_t ms)
+{
+    world.now_ns += ms * WORLD_MS;
+    rpc_client_tick(world.client, world.now_ns);
+}
+
+static void test_client_fence__every_step_over_udp(void **state)
+{
+    (void)state;
+    start(7, CLIENT_UDP_FIRST);
+    commit();
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    commit();
+    world_expect_message_udp(&world, 800, 0);
+    world_answer_void_udp(&world, 800);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+}
+
+static void test_client_fence__a_repeat_needs_a_commit_of_its_own(void **state)
+{
+    (void)state;
+    start(7, CLIENT_UDP_FIRST);
+    commit();
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    commit();
+    world_expect_message_udp(&world, 800, 0);
+    assert_false(rpc_client_is_due(world.client));
+    pass_quietly(1000);
+    commit();
+    world_expect_message_udp(&world, 800, 0);
+    world_answer_void_udp(&world, 800);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+}
+
+/* A store that takes long does not put it off again and again. */
+static void test_client_fence__what_is_due_stays_due(void **state)
+{
+    (void)state;
+    start(7, CLIENT_UDP_FIRST);
+    uint64_t ticket = rpc_client_ask(world.client);
+    pass_quietly(400);
+    assert_false(rpc_client_is_due(world.client));
+    rpc_client_release(world.client, ticket);
+    world_expect_question(&world, 2, 17);
+    world_answer_port(&world, 800);
+    ticket = rpc_client_ask(world.client);
+    pass_quietly(1000);
+    rpc_client_release(world.client, ticket);
+    world_expect_message_udp(&world, 800, 0);
+    world_answer_void_udp(&world, 800);
+    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+}
+
+/* A commit that began before says nothing of what is due now. */
+static void test_client_fence__an_older_commit_does_not_count(void **state)
+{
+    (void)state;
+    start(7, CLIENT_UDP_FIRST);
+    uint64_t ticket = rpc_client_ask(world.client);
+    start(8, CLIENT_UDP_FIRST);
+    rpc_client_release(world.client, ticket);
+    world_expect_question(&world, 2, 17);
+    commit();
+    world_expect_question(&world, 2, 17);
+    rpc_client_cancel(world.client, 7);
+    rpc_client_cancel(world.client, 8);
+}
+
+static void test_client_fence__connections_wait_and_closing_does_not(void **state)
+{
+    (void)state;
+    start(7, CLIENT_TCP_FIRST);
+    commit();
+    world_expect_question(&world, 2, 6);
+    world_answer_port(&world, 800);
+    commit();
+    world_expect_connect(&world, 800);
+    world_connected(&world, true);
+    commit();
+    world_expect_message_tcp(&world, 0);
+    uint64_t connection = world.connection;
+    start(8, CLIENT_TCP_FIRST); /* which must not keep the other one from being closed */
+    rpc_client_cancel(world.client, 7);
+    world_expect_disconnect(&world, connection);
+    world_expect_nothing(&world);
+    rpc_client_cancel(world.client, 8);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_client_fence__##name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_step_over_udp),
+        TEST(a_repeat_needs_a_commit_of_its_own),
+        TEST(what_is_due_stays_due),
+        TEST(an_older_commit_does_not_count),
+        TEST(connections_wait_and_closing_does_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
