@@ -18,8 +18,11 @@
  *  (5) --standby that is told to stop ends with 0, also while its hook runs, and nothing of the
  *      hook is left, nor of one that failed. `holdfast status` says who is what;
  *  (6) one that stands still inside a commit, for longer than --store-timeout, ends with 76 too:
- *      the time was its own, not the store's.
+ *      the time was its own, not the store's;
+ *  (7) one that stands still while a callback of it waits for an answer, and goes on when it was
+ *      replaced and the repeat is due, soon after its last commit: the repeat does not leave (025).
  */
+#include "hosts_net.h"
 #include "pair.h"
 #include "postgres/cluster.h"
 #include "postgres/proxy.h"
@@ -27,6 +30,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,6 +40,7 @@
 #include <unistd.h>
 
 #define STANDSTILL_NS UINT64_C(8000000000) /* more than --store-timeout 1 and 5 s beyond it */
+#define REPEAT_NS     UINT64_C(1300000000) /* a callback over UDP is repeated after 1 s */
 #define SOCKETS       20                   /* every second one UDP */
 #define REPEATS       25                   /* on each: LOCKs that were answered before */
 #define TESTS         25                   /* and new TESTs: 1,000 in all */
@@ -390,6 +395,101 @@ static void freeze_in_commit(void)
     pair_stop_all();
 }
 
+/* ---- (7) ---- */
+
+struct silent_host {
+    uint32_t granted; /* calls that it heard, and did not answer */
+};
+
+static uint16_t port_of(const void *host, uint32_t prog, uint32_t vers, uint32_t prot)
+{
+    (void)host;
+    (void)vers;
+    return prog == PEER_NLM_PROGRAM && prot == IPPROTO_UDP ? HOSTS_NET_PORTMAP : 0;
+}
+
+static bool hear(void *context, const struct hosts_net_message *message)
+{
+    static struct packet reply;
+    struct silent_host *host = context;
+    struct packet_reader reader = {message->bytes, message->len, false};
+    struct packet_call call;
+    if (!packet_get_call(&reader, &call))
+        return false;
+    host->granted += call.prog == PEER_NLM_PROGRAM && call.proc == PEER_NLM_GRANTED;
+    packet_clear(&reply);
+    if (call.prog == HOSTS_NET_PORTMAP_PROGRAM) {
+        hosts_net_portmap(&call, &reader, port_of, host, &reply);
+        (void)hosts_net_send(message->socket, &message->from, reply.bytes, reply.len);
+    }
+    return true;
+}
+
+static uint32_t heard(struct hosts_net *net, const struct silent_host *host)
+{
+    hosts_net_lock(net);
+    uint32_t count = host->granted;
+    hosts_net_unlock(net);
+    return count;
+}
+
+/* Client 2 waits, over UDP, for what client 1 has. */
+static void let_one_wait(void)
+{
+    static struct packet packet, answer;
+    struct packet_reply reply;
+    struct lock_call lock = pair_call_of(1, 0, PEER_NLM_LOCK);
+    pair_demand(1, 0, &lock, PEER_NLM_IS_GRANTED);
+    lock = pair_call_of(2, 0, PEER_NLM_LOCK);
+    lock.block = true;
+    struct dial_route route = {.is_udp = true};
+    route.server = dial_endpoint_v4(nodes_address(0), pair_servers[0].port);
+    route.source = dial_endpoint_v4(NODES_CLIENT + 2, 0);
+    lock_call_put(&packet, &lock);
+    int result = dial_call(&route, &packet, PAIR_PATIENCE_MS, &answer, &reply);
+    HARNESS_EXPECT(result == 0 && lock_call_status(&lock, &reply, NULL) == PEER_NLM_IS_BLOCKED,
+                   "a LOCK that waits: %d", result);
+}
+
+static void freeze_with_a_callback(void)
+{
+    const char *store = harness_postgres("callback");
+    struct silent_host host = {0};
+    struct hosts_net *net = hosts_net_new(&(struct hosts_net_user){&host, hear, NULL});
+    struct dial_endpoint at = dial_endpoint_v4(NODES_CLIENT + 2, HOSTS_NET_PORTMAP);
+    bool is_there = net && hosts_net_start(net);
+    if (is_there) {
+        hosts_net_lock(net);
+        is_there = hosts_net_listen(net, 0, &at, true) >= 0;
+        hosts_net_unlock(net);
+    }
+    pair_resumes = true; /* its successor calls nobody from an address that it does not have */
+    if (!HARNESS_EXPECT(is_there, "a host") || !pair_start_active(0, store))
+        return;
+    pair_start_standby(1, store, NULL);
+    pair_resumes = false;
+    let_one_wait();
+    struct lock_call unlock = pair_call_of(1, 0, PEER_NLM_UNLOCK);
+    pair_demand(1, 0, &unlock, PEER_NLM_IS_GRANTED);
+    uint64_t deadline_ns = dial_now_ns() + PAIR_PATIENCE_NS;
+    while (heard(net, &host) == 0 && dial_now_ns() < deadline_ns)
+        continue;
+    kill(pair_servers[0].pid, SIGSTOP);
+    uint64_t stopped_ns = dial_now_ns();
+    HARNESS_EXPECT(heard(net, &host) == 1, "%u callbacks", heard(net, &host));
+    pair_end_session_of(harness_cluster(), &pair_servers[0]);
+    if (!pair_wait_taken_over(1, "frozen with a callback"))
+        return;
+    while (dial_now_ns() - stopped_ns < REPEAT_NS)
+        pair_pause_briefly();
+    kill(pair_servers[0].pid, SIGCONT);
+    pair_demand_replaced(0);
+    HARNESS_EXPECT(heard(net, &host) == 1, "%u callbacks of a server that was replaced",
+                   heard(net, &host) - 1);
+    pair_stop_all();
+    hosts_net_free(net);
+}
+
 int main(void)
 {
     harness_init("takeover");
@@ -408,6 +508,7 @@ int main(void)
     stop_standby();
     stop_in_hook();
     freeze_in_commit();
+    freeze_with_a_callback();
     nodes_done();
     return harness_finish();
 }
