@@ -241,12 +241,21 @@ static void wait_begin(struct wait *wait, struct opening *opening)
     CHECK(uv_prepare_start(&wait->sleep, on_sleep) == 0);
 }
 
+/* A signal that came while the loop stood still is heard first. One that comes later is kept until
+ * nobody listens here any more, and then does what it always does. */
 static void wait_end(struct wait *wait, struct opening *opening)
 {
+    sigset_t both, before;
+    CHECK(sigemptyset(&both) == 0);
+    CHECK(sigaddset(&both, SIGTERM) == 0);
+    CHECK(sigaddset(&both, SIGINT) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &both, &before) == 0);
+    (void)uv_run(opening->loop, UV_RUN_NOWAIT);
     uv_close((uv_handle_t *)&wait->term, NULL);
     uv_close((uv_handle_t *)&wait->interrupt, NULL);
     uv_close((uv_handle_t *)&wait->sleep, NULL);
     (void)uv_run(opening->loop, UV_RUN_NOWAIT); /* closes them: they live on our stack */
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
 }
 
 struct store *opening_run(struct opening *opening, const char *url,
@@ -387,11 +396,11 @@ int opening_run_hook(struct opening *opening, struct store *store, const char *c
     int err = run_hook(opening, command, &wait);
     bool is_lost = end_watch(opening, &thread);
     bool is_good = err == 0 && wait.exit_status == 0 && wait.signal == 0 && !is_lost;
-    if (err == 0 && (!is_good || is_cancelled(opening)))
-        kill_hook(wait.process.pid); /* what it left behind: its group outlives it */
     uv_close((uv_handle_t *)&wait.timer, NULL);
     uv_close((uv_handle_t *)&wait.process, NULL);
     wait_end(&wait, opening);
+    if (err == 0 && (!is_good || is_cancelled(opening)))
+        kill_hook(wait.process.pid); /* what it left behind: its group outlives it */
     clock_turn_over(opening->clock);
     if (is_cancelled(opening))
         return -ECANCELED;
