@@ -2,8 +2,8 @@
  * attempt.c -- the phases of an attempt; client.h has the drawing.
  *
  * Each attempt has one timer, one xid at a time and at most one TCP connection at a time. What the
- * wire has to do for it is a set of flags; attempts with flags wait in one of three queues. What was
- * begun is finished first: a machine that is too slow for all calls then makes some of them,
+ * wire has to do for it is a set of flags; attempts with flags wait in one of three queues. What
+ * was begun is finished first: a machine that is too slow for all calls then makes some of them,
  * instead of opening connections for all of them until the time of each is over.
  *
  * Always true, and asserted by attempt_check():
