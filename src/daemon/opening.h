@@ -38,8 +38,8 @@ bool opening_explain(const struct opening *opening, struct text *ret_reason);
  * --takeover-hook: runs it with the shell and waits for it, at most OPENING_HOOK_MAX_S seconds.
  * Meanwhile the store is asked again and again whether this server is still in office: one that is
  * not, or that has heard nothing for OPENING_LEASE_S seconds, must not move an address. 0; -EIO
- * with *ret_failure filled; or -ECANCELED: we were told to stop. Unless it is 0, whatever the hook has
- * started and not ended by then is killed, also if it ended by itself.
+ * with *ret_failure filled; or -ECANCELED: we were told to stop. Unless it is 0, whatever the hook
+ * has started and not ended by then is killed, also if it ended by itself.
  */
 #define OPENING_HOOK_MAX_S 30
 #define OPENING_LEASE_S    10 /* PostgreSQL gives a session up after 11 */
