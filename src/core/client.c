@@ -35,6 +35,11 @@ struct client *client_at(const struct core *core, uint32_t slot)
     return table_at(&core->clients.table, slot);
 }
 
+uint32_t client_slot(const struct core *core, const struct client *client)
+{
+    return (uint32_t)(client - (const struct client *)(const void *)core->clients.table.elements);
+}
+
 int client_init(struct core *core, uint32_t slots_max)
 {
     struct clients *all = &core->clients;
@@ -144,6 +149,7 @@ static void link_slot(struct core *core, uint32_t slot, const struct client *con
     struct address address = client_address(core, slot);
     client->quota = quota_keep(core, &address);
     quota_add(core, client->quota, QUOTA_CLIENT, 1);
+    list_init(&client->calibrating);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
     chains_add(&all->by_address, client->address, slot);
     chains_add(&all->by_name, client->fold, slot);
@@ -227,14 +233,11 @@ uint64_t client_last_seen_ns(const struct client *client)
     return client->heard_wall_ns != 0 ? client->heard_wall_ns : client->seen_wall_ns;
 }
 
-void client_heard(struct core *core, uint32_t slot, const struct peer *from,
-                  const struct lock_request *request, uint64_t wall_ns)
+/* What recovery needs, when it changed. */
+static void note_heard(struct core *core, uint32_t slot, const struct peer *from,
+                       const struct lock_request *request, uint64_t wall_ns)
 {
     struct client *client = client_at(core, slot);
-    client_seen(core, slot);
-    client->is_counted = false; /* it is alive */
-    client_alive(core, slot);
-
     uint32_t versions = client->versions | UINT32_C(1) << request->version;
     uint32_t flags = client->flags | (request->is_unmonitored ? 0 : RECORD_CLIENT_MONITORED);
     bool is_newer = client_is_newer_state(request->state, client->state_seen);
@@ -253,6 +256,17 @@ void client_heard(struct core *core, uint32_t slot, const struct peer *from,
         client_saw_state(core, slot, request->state);
     client->seen_wall_ns = wall_ns;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
+}
+
+void client_heard(struct core *core, uint32_t slot, const struct peer *from,
+                  const struct lock_request *request, uint64_t wall_ns)
+{
+    client_seen(core, slot);
+    client_at(core, slot)->is_counted = false; /* it is alive */
+    client_alive(core, slot);
+    note_heard(core, slot, from, request, wall_ns);
+    if (request->state != 0 && !request->is_unmonitored)
+        probe_want_calibration(core, slot);
 }
 
 void client_waits(struct core *core, uint32_t slot)
@@ -310,6 +324,7 @@ void client_forget(struct core *core, uint32_t slot)
     struct client client = *client_at(core, slot);
     MARK("client_forgotten");
     CHECK(client_has_nothing(client_at(core, slot)));
+    list_remove(&client_at(core, slot)->calibrating);
     notify_forget(core, target_of_client(core, slot));
     timers_clear(&all->expiry, slot);
     list_remove(&client_at(core, slot)->idle);
@@ -379,6 +394,8 @@ enum client_move_result client_move(struct core *core, uint32_t slot, const stru
     move_quota(core, slot, address);
     client->address = fresh;
     client->local = *local;
+    client->flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
+    client->calibrate_next_ns = 0;
     client->key_hash = key_hash(core, fresh, client->fold);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
     chains_add(&all->by_address, fresh, slot);

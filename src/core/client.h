@@ -31,6 +31,19 @@ struct core;
 /* The most elements that one turn frees of clients that started anew. */
 #define CLIENT_DRAIN_MAX 2000
 
+/* Notices about a client that are in doubt, by who sent them: each has its own budget of questions,
+ * so that nobody uses up another's. */
+enum client_doubt {
+    CLIENT_DOUBT_OWN,        /* its address and name */
+    CLIENT_DOUBT_OTHER_NAME, /* its address */
+    CLIENT_DOUBT_ELSEWHERE,  /* its name: anybody */
+    CLIENT_DOUBT_END,
+};
+struct client_doubts {
+    uint64_t since_ns; /* since then it was asked, ... */
+    uint32_t count;    /* ... so often */
+};
+
 struct client {
     uint64_t id;
     uint64_t key_hash;
@@ -46,13 +59,14 @@ struct client {
     uint32_t state_seen, free_below, told_state;
     uint32_t incarnation, flags;
     uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
-    uint32_t loaded_count;     /* locks that the store had of it when we started */
-    uint32_t current_count;    /* of locks and shares: those of its present incarnation */
-    uint32_t drain_at;         /* where lock_drain goes on, slot + 1; 0: at the end */
-    uint32_t share_drain_at;   /* the same of share_drain */
-    uint64_t probe_next_ns;    /* not asked for its state again because of a request before */
-    uint64_t doubt_since_ns;   /* it was asked because of doubtful notices since then, ... */
-    uint32_t doubt_count;      /* ... so often */
+    uint32_t loaded_count;      /* locks that the store had of it when we started */
+    uint32_t current_count;     /* of locks and shares: those of its present incarnation */
+    uint32_t drain_at;          /* where lock_drain goes on, slot + 1; 0: at the end */
+    uint32_t share_drain_at;    /* the same of share_drain */
+    uint64_t probe_next_ns;     /* not asked for its state again because of a request before */
+    uint64_t calibrate_next_ns; /* its status monitor is not asked for its sake again before */
+    struct list calibrating;    /* on core->probes.calibrate while it is to be */
+    struct client_doubts doubts[CLIENT_DOUBT_END];
     uint64_t reached_ns;       /* heard of in this run, by an answer or a call of its own; 0: not */
     uint64_t told_ns;          /* it answered SM_NOTIFY in this run, or reclaims; 0: not */
     uint64_t reclaimed_ns;     /* its last reclaim in this run; 0: none */
@@ -86,6 +100,7 @@ __attribute__((warn_unused_result)) int client_init(struct core *core, uint32_t 
 void client_done(struct core *core);
 
 struct client *client_at(const struct core *core, uint32_t slot);
+uint32_t client_slot(const struct core *core, const struct client *client);
 struct address client_address(const struct core *core, uint32_t slot);
 
 /* The client of this address and name; SLOT_NONE: not known. */
@@ -108,6 +123,18 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
  * changed. Only LOCK and SHARE: no other call makes a client one that must be told. */
 void client_heard(struct core *core, uint32_t slot, const struct peer *from,
                   const struct lock_request *request, uint64_t wall_ns);
+/*
+ * The status monitor at its address is calibrated when it has said the very state that the client
+ * itself told us, in a LOCK or in a notice that was believed (R-SEC-4): then it is the client's
+ * own, and not that of a box before it. A new state that the client tells must be said anew, and
+ * another address is another status monitor.
+ */
+static inline bool client_is_calibrated(const struct client *client)
+{
+    return client->flags & RECORD_CLIENT_CALIBRATED;
+}
+/* That status monitor says this state. */
+void client_calibrate(struct core *core, uint32_t slot, uint32_t state);
 /* It waits for a lock. That is stored, because a wait is not (R-BLK-14): after a restart only one
  * who is told asks again at once. */
 void client_waits(struct core *core, uint32_t slot);
@@ -131,7 +158,7 @@ void client_settle(struct core *core, uint32_t slot);
 /* State numbers go round in a circle: newer is what lies less than half of it ahead. 0 is none, and
  * everything is newer than none. */
 bool client_is_newer_state(uint32_t state, uint32_t than);
-/* A newer state of its own that frees nothing: a reclaim's, or SM_STAT's of an unknown one. */
+/* A newer state of its own that frees nothing: a reclaim's, or the first that it says. */
 void client_saw_state(struct core *core, uint32_t slot, uint32_t state);
 
 /* Of what it has here, is something with this stamp over (R-SEC-3)? It is then freed, or about to

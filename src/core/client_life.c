@@ -27,11 +27,6 @@
 
 #define STATE_HALF UINT32_C(0x80000000) /* of the circle of state numbers */
 
-static uint32_t slot_of(const struct core *core, const struct client *client)
-{
-    return (uint32_t)(client - (const struct client *)(const void *)core->clients.table.elements);
-}
-
 static struct bytes name_of(const struct core *core, const struct client *client)
 {
     return intern_bytes(&core->names, client->name);
@@ -54,10 +49,22 @@ void client_saw_state(struct core *core, uint32_t slot, uint32_t state)
     if (!client_is_newer_state(state, client->state_seen))
         return;
     client->state_seen = state;
+    client->flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
+    client->calibrate_next_ns = 0;
     /* What is taken under the new state must get it as its stamp, also where the counter had begun
      * anew and every other than that beginning was older. */
     if (list_is_empty(&client->draining))
         forget_older(client);
+    dirty_put(&core->dirty, RECORD_CLIENT, slot);
+}
+
+void client_calibrate(struct core *core, uint32_t slot, uint32_t state)
+{
+    struct client *client = client_at(core, slot);
+    if (state == 0 || state != client->state_seen || client_is_calibrated(client))
+        return;
+    MARK("client_calibrated");
+    client->flags |= RECORD_CLIENT_CALIBRATED;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
 
@@ -255,7 +262,7 @@ bool client_drain(struct core *core)
     uint32_t left = CLIENT_DRAIN_MAX;
     while (!list_is_empty(&all->draining)) {
         struct client *client = LIST_ELEMENT(all->draining.next, struct client, draining);
-        uint32_t slot = slot_of(core, client);
+        uint32_t slot = client_slot(core, client);
         left -= drain_one(core, slot, left);
         if (client->drain_at != 0 || client->share_drain_at != 0) {
             MARK("client_drained_in_pieces");

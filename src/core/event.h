@@ -13,16 +13,17 @@
 #define EVENT_NAME_MAX 64
 
 enum event_kind {
-    EVENT_BAD_NAME,           /* a name that R-NSM-1 refuses */
-    EVENT_LIMIT,              /* a new registration over --max-clients */
-    EVENT_NO_BYTES,           /* over --max-bytes */
-    EVENT_NO_ROOM,            /* the store has no space for new records */
-    EVENT_BAD_CALLBACK,       /* a my_prog that D1 refuses */
-    EVENT_NOT_ALLOWED,        /* SM_MON family from an address that --mon-from excludes */
-    EVENT_CRASH_REFUSED,      /* SM_SIMU_CRASH from elsewhere than a local privileged port */
-    EVENT_CRASH_SIMULATED,    /* SM_SIMU_CRASH accepted */
-    EVENT_NOTICE,             /* SM_NOTIFY accepted: name, value = state */
-    EVENT_NOTICE_IGNORED,     /* SM_NOTIFY that nobody here has a reason to believe */
+    EVENT_BAD_NAME,         /* a name that R-NSM-1 refuses */
+    EVENT_LIMIT,            /* a new registration over --max-clients */
+    EVENT_NO_BYTES,         /* over --max-bytes */
+    EVENT_NO_ROOM,          /* the store has no space for new records */
+    EVENT_BAD_CALLBACK,     /* a my_prog that D1 refuses */
+    EVENT_NOT_ALLOWED,      /* SM_MON family from an address that --mon-from excludes */
+    EVENT_CRASH_REFUSED,    /* SM_SIMU_CRASH from elsewhere than a local privileged port */
+    EVENT_CRASH_SIMULATED,  /* SM_SIMU_CRASH accepted */
+    EVENT_NOTICE,           /* SM_NOTIFY accepted: name, value = state */
+    EVENT_NOTICE_IGNORED,   /* SM_NOTIFY that nobody here has a reason to believe */
+    EVENT_NOTICE_AMBIGUOUS, /* the same: several clients there have that name, with their domains */
     EVENT_NOTICE_UNCONFIRMED, /* the same, and the client's own status monitor was asked */
     EVENT_TOLD,               /* a target answered: name = its own, value = the state it was told */
     EVENT_NOT_REACHED,        /* a first attempt failed: the same; it is tried again */

@@ -6,8 +6,9 @@
  *  (2) A question is on the list `waiting` exactly while no call of it is under way.
  *
  * Who may cause a question matters. A notice from elsewhere can be sent by anybody, for any client
- * whose name he knows; questions of that kind, and our own after a resume, may use only half of the
- * room, so that they cannot keep a client's own notice from being looked into. The weightier
+ * whose name he knows; questions of that kind may use only a quarter of the room, and our own
+ * another one, so that they keep neither each other nor a client's own notice from being looked
+ * into. The weightier
  * question also replaces the lighter one about the same client, and is asked anew: the answer to
  * the first may be older than what it is about. The other way round nothing is to be done, because
  * the answer is the host's own word, whatever it was asked for.
@@ -17,13 +18,15 @@
 #include "base/check.h"
 #include "core/state.h"
 
-#define RESUME_INTERVAL_NS UINT64_C(10000000)
+#define PACE_NS      UINT64_C(10000000)
+#define CALIBRATE_NS (3600 * UINT64_C(1000000000)) /* before one that did not fit is asked again */
 
-enum { BACKGROUND_MAX = PROBE_MAX / 2, NSM_PROGRAM = 100024, SM_STAT = 1 };
+enum { OURS_MAX = PROBE_MAX / 4, STRANGERS_MAX = PROBE_MAX / 4, NSM_PROGRAM = 100024, SM_STAT = 1 };
 
 int probe_init(struct core *core)
 {
     list_init(&core->probes.waiting);
+    list_init(&core->probes.calibrate);
     core->probes.resume_at = SLOT_NONE;
     return table_init(&core->probes.table, PROBE_MAX, sizeof(struct probe));
 }
@@ -47,9 +50,30 @@ static uint32_t find(const struct core *core, uint64_t client)
     return slot;
 }
 
+static bool is_ours(enum probe_reason reason)
+{
+    return reason <= PROBE_RESUME;
+}
+
 static bool is_background(enum probe_reason reason)
 {
     return reason <= PROBE_ELSEWHERE;
+}
+
+/* Is there room for one more of this kind? */
+static bool has_room(const struct core *core, enum probe_reason reason)
+{
+    const struct table *table = &core->probes.table;
+    uint32_t ours = 0, strangers = 0;
+    if (!is_background(reason))
+        return true; /* if there is a slot */
+    uint32_t slot = table_next(table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
+        enum probe_reason other = probe_at(core, slot)->question.reason;
+        ours += is_ours(other);
+        strangers += other == PROBE_ELSEWHERE;
+    }
+    return is_ours(reason) ? ours < OURS_MAX : strangers < STRANGERS_MAX;
 }
 
 static void forget_name(struct core *core, struct probe *probe)
@@ -98,7 +122,7 @@ bool probe_begin(struct core *core, uint32_t client, const struct probe_question
     uint32_t slot = find(core, handle);
     if (slot != SLOT_NONE)
         return join(core, probe_at(core, slot), question);
-    if (is_background(question->reason) && all->table.count >= BACKGROUND_MAX) {
+    if (!has_room(core, question->reason)) {
         MARK("probe_no_background_room");
         return false;
     }
@@ -131,11 +155,36 @@ static void begin_resumed(struct core *core)
         bool is_live = table_is_live(clients, slot);
         const struct client *client = is_live ? client_at(core, slot) : NULL;
         if (is_live && client->lock_count + client->share_count > 0) {
-            all->next_ns = core->now_ns + RESUME_INTERVAL_NS;
+            all->next_ns = core->now_ns + PACE_NS;
             if (!probe_begin(core, slot, &(struct probe_question){.reason = PROBE_RESUME}))
                 return; /* no room: the same one again, later */
         }
         all->resume_at = table_next(clients, slot);
+    }
+}
+
+void probe_want_calibration(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    if (client_is_calibrated(client) || core->now_ns < client->calibrate_next_ns ||
+        !list_is_empty(&client->calibrating))
+        return;
+    client->calibrate_next_ns = core->now_ns + CALIBRATE_NS;
+    list_append(&core->probes.calibrate, &client->calibrating);
+}
+
+/* The next of those whose status monitors are asked whether they are theirs. */
+static void begin_calibration(struct core *core)
+{
+    struct probes *all = &core->probes;
+    while (!list_is_empty(&all->calibrate) && core->now_ns >= all->calibrate_next_ns) {
+        struct client *client = LIST_ELEMENT(all->calibrate.next, struct client, calibrating);
+        uint32_t slot = client_slot(core, client);
+        all->calibrate_next_ns = core->now_ns + PACE_NS;
+        if (!client_is_calibrated(client) &&
+            !probe_begin(core, slot, &(struct probe_question){.reason = PROBE_CALIBRATE}))
+            return; /* no room: the same one again, later */
+        list_remove(&client->calibrating);
     }
 }
 
@@ -154,6 +203,7 @@ static void begin_call(struct core *core, uint32_t slot, uint32_t client, struct
         .mon_name = core->limits.server_name,
     };
     list_remove(&probe->queue);
+    probe->to = ret->to;
     probe->is_calling = true;
 }
 
@@ -166,6 +216,7 @@ bool probe_next_call(struct core *core, struct core_call *ret)
 {
     struct probes *all = &core->probes;
     begin_resumed(core);
+    begin_calibration(core);
     while (!list_is_empty(&all->waiting)) {
         struct probe *probe = LIST_ELEMENT(all->waiting.next, struct probe, queue);
         uint32_t slot = slot_of(core, probe);
@@ -203,7 +254,8 @@ void probe_call_done(struct core *core, uint64_t handle, const struct core_input
     if (probe->mon_name != SLOT_NONE)
         question.mon_name = intern_bytes(&core->names, probe->mon_name);
     uint32_t client = table_find(&core->clients.table, probe->client);
-    if (client != SLOT_NONE)
+    struct address to = client != SLOT_NONE ? client_address(core, client) : (struct address){0};
+    if (client != SLOT_NONE && address_equal(&to, &probe->to)) /* it has not moved meanwhile */
         reboot_probed(core, client, &question, state_of(input));
     end(core, slot);
 }
@@ -213,7 +265,9 @@ uint64_t probe_deadline_ns(const struct core *core)
     const struct probes *all = &core->probes;
     if (!list_is_empty(&all->waiting))
         return core->now_ns;
-    return all->resume_at == SLOT_NONE ? UINT64_MAX : all->next_ns;
+    uint64_t resume_ns = all->resume_at == SLOT_NONE ? UINT64_MAX : all->next_ns;
+    uint64_t calibrate_ns = list_is_empty(&all->calibrate) ? UINT64_MAX : all->calibrate_next_ns;
+    return resume_ns < calibrate_ns ? resume_ns : calibrate_ns;
 }
 
 void probe_check(const struct core *core)

@@ -2,8 +2,12 @@
  * probe.h -- asking a client's own status monitor for its state number (8.3, R-SEC-4).
  *
  * SM_STAT is answered by every status monitor with the host's own state, and we call only the
- * address that is recorded: a liar elsewhere cannot answer. One question per client at a time, a
- * bounded number altogether; a question that finds no room is not asked, which is "unknown".
+ * address that is recorded: a liar elsewhere cannot answer. Whose status monitor is there is
+ * another matter: behind a translator it may be the box's. What it says is proof only when it is
+ * calibrated (client_is_calibrated), and it is asked for that once in a while when a client locks.
+ *
+ * One question per client at a time, a bounded number altogether; a question that finds no room is
+ * not asked, which is "unknown".
  *
  *                   probe_begin               answered, or silent for --notify-timeout
  *   (nothing) ---------------------> ASKING ------------------------------------------> what for?
@@ -11,6 +15,7 @@
  *   what for:  a notice that is not believed as it stands ....... reboot_probed
  *              a lock request with an older state ............... reboot_probed
  *              once per client after a resume (D12) ............. reboot_probed
+ *              a client that tells a state ...................... client_calibrate
  */
 #ifndef CORE_PROBE_H
 #define CORE_PROBE_H
@@ -28,6 +33,7 @@ struct core_input;
 
 /* What for; the weightier the later. What anybody can cause comes first: see probe.c. */
 enum probe_reason {
+    PROBE_CALIBRATE,  /* is that the status monitor of this client? (R-SEC-4) */
     PROBE_RESUME,     /* we were away, and may have missed a restart (D12) */
     PROBE_ELSEWHERE,  /* a notice of its name from another address: R-ID-3 (c) */
     PROBE_OTHER_NAME, /* a notice of another name from its address: R-ID-3 (b) */
@@ -44,7 +50,8 @@ struct probe_question {
 };
 
 struct probe {
-    uint64_t client; /* handle */
+    uint64_t client;   /* handle */
+    struct address to; /* whom the call under way asks: the client may move meanwhile */
     struct probe_question question;
     uint32_t mon_name;   /* slot in core->names, with a reference; SLOT_NONE: none */
     bool is_calling;     /* else it is on the list of those to be called */
@@ -55,8 +62,10 @@ struct probe {
 struct probes {
     struct table table; /* of struct probe */
     struct list waiting;
-    uint32_t resume_at; /* slot of a client: those from here on are yet to be asked; SLOT_NONE */
-    uint64_t next_ns;   /* when the next of them may be */
+    uint32_t resume_at;    /* slot of a client: those from here on are yet to be asked; SLOT_NONE */
+    uint64_t next_ns;      /* when the next of them may be */
+    struct list calibrate; /* of clients whose status monitors are to be asked for a first time */
+    uint64_t calibrate_next_ns; /* when the next of them may be */
 };
 
 __attribute__((warn_unused_result)) int probe_init(struct core *core);
@@ -67,6 +76,9 @@ void probe_done(struct core *core);
 bool probe_begin(struct core *core, uint32_t client, const struct probe_question *question);
 /* After a resume: every client that holds something is asked, once, a hundred per second (D12). */
 void probe_begin_all(struct core *core);
+
+/* It has told a state: its status monitor is asked, unless it is calibrated or was just asked. */
+void probe_want_calibration(struct core *core, uint32_t client);
 
 bool probe_next_call(struct core *core, struct core_call *ret);
 void probe_call_done(struct core *core, uint64_t handle, const struct core_input *input);

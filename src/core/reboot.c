@@ -6,16 +6,21 @@
  * is believed wrongly takes locks from the living, who are not told. So whatever is in doubt is
  * asked at the recorded address, and what stays in doubt is not believed (P2, P5).
  *
- * A status monitor speaks for a host, not for a client. Behind one address there may be several
- * hosts (NAT), and the one that answers need not be the one that is meant: unless it is the very
- * number that the client itself told us, an answer is believed only of the single client of an
- * address.
+ * A status monitor speaks for a host, not for a client. What answers at an address may be the box
+ * that hides the client, or another host behind it. So an answer counts only of one that is
+ * calibrated: it has said the very number that this client itself told us (client.h). Whatever one
+ * says that is not calibrated is as if it had not answered; with one exception, which is
+ * calibration itself: exactly the older number that the client's own LOCK has just told. And unless
+ * it is the number that the client's own notice or LOCK says, an answer is believed only of the
+ * single client of an address: two hosts behind it may have the same number.
  *
- * A name without its domain is the same host as with it ("web3" and "web3.example.org"): a status
- * monitor that knows us by two names sends both. Two names with different domains are two hosts.
+ * Names are compared whole. A host that has its domain in one name and not in the other ("web3" and
+ * "web3.example.org") tells us both, and one of them is what it calls itself here. A short name, or
+ * the full name of a client that is known by the short one, is looked into only where exactly one
+ * client of that address can be meant: web3.prod and web3.test may be behind it, with and without
+ * records here.
  *
- * A notice changes one record per client that is meant, and a request may change only so many:
- * hence the bounds. Who is beyond them is found by its next LOCK.
+ * Budgets are kept by who sends: strangers use up neither a client's own nor each other's slots.
  */
 #include "core/reboot.h"
 
@@ -25,7 +30,7 @@
 #define REQUEST_AGAIN_NS (60 * UINT64_C(1000000000))
 #define DOUBT_NS         (10 * UINT64_C(1000000000))
 
-enum { SAME_HOST_MAX = 32, LOOKED_AT_MAX = 1024, ELSEWHERE_MAX = 4, DOUBTS_MAX = 16 };
+enum { LOOKED_AT_MAX = 1024, ELSEWHERE_MAX = 4, DOUBTS_MAX = 16 };
 
 /* ---- what follows ---- */
 
@@ -49,7 +54,7 @@ static void note_restart(struct core *core, uint32_t slot)
 /* It is in this state now, a newer one than before: everything it has is stamped older. */
 static void renew(struct core *core, uint32_t slot, uint32_t state)
 {
-    client_at(core, slot)->state_seen = state;
+    client_saw_state(core, slot, state);
     note_restart(core, slot);
     report(core, EVENT_CLIENT_REBOOTED, slot, state);
     client_renew(core, slot);
@@ -86,35 +91,52 @@ static enum reboot_heard max_heard(enum reboot_heard a, enum reboot_heard b)
     return a > b ? a : b;
 }
 
-/* A notice can be sent by anybody, and each would cost the client a question: hence the limit. */
-static bool may_doubt(struct core *core, struct client *client)
+/* Every doubtful notice would cost the client a question: hence the limit, one for each kind of
+ * sender. */
+static bool may_doubt(struct core *core, struct client_doubts *doubts)
 {
-    if (core->now_ns - client->doubt_since_ns >= DOUBT_NS) {
-        client->doubt_since_ns = core->now_ns;
-        client->doubt_count = 0;
-    }
-    return client->doubt_count < DOUBTS_MAX;
+    if (core->now_ns - doubts->since_ns >= DOUBT_NS)
+        *doubts = (struct client_doubts){.since_ns = core->now_ns};
+    return doubts->count < DOUBTS_MAX;
+}
+
+static enum client_doubt doubt_of(enum probe_reason reason)
+{
+    return reason == PROBE_ELSEWHERE    ? CLIENT_DOUBT_ELSEWHERE
+           : reason == PROBE_OTHER_NAME ? CLIENT_DOUBT_OTHER_NAME
+                                        : CLIENT_DOUBT_OWN;
 }
 
 static enum reboot_heard ask(struct core *core, uint32_t slot, enum probe_reason reason,
                              struct probe_question question)
 {
-    struct client *client = client_at(core, slot);
-    if (reason != PROBE_VERIFY && !may_doubt(core, client)) {
+    struct client_doubts *doubts = &client_at(core, slot)->doubts[doubt_of(reason)];
+    if (reason != PROBE_VERIFY && !may_doubt(core, doubts)) {
         MARK("reboot_asked_too_often");
         return REBOOT_UNHEARD;
     }
     question.reason = reason;
-    client->doubt_count++;
+    if (reason != PROBE_VERIFY)
+        doubts->count++;
     return probe_begin(core, slot, &question) ? REBOOT_ASKING : REBOOT_UNHEARD;
+}
+
+static struct bytes client_name(const struct core *core, uint32_t slot)
+{
+    return intern_bytes(&core->names, client_at(core, slot)->name);
+}
+
+static bool is_address(struct bytes name)
+{
+    struct address address;
+    return address_parse(name, &address);
 }
 
 /* `longer` is `shorter` with a domain. An address in dots has none. */
 static bool adds_domain(struct bytes longer, struct bytes shorter)
 {
-    struct address address;
     if (longer.len <= shorter.len || longer.at[shorter.len] != '.' ||
-        memchr(shorter.at, '.', shorter.len) != NULL || address_parse(longer, &address))
+        memchr(shorter.at, '.', shorter.len) != NULL || is_address(longer))
         return false;
     return bytes_equal_fold((struct bytes){longer.at, shorter.len}, shorter);
 }
@@ -144,26 +166,72 @@ static uint32_t chain_of(const struct core *core, const struct address *address)
     return intern_find(&core->clients.addresses, bytes);
 }
 
-/* (a): the clients of that address and host name. */
-static enum reboot_heard hear_of_names(struct core *core, const struct probe_question *notice)
+/* A newer state in a notice that need not be this client's, from its address. */
+static enum reboot_heard ask_whether_meant(struct core *core, uint32_t slot,
+                                           const struct probe_question *notice)
+{
+    uint32_t seen = client_at(core, slot)->state_seen;
+    if (seen == 0 || !client_is_newer_state(notice->notified, seen))
+        return REBOOT_UNHEARD;
+    return ask(core, slot, PROBE_OTHER_NAME, *notice);
+}
+
+static bool has_domain(struct bytes name)
+{
+    return memchr(name.at, '.', name.len) != NULL;
+}
+
+/* Clients of that address which can be the host that the notice names. More than one, or too many
+ * to look at: nobody knows which. */
+struct meant {
+    uint32_t count; /* 0, 1, or more */
+    uint32_t slot;  /* of one of them */
+};
+
+static struct meant find_meant(const struct core *core, const struct probe_question *notice)
 {
     const struct chains *by_address = &core->clients.by_address;
-    enum reboot_heard heard = REBOOT_UNHEARD;
-    uint32_t exact = client_find(core, &notice->from, notice->mon_name), count = 0, looked_at = 0;
-    uint32_t chain = chain_of(core, &notice->from);
-    if (exact != SLOT_NONE)
-        heard = hear_of_itself(core, exact, notice);
+    struct meant meant = {0, SLOT_NONE};
+    uint32_t chain = chain_of(core, &notice->from), looked_at = 0;
     uint32_t slot = chain == SLOT_NONE ? SLOT_NONE : chains_first(by_address, chain);
-    for (; slot != SLOT_NONE && count < SAME_HOST_MAX && looked_at < LOOKED_AT_MAX;
-         slot = chains_next(by_address, slot), looked_at++) {
+    struct bytes named = notice->mon_name;
+    struct bytes host = {named.at, named.len};
+    const uint8_t *dot = memchr(named.at, '.', named.len);
+    if (dot != NULL && !is_address(named))
+        host.len = (uint32_t)(dot - named.at);
+    for (; slot != SLOT_NONE && meant.count < 2; slot = chains_next(by_address, slot)) {
         struct bytes name = intern_bytes(&core->names, client_at(core, slot)->name);
-        if (slot == exact || !is_same_host(name, notice->mon_name))
+        if (++looked_at > LOOKED_AT_MAX) {
+            meant.count = 2;
+            break;
+        }
+        if (!is_same_host(name, host))
             continue;
-        MARK("reboot_by_short_name");
-        heard = max_heard(heard, hear_of_itself(core, slot, notice));
-        count++;
+        meant.count++;
+        meant.slot = slot;
     }
-    return heard;
+    return meant;
+}
+
+/* (a): the client of that address and name; its short name only where no other can be meant. */
+static enum reboot_heard hear_of_names(struct core *core, const struct probe_question *notice)
+{
+    uint32_t exact = client_find(core, &notice->from, notice->mon_name);
+    if (exact != SLOT_NONE && has_domain(notice->mon_name))
+        return hear_of_itself(core, exact, notice);
+    struct meant meant = find_meant(core, notice);
+    if (meant.count > 1) {
+        MARK("reboot_ambiguous_name");
+        event_add(&core->events, EVENT_NOTICE_AMBIGUOUS, &notice->from, notice->mon_name,
+                  notice->notified);
+        return REBOOT_AMBIGUOUS;
+    }
+    if (exact != SLOT_NONE)
+        return hear_of_itself(core, exact, notice);
+    if (meant.count == 0 || !is_same_host(client_name(core, meant.slot), notice->mon_name))
+        return REBOOT_UNHEARD;
+    MARK("reboot_by_short_name");
+    return ask_whether_meant(core, meant.slot, notice);
 }
 
 static bool is_alone(const struct core *core, uint32_t slot)
@@ -180,11 +248,10 @@ static enum reboot_heard hear_of_only(struct core *core, const struct probe_ques
     if (chain == SLOT_NONE)
         return REBOOT_UNHEARD;
     uint32_t slot = chains_first(&core->clients.by_address, chain);
-    uint32_t seen = client_at(core, slot)->state_seen;
-    if (!is_alone(core, slot) || seen == 0 || !client_is_newer_state(notice->notified, seen))
+    if (!is_alone(core, slot))
         return REBOOT_UNHEARD;
     MARK("reboot_under_another_name");
-    return ask(core, slot, PROBE_OTHER_NAME, *notice);
+    return ask_whether_meant(core, slot, notice);
 }
 
 /* (c): clients of that name at other addresses. A repeat says nothing new of them. */
@@ -217,6 +284,8 @@ enum reboot_heard reboot_hear(struct core *core, const struct address *from, str
     enum reboot_heard heard = hear_of_names(core, &notice);
     if (heard == REBOOT_UNHEARD)
         heard = hear_of_only(core, &notice);
+    if (heard == REBOOT_AMBIGUOUS)
+        return heard;
     /* Once the sender itself is believed, others of its name are asked in passing: that they did
      * not restart is no reason to say anything. */
     if (heard != REBOOT_UNHEARD)
@@ -237,6 +306,19 @@ static bool decide_without(struct core *core, uint32_t slot, const struct probe_
     return true;
 }
 
+/* One that is not calibrated has answered: that says nothing, except that the very number which the
+ * client's own LOCK told is calibration. True: as decide(). */
+static bool decide_uncalibrated(struct core *core, uint32_t slot,
+                                const struct probe_question *question, uint32_t state)
+{
+    if (question->reason == PROBE_REQUEST && state == question->notified) {
+        recount(core, slot, state);
+        return true;
+    }
+    MARK("reboot_uncalibrated");
+    return decide_without(core, slot, question);
+}
+
 /* True: the client is believed to have started anew, now or before. */
 static bool decide(struct core *core, uint32_t slot, const struct probe_question *question,
                    uint32_t state)
@@ -246,13 +328,11 @@ static bool decide(struct core *core, uint32_t slot, const struct probe_question
     bool is_of_itself = question->reason >= PROBE_REQUEST;
     if (state == 0)
         return decide_without(core, slot, question);
+    if (!client_is_calibrated(client_at(core, slot)))
+        return decide_uncalibrated(core, slot, question, state);
     if (!(is_notified && is_of_itself) && !is_alone(core, slot)) {
         MARK("reboot_answer_of_somebody"); /* of whichever host is behind that address */
         return decide_without(core, slot, question);
-    }
-    if (seen == 0 && question->reason != PROBE_VERIFY) {
-        client_saw_state(core, slot, state);
-        return false;
     }
     if (state == seen)
         return is_notified && accept(core, slot, state) != REBOOT_UNHEARD;
@@ -273,7 +353,9 @@ void reboot_probed(struct core *core, uint32_t slot, const struct probe_question
 {
     if (state != 0)
         grace_reached(core, slot);
+    client_calibrate(core, slot, state);
     bool is_believed = decide(core, slot, question, state);
+    client_calibrate(core, slot, state); /* it says what is known by now */
     struct bytes name = question->mon_name;
     if (name.len == 0)
         return; /* not about a notice */
@@ -281,7 +363,12 @@ void reboot_probed(struct core *core, uint32_t slot, const struct probe_question
         MARK("reboot_not_confirmed");
         event_add(&core->events, EVENT_NOTICE_UNCONFIRMED, &question->from, name,
                   question->notified);
-    } else if (notice_hear(core, &question->from, name, question->notified, true) == NOTICE_NEW) {
+        return;
+    }
+    /* From elsewhere anybody may say any number: what its own status monitor says is relayed. */
+    bool is_own_name = question->reason != PROBE_OTHER_NAME;
+    if (notice_hear(core, &question->from, name, state != 0 ? state : question->notified,
+                    is_own_name) == NOTICE_NEW) {
         core_host_restarted(core, &question->from);
         event_add(&core->events, EVENT_NOTICE, &question->from, name, question->notified);
     }

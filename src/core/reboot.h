@@ -6,12 +6,17 @@
  * took since is not touched, because every lock is stamped with the state it was granted under.
  *
  *   SM_NOTIFY(name, state) from an address:
- *     (a) a client of that address and that name, also without its domain ... believed
- *     (b) the only client of that address, under another name ............... if its own status
+ *     (a) the client of that address and exactly that name .................. believed; a name
+ *         without a domain that several clients of that address have ........ ignored, logged
+ *     (b) the only client of that address, under another name, or the only
+ *         one that has it with or without a domain .......................... if its own status
  *         monitor says exactly that state, and it is newer than the one we know
  *     (c) a client of that name at another address .......................... if the status monitor
  *         at the recorded address says a newer state than the one we know
  *     otherwise ............................................................. ignored, logged once
+ *
+ *   a status monitor counts when it is calibrated (client.h), and in (b), (c) and what we ask of
+ *   our own accord only of the single client of an address; else it is as if it had not answered
  *
  *   a state that is believed, against `state_seen` (serial comparison):
  *     newer ..... everything stamped older is freed; it becomes state_seen
@@ -35,10 +40,11 @@ struct reboot_counters {
 
 /* What a notice was; when it concerned several clients, the last of these that applies. */
 enum reboot_heard {
-    REBOOT_UNHEARD,  /* no client is meant, or none that it is believed of */
-    REBOOT_ASKING,   /* nothing yet: a status monitor is asked */
-    REBOOT_REPEATED, /* believed, and known before */
-    REBOOT_NEWS,     /* believed */
+    REBOOT_UNHEARD,   /* no client is meant, or none that it is believed of */
+    REBOOT_AMBIGUOUS, /* the same: one of several is meant, nobody knows which; logged */
+    REBOOT_ASKING,    /* nothing yet: a status monitor is asked */
+    REBOOT_REPEATED,  /* believed, and known before */
+    REBOOT_NEWS,      /* believed */
 };
 
 /* SM_NOTIFY with an acceptable name. */

@@ -231,6 +231,7 @@ bool silent_next_call(struct core *core, struct core_call *ret)
             .mon_name = core->limits.server_name,
         };
         list_remove(&holder->calls);
+        holder->to = ret->to;
         holder->is_calling = true;
         return true;
     }
@@ -244,7 +245,8 @@ void silent_call_done(struct core *core, uint64_t handle, const struct core_inpu
     if (holder->client != handle || !holder->is_calling)
         return; /* the slot is another client's by now */
     holder->is_calling = false;
-    if (client == SLOT_NONE) {
+    struct address to = client != SLOT_NONE ? client_address(core, client) : (struct address){0};
+    if (client == SLOT_NONE || !address_equal(&to, &holder->to)) { /* gone, or moved meanwhile */
         forget(holder);
         return;
     }

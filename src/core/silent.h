@@ -37,6 +37,7 @@ struct silent_holder {
     uint64_t client; /* handle; another one: the slot was used again */
     enum silent_phase phase;
     bool is_calling, has_answered, was_null_asked;
+    struct address to; /* who was asked last */
     uint64_t asked_ns;
     uint32_t wait_count, next_count;    /* waiters that it blocks: in the last pass, so far */
     uint64_t oldest_ns, next_oldest_ns; /* since when the first of them waits */

@@ -36,7 +36,7 @@ enum record_result {
     RECORD_NEWER,   /* intact, but written by a newer format */
 };
 
-#define RECORD_FORMAT       3 /* raised by every change of any record's bytes, and by new kinds */
+#define RECORD_FORMAT       4 /* raised by every change of any record's bytes, and by new kinds */
 #define RECORD_NAME_MAX     1024 /* mon_name, my_name, caller_name, oh */
 #define RECORD_FH_MAX       64   /* a file handle (R-NLM-1) */
 #define RECORD_PROTOCOL_MAX 16   /* the name of a protocol */
@@ -88,11 +88,12 @@ struct record_notice {
 };
 
 enum record_client_flag {
-    RECORD_CLIENT_MONITORED = 1, /* it took a monitored lock or share: it is told of restarts */
-    RECORD_CLIENT_CRASHED = 2,   /* D5: it was not reached after a restart */
-    RECORD_CLIENT_UNUSED = 4,    /* in old records; means nothing any more */
-    RECORD_CLIENT_RECOUNTED = 8, /* its counter began anew at free_below: any other is older */
-    RECORD_CLIENT_WAITS = 16,    /* it waits for a lock, or did when this was written last */
+    RECORD_CLIENT_MONITORED = 1,   /* it took a monitored lock or share: it is told of restarts */
+    RECORD_CLIENT_CRASHED = 2,     /* D5: it was not reached after a restart */
+    RECORD_CLIENT_UNUSED = 4,      /* in old records; means nothing any more */
+    RECORD_CLIENT_RECOUNTED = 8,   /* its counter began anew at free_below: any other is older */
+    RECORD_CLIENT_WAITS = 16,      /* it waits for a lock, or did when this was written last */
+    RECORD_CLIENT_CALIBRATED = 32, /* the status monitor at its address said state_seen (R-SEC-4) */
 };
 
 /*

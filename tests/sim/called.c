@@ -234,7 +234,7 @@ bool called_execute(struct world *world, const struct letter *letter, struct byt
     }
     if (call.prog == STATUS_MONITOR && call.proc == SM_STAT) {
         packet_put_u32(reply, 0);
-        packet_put_u32(reply, letter->host->nsm_state);
+        packet_put_u32(reply, statd_state(world, letter->host));
         return true;
     }
     if (call.prog == STATUS_MONITOR && call.proc == SM_NOTIFY)

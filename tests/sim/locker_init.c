@@ -98,6 +98,40 @@ static void init_locker(struct world *world, uint32_t index)
     }
 }
 
+static void rename_locker(struct locker *locker, const char *name)
+{
+    (void)snprintf(locker->name, sizeof locker->name, "%s", name);
+    (void)snprintf(locker->label, sizeof locker->label, "%s.%u", name, locker->index);
+}
+
+/*
+ * Who can be mistaken for whom. The last two may be clones: with one name, and one state number,
+ * until one of them reboots. The first two may have names that differ in the domain only, and
+ * others of that kind may be around who never lock (spoofer.h). None of them calls itself "web1"
+ * here: one who shares address and whole name with what another announces is exclusion (1) of P2. And before some hosts there is a
+ * box whose own status monitor answers.
+ */
+static void init_likeness(struct world *world)
+{
+    struct lockers *all = world->lockers;
+    if (all->count == LOCKER_MAX && world_side_chance(world, 50)) {
+        struct locker *clone = &all->at[LOCKER_MAX - 1];
+        clone->state = clone->host->nsm_state = all->at[LOCKER_MAX - 2].state;
+    }
+    if (world_side_chance(world, 40)) {
+        rename_locker(&all->at[0], "web1.prod");
+        if (all->count > 1)
+            rename_locker(&all->at[1], "web1.test");
+    }
+    for (uint32_t i = 0; i < all->count; i++) {
+        struct host *host = all->at[i].host;
+        if (!locker_is_first(world, &all->at[i]) || !world_side_chance(world, 15))
+            continue;
+        host->has_box = true; /* older or newer than everybody, and nobody's */
+        host->box_state = world_side_chance(world, 30) ? 11 : 50011 + 1000 * i;
+    }
+}
+
 void locker_init(struct world *world)
 {
     struct lockers *all = world->lockers;
@@ -108,4 +142,6 @@ void locker_init(struct world *world)
         init_host(world, i);
     for (uint32_t i = 0; i < all->count; i++)
         init_locker(world, i);
+    if (!world->is_manual)
+        init_likeness(world);
 }

@@ -196,6 +196,8 @@ static void play_one_socket(struct world *world)
 {
     struct locker *gamma = &world->lockers->at[GAMMA];
     gamma->port = (uint16_t)(gamma->host->port_base + 1); /* 100021 over UDP */
+    story_take(world, GAMMA); /* its status monitor is asked, once (R-SEC-4) */
+    story_give_back(world, GAMMA);
     uint32_t called = world->calls_out;
     story_take(world, GAMMA);
     story_give_back(world, GAMMA);
@@ -546,8 +548,11 @@ static void play_moved_client(struct world *world)
     alpha->host->mood = CALLEE_SILENT;
     struct address to = other->host->address;
     EXPECT(operator_move(world, alpha, &to) == ORDER_DONE);
+    other->host->nsm_state = alpha->state + 100; /* whose that is must be found out anew */
+    story_notice(world, "198.51.100.9", "alpha", alpha->state + 2);
     alpha->host = other->host;
     story_wait_ms(world, 1000);
+    EXPECT(story_status(world).locks == 1);
     EXPECT(story_is_told(world, ALPHA));
     story_do(world, ALPHA, PEER_NLM_LOCK, false);
     EXPECT(world->lockers->answered == PEER_NLM_IS_GRANTED);

@@ -46,13 +46,13 @@ static void play_repeated_notice(struct world *world)
     story_take(world, ALPHA);
     story_wait_for(world, BETA);
     uint32_t state = reboot(world, ALPHA);
-    notify(world, ADDRESS_OF_ALPHA, "alpha.example.org", state);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
     EXPECT(story_has(world, BETA)); /* P4 */
     EXPECT(story_status(world).reboots.cleanups == 1);
     struct extent again = story_part(0, 8, 2);
     EXPECT(story_lock(world, ALPHA, again) == GRANTED);
-    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
     notify(world, ADDRESS_OF_ALPHA, "alpha.example.org", state);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
     EXPECT(story_status(world).locks == 2 && story_holds(world, ALPHA, again));
     EXPECT(story_status(world).reboots.cleanups == 1);
 }
@@ -180,6 +180,135 @@ static void play_two_behind_one_address(struct world *world)
     notify(world, ADDRESS_OF_ALPHA, "beta", beta->state - 2); /* older: the other one answers */
     story_wait_ms(world, 6000);
     EXPECT(story_status(world).locks == 1);
+    alpha->state = alpha->host->nsm_state = beta->state; /* by chance they have the same number */
+    EXPECT(story_lock(world, ALPHA, story_bytes) == GRANTED);
+    story_wait_ms(world, 3700000);
+    EXPECT(story_lock(world, BETA, of_beta) == GRANTED); /* so that both are calibrated */
+    (void)reboot(world, ALPHA);
+    notify(world, ADDRESS_OF_NOBODY, "beta", alpha->state);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 2 && story_holds(world, BETA, of_beta));
+}
+
+/* R-SEC-4: the box before alpha answers for it, with numbers that have to do with nobody. */
+static void play_box_before_a_client(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    static const uint32_t numbers[] = {3, 90001, 103};
+    world->plan.resumes = true;
+    alpha->host->has_box = true;
+    alpha->host->box_state = numbers[0];
+    story_restart(world);
+    story_take(world, ALPHA);
+    for (uint32_t i = 0; i < 3; i++) {
+        alpha->host->box_state = numbers[i];
+        notify(world, ADDRESS_OF_NOBODY, "alpha", alpha->state + 2);
+        notify(world, ADDRESS_OF_NOBODY, "alpha", numbers[i]);
+        notify(world, ADDRESS_OF_ALPHA, "somebody", numbers[i] + 2);
+        notify(world, ADDRESS_OF_ALPHA, "alpha.example.org", numbers[i]);
+        story_restart(world);
+        EXPECT(world->machine.has_resumed);
+        story_wait_ms(world, 6000);
+        EXPECT(story_status(world).locks == 1 && story_has(world, ALPHA));
+    }
+    uint32_t state = reboot(world, ALPHA);
+    notify(world, ADDRESS_OF_ALPHA, "alpha", state); /* its own word */
+    EXPECT(story_status(world).locks == 0);
+}
+
+/* The same when others wait, and it was silent for long. */
+static void play_box_and_a_waiter(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    alpha->host->has_box = true;
+    alpha->host->box_state = 90001;
+    story_take(world, ALPHA);
+    story_wait_ms(world, 301000);
+    story_wait_for(world, BETA);
+    for (uint32_t i = 0; i < 6; i++) {
+        story_wait_ms(world, 10000);
+        EXPECT(story_has(world, ALPHA) && story_status(world).locks == 1);
+    }
+    EXPECT(story_is_waiting(world, BETA));
+}
+
+/* R-ID-3: two behind one address whose names differ in the domain only. */
+static void play_short_name_of_two(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA), *beta = story_locker(world, BETA);
+    (void)snprintf(alpha->name, sizeof alpha->name, "web1.prod");
+    (void)snprintf(beta->name, sizeof beta->name, "web1.test");
+    beta->host = alpha->host;
+    struct extent of_beta = story_part(1, 0, 1);
+    story_take(world, ALPHA);
+    notify(world, ADDRESS_OF_ALPHA, "web1", alpha->state + 2); /* web1.test has no record yet */
+    EXPECT(story_status(world).locks == 1);
+    EXPECT(story_lock(world, BETA, of_beta) == GRANTED);
+    uint32_t state = reboot(world, BETA);
+    notify(world, ADDRESS_OF_ALPHA, "web1", state);
+    EXPECT(story_status(world).locks == 2);
+    notify(world, ADDRESS_OF_ALPHA, "web1.test", state); /* the full name does the work */
+    EXPECT(story_status(world).locks == 1 && story_has(world, ALPHA));
+    (void)snprintf(beta->name, sizeof beta->name, "web1"); /* which is then either's, too */
+    EXPECT(story_lock(world, BETA, of_beta) == GRANTED);
+    notify(world, ADDRESS_OF_ALPHA, "web1", state + 2);
+    EXPECT(story_status(world).locks == 2);
+}
+
+static void send_raw(struct world *world, enum peer_nlm_procedure procedure, uint32_t xid,
+                     uint32_t state)
+{
+    static struct packet packet;
+    static struct peer_nlm_args args;
+    memset(&args, 0, sizeof args);
+    args.lock.caller_name = peer_nlm_text("alpha");
+    args.lock.fh = locker_handle(2);
+    args.lock.svid = 77;
+    args.lock.len = 1;
+    args.exclusive = true;
+    args.state = state;
+    packet_clear(&packet);
+    peer_nlm_put_call(&packet, xid, 4, procedure, &args);
+    story_send(world, ADDRESS_OF_ALPHA, 800, &packet);
+    machine_turn(world);
+    story_wait_ms(world, 100);
+}
+
+/* R-DRC-1: a reboot that only its status monitor confirmed: an UNLOCK of the new life that looks
+ * like one of the old life is executed. */
+static void play_confirmed_reboot_forgets(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    uint32_t state = alpha->state;
+    world->is_unjudged = true;
+    send_raw(world, PEER_NLM_LOCK, 1, state);
+    send_raw(world, PEER_NLM_UNLOCK, 2, 0);
+    send_raw(world, PEER_NLM_LOCK, 3, state);
+    EXPECT(story_status(world).locks == 1);
+    alpha->host->nsm_state = state + 2;
+    notify(world, ADDRESS_OF_NOBODY, "alpha", state + 2);
+    story_wait_ms(world, 1000);
+    EXPECT(story_status(world).locks == 0);
+    send_raw(world, PEER_NLM_LOCK, 1, state + 2);
+    EXPECT(story_status(world).locks == 1);
+    send_raw(world, PEER_NLM_UNLOCK, 2, 0);
+    EXPECT(story_status(world).locks == 0);
+}
+
+/* R-SEC-4: whatever strangers send in its name, its own notice is looked into. */
+static void play_strangers_budget(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    story_take(world, ALPHA);
+    for (uint32_t i = 0; i < 60; i++) {
+        story_notice(world, ADDRESS_OF_NOBODY, "alpha", alpha->state + 2 + 2 * i);
+        story_wait_ms(world, 20);
+    }
+    (void)reboot(world, ALPHA);
+    alpha->state = alpha->host->nsm_state = 1;
+    notify(world, ADDRESS_OF_ALPHA, "alpha", 1);
+    story_wait_ms(world, 6000);
+    EXPECT(story_status(world).locks == 0);
 }
 
 /* In grace, too: a client that rebooted has nothing to reclaim, and grace ends. */
@@ -412,6 +541,12 @@ const struct scenario scenario_reboot_all[] = {
     {"multihomed", "a notice from another address of the client", play_multihomed, 0},
     {"two-behind-one-address", "what the wrong status monitor says", play_two_behind_one_address,
      0},
+    {"box-before-a-client", "a status monitor that is not the client's", play_box_before_a_client,
+     0},
+    {"box-and-a-waiter", "the same, asked because somebody waits", play_box_and_a_waiter, 0},
+    {"short-name-of-two", "web1.prod and web1.test behind one address", play_short_name_of_two, 0},
+    {"confirmed-reboot-forgets", "answers of the old life", play_confirmed_reboot_forgets, 0},
+    {"strangers-budget", "notices in a client's name, at any rate", play_strangers_budget, 0},
     {"reboot-in-grace", "settles what it held", play_reboot_in_grace, 0},
     {"resume", "D12: a waiter is granted after the crash", play_resume, 0},
     {"offer-and-resume", "an offer that was taken", play_offer_and_resume, 0},

@@ -12,6 +12,8 @@
 #include "machine.h"
 #include "peer/peer_nsm.h"
 
+#include <stdio.h>
+
 static const enum peer_nlm_procedure orders[] = {
     PEER_NLM_UNLOCK,      PEER_NLM_UNLOCK,  PEER_NLM_CANCEL,      PEER_NLM_UNLOCK_MSG,
     PEER_NLM_CANCEL_MSG,  PEER_NLM_UNSHARE, PEER_NLM_GRANTED_RES, PEER_NLM_GRANTED_RES,
@@ -94,10 +96,39 @@ static void strike_with_notice(struct world *world, const struct process *victim
     machine_turn(world);
 }
 
+/* A host that never locks, behind the address of one whose name differs in the domain only, says
+ * that it restarted: under its own name, and under the short one that both have. */
+static bool strike_from_next_door(struct world *world)
+{
+    static struct packet packet;
+    struct lockers *all = world->lockers;
+    const struct locker *locker = &all->at[world_side(world, all->count)];
+    const char *dot = strchr(locker->name, '.');
+    if (dot == NULL || !world_side_chance(world, 40))
+        return false;
+    char name[64];
+    bool is_short = world_side_chance(world, 70);
+    uint32_t state = locker->state + 2 * (uint32_t)world_side(world, 3);
+    struct rpc_source from = {.peer = {.address = locker->host->address,
+                                       .local = locker->host->local,
+                                       .port = 997,
+                                       .transport = RECORD_UDP}};
+    struct bytes reply;
+    (void)snprintf(name, sizeof name, "%.*s%s", (int)(dot - locker->name), locker->name,
+                   is_short ? "" : ".dev");
+    packet_clear(&packet);
+    peer_nsm_put_notify(&packet, (uint32_t)world_side(world, UINT32_MAX), name, state);
+    world_trace(world, "the neighbour of %s says that %s restarted, state %u", locker->label, name,
+                state);
+    (void)machine_receive_raw(world, &from, (struct bytes){packet.bytes, packet.len}, &reply);
+    machine_turn(world);
+    return true;
+}
+
 void spoofer_strike(struct world *world)
 {
     static struct packet packet;
-    if (!world->machine.is_up)
+    if (!world->machine.is_up || strike_from_next_door(world))
         return;
     const struct process *victim = choose_victim(world);
     enum peer_nlm_procedure procedure =

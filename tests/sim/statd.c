@@ -236,10 +236,41 @@ void statd_reclaimed(struct world *world, struct ask *ask, uint32_t status)
 
 /* ---- telling of their own ---- */
 
+/* A box that translates addresses starts anew at times; its number has to do with nobody's. */
+uint32_t statd_state(struct world *world, struct host *host)
+{
+    if (!host->has_box)
+        return host->nsm_state;
+    if (world_side_chance(world, 20))
+        host->box_state += 2;
+    return host->box_state;
+}
+
+/* Which of its two notices has the name that it locks under. */
+static uint32_t exact_notice(const struct locker *locker)
+{
+    return strchr(locker->name, '.') == NULL ? 1 : 0;
+}
+
+/* Its name without a domain may be that of another one behind the same address. */
+static bool is_ambiguous(const struct world *world, const struct locker *locker)
+{
+    const struct lockers *all = world->lockers;
+    size_t len = strlen(locker->name);
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].host == locker->host && strncmp(all->at[i].name, locker->name, len) == 0 &&
+            all->at[i].name[len] == '.')
+            return true;
+    return false;
+}
+
 static void put_notice(const struct locker *locker, bool is_short, struct packet *packet)
 {
     char name[STATD_NAME_MAX];
-    (void)snprintf(name, sizeof name, "%s%s", locker->name, is_short ? "" : ".example.org");
+    bool has_domain = strchr(locker->name, '.') != NULL;
+    int len = (int)(has_domain && is_short ? strcspn(locker->name, ".") : strlen(locker->name));
+    (void)snprintf(name, sizeof name, "%.*s%s", len, locker->name,
+                   has_domain || is_short ? "" : ".example.org");
     packet_clear(packet);
     peer_nsm_put_notify(packet, locker->notice_xid + is_short, name, locker->state);
 }
@@ -316,8 +347,8 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
 }
 
 /* What it held before it rebooted is being freed when the answer leaves (P4), if it is believed by
- * its address and name, and had got a lock with its state before: what has no stamp may outlive a
- * reboot that a LOCK of the next life is the first sign of. */
+ * its address and whole name, and had got a lock with its state before: what has no stamp may
+ * outlive a reboot that a LOCK of the next life is the first sign of. */
 bool statd_release(struct world *world, const struct rpc_source *to, struct bytes message)
 {
     struct lockers *all = world->lockers;
@@ -328,7 +359,8 @@ bool statd_release(struct world *world, const struct rpc_source *to, struct byte
     uint32_t xid = packet_xid(message.at, message.len);
     if (xid != locker->notice_xid && xid != locker->notice_xid + 1)
         return true; /* of an earlier boot */
-    if (!locker->is_multihomed && !world->plan.verifies && locker->had_state) {
+    if (!locker->is_multihomed && !world->plan.verifies && locker->had_state &&
+        xid == locker->notice_xid + exact_notice(locker) && !is_ambiguous(world, locker)) {
         claim_frees(locker);
         locker->is_known = true;
     }

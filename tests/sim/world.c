@@ -39,6 +39,16 @@ uint32_t world_host_count(const struct world *world)
     return world->plan.hosts + world->plan.lockers;
 }
 
+uint64_t world_side(struct world *world, uint64_t below)
+{
+    return below == 0 ? 0 : prng_below(&world->side, below);
+}
+
+bool world_side_chance(struct world *world, uint32_t percent)
+{
+    return prng_chance(&world->side, percent);
+}
+
 uint64_t world_random(struct world *world, uint64_t below)
 {
     return below == 0 ? 0 : prng_below(&world->prng, below);
@@ -251,6 +261,7 @@ struct world *world_new(const struct world_options *options)
     world->options = *options;
     world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     world->more.state = options->seed * UINT64_C(0x9e3779b97f4a7c15) + 7;
+    world->side.state = options->seed * UINT64_C(0x9e6c63d0876a9a47) + 7;
     world->plan.allows = options->allows;
     plan_sizes(world, &world->plan);
     plan_faults(world, &world->plan);

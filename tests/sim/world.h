@@ -133,6 +133,8 @@ struct host {
     bool portmapper_tcp_only;
     uint16_t port_base; /* its services are at this port and the next ones */
     bool has_no_statd;
+    bool has_box;       /* a translator's status monitor answers for it, */
+    uint32_t box_state; /* with a number of its own */
 };
 
 /* A name that is monitored, and the promise that an answered SM_NOTIFY made for it. */
@@ -314,6 +316,7 @@ struct world {
     const char *scenario; /* NULL: random */
     struct plan plan;
     struct prng prng;
+    struct prng side; /* for kinds of hosts that not every world has: it shifts nobody's history */
     int64_t wall_skew_ns; /* how far the wall clock is off */
     struct prng more;     /* for what came later: worlds without it stay as they were */
     uint64_t now_ns;
@@ -361,6 +364,9 @@ uint64_t world_random(struct world *world, uint64_t below);
 /* May this world do what P2 excludes? */
 bool world_allows(const struct world *world, enum world_exclusion exclusion);
 bool world_chance(struct world *world, uint32_t percent);
+/* The same from the other generator. */
+uint64_t world_side(struct world *world, uint64_t below);
+bool world_side_chance(struct world *world, uint32_t percent);
 /* What the server machine takes for the time of day. */
 uint64_t world_wall_ns(const struct world *world);
 /* That is set anew: to some time, or to 1970. */

@@ -45,6 +45,10 @@ void free_all(struct locker who);
 enum lock_status share(struct locker who, uint32_t mode, uint32_t access, int how);
 void unshare(struct locker who);
 
+/* Are status monitors calibrated (R-SEC-4) as soon as their clients have told a state? True, unless
+ * a test says otherwise; locker_new says so again. */
+extern bool are_calibrated;
+
 /* Stores what is open and does the work there is, until there is none. */
 void settle(void);
 

@@ -73,6 +73,8 @@ static void test_probe__asks_the_recorded_address(void **state)
 {
     (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    struct core_call none;
+    assert_false(fixture_next_call(the_core, &none)); /* calibrated */
     assert_int_equal(probe_deadline_ns(the_core), UINT64_MAX);
     assert_true(begin(slot_of(A), PROBE_OLDER, 1));
     assert_int_equal(core_deadline_ns(the_core), fixture_now_ns());
@@ -172,8 +174,11 @@ static void test_probe__others_cannot_use_all_the_room(void **state)
     uint32_t i = 0;
     while (begin(i, PROBE_ELSEWHERE, 9))
         i++;
+    assert_int_equal(i, PROBE_MAX / 4);
+    while (begin(i, PROBE_RESUME, 0)) /* ours have their own */
+        i++;
     assert_int_equal(i, PROBE_MAX / 2);
-    assert_false(begin(i, PROBE_RESUME, 0));
+    assert_false(begin(i, PROBE_CALIBRATE, 0));
     while (begin(i, PROBE_OLDER, 1))
         i++;
     assert_int_equal(i, PROBE_MAX);
@@ -246,14 +251,14 @@ static void test_probe__after_a_resume_all_are_asked_at_their_pace(void **state)
     uint64_t started_ns = fixture_now_ns();
     struct core_call calls[CLIENTS];
     uint32_t count = 0;
-    for (; count < PROBE_MAX / 2; count++) {
+    for (; count < PROBE_MAX / 4; count++) {
         assert_true(next(&calls[count]));
         assert_false(next(&calls[count + 1]));
         assert_true(probe_deadline_ns(the_core) > fixture_now_ns());
         fixture_wait(probe_deadline_ns(the_core) - fixture_now_ns());
     }
     assert_int_equal(fixture_now_ns() - started_ns, count * (FIXTURE_SECOND / 100));
-    assert_false(next(&calls[count])); /* half of the room is used: it goes on when there is some */
+    assert_false(next(&calls[count])); /* our room is used: it goes on when there is some */
     says(calls[0], 5);
     for (uint32_t i = 1; i < count; i++)
         says(calls[i], 0);
@@ -271,12 +276,88 @@ static void test_probe__after_a_resume_all_are_asked_at_their_pace(void **state)
     assert_int_equal(fixture_status(the_core).locks, CLIENTS - 11);
 }
 
+/* R-SEC-4: asked once when a client tells a state, at a pace, and not again for every lock. */
+static void test_probe__a_new_client_is_asked_once(void **state)
+{
+    (void)state;
+    struct core_call call;
+    are_calibrated = false;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    call = asked(A);
+    assert_int_equal(lock(A, 2, 1, X), LOCK_GRANTED);
+    assert_false(next(&call)); /* one at a time */
+    says(call, 0);             /* silent */
+    for (int minute = 0; minute < 59; minute++) {
+        fixture_wait(60 * FIXTURE_SECOND);
+        assert_int_equal(lock(A, 4, 1, X), LOCK_GRANTED);
+        assert_false(next(&call));
+    }
+    fixture_wait(60 * FIXTURE_SECOND);
+    assert_int_equal(lock(A, 4, 1, X), LOCK_GRANTED);
+    says(asked(A), 3);
+    assert_true(client_is_calibrated(client_of(A)));
+    fixture_wait(7200 * FIXTURE_SECOND);
+    assert_int_equal(lock(A, 6, 1, X), LOCK_GRANTED);
+    assert_false(next(&call));
+    restart(); /* that is stored */
+    assert_true(client_is_calibrated(client_of(A)));
+
+    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRACE); /* a new state must be said anew */
+    assert_false(client_is_calibrated(client_of(A)));
+    settle();
+    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
+    says(asked(A), 7); /* not yet, or never */
+    assert_false(client_is_calibrated(client_of(A)));
+    assert_true(has_locks(A));
+
+    assert_int_equal(lock_in(0, B, 10, X), LOCK_GRANTED); /* it told none */
+    assert_int_equal(lock(C, 12, 1, X | UNMONITORED), LOCK_GRANTED);
+    assert_false(next(&call));
+}
+
+static void test_probe__calibration_has_a_pace(void **state)
+{
+    (void)state;
+    struct core_call call;
+    are_calibrated = false;
+    make_clients(CLIENTS);
+    uint64_t started_ns = fixture_now_ns();
+    uint32_t count = 0;
+    while (probe_deadline_ns(the_core) != UINT64_MAX) {
+        fixture_wait(probe_deadline_ns(the_core) - fixture_now_ns());
+        if (!next(&call))
+            continue;
+        count++;
+        says(call, 3);
+    }
+    assert_int_equal(count, CLIENTS);
+    assert_true(fixture_now_ns() - started_ns >= (CLIENTS - 1) * (FIXTURE_SECOND / 100));
+}
+
+/* The answer of an address that it has left says nothing of it. */
+static void test_probe__who_moved_was_not_asked(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_true(begin(slot_of(A), PROBE_RESUME, 0));
+    struct core_call call = asked(A);
+    struct address to = fixture_address(ELSEWHERE.address), local = fixture_address("10.0.0.1");
+    are_calibrated = false;
+    assert_int_equal(client_move(the_core, slot_of(A), &to, &local), CLIENT_MOVED);
+    assert_false(client_is_calibrated(client_of(ELSEWHERE)));
+    says(call, 3);
+    assert_false(client_is_calibrated(client_of(ELSEWHERE)));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_probe__##name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(asks_the_recorded_address),
+        TEST(a_new_client_is_asked_once),
+        TEST(calibration_has_a_pace),
+        TEST(who_moved_was_not_asked),
         TEST(only_an_answer_counts),
         TEST(one_question_per_client),
         TEST(a_weightier_question_is_asked_anew),

@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-static const struct locker A_LONG = {"10.0.0.2", "a.example.org", 1};
 static const struct locker NEIGHBOUR = {"10.0.0.2", "n", 1}; /* another host behind A's address */
 
 static int setup(void **state)
@@ -101,10 +100,10 @@ static void test_reboot__a_repeat_frees_nothing(void **state)
 {
     (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_true(notify(A, "a.example.org", 5));
+    assert_true(notify(A, "a", 5));
     assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
-    assert_false(notify(A, "a", 5));
     assert_false(notify(A, "a.example.org", 5));
+    assert_false(notify(A, "a", 5));
     assert_true(has_locks(A));
     assert_int_equal(lock_fixture_store(the_core, NULL), 0);
     assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
@@ -226,63 +225,148 @@ static void test_reboot__states_are_numbers_in_a_circle(void **state)
 
 /* ---- whom a notice means ---- */
 
+/* Names are compared whole; with and without a domain its status monitor must say so. */
 static void test_reboot__names_with_and_without_their_domain(void **state)
 {
     (void)state;
     static const struct {
         const char *recorded, *notified;
-        bool is_same;
+        bool is_same, is_asked;
     } cases[] = {
-        {"web3", "WEB3", true},
-        {"web3", "Web3.example.org", true},
-        {"web3.example.org", "web3", true},
-        {"web3.example.org", "web3.example.org", true},
-        {"web3.example.org", "web3.example.com", false},
-        {"web3", "web33", false},
-        {"web3", "web", false},
-        {"web3.example", "web3.example.org", false},
-        {"10", "10.0.0.2", false},
+        {"web3", "WEB3", true, false},
+        {"web3.example.org", "Web3.example.org", true, false},
+        {"web3", "Web3.example.org", false, true},
+        {"web3.example.org", "web3", false, true},
+        {"web3.example.org", "web3.example.com", false, true}, /* the only client: (b) */
+        {"10", "10.0.0.2", false, true},
     };
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         new_with(&fixture_limits);
         struct locker who = {"10.0.0.2", cases[i].recorded, 1};
         assert_int_equal(lock(who, 0, 1, X), LOCK_GRANTED);
-        assert_int_equal(lock(NEIGHBOUR, 4, 1, X), LOCK_GRANTED); /* so that (b) is out */
         assert_int_equal(notify(who, cases[i].notified, 5), cases[i].is_same);
         assert_int_equal(has_locks(who), !cases[i].is_same);
-        assert_true(has_locks(NEIGHBOUR));
+        if (!cases[i].is_asked) {
+            assert_true(nobody_asked());
+            continue;
+        }
+        says(asked(who), 7); /* another number: it is not meant */
+        assert_true(has_locks(who));
+        assert_false(notify(who, cases[i].notified, 5));
+        says(asked(who), 5);
+        assert_false(has_locks(who));
+    }
+}
+
+/* web3.prod and web3.test behind one address: a short name is either's, hence nobody's. */
+static void test_reboot__a_short_name_of_two(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"web3.prod", "web3.test"}, {"web3", "web3.test"}};
+    for (uint32_t i = 0; i < 2; i++) {
+        new_with(&fixture_limits);
+        struct locker prod = {"10.0.0.2", names[i][0], 1}, other = {"10.0.0.2", names[i][1], 1};
+        assert_int_equal(lock(prod, 0, 1, X), LOCK_GRANTED);
+        assert_int_equal(lock(other, 2, 1, X), LOCK_GRANTED);
+        lock_fixture_forget_events(the_core);
+        assert_false(notify(prod, "web3", 5));
+        assert_false(notify(prod, "web3.dev", 5)); /* of one that has no record */
+        assert_int_equal(events_of(EVENT_NOTICE_AMBIGUOUS), 2);
         assert_true(nobody_asked());
+        assert_true(has_locks(prod) && has_locks(other));
+        assert_true(notify(other, "web3.test", 5)); /* the full name does the work */
+        assert_true(has_locks(prod) && !has_locks(other));
     }
 }
 
-static void test_reboot__both_names_of_a_host_are_meant(void **state)
+/* The other one need not have a record, or not any more. */
+static void test_reboot__a_short_name_of_one_who_is_not_known(void **state)
 {
     (void)state;
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(A_LONG, 2, 1, X), LOCK_GRANTED);
-    assert_true(notify(A, "a", 5));
+    struct locker prod = {"10.0.0.2", "web3.prod", 1};
+    assert_int_equal(lock(prod, 0, 1, X), LOCK_GRANTED);
+    assert_false(notify(prod, "web3", 5)); /* from web3.test */
+    says(asked(prod), 3);                  /* the status monitor of web3.prod: nothing happened */
+    assert_true(has_locks(prod));
+}
+
+/* A3: the box before a client answers for it, with a number of its own. */
+static void test_reboot__an_uncalibrated_answer_says_nothing(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    for (int verifies = 0; verifies < 2; verifies++) {
+        limits.verify_notices = verifies;
+        new_with(&limits);
+        are_calibrated = false;
+        assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
+        says(asked(A), 9); /* when it first locks */
+        assert_false(client_is_calibrated(client_of(A)));
+        assert_false(notify(ELSEWHERE, "a", 9));
+        says(asked(A), 9);
+        assert_false(notify(A, "other", 9));
+        says(asked(A), 9);
+        assert_false(notify(A, "a.example.org", 9));
+        says(asked(A), 9);
+        assert_false(notify(A, "a", 3)); /* older, and the box has that very number */
+        says(asked(A), 3);
+        assert_true(has_locks(A));
+        assert_int_equal(client_of(A)->state_seen, 7);
+        assert_int_equal(notify(A, "a", 9),
+                         !verifies); /* its own word counts, as if it were silent */
+        if (verifies)
+            says(asked(A), 3);
+        assert_false(has_locks(A));
+    }
+}
+
+/* Exactly what the client has just told: that is calibration. */
+static void test_reboot__an_older_lock_calibrates(void **state)
+{
+    (void)state;
+    are_calibrated = false;
+    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
+    says(asked(A), 0);
+    assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED);
+    says(asked(A), 9);
+    assert_int_equal(client_of(A)->lock_count, 2);
+    fixture_wait(61 * FIXTURE_SECOND);
+    assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED);
+    says(asked(A), 3);
+    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_true(client_is_calibrated(client_of(A)));
+}
+
+/* A number that a status monitor says is nobody's own word. */
+static void test_reboot__a_state_is_not_learned_from_an_answer(void **state)
+{
+    (void)state;
+    are_calibrated = false;
+    assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
+    struct probe_question question = {.reason = PROBE_RESUME};
+    assert_true(probe_begin(the_core, 0, &question));
+    says(asked(A), 9);
+    assert_int_equal(client_of(A)->state_seen, 0);
+    assert_false(client_is_calibrated(client_of(A)));
+}
+
+/* A17: whoever sends notices in its name uses up neither its own budget nor its room. */
+static void test_reboot__a_stranger_uses_up_his_own_budget(void **state)
+{
+    (void)state;
+    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < 40; i++) {
+        (void)notify(ELSEWHERE, "a", 101 + 2 * i);
+        if (i < 16)
+            says(asked(A), 7);
+        (void)notify(A, "other", 101 + 2 * i);
+        if (i < 16)
+            says(asked(A), 7);
+    }
+    assert_true(nobody_asked());
+    assert_false(notify(A, "a", 3)); /* its own: its counter began anew */
+    says(asked(A), 3);
     assert_false(has_locks(A));
-    assert_false(has_locks(A_LONG));
-    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 2);
-}
-
-static void test_reboot__very_many_names_of_a_host(void **state)
-{
-    (void)state;
-    char names[60][16];
-    for (uint32_t i = 0; i < 60; i++) {
-        (void)snprintf(names[i], sizeof names[i], "a.%u", i);
-        struct locker who = {"10.0.0.2", names[i], 1};
-        assert_int_equal(lock(who, 2 * i, 1, X), LOCK_GRANTED);
-    }
-    assert_int_equal(lock(A, 500, 1, X), LOCK_GRANTED);
-    for (uint32_t i = 0; i < 60; i++) { /* newest first: they are before A's in its chain */
-        struct locker who = {"10.0.0.2", names[i], 2};
-        assert_int_equal(lock(who, 600 + 2 * i, 1, X), LOCK_GRANTED);
-    }
-    assert_true(notify(A, "a", 5));
-    assert_false(has_locks(A)); /* who is named exactly is never left out */
-    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 33);
 }
 
 static void test_reboot__one_address_two_hosts(void **state)
@@ -495,8 +579,12 @@ int main(void)
         TEST(state_0_says_nothing),
         TEST(states_are_numbers_in_a_circle),
         TEST(names_with_and_without_their_domain),
-        TEST(both_names_of_a_host_are_meant),
-        TEST(very_many_names_of_a_host),
+        TEST(a_short_name_of_two),
+        TEST(a_short_name_of_one_who_is_not_known),
+        TEST(an_uncalibrated_answer_says_nothing),
+        TEST(an_older_lock_calibrates),
+        TEST(a_state_is_not_learned_from_an_answer),
+        TEST(a_stranger_uses_up_his_own_budget),
         TEST(one_address_two_hosts),
         TEST(the_only_client_of_an_address),
         TEST(an_unknown_state_under_another_name),

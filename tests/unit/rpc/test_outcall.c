@@ -279,7 +279,7 @@ static void take_lock(const char *from)
                                        .end = 9,
                                        .exclusive = true,
                                        .version = 4,
-                                       .state = 3}};
+                                       .state = 0}}; /* so that nobody is asked for it */
     assert_int_equal(fixture_step(core, &peer, &request).response.status, LOCK_GRANTED);
 }
 

@@ -140,7 +140,7 @@ static void test_record_lock__lock_has_these_bytes(void **state)
     (void)state;
     static const uint8_t fh[] = {0xaa, 0xbb, 0xcc}, oh[] = {'7', '@', 'c'};
     static const uint8_t expected[] = {
-        5,    0,    0,    3,    0,   0,   0,   0,        /* kind, version, checksum (below) */
+        5,    0,    0,    4,    0,   0,   0,   0,        /* kind, version, checksum (below) */
         0,    0,    0,    0,    0,   0,   1,   2,        /* client_id */
         0,    0,    0,    3,    0,   0,   0,   4,        /* client, incarnation */
         0,    0,    0,    5,                             /* state */
@@ -201,9 +201,9 @@ static void test_record_lock__odd_clients_are_corrupt(void **state)
         else
             sample_refuse_changed(SAMPLE_CLIENT, CLIENT_GRANT_PROC, procedure);
     sample_refuse_changed(SAMPLE_CLIENT, CLIENT_INCARNATION, 0);
-    sample_refuse_changed(SAMPLE_CLIENT, CLIENT_FLAGS, 32);
+    sample_refuse_changed(SAMPLE_CLIENT, CLIENT_FLAGS, 64);
     sample_refuse_changed(SAMPLE_CLIENT, CLIENT_FLAGS - 3, 0x80);
-    accept_changed(SAMPLE_CLIENT, CLIENT_FLAGS, 31);
+    accept_changed(SAMPLE_CLIENT, CLIENT_FLAGS, 63);
 }
 
 /* Rules that all three share: whose it is, and the file. */

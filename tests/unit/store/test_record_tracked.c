@@ -54,7 +54,7 @@ static void test_record_tracked__has_these_bytes(void **state)
 {
     (void)state;
     static const uint8_t expected[] = {
-        8, 0,   0,   3,   0, 0, 0, 0,                /* kind, version, checksum (below) */
+        8, 0,   0,   4,   0, 0, 0, 0,                /* kind, version, checksum (below) */
         0, 0,   0,   0,   0, 0, 1, 2,                /* id */
         0, 0,   0,   0,   0, 0, 0, 3,                /* registered_ns */
         0, 0,   0,   0,   0, 0, 0, 4,                /* server_epoch */
