@@ -348,6 +348,12 @@ void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
     silent_work(core);
     client_expire(core);
     tracker_work(core);
+    core->must_listen = false;
+}
+
+void core_listen_first(struct core *core)
+{
+    core->must_listen = true;
 }
 
 static uint64_t min_u64(uint64_t a, uint64_t b)

@@ -221,6 +221,14 @@ bool core_is_full(const struct core *core);
  */
 void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns);
 
+/*
+ * The sockets had something to accept or to read in this turn, or were not looked at: in the next
+ * core_work grace does not end by the clock, and nobody is given up, or a call that came in time
+ * would find its locks gone. That has an end: who never stops talking delays it by 30 s, or half a
+ * grace.
+ */
+void core_listen_first(struct core *core);
+
 /* The next call whose time has come and whose content is durable; false: none. Views die with the
  * next call into the core. CORE_CALL_DONE must follow, sooner or later. */
 bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret);

@@ -71,6 +71,7 @@ void grace_begin(struct core *core)
 
 void grace_begin_anew(struct core *core)
 {
+    core->is_resumed = false;
     grant_drop_all(core);
     recover_unsettle_all(core);
     uint32_t slot = table_next(&core->clients.table, SLOT_NONE);
@@ -112,10 +113,13 @@ static uint64_t late_ns(const struct core *core)
     return half_ns < LATE_NS ? half_ns : LATE_NS;
 }
 
+/* In a run that goes on where the last one ended, an offer without its waiter is a lock like the
+ * others: nobody has to confirm it. */
 static bool has_unsettled(const struct core *core, uint32_t slot)
 {
-    return unsettled_of_client(core, slot) != SLOT_NONE ||
-           client_at(core, slot)->unsettled_shares > 0;
+    const struct client *client = client_at(core, slot);
+    return unsettled_of_client(core, slot) != SLOT_NONE || client->unsettled_shares > 0 ||
+           (client->left_over_count > 0 && !core->is_resumed);
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -250,21 +254,31 @@ static bool drop(struct core *core, uint32_t slot, uint32_t max, uint32_t *ret_c
         has_slots = lock_give_up(core, range.owner, range.file, range.start, range.end);
         count += has_slots ? 1 : 0;
     }
+    count += leftover_drop(core, slot, max - count);
     *ret_count = count + share_drop_unsettled(core, slot, max - count);
     return has_slots;
+}
+
+/* What had to be due by now to be given up in this turn: calls that came in time may be unread. */
+static uint64_t due_ns(const struct core *core)
+{
+    if (!core->must_listen)
+        return core->now_ns;
+    MARK("grace_listens_first");
+    return core->now_ns > late_ns(core) ? core->now_ns - late_ns(core) : 0;
 }
 
 bool grace_work(struct core *core)
 {
     struct grace *grace = &core->grace;
     bool is_settled = unsettled_total(core) == 0 && !grace->must_last;
-    if (grace->phase == GRACE_STANDING && (is_settled || core->now_ns >= grace->end_ns))
+    if (grace->phase == GRACE_STANDING && (is_settled || due_ns(core) >= grace->end_ns))
         end(core, false);
     if (grace->phase == GRACE_WAITING && is_settled)
         end(core, false);
     uint32_t left = DROPPED_PER_TURN, slot;
     while (left > 0 && !core_is_full(core) &&
-           (slot = timers_take(&grace->drop, core->now_ns)) != SLOT_NONE) {
+           (slot = timers_take(&grace->drop, due_ns(core))) != SLOT_NONE) {
         if (!has_unsettled(core, slot))
             continue;
         uint64_t until_ns = stays_until_ns(core, slot); /* it may have reclaimed since */

@@ -59,6 +59,8 @@ int lock_init(struct core *core, uint32_t slots_max)
     if (err == 0)
         err = chains_init(&all->by_client, core->clients.table.max, slots_max);
     if (err == 0)
+        err = chains_init(&all->left_over, core->clients.table.max, slots_max);
+    if (err == 0)
         err = table_init(&all->holdings, slots_max, sizeof(struct holding));
     if (err == 0)
         err = chains_init_hash(&all->holdings_by_key, slots_max);
@@ -74,6 +76,7 @@ void lock_done(struct core *core)
     tree_done(&all->by_start);
     tree_done(&all->own);
     chains_done(&all->by_client);
+    chains_done(&all->left_over);
     table_done(&all->holdings);
     chains_done(&all->holdings_by_key);
     intern_done(&all->ohs);
@@ -328,16 +331,18 @@ bool lock_take(struct core *core, const struct lock_want *want)
     bool has_slots = plan.slots <= lock_element_free_count(core) &&
                      (plan.slots == 0 || may_split(core, want->owner)) &&
                      unsettled_settle(core, fresh.owner, fresh.file, fresh.start, fresh.end);
-    if (has_slots)
+    if (has_slots) {
         carry_out(core, &fresh, &plan);
+        leftover_settle(core, want->owner, want->file, want->start, want->end);
+    }
     (void)intern_release(&core->locks.ohs, fresh.oh);
     client_settle(core, owner_at(core, want->owner)->client);
     return has_slots;
 }
 
 /* With or without regard to the share of its client in the reserve. */
-static bool release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end,
-                    bool is_asked)
+static bool release_held(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                         uint64_t end, bool is_asked)
 {
     CHECK(start <= end);
     uint32_t slot = lock_range_first_own(core, owner, file, start), next;
@@ -352,6 +357,15 @@ static bool release(struct core *core, uint32_t owner, uint32_t file, uint64_t s
         next = tree_next(&core->locks.own, slot);
         cut(core, slot, start, end);
     }
+    return true;
+}
+
+static bool release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end,
+                    bool is_asked)
+{
+    if (!release_held(core, owner, file, start, end, is_asked))
+        return false;
+    leftover_settle(core, owner, file, start, end);
     lock_element_settle(core, owner);
     return true;
 }
@@ -466,6 +480,7 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial)
         return false; /* it is not its client's any more, and must replace nothing that is */
     offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
     offer.waiter = SLOT_NONE;
+    offer.is_left_over = false;
     if (!can_accept(core, &offer, kept_serial))
         return false;
     struct plan plan = make_plan(core, &offer);

@@ -52,9 +52,10 @@ struct lock {
     uint32_t holding; /* of (owner, file); SLOT_NONE for an offer */
     uint32_t waiter;  /* of an offer; SLOT_NONE when its waiter did not survive a restart */
     uint32_t state, incarnation;
-    uint32_t flags;   /* enum record_lock_flag */
-    uint64_t serial;  /* grows with every change of any element; 0: as it was loaded */
-    bool is_doubtful; /* an offer that its client denied, but may have taken before (R-DRC-3) */
+    uint32_t flags;    /* enum record_lock_flag */
+    uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
+    bool is_left_over; /* an offer of a run before; see leftover.h */
+    bool is_doubtful;  /* an offer that its client denied, but may have taken before (R-DRC-3) */
     struct lock_reach any, exclusive;
 };
 
@@ -76,6 +77,7 @@ struct locks {
     struct chains holdings_by_key;
     struct intern ohs;
     uint32_t offer_count;
+    struct chains left_over;                /* chain = client slot: offers of a run before */
     uint64_t serial;                        /* of the last change */
     uint32_t share_counts[FILE_SHARES_MAX]; /* elements by the share of their file (D14) */
 };

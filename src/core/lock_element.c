@@ -207,10 +207,33 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
         waiter_lock_changed(core, slot);
 }
 
+void lock_element_leave_over(struct core *core, uint32_t slot)
+{
+    struct lock *lock = lock_at(core, slot);
+    uint32_t client = owner_at(core, lock->owner)->client;
+    lock->is_left_over = true;
+    chains_add(&core->locks.left_over, client, slot);
+    client_at(core, client)->left_over_count++;
+    core->offers_left++;
+}
+
+static void leave_left_over(struct core *core, uint32_t slot)
+{
+    struct lock *lock = lock_at(core, slot);
+    uint32_t client = owner_at(core, lock->owner)->client;
+    if (!lock->is_left_over)
+        return;
+    lock->is_left_over = false;
+    chains_remove(&core->locks.left_over, client, slot);
+    client_at(core, client)->left_over_count--;
+    core->offers_left--;
+}
+
 void lock_element_restore(struct core *core, uint32_t slot)
 {
     struct lock *lock = lock_at(core, slot);
     CHECK(lock->flags & RECORD_LOCK_OFFER);
+    leave_left_over(core, slot);
     lock->flags &= ~(uint32_t)RECORD_LOCK_OFFER;
     lock->waiter = SLOT_NONE;
     core->locks.offer_count--;
@@ -227,6 +250,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
     waiter_lock_changed(core, slot);
+    leave_left_over(core, slot);
     struct lock lock = *lock_at(core, slot);
     struct owner *owner = owner_at(core, lock.owner);
     struct client *client = client_at(core, owner->client);

@@ -129,9 +129,10 @@ static void check_element(const struct core *core, uint32_t slot)
     check_sums(core, slot);
     if (lock->flags & RECORD_LOCK_OFFER) {
         CHECK(lock->holding == SLOT_NONE);
+        CHECK(!lock->is_left_over || lock->waiter == SLOT_NONE);
         return;
     }
-    CHECK(lock->waiter == SLOT_NONE);
+    CHECK(lock->waiter == SLOT_NONE && !lock->is_left_over);
     CHECK(lock->holding == lock_element_holding(core, lock->owner, lock->file));
 }
 
@@ -172,6 +173,11 @@ static uint32_t check_client(const struct core *core, uint32_t slot)
     }
     CHECK(is_drained); /* where it goes on is an element of this client */
     CHECK(client->lock_count == count);
+    uint32_t left_over = 0;
+    for (at = chains_first(&core->locks.left_over, slot); at != SLOT_NONE;
+         at = chains_next(&core->locks.left_over, at), left_over++)
+        CHECK(lock_at(core, at)->is_left_over);
+    CHECK(client->left_over_count == left_over);
     return count;
 }
 

@@ -218,13 +218,22 @@ static bool is_held(const struct core *core, const struct subject *s, const stru
            lock_covers(core, s->owner, s->file, r->start, r->end, r->exclusive);
 }
 
+/* The same as far as the store knows: with what a run before had offered to it (R-BLK-19). */
+static bool may_be_held(const struct core *core, const struct subject *s,
+                        const struct lock_request *r)
+{
+    return is_held(core, s, r) ||
+           (s->owner != SLOT_NONE && s->file != SLOT_NONE &&
+            leftover_covers(core, s->owner, s->file, r->start, r->end, r->exclusive));
+}
+
 /* Nothing is in the way. */
 static enum lock_status grant(struct core *core, const struct peer *from,
                               const struct lock_request *r, struct subject s, uint32_t waiter)
 {
     /* What it has already in that mode or a stronger one needs no room: an answer that was lost,
      * or a downgrade, must not fail for a limit. */
-    if (!is_held(core, &s, r) &&
+    if (!(r->reclaim ? may_be_held(core, &s, r) : is_held(core, &s, r)) &&
         !has_room(core, from, r, room_for(core, from, s.client), QUOTA_LOCK))
         return LOCK_NO_RESOURCES;
     uint32_t file = file_add(core, r->fh);
@@ -339,12 +348,12 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
                                 const struct lock_request *r)
 {
     struct subject s = find_subject(core, from, r);
-    bool is_known = is_held(core, &s, r);
+    bool is_known = may_be_held(core, &s, r);
     if (!is_known && s.owner != SLOT_NONE && s.file != SLOT_NONE) {
         /* It may be about an offer whose answer is on its way. Where it is not, the offer stands:
          * it may have been taken after this was sent, and must not be weakened by it. */
         grant_reclaim(core, s.owner, s.file, r->start, r->end);
-        is_known = is_held(core, &s, r);
+        is_known = may_be_held(core, &s, r);
     }
     bool is_taken_on_trust = !is_known && grace_is_on(core) && grace_trusts(core) &&
                              (s.file == SLOT_NONE || find_obstacle(core, &s, r) == SLOT_NONE);

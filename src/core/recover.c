@@ -238,18 +238,18 @@ static bool is_left_over(const struct core *core, uint32_t slot)
 /*
  * An offer outlives a run as a lock of its owner (R-BLK-19): its client may have taken it, and its
  * waiter is gone. One that finds no room for its pieces, in the table or in the open batch, stands
- * as it is, which excludes others just as well, and is tried again (recover_work).
+ * as it is, which excludes others just as well; its owner may reclaim it all the same (leftover.h),
+ * and while grace stands it is tried again (recover_work).
  */
 static void restore_offers(struct core *core)
 {
     const struct table *locks = &core->locks.table;
-    core->offers_left = core->offers_seen = 0;
     core->offer_at = SLOT_NONE;
     uint32_t slot = table_next(locks, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(locks, slot)) {
         if (is_left_over(core, slot) && !lock_restore_offer(core, slot)) {
             MARK("start_offer_stays");
-            core->offers_left++;
+            leftover_add(core, slot);
         }
     }
 }
@@ -282,47 +282,40 @@ static uint32_t find_gaps(const struct core *core, const struct lock *offer,
 }
 
 /*
- * In grace its owner may still come for it; afterwards nobody will. What the owner held before is
- * settled or not as it was; only the bytes that the offer adds are its to confirm. True: it is an
- * offer no longer.
+ * What the owner held before is settled or not as it was; only the bytes that the offer adds are
+ * its to confirm. One that has more gaps than are counted stays what it is.
  */
-static bool settle_offer(struct core *core, uint32_t slot)
+static void settle_offer(struct core *core, uint32_t slot)
 {
     struct lock offer = *lock_at(core, slot);
     struct gap gaps[LOCK_ACCEPT_PUTS_MAX];
-    if (!grace_is_on(core)) {
-        lock_withdraw(core, slot);
-        return true;
-    }
     bool is_monitored = !(offer.flags & RECORD_LOCK_UNMONITORED); /* only that is to be confirmed */
     uint32_t count = is_monitored ? find_gaps(core, &offer, gaps) : 0;
-    if (!unsettled_has_room(core, count) || !lock_restore_offer(core, slot))
-        return false;
+    if (count == LOCK_ACCEPT_PUTS_MAX || !unsettled_has_room(core, count) ||
+        !lock_restore_offer(core, slot))
+        return;
     MARK("start_offer_restored_later");
     for (uint32_t i = 0; i < count; i++)
         unsettled_add(core, offer.owner, offer.file, gaps[i].start, gaps[i].end);
-    return true;
 }
 
 void recover_work(struct core *core)
 {
-    for (uint32_t i = 0; i < OFFERS_PER_TURN && core->offers_left > 0 && !core_is_full(core) &&
-                         core->now_ns >= core->offer_next_ns;
+    for (uint32_t i = 0; i < OFFERS_PER_TURN && grace_is_on(core) && core->offers_left > 0 &&
+                         !core_is_full(core) && core->now_ns >= core->offer_next_ns;
          i++) {
         core->offer_at = table_next(&core->locks.table, core->offer_at);
-        if (core->offer_at == SLOT_NONE) { /* once through all of them */
-            core->offers_left = core->offers_seen;
-            core->offers_seen = 0;
+        if (core->offer_at == SLOT_NONE) /* once through all of them */
             core->offer_next_ns = core->now_ns + OFFERS_AGAIN_NS;
-        } else if (is_left_over(core, core->offer_at) && !settle_offer(core, core->offer_at)) {
-            core->offers_seen++;
-        }
+        else if (lock_at(core, core->offer_at)->is_left_over)
+            settle_offer(core, core->offer_at);
     }
 }
 
 uint64_t recover_deadline_ns(const struct core *core)
 {
-    return core->offers_left == 0 || core_is_full(core) ? UINT64_MAX : core->offer_next_ns;
+    bool has_work = grace_is_on(core) && core->offers_left > 0 && !core_is_full(core);
+    return has_work ? core->offer_next_ns : UINT64_MAX;
 }
 
 void recover_unsettle_all(struct core *core)
@@ -393,7 +386,7 @@ void core_start(struct core *core, const struct core_boot *boot)
         server->flags |= RECORD_SERVER_INCOMPLETE;
 
     struct record_server before = *server;
-    bool is_resumed = may_resume(core);
+    bool is_resumed = core->is_resumed = may_resume(core);
     if (!is_resumed)
         server->state = core_next_state(server->state);
     if (server->flags & RECORD_SERVER_INCOMPLETE) {

@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/grace.h"
 #include "core/grant.h"
+#include "core/leftover.h"
 #include "core/lock.h"
 #include "core/locking.h"
 #include "core/namesake.h"
@@ -34,6 +35,7 @@ struct core {
     struct core_limits limits;
     uint64_t seed;            /* of every hash */
     uint64_t now_ns, wall_ns; /* of the current step */
+    bool must_listen;         /* core_listen_first */
 
     /* Our own record, as it is now; `txn` is the number of the last batch taken. */
     struct record_server server;
@@ -51,9 +53,11 @@ struct core {
     uint64_t id_seen_max, epoch_seen_max;
     uint32_t state_seen_max; /* of ours: the largest that anybody was told */
 
-    /* Offers of the run before that could not become locks yet: how many, as of the last pass and
-     * in this one, and where it stands. */
-    uint32_t offers_left, offers_seen, offer_at;
+    bool is_resumed; /* this run goes on with the state of the last one (D12) */
+
+    /* Offers of the run before that could not become locks yet: how many, and where the search for
+     * those that can by now stands. */
+    uint32_t offers_left, offer_at;
     uint64_t offer_next_ns;
 
     struct arena *arena;

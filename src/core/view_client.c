@@ -92,7 +92,8 @@ static void view_lock_client(const struct core *core, uint32_t slot, struct view
         .lock_count = client->lock_count,
         .share_count = client->share_count,
         .waiter_count = client->waiter_count,
-        .unsettled_count = client->unsettled_count + client->unsettled_shares,
+        .unsettled_count =
+            client->unsettled_count + client->unsettled_shares + client->left_over_count,
         .reclaimed_count = client->reclaimed_count,
         .is_monitored = client->flags & RECORD_CLIENT_MONITORED,
         .is_crashed = client->flags & RECORD_CLIENT_CRASHED,
@@ -166,7 +167,8 @@ bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *bu
         if (!table_is_live(table, (uint32_t)slot))
             continue;
         const struct client *client = client_at(core, (uint32_t)slot);
-        if (client->unsettled_count == 0 && client->unsettled_shares == 0)
+        if (client->unsettled_count == 0 && client->unsettled_shares == 0 &&
+            client->left_over_count == 0)
             continue;
         view_lock_client(core, (uint32_t)slot, ret);
         *cursor = slot + 1;

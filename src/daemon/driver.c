@@ -70,6 +70,7 @@ struct driver {
     uint64_t commit_since_ns; /* when the last batch was handed over */
     uint64_t ticked_ns;       /* 0: not yet */
     bool has_forgiven;        /* a standstill, since then */
+    uint64_t stood_ns;        /* standstills that were reported */
     struct totals out;        /* of that batch */
     struct ask asks[2];       /* of batches that are not durable yet, the older one first */
     struct totals stored;     /* of all batches that are durable */
@@ -135,7 +136,7 @@ static void take_news(struct driver *driver)
         driver->durable_txn = report.txn;
         if (parts->is_metered) {
             histogram_add(&driver->meter.commit_durations,
-                          clock_now_ns(parts->clock) - driver->commit_since_ns);
+                          clock_raw_ns(parts->clock) - driver->commit_since_ns);
             histogram_add(&driver->meter.batch_records, driver->out.records);
         }
         if (parts->is_shared)
@@ -157,7 +158,7 @@ static void hand_batch(struct driver *driver)
     struct store_batch batch;
     if (worker_is_busy(driver->worker) || !core_take_batch(driver->parts.core, &batch))
         return;
-    driver->commit_since_ns = clock_now_ns(driver->parts.clock);
+    driver->commit_since_ns = clock_raw_ns(driver->parts.clock);
     driver->has_forgiven = false;
     driver->out = (struct totals){1, batch.count, batch.lock_change_count};
     worker_commit(driver->worker, &batch);
@@ -170,8 +171,10 @@ static void call_out(struct driver *driver);
 static void on_next_call(uv_timer_t *timer)
 {
     struct driver *driver = timer->data;
-    if (!driver->is_draining && !driver->is_ended)
-        call_out(driver);
+    if (driver->is_draining || driver->is_ended)
+        return;
+    core_listen_first(driver->parts.core); /* timers come before the sockets are looked at */
+    call_out(driver);
 }
 
 /*
@@ -242,6 +245,20 @@ static void call_out(struct driver *driver)
     set_next_call(driver, now_ns, is_waiting);
 }
 
+/* An operator should know: what happens to this process happens to its clients. */
+static void report_standstill(struct driver *driver)
+{
+    struct driver_parts *parts = &driver->parts;
+    uint64_t stood_ns = clock_stood_still_ns(parts->clock);
+    if (stood_ns == driver->stood_ns)
+        return;
+    log_say(parts->log, LOG_LEVEL_WARNING, clock_wall_ns(parts->clock),
+            LOG_MESSAGE("this process was not let run: nothing is given up for what it could not "
+                        "hear, grace and other deadlines are that much later"),
+            LOG_NUMBER("ms", (stood_ns - driver->stood_ns) / MS_NS));
+    driver->stood_ns = stood_ns;
+}
+
 static void on_turn(uv_check_t *check)
 {
     struct driver *driver = check->data;
@@ -252,6 +269,9 @@ static void on_turn(uv_check_t *check)
     hand_batch(driver);
     wire_flush(parts->wire);
     registrar_turn(parts->registrar);
+    if (clock_has_heard(parts->clock) || wire_is_holding_back(parts->wire))
+        core_listen_first(parts->core);
+    report_standstill(driver);
     if (!driver->is_draining)
         call_out(driver);
     hand_batch(driver);
@@ -268,7 +288,7 @@ static void on_turn(uv_check_t *check)
 static void on_sleep(uv_prepare_t *prepare)
 {
     struct driver *driver = prepare->data;
-    clock_turn_over(driver->parts.clock);
+    clock_sleep(driver->parts.clock, TICK_MS * MS_NS);
 }
 
 static void on_drain_end(uv_timer_t *timer)
@@ -309,7 +329,7 @@ uint64_t driver_commit_age_ns(struct driver *driver)
 {
     if (driver->worker == NULL || !worker_is_busy(driver->worker))
         return 0;
-    return clock_now_ns(driver->parts.clock) - driver->commit_since_ns;
+    return clock_raw_ns(driver->parts.clock) - driver->commit_since_ns;
 }
 
 /*
@@ -320,7 +340,7 @@ static void beat(struct driver *driver)
 {
     struct driver_parts *parts = &driver->parts;
     if (!parts->is_shared || driver->is_draining || worker_is_busy(driver->worker) ||
-        clock_now_ns(parts->clock) - driver->commit_since_ns < BEAT_NS)
+        clock_raw_ns(parts->clock) - driver->commit_since_ns < BEAT_NS)
         return;
     (void)core_fence(parts->core);
     hand_batch(driver);
@@ -332,7 +352,7 @@ static void beat(struct driver *driver)
  * come to an end. */
 static void forgive_stall(struct driver *driver)
 {
-    uint64_t now_ns = clock_now_ns(driver->parts.clock);
+    uint64_t now_ns = clock_raw_ns(driver->parts.clock);
     uint64_t stalled_ns = driver->ticked_ns == 0 ? 0 : now_ns - driver->ticked_ns;
     driver->ticked_ns = now_ns;
     if (stalled_ns < STALL_NS || driver->has_forgiven)

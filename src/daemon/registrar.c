@@ -38,6 +38,7 @@ enum {
     VERIFY_MS = 30000,
     RETRY_MS = 1000,
     CONNECTIONS_MAX = 256, /* to our own portmapper */
+    REMIND_S = 60,         /* between two lines about waiting for an rpcbind */
     REFUSED_LOG_S = 10,    /* between two lines about refused SET and UNSET */
     SENTENCE_MAX = 1024,
 };
@@ -61,6 +62,7 @@ struct registrar {
     bool is_settled;
     bool was_held;             /* at some time */
     char reason[SENTENCE_MAX]; /* LOST: why; also the last thing that was logged about it */
+    uint64_t said_ns;          /* when that was logged */
 
     struct registration registration;
     struct rpcbind *rpcbind;
@@ -315,8 +317,7 @@ int registrar_start(struct registrar *registrar, struct core *core)
     } else if (registrar->state == STATE_OFF) {
         settle(registrar, 0);
     } else if (registrar->looked != RPCBIND_DONE) {
-        lose(registrar, registrar->looked); /* auto; the start has waited for it once */
-        settle(registrar, 0);
+        lose(registrar, registrar->looked); /* auto: it is tried again until one is there */
     } else {
         registrar->state = STATE_CLAIMING;
         rpcbind_begin(registrar->rpcbind, REGISTRATION_CLAIM,
@@ -380,10 +381,13 @@ static void lose(struct registrar *registrar, enum rpcbind_result result)
         text_add(&text, registrar->was_held ? "registration lost: " : "not registered: ");
     explain(registrar, result, &text);
     if (!registrar->was_held && result != RPCBIND_FOREIGN)
-        text_add(&text, "; clients cannot find this server until one is; --no-rpcbind if they "
-                        "know its port");
-    if (strcmp(sentence, registrar->reason) != 0) {
+        text_add(&text, "; clients cannot find this server until one is, grace and notification "
+                        "wait for that; --no-rpcbind if they know its port");
+    uint64_t now_ns = clock_raw_ns(registrar->parts.clock);
+    bool is_due = !registrar->is_settled && now_ns - registrar->said_ns >= REMIND_S * SECOND_NS;
+    if (strcmp(sentence, registrar->reason) != 0 || is_due) {
         say(registrar, LOG_LEVEL_WARNING, sentence);
+        registrar->said_ns = now_ns;
         memcpy(registrar->reason, sentence, sizeof sentence);
     }
     registrar->state = STATE_LOST;
@@ -409,8 +413,8 @@ static void on_end(void *context, enum registration_goal goal, enum rpcbind_resu
         registrar->state = STATE_STOPPED;
         return;
     case REGISTRATION_CLAIM:
-        if (!registrar->is_settled && result != RPCBIND_DONE &&
-            (result == RPCBIND_FOREIGN || !is_auto(registrar))) {
+        if (!registrar->is_settled && registrar->state == STATE_CLAIMING &&
+            result != RPCBIND_DONE && (result == RPCBIND_FOREIGN || !is_auto(registrar))) {
             settle(registrar, refuse(registrar, result));
             return;
         }
@@ -418,10 +422,11 @@ static void on_end(void *context, enum registration_goal goal, enum rpcbind_resu
     case REGISTRATION_KEEP:
         break;
     }
-    if (result == RPCBIND_DONE)
-        hold(registrar);
-    else
+    if (result != RPCBIND_DONE) {
         lose(registrar, result);
+        return; /* nobody is told of us, and no time is counted, before clients can find us */
+    }
+    hold(registrar);
     settle(registrar, 0);
 }
 

@@ -2,7 +2,8 @@
  * registrar.h -- how clients find us: --rpcbind.
  *
  *   auto       the system's rpcbind if it answers; else a portmapper of our own on port 111; else
- *              we go on, say so, and register when an rpcbind appears
+ *              we say so and wait: calls are answered, but grace, notification and readiness begin
+ *              when an rpcbind has appeared and knows us
  *   system     the system's rpcbind, or exit 69
  *   embedded   our own, or exit 69
  *   off        nobody: clients are told the port
@@ -38,8 +39,9 @@ struct registrar_parts {
     const struct config *config; /* --rpcbind, --force, --listen */
     void *context;
     /*
-     * After registrar_start, once: the registration stands, or the server goes on without (exit
-     * code 0); or the server must end with this code, and the log says why.
+     * After registrar_start, once: clients can find us, or know the port (exit code 0); or the
+     * server must end with this code, and the log says why. With `auto` it is called when an
+     * rpcbind is there, however late.
      */
     void (*on_settled)(void *context, int exit_code);
 };

@@ -174,6 +174,7 @@ static void take(struct link *link, struct bytes input)
 {
     struct caller_tcp *tcp = link->tcp;
     struct bytes record;
+    clock_heard(tcp->clock);
     for (;;) {
         switch (record_reader_next(&link->reader, &input, &record)) {
         case RECORD_READ_WHOLE:

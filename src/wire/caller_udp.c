@@ -135,6 +135,8 @@ static void read_answers(struct udp_end *end)
     struct caller_udp *udp = end->udp;
     for (uint32_t round = 0; round < READ_ROUNDS; round++) {
         int n = receive(end, 0);
+        if (n > 0)
+            clock_heard(udp->clock);
         for (int i = 0; i < n; i++) {
             const struct datagram *data = &udp->in_data[i];
             uint16_t port;

@@ -19,7 +19,8 @@ static void set(struct clock *clock)
 {
     if (clock->is_set)
         return;
-    clock->now_ns = read_ns(CLOCK_MONOTONIC);
+    clock->raw_ns = read_ns(CLOCK_MONOTONIC);
+    clock->now_ns = pace_now_ns(&clock->pace, clock->raw_ns);
     clock->wall_ns = read_ns(CLOCK_REALTIME);
     clock->is_set = true;
 }
@@ -28,6 +29,17 @@ uint64_t clock_now_ns(struct clock *clock)
 {
     set(clock);
     return clock->now_ns;
+}
+
+uint64_t clock_raw_ns(struct clock *clock)
+{
+    set(clock);
+    return clock->raw_ns;
+}
+
+uint64_t clock_stood_still_ns(const struct clock *clock)
+{
+    return clock->pace.stood_ns;
 }
 
 uint64_t clock_wall_ns(struct clock *clock)
@@ -41,9 +53,27 @@ uint64_t clock_boot_ns(void)
     return read_ns(CLOCK_BOOTTIME);
 }
 
+void clock_heard(struct clock *clock)
+{
+    clock->has_heard = true;
+}
+
+bool clock_has_heard(const struct clock *clock)
+{
+    return clock->has_heard;
+}
+
 void clock_turn_over(struct clock *clock)
 {
     clock->is_set = false;
+    clock->has_heard = false;
+}
+
+void clock_sleep(struct clock *clock, uint64_t longest_ns)
+{
+    set(clock);
+    pace_sleep(&clock->pace, clock->raw_ns + longest_ns);
+    clock_turn_over(clock);
 }
 
 void clock_allow_sends(struct clock *clock, uint64_t checked_ns)

@@ -214,6 +214,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     }
     if (nread == 0)
         return;
+    clock_heard(c->tcp->clock);
     c->heard_ns = clock_now_ns(c->tcp->clock);
     list_remove(&c->by_activity);
     list_append(&c->tcp->by_activity, &c->by_activity);

@@ -156,6 +156,7 @@ static void on_connection(uv_stream_t *listener, int status)
     struct tcp *tcp = listener->data;
     if (status != 0)
         return;
+    clock_heard(tcp->clock);
     struct connection *c = tcp->spare; /* not accepting at all would stop the listener for good */
     if (c == NULL)
         return;

@@ -180,6 +180,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
             datagram_prepare(&udp->in[i], &udp->in_data[i],
                              udp->in_bytes + (size_t)i * (DATAGRAM_MAX + 1), DATAGRAM_MAX + 1);
         int n = recvmmsg(socket->fd, udp->in, BATCH, MSG_DONTWAIT, NULL);
+        if (n > 0)
+            clock_heard(udp->clock);
         for (int i = 0; i < n; i++)
             handle(socket, &udp->in[i], &udp->in_data[i]);
         if (n < BATCH)

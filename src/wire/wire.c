@@ -80,6 +80,11 @@ void wire_flush(struct wire *wire)
     tcp_flush(wire->tcp);
 }
 
+bool wire_is_holding_back(const struct wire *wire)
+{
+    return !list_is_empty(&wire->tcp->paused);
+}
+
 void wire_call(struct wire *wire, const struct client_action *action)
 {
     udp_call(wire->udp, &action->local, &action->to, action->port, action->bytes);

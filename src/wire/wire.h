@@ -26,6 +26,9 @@ __attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct li
  */
 void wire_flush(struct wire *wire);
 
+/* True: calls were read that there was no room for yet, or may be unread behind such. */
+bool wire_is_holding_back(const struct wire *wire);
+
 /* Sends a datagram of the client from the socket that listens at its local address (R-BLK-3), with
  * the next wire_flush_calls. */
 void wire_call(struct wire *wire, const struct client_action *action);

@@ -215,17 +215,32 @@ start off "${other[@]}" --port 12049 --store memory: --rpcbind off || finish
 expect "off registers nothing" same "$(entries)" ""
 stop TERM
 
-# (2) An rpcbind that is there and silent holds neither the start nor the stop up.
+# launch NAME OPTION...: a server that is not ready, because no client could find it.
+launch() {
+    local name=$1
+    shift
+    "$HOLDFAST" serve "$@" 2> "$work/$name.log" > "$work/$name.out" < /dev/null &
+    pid=$!
+    server_pids+=("$pid")
+    wait_until log_has "$work/$name.log" "not registered"
+}
+not() { ! "$@"; }
+has_line() { grep -q '^holdfast: ready on port' "$1"; }
+
+# (2) A server waits for an rpcbind that is there and silent, and says so; it can be stopped.
 kill -STOP "$rpcbind_pid"
-start silent "${common[@]}" --port 12049 --store memory: || finish
-expect "the start does not wait for it" test "$took_ms" -lt 20000
+launch silent "${common[@]}" --port 12049 --store memory:
 expect "the log says so" log_has "$work/silent.log" "not registered: rpcbind does not answer"
+expect "and what waits for it" log_has "$work/silent.log" "grace and notification wait for that"
+expect "/readyz says so" wait_until ready_says "not ready: not registered"
+expect "it is not ready" not has_line "$work/silent.out"
 stop TERM
-expect "nor does the stop" test "$took_ms" -lt 20000
+expect "the stop does not wait for it" test "$took_ms" -lt 20000
 expect "which ends with 0" same "$code" 0
-start silent "${common[@]}" --port 12049 --store memory: || finish
+launch silent "${common[@]}" --port 12049 --store memory:
 kill -CONT "$rpcbind_pid"
 expect "registered when it answers" wait_until is_registered 12049
+expect "and ready" wait_until has_line "$work/silent.out"
 expect "/readyz" wait_until ready_says "200 OK"
 stop TERM
 expect "our entries are gone" same "$(entries)" ""
@@ -236,7 +251,8 @@ run_to_end none "${other[@]}" --port 0 --store memory: --rpcbind system
 expect "exit 69: there is no rpcbind" same "$code" 69
 expect "the message says so" log_has "$work/none.log" "no rpcbind is running"
 
-# (2) A server that may not serve port 111 goes on, says so, and uses an rpcbind that comes late.
+# (2) A server that may not serve port 111 waits, says so, and uses an rpcbind that comes late. No
+# time of its grace passes before.
 cp "$holdfast" "$(command -v holdfastd)" "$work"
 chmod 755 "$work" "$work/holdfast" "$work/holdfastd"
 cat > "$work/nobody" << NOBODY
@@ -246,13 +262,20 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --no
 NOBODY
 chmod 755 "$work/nobody"
 HOLDFAST=$work/nobody
-start nobody "${common[@]}" --port 12049 --store memory: || finish
+began=$(milliseconds)
+launch nobody "${common[@]}" --port 12049 --store memory: --assume-lost --grace 2
 HOLDFAST=$holdfast
-expect "the start does not wait" test "$took_ms" -lt 20000
 expect "the log says so" log_has "$work/nobody.log" "not registered: no rpcbind is running"
 expect "/readyz says so" wait_until ready_says "not ready: not registered"
+grace_is_over() { grep -q "grace is over" "$work/nobody.log"; }
+is_later_than() { [ $(($(milliseconds) - began)) -gt "$1" ]; }
+wait_until is_later_than 5000
+expect "it is not ready" not has_line "$work/nobody.out"
+expect "grace is not over though its time would be" not grace_is_over
 start_rpcbind
 expect "registered" wait_until is_registered 12049
+expect "ready, with all of its grace" wait_until grep -q 'grace 2 s)$' "$work/nobody.out"
+expect "which ends" wait_until grace_is_over
 expect "/readyz" wait_until ready_says "200 OK"
 stop TERM
 expect "our entries are gone" same "$(entries)" ""

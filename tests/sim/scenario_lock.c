@@ -517,6 +517,44 @@ static void play_offer_in_pieces(struct world *world)
     EXPECT(story_status(world).offers == 0 && story_status(world).grace.is_on);
 }
 
+static void reclaim_raw(struct world *world, uint64_t len)
+{
+    static struct packet packet;
+    static struct peer_nlm_args args;
+    static uint32_t xid = 700;
+    args.reclaim = true;
+    args.lock.caller_name = peer_nlm_text("many");
+    args.lock.fh = locker_handle(0);
+    args.lock.svid = 1;
+    args.lock.len = len;
+    packet_clear(&packet);
+    peer_nlm_put_call(&packet, xid++, 4, PEER_NLM_LOCK, &args);
+    story_send(world, "192.0.2.14", 800, &packet);
+    machine_turn(world);
+    story_wait_ms(world, 100);
+}
+
+/* R-BLK-19, R-GRACE-5: such an offer stays as long as its client's locks, and can be reclaimed. */
+static void play_offer_in_pieces_is_held(struct world *world)
+{
+    world->is_unjudged = true;
+    world->plan.holds = true;
+    world->plan.grace_ns = 20 * SECOND;
+    take_many(world, 80);
+    lock_raw(world, 2, 1000, 1, true);
+    lock_raw(world, 1, 0, 2000, false);
+    machine_turn(world);
+    story_wait_ms(world, 100);
+    story_be(world, DELTA, CALLEE_SILENT);
+    unlock_raw(world, 2, 0);
+    story_restart(world);
+    EXPECT(story_status(world).offers == 1 && story_status(world).locks == 80);
+    story_wait_for_end(world, 5000);
+    EXPECT(!story_status(world).grace.is_on && story_status(world).offers == 1);
+    reclaim_raw(world, 2000);
+    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 1);
+}
+
 /* D17: alpha's name and number from another address, as alpha's clone has them, while nobody can
  * call alpha: nothing moves by itself. */
 static void play_clone(struct world *world)
@@ -615,6 +653,8 @@ const struct scenario scenario_lock_all[] = {
      WORLD_LATE},
     {"drain-goes-on", "the server dies in the middle of a FREE_ALL", play_drain_goes_on, 0},
     {"offer-in-pieces", "an offer over many locks of its owner", play_offer_in_pieces, 0},
+    {"offer-in-pieces-is-held", "and what becomes of it after a restart",
+     play_offer_in_pieces_is_held, 0},
     {"clone", "D17: the same name and state number from another address", play_clone, 0},
     {"moved-client", "exclusion (4) of P2: an operator moves a client (D17)", play_moved_client,
      WORLD_OVERRIDE},

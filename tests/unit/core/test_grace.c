@@ -357,9 +357,47 @@ static void test_grace__free_all_settles(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(test_grace__##name, setup, teardown)
 
+/* A call that came in time may still be in a socket. */
+static void test_grace__does_not_end_while_sockets_are_read(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 50, 10, X), LOCK_GRANTED);
+    restart();
+    fixture_wait(91 * FIXTURE_SECOND);
+    core_listen_first(the_core);
+    core_work(the_core, fixture_now_ns(), fixture_now_ns());
+    assert_true(fixture_status(the_core).grace.is_on);
+    struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 10, X | RECLAIM);
+    struct peer from = fixture_peer(A.address, 700);
+    assert_int_equal(fixture_step(the_core, &from, &request).response.status, LOCK_GRANTED);
+    settle(); /* a turn in which there was nothing to read */
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(test(C, 0, 10, X), LOCK_DENIED);
+    assert_int_equal(test(C, 50, 10, X), LOCK_GRANTED);
+}
+
+/* Who never stops talking does not keep it for ever. */
+static void test_grace__ends_under_a_flood(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    restart();
+    for (uint64_t i = 0; i < 125; i++) {
+        fixture_wait(FIXTURE_SECOND);
+        core_listen_first(the_core);
+        core_work(the_core, fixture_now_ns(), fixture_now_ns());
+        bool is_on = fixture_status(the_core).grace.is_on;
+        assert_true(i + 1 < 90 ? is_on : i + 1 < 120 || !is_on);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_grace__does_not_end_while_sockets_are_read, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_grace__ends_under_a_flood, setup, teardown),
         CASE(none_with_an_empty_store),
         CASE(only_reclaims_are_granted),
         CASE(an_exact_reclaim_writes_nothing),

@@ -415,6 +415,84 @@ static void fill_with_pieces(void)
     }
 }
 
+/* An offer over more pieces than one batch takes outlives its run. */
+static void leave_an_offer(void)
+{
+    enum { PIECES = LOCK_ACCEPT_PUTS_MAX + 6 };
+    for (uint64_t i = 0; i < PIECES; i++)
+        assert_int_equal(lock(A, 4 * i, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(C, 899, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(A, 0, 900, S | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(C, 0, 0), LOCK_GRANTED);
+    (void)granted(A); /* which is never answered, and perhaps taken */
+    restart();
+    assert_int_equal(the_core->offers_left, 1);
+}
+
+/* R-BLK-19: it is its owner's to reclaim, whatever its number of pieces (A6). */
+static void test_recovery_cases__an_offer_in_pieces_can_be_reclaimed(void **state)
+{
+    (void)state;
+    leave_an_offer();
+    assert_int_equal(lock(B, 0, 900, S | RECLAIM), LOCK_DENIED);
+    assert_int_equal(lock(A, 0, 901, S | RECLAIM), LOCK_DENIED);
+    assert_int_equal(lock(A, 1, 1, X | RECLAIM), LOCK_DENIED); /* that was offered shared */
+    assert_int_equal(lock(A, 10, 20, S | RECLAIM), LOCK_GRANTED);
+    assert_true(fixture_status(the_core).grace.is_on);
+    assert_int_equal(lock(A, 0, 900, S | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(the_core->offers_left, 0);
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(test(B, 0, 900, S), LOCK_GRANTED);
+    assert_int_equal(test(B, 500, 1, X), LOCK_DENIED);
+    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    assert_int_equal(test(B, 0, 0, X), LOCK_GRANTED);
+}
+
+/* Who did not take it reclaims what he had before, and the rest goes with the end of grace. */
+static void test_recovery_cases__an_offer_in_pieces_ends_with_grace(void **state)
+{
+    (void)state;
+    leave_an_offer();
+    for (uint64_t i = 0; i < 20; i++)
+        assert_int_equal(lock(A, 4 * i, 1, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(test(B, 1, 1, X), LOCK_GRACE);
+    fixture_wait(100 * SECOND);
+    settle();
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(the_core->offers_left, 0);
+    assert_int_equal(fixture_status(the_core).grace.unsettled, 0);
+    assert_int_equal(test(B, 0, 1, S), LOCK_DENIED);
+    assert_int_equal(test(B, 1, 1, X), LOCK_GRANTED);
+    assert_int_equal(test(B, 800, 1, X), LOCK_GRANTED);
+}
+
+static void test_recovery_cases__an_offer_in_pieces_can_be_given_up(void **state)
+{
+    (void)state;
+    leave_an_offer();
+    assert_int_equal(unlock(A, 0, 500), LOCK_GRANTED);
+    restart(); /* what is left of it is stored */
+    assert_int_equal(lock(A, 400, 101, S | RECLAIM), LOCK_DENIED);
+    assert_int_equal(lock(A, 500, 400, S | RECLAIM), LOCK_GRANTED);
+    assert_false(fixture_status(the_core).grace.is_on);
+}
+
+/* R-GRACE-5: `hold` keeps it for who was not told. */
+static void test_recovery_cases__hold_keeps_an_offer_in_pieces(void **state)
+{
+    (void)state;
+    limits.hold_unreachable = true;
+    new_core();
+    leave_an_offer();
+    fixture_wait(100 * SECOND);
+    settle();
+    assert_false(fixture_status(the_core).grace.is_on);
+    assert_int_equal(the_core->offers_left, 1);
+    assert_int_equal(test(B, 800, 1, X), LOCK_DENIED);
+    assert_int_equal(lock(A, 0, 900, S | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(the_core->offers_left, 0);
+}
+
 /* P6, R-BLK-19: what nobody has to confirm needs no room among what has to be. */
 static void test_recovery_cases__an_unmonitored_offer_needs_no_piece(void **state)
 {
@@ -539,6 +617,10 @@ int main(void)
         CASE(a_new_counter_frees_what_had_no_number),
         CASE(pieces_of_what_one_has_are_bounded),
         CASE(an_unmonitored_offer_needs_no_piece),
+        CASE(an_offer_in_pieces_can_be_reclaimed),
+        CASE(an_offer_in_pieces_ends_with_grace),
+        CASE(an_offer_in_pieces_can_be_given_up),
+        CASE(hold_keeps_an_offer_in_pieces),
         CASE(pieces_are_put_together_anew),
         CASE(doubts_are_limited),
         CASE(the_idle_are_spared_in_pieces),
