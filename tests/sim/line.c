@@ -264,7 +264,7 @@ static void arrive_at_server(struct world *world, const struct letter *letter)
     struct rpc_client *client = world->machine.client;
     struct bytes bytes = {letter->bytes, letter->len};
     const struct address *from = &letter->host->address;
-    uint64_t now_ns = world->now_ns;
+    uint64_t now_ns = machine_now_ns(world);
     uint64_t connection = letter->line != NULL ? letter->line->connection : 0;
     if (!world->machine.is_up || (letter->line != NULL && letter->line->run != world->machine.run))
         return;

@@ -28,6 +28,11 @@
 
 static const struct program *const programs[] = {&nsm_program, &nlm_program};
 
+uint64_t machine_now_ns(struct world *world)
+{
+    return pace_now_ns(&world->machine.pace, world->now_ns);
+}
+
 static struct core *load_core(struct world *world, uint64_t seed)
 {
     static const struct bytes names[] = {
@@ -150,10 +155,11 @@ void machine_boot(struct world *world)
     choose_limits(world);
     if (world->plan.wall_jumps)
         world_set_clock(world);
+    machine->pace = (struct pace){0};
     machine->run++;
     machine->has_lasted = false;
     machine->core = load_core(world, world->options.seed + machine->run);
-    core_start(machine->core, &(struct core_boot){.now_ns = world->now_ns,
+    core_start(machine->core, &(struct core_boot){.now_ns = machine_now_ns(world),
                                                   .wall_ns = world_wall_ns(world),
                                                   .may_have_lost = machine->power_lost});
     machine->store_is_full = false;
@@ -418,8 +424,8 @@ static void ask_for_calls(struct world *world)
 static void call_out(struct world *world)
 {
     struct machine *machine = &world->machine;
-    core_work(machine->core, world->now_ns, world_wall_ns(world));
-    outcall_turn(machine->core, machine->client, machine->server, world->now_ns,
+    core_work(machine->core, machine_now_ns(world), world_wall_ns(world));
+    outcall_turn(machine->core, machine->client, machine->server, machine_now_ns(world),
                  world_wall_ns(world));
     note_restarts(world);
     check_calls(world);
@@ -430,6 +436,8 @@ static void call_out(struct world *world)
     uint64_t next_ns = rpc_client_deadline_ns(machine->client);
     uint64_t due_ns = outcall_deadline_ns(machine->core, machine->client);
     next_ns = due_ns < next_ns ? due_ns : next_ns;
+    if (next_ns != UINT64_MAX)
+        next_ns += machine->pace.stood_ns; /* when that will be on the clock */
     if (next_ns == UINT64_MAX || next_ns >= machine->tick_ns)
         return;
     machine->tick_ns = next_ns > world->now_ns ? next_ns : world->now_ns + 1;
@@ -448,7 +456,7 @@ void machine_turn(struct world *world)
     if (dies_here(world, "after the batch is taken"))
         return;
     struct rpc_reply reply;
-    while (rpc_server_next(machine->server, world->now_ns, &reply)) {
+    while (rpc_server_next(machine->server, machine_now_ns(world), &reply)) {
         release(world, &reply);
         if (dies_here(world, "between two answers"))
             return;
@@ -459,6 +467,29 @@ void machine_turn(struct world *world)
     hand_over(world);
 }
 
+/* What reaches it meanwhile waits in its sockets; its timers come first when it goes on. */
+void machine_stand_still(struct world *world, uint64_t for_ns)
+{
+    struct machine *machine = &world->machine;
+    struct queue later = {0};
+    struct queue_event event;
+    uint64_t until_ns = world->now_ns + for_ns;
+    (void)machine_now_ns(world);
+    pace_sleep(&machine->pace, world->now_ns + 250 * MILLISECOND);
+    while (queue_take(&world->queue, &event))
+        queue_add(&later, event.time_ns > until_ns ? event.time_ns : until_ns, event.name,
+                  event.subject, event.ticket);
+    queue_done(&world->queue);
+    world->queue = later;
+    world->now_ns = until_ns;
+    (void)machine_now_ns(world);
+    pace_sleep(&machine->pace, UINT64_MAX);
+    world_trace(world, "the server stood still for %llu ms",
+                (unsigned long long)(for_ns / MILLISECOND));
+    core_listen_first(machine->core);
+    machine_turn(world);
+}
+
 void machine_ready(struct world *world, uint64_t run)
 {
     struct machine *machine = &world->machine;
@@ -466,7 +497,7 @@ void machine_ready(struct world *world, uint64_t run)
         return;
     world_trace(world, "READY: notification begins");
     struct core_input input = {
-        .kind = CORE_READY, .now_ns = world->now_ns, .wall_ns = world_wall_ns(world)};
+        .kind = CORE_READY, .now_ns = machine_now_ns(world), .wall_ns = world_wall_ns(world)};
     core_step(machine->core, &input, NULL);
     machine->is_ready = true;
     machine->ready_ns = machine->first_ready_ns = world->now_ns;
@@ -488,7 +519,7 @@ void machine_tick(struct world *world, uint64_t ticket)
     if (!machine->is_up || machine->tick_ns != ticket)
         return;
     machine->tick_ns = UINT64_MAX;
-    rpc_client_tick(machine->client, world->now_ns);
+    rpc_client_tick(machine->client, machine_now_ns(world));
     machine_called(world);
 }
 
@@ -498,8 +529,8 @@ enum rpc_verdict machine_receive_raw(struct world *world, const struct rpc_sourc
     struct machine *machine = &world->machine;
     uint32_t reply_max = rpc_server_reply_max(machine->server);
     struct xdr_out out = {machine->reply, machine->reply, machine->reply + reply_max, false};
-    enum rpc_verdict verdict = rpc_server_receive(machine->server, from, message, world->now_ns,
-                                                  world_wall_ns(world), &out);
+    enum rpc_verdict verdict = rpc_server_receive(
+        machine->server, from, message, machine_now_ns(world), world_wall_ns(world), &out);
     *ret = (struct bytes){machine->reply, (uint32_t)(out.at - out.start)};
     check_invariants(world);
     return verdict;
@@ -618,7 +649,7 @@ void machine_commit(struct world *world, uint64_t ticket)
     if (dies_here(world, "between the commit and its report"))
         return;
     machine->durable_txn = txn;
-    rpc_server_stored(machine->server, txn, !machine->store_is_full, world->now_ns,
+    rpc_server_stored(machine->server, txn, !machine->store_is_full, machine_now_ns(world),
                       world_wall_ns(world));
     check_invariants(world);
     audit_disk(world);

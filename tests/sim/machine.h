@@ -19,6 +19,11 @@ bool machine_receive(struct world *world, const struct parcel *parcel);
 /* The disk finished the batch with this ticket. */
 void machine_commit(struct world *world, uint64_t ticket);
 
+/* The time as the server has lived it (base/pace.h). */
+uint64_t machine_now_ns(struct world *world);
+/* The process is not let run for so long. */
+void machine_stand_still(struct world *world, uint64_t for_ns);
+
 /* It serves and is registered: whoever must be told something is called from now on. */
 void machine_ready(struct world *world, uint64_t run);
 /* The tick that was asked for last has come. */

@@ -31,7 +31,7 @@ static enum order_result give(struct world *world, const struct order *order, st
     if (kind != ORDER_NOTIFY && !world_allows(world, WORLD_OVERRIDE))
         world_fail(world, "its plan", "this world allows no such order");
     struct core_input input = {.kind = CORE_ORDER,
-                               .now_ns = world->now_ns,
+                               .now_ns = machine_now_ns(world),
                                .wall_ns = world_wall_ns(world),
                                .order = order};
     struct core_status before, after;

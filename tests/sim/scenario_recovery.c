@@ -464,6 +464,46 @@ static void play_ready_late(struct world *world)
     EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
 }
 
+/* Decision 022: the process is stopped inside grace for longer than its rest. The oracle counts by
+ * the clock, so the story itself says what must be. */
+static void play_stands_still_in_grace(struct world *world)
+{
+    world->is_unjudged = true;
+    story_take(world, ALPHA);
+    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
+    restart_by_hand(world, 20);
+    story_wait_for_end(world, -5000);
+    machine_stand_still(world, 60 * SECOND);
+    story_wait_ms(world, 1000);
+    EXPECT(is_grace(world));
+    EXPECT(story_lock(world, OTHER, story_bytes) == GRACE);
+    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
+    story_wait_ms(world, 2000);
+    EXPECT(is_grace(world));
+    story_wait_ms(world, 3000);
+    EXPECT(!is_grace(world)); /* what was left before, and no more */
+    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
+    story_wait_ms(world, 30000);
+    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRANTED);
+}
+
+/* The same: a reclaim is in the socket when grace would end. So short a standstill counts. */
+static void play_unread_when_grace_ends(struct world *world)
+{
+    world->is_unjudged = true;
+    story_take(world, ALPHA);
+    restart_by_hand(world, 20);
+    story_wait_for_end(world, -2);
+    world->plan.delay_max_ns = 1;
+    (void)ask_begin(
+        world, story_process(world, ALPHA),
+        &(struct ask_what){.procedure = PEER_NLM_LOCK, .extent = story_bytes, .reclaim = true});
+    machine_stand_still(world, 900 * MILLISECOND);
+    story_wait_ms(world, 100);
+    EXPECT(world->lockers->answered == GRANTED);
+    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
+}
+
 /* P3: for longer than a client without locks is remembered; told when it is back. */
 static void play_dead_for_long(struct world *world)
 {
@@ -507,6 +547,10 @@ const struct scenario scenario_recovery_all[] = {
     {"simulated-crash-and-incomplete", "D16: it begins another grace, unless one is over",
      play_simulated_crash_and_incomplete, WORLD_INCOMPLETE},
     {"ready-late", "grace is counted from readiness", play_ready_late, 0},
+    {"stands-still-in-grace", "stopped inside grace for longer than its rest",
+     play_stands_still_in_grace, WORLD_UNTOLD},
+    {"unread-when-grace-ends", "a reclaim waits in a socket when grace would end",
+     play_unread_when_grace_ends, WORLD_UNTOLD},
     {"dead-for-long", "told after the record would have expired", play_dead_for_long, WORLD_UNTOLD},
 };
 const uint32_t scenario_recovery_count =

@@ -225,7 +225,7 @@ void session_act(struct world *world)
     queue_add(&world->queue, world->now_ns + 1 + pause_ns, QUEUE_SESSION, NULL, 0);
     if (!machine->is_up || core_is_full(machine->core) || session_all_finished(world))
         return;
-    core_work(machine->core, world->now_ns, world_wall_ns(world));
+    core_work(machine->core, machine_now_ns(world), world_wall_ns(world));
     clean_up(world);
     if (core_is_full(machine->core))
         return;

@@ -21,6 +21,7 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
+#include "base/pace.h"
 #include "base/prng.h"
 #include "disk.h"
 #include "queue.h"
@@ -271,6 +272,7 @@ struct parcel {
 /* The server machine. */
 struct machine {
     bool is_up;
+    struct pace pace;
     uint32_t run;
     struct core *core;
     struct rpc_server *server;
