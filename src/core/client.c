@@ -144,6 +144,8 @@ static void link_slot(struct core *core, uint32_t slot, const struct client *con
     struct client *client = client_at(core, slot);
     *client = *content;
     list_init(&client->draining);
+    list_init(&client->ready);
+    list_init(&client->turn);
     list_init(&client->idle);
     list_init(&client->idle_here);
     struct address address = client_address(core, slot);
@@ -326,6 +328,7 @@ void client_forget(struct core *core, uint32_t slot)
     CHECK(client_has_nothing(client_at(core, slot)));
     list_remove(&client_at(core, slot)->calibrating);
     notify_forget(core, target_of_client(core, slot));
+    turn_leave(core, slot);
     timers_clear(&all->expiry, slot);
     list_remove(&client_at(core, slot)->idle);
     list_remove(&client_at(core, slot)->idle_here);
@@ -364,6 +367,7 @@ static void move_quota(struct core *core, uint32_t slot, const struct address *a
                                              [QUOTA_SHARE] = client->share_count,
                                              [QUOTA_WAITER] = client->waiter_count};
     uint32_t fresh = quota_keep(core, address);
+    turn_leave(core, slot);
     list_remove(&client->idle);
     list_remove(&client->idle_here);
     for (enum quota_kind kind = 0; kind < QUOTA_KIND_END; kind++) {
@@ -372,6 +376,7 @@ static void move_quota(struct core *core, uint32_t slot, const struct address *a
     }
     quota_release(core, client->quota);
     client->quota = fresh;
+    turn_join(core, slot);
     evict_rank(core, slot);
 }
 

@@ -82,6 +82,9 @@ struct client {
     bool is_cleaned;           /* that something was freed for that crash is counted, too */
     bool drain_is_search;      /* only when it finds something was there a crash */
     uint32_t quota;            /* of its address, with a reference */
+    struct list ready, turn;   /* its offers to be called; its place among others (turn.h) */
+    uint32_t calling;          /* callbacks under way */
+    bool is_on_turn;
     struct list idle, idle_here; /* of all, of its address: it may be forgotten (evict.h) */
     struct list draining; /* on core->clients.draining while older incarnations hold something */
 };

@@ -326,8 +326,15 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
 {
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
-    return notify_next_call(core, ret) || grant_next_call(core, ret) ||
+    return grant_next_call(core, ret) || notify_next_call(core, ret) ||
            probe_next_call(core, ret) || silent_next_call(core, ret);
+}
+
+bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *ret)
+{
+    CHECK(now_ns >= core->now_ns);
+    core->now_ns = now_ns;
+    return grant_next_call(core, ret);
 }
 
 bool core_next_void_call(struct core *core, uint64_t *ret_id)
@@ -369,9 +376,14 @@ uint64_t core_work_deadline_ns(const struct core *core)
     return min_u64(next_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
 }
 
+uint64_t core_callback_deadline_ns(const struct core *core)
+{
+    return turn_has_any(core) ? core->now_ns : core_work_deadline_ns(core);
+}
+
 uint64_t core_deadline_ns(const struct core *core)
 {
-    if (!list_is_empty(&core->grants.ready))
+    if (turn_has_any(core))
         return core->now_ns;
     uint64_t calls_ns = min_u64(notify_deadline_ns(core), probe_deadline_ns(core));
     calls_ns = min_u64(calls_ns, silent_deadline_ns(core));
@@ -444,6 +456,7 @@ void core_check(const struct core *core)
     lock_check(core);
     share_check(core);
     waiter_check(core);
+    turn_check(core);
     unsettled_check(core);
     grace_check(core);
     tracker_check(core);

@@ -232,11 +232,15 @@ void core_listen_first(struct core *core);
 /* The next call whose time has come and whose content is durable; false: none. Views die with the
  * next call into the core. CORE_CALL_DONE must follow, sooner or later. */
 bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret);
+/* The same, GRANTED callbacks only: for them there is room that nobody else's backlog uses up. */
+bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *ret);
 /* A call that is under way for nobody any more: it must not be sent again, and no CORE_CALL_DONE
  * follows. To be asked before core_next_call; false: none. */
 bool core_next_void_call(struct core *core, uint64_t *ret_id);
 /* When core_next_call may have one or core_work something to do; UINT64_MAX: not as things are. */
 uint64_t core_deadline_ns(const struct core *core);
+/* The same when only callbacks could be made. */
+uint64_t core_callback_deadline_ns(const struct core *core);
 /* The same when no call could be made: grace must end on time all the same (P4). */
 uint64_t core_work_deadline_ns(const struct core *core);
 

@@ -32,7 +32,7 @@ enum { PROGRAM = 100021, GRANTED = 5, GRANTED_MSG = 10 };
 int grant_init(struct core *core, uint32_t waiter_slots_max)
 {
     list_init(&core->grants.gated);
-    list_init(&core->grants.ready);
+    list_init(&core->grants.turns);
     /* No callback begins while void ones wait to be taken, so there is room for all. */
     core->grants.void_calls = calloc(waiter_slots_max + UINT64_C(1), sizeof(uint64_t));
     if (core->grants.void_calls == NULL)
@@ -108,9 +108,11 @@ void grant_forget(struct core *core, uint32_t slot)
     if (!waiter_is_offered(w))
         return;
     CHECK(w->grant.offer == SLOT_NONE);
-    if (w->phase == WAITER_CALLING)
+    if (w->phase == WAITER_CALLING) {
         core->grants.void_calls[core->grants.void_count++] = call_of(core, slot);
-    list_remove(&w->grant.queue);
+        turn_ended(core, waiter_client(core, w), true); /* by its client's word */
+    }
+    turn_remove(core, slot);
     chains_remove(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
 }
 
@@ -273,10 +275,13 @@ void grant_lost(struct core *core, uint32_t slot)
 
 /* ---- sending ---- */
 
-static void queue_up(struct core *core, struct waiter *w)
+static void queue_up(struct core *core, uint32_t slot)
 {
-    bool is_durable = w->grant.after_txn <= core->durable_txn;
-    list_append(is_durable ? &core->grants.ready : &core->grants.gated, &w->grant.queue);
+    struct waiter *w = waiter_at(core, slot);
+    if (w->grant.after_txn <= core->durable_txn)
+        turn_add(core, slot);
+    else
+        list_append(&core->grants.gated, &w->grant.queue);
 }
 
 void grant_due(struct core *core, uint32_t slot)
@@ -289,7 +294,7 @@ void grant_due(struct core *core, uint32_t slot)
             w->grant.proc = GRANTED; /* R-BLK-2: its answer needs no way back of its own */
         w->phase = WAITER_OFFERED;
     }
-    queue_up(core, w);
+    queue_up(core, slot);
 }
 
 void grant_stored(struct core *core)
@@ -301,17 +306,16 @@ void grant_stored(struct core *core)
         if (w->grant.after_txn > core->durable_txn)
             continue;
         list_remove(at);
-        list_append(&core->grants.ready, at);
+        turn_add(core, slot_of(core, w));
     }
 }
 
 bool grant_next_call(struct core *core, struct core_call *ret)
 {
-    if (list_is_empty(&core->grants.ready))
+    uint32_t slot = turn_take(core);
+    if (slot == SLOT_NONE)
         return false;
-    struct waiter *w = waiter_of(core->grants.ready.next);
-    uint32_t slot = slot_of(core, w);
-    list_remove(&w->grant.queue);
+    struct waiter *w = waiter_at(core, slot);
     CHECK(w->phase == WAITER_OFFERED);
     *ret = (struct core_call){
         .id = call_of(core, slot),
@@ -438,6 +442,9 @@ void grant_call_done(struct core *core, uint32_t slot, const struct core_input *
         return;
     if (input->outcome == CALL_ANSWERED)
         client_alive(core, waiter_client(core, w));
+    turn_ended(core, waiter_client(core, w),
+               input->outcome == CALL_ANSWERED || input->outcome == CALL_REFUSED);
+    w->phase = WAITER_OFFERED; /* and what follows is decided below */
     if (w->grant.is_denied) {
         bool is_once = input->outcome == CALL_ANSWERED && !input->is_repeated;
         w->grant.is_denied = false;
@@ -490,7 +497,7 @@ void grant_result(struct core *core, const struct peer *from, struct bytes cooki
         return;
     }
     timers_clear(&core->waiters.timers, slot);
-    list_remove(&waiter_at(core, slot)->grant.queue);
+    turn_remove(core, slot);
     take_answer(core, slot, status, is_repeated);
 }
 

@@ -38,9 +38,10 @@ struct grant_counters {
 };
 
 struct grants {
-    struct chains by_cookie;  /* hash of the cookie; slots of waiters */
-    struct list gated, ready; /* waiters whose callback is due: not durable yet; may leave */
-    uint64_t *void_calls;     /* under way for nobody any more: they must not be repeated */
+    struct chains by_cookie; /* hash of the cookie; slots of waiters */
+    struct list gated;       /* waiters whose callback is due and not durable yet */
+    struct list turns;       /* clients with callbacks that may leave, in turn (turn.h) */
+    uint64_t *void_calls;    /* under way for nobody any more: they must not be repeated */
     uint32_t void_count;
     uint32_t next_cookie;
     struct grant_counters counters;

@@ -63,6 +63,7 @@ uint32_t quota_keep(struct core *core, const struct address *address)
         CHECK(slot != SLOT_NONE); /* there are as many slots as may hold references */
         *quota_at(core, slot) = (struct quota){.address = *address, .hash = hash};
         list_init(&quota_at(core, slot)->idle);
+        list_init(&quota_at(core, slot)->parked);
         chains_add(&all->by_address, chains_of_hash(&all->by_address, hash), slot);
     }
     quota_at(core, slot)->references++;
@@ -78,7 +79,8 @@ void quota_release(struct core *core, uint32_t slot)
         return;
     for (uint32_t kind = 0; kind < QUOTA_KIND_END; kind++)
         CHECK(quota->counts[kind] == 0);
-    CHECK(list_is_empty(&quota->idle));
+    CHECK(list_is_empty(&quota->idle) && list_is_empty(&quota->parked));
+    CHECK(quota->turning == 0 && quota->calling == 0);
     chains_remove(&all->by_address, chains_of_hash(&all->by_address, quota->hash), slot);
     table_remove(&all->table, slot);
 }

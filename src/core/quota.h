@@ -36,6 +36,9 @@ struct quota {
     uint64_t hash;
     uint32_t references;
     uint32_t counts[QUOTA_KIND_END];
+    uint32_t turning, calling; /* callbacks that may leave, under way; of turn.h */
+    bool is_silent;            /* the last one was not answered */
+    struct list parked;        /* its clients whose callbacks must wait for that */
     struct list idle; /* its clients that may be forgotten for another one, longest idle first */
 };
 

@@ -25,6 +25,7 @@
 #include "core/share.h"
 #include "core/silent.h"
 #include "core/tracker.h"
+#include "core/turn.h"
 #include "core/unsettled.h"
 #include "core/waiter.h"
 

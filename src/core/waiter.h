@@ -56,8 +56,9 @@ struct grant {
     uint32_t proc, transport;  /* of the callback under way or next */
     bool may_have_arrived;     /* one that ended may have reached the client (D13, R-DRC-3) */
     bool is_repeated;          /* the last one may have arrived more than once */
+    bool is_ready;             /* to leave (turn.h) */
     bool is_denied;            /* GRANTED_RES said so before the callback under way has ended */
-    struct list queue;         /* at the gate, or ready to leave */
+    struct list queue;         /* at the gate, or its client's of those ready to leave */
 };
 
 struct waiter {

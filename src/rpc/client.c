@@ -72,6 +72,12 @@ bool rpc_client_has_room(const struct rpc_client *client)
            arena_has_room(client->arena, CLIENT_MESSAGES_MAX);
 }
 
+bool rpc_client_is_crowded(const struct rpc_client *client)
+{
+    uint32_t max = client->limits.attempts_max;
+    return client->attempts.count >= max - max / 4;
+}
+
 /* How many attempts that nobody waits for there may be. */
 static uint32_t one_way_max(const struct rpc_client *client)
 {

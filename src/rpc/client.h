@@ -116,6 +116,9 @@ void rpc_client_free(struct rpc_client *client);
 /* True when one more attempt, with messages of any length, can be started. */
 bool rpc_client_has_room(const struct rpc_client *client);
 
+/* Three quarters of all attempts are under way: what is left is for callbacks that somebody waits
+ * for. */
+bool rpc_client_is_crowded(const struct rpc_client *client);
 /* False: as many attempts as there can be are under way, or their bytes are. */
 bool rpc_client_start(struct rpc_client *client, const struct client_attempt *attempt,
                       uint64_t now_ns);

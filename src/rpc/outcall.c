@@ -162,6 +162,14 @@ static void forget_restarted(struct core *core, struct rpc_client *client,
         rpc_client_host_restarted(client, &host);
 }
 
+/* Whoever must be told of a restart, or is asked for its state, does not keep waiters waiting. */
+static bool next_call(struct core *core, const struct rpc_client *client, uint64_t now_ns,
+                      struct core_call *ret)
+{
+    return rpc_client_is_crowded(client) ? core_next_callback(core, now_ns, ret)
+                                         : core_next_call(core, now_ns, ret);
+}
+
 void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_server *server,
                   uint64_t now_ns, uint64_t wall_ns)
 {
@@ -185,7 +193,7 @@ void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_serve
     while (core_next_void_call(core, &void_call))
         rpc_client_cancel(client, void_call);
     struct core_call call;
-    while (rpc_client_has_room(client) && core_next_call(core, now_ns, &call))
+    while (rpc_client_has_room(client) && next_call(core, client, now_ns, &call))
         begin(client, &call, now_ns);
 }
 
@@ -193,5 +201,7 @@ uint64_t outcall_deadline_ns(const struct core *core, const struct rpc_client *c
 {
     if (rpc_client_has_result(client) && !core_is_full(core))
         return 0;
-    return rpc_client_has_room(client) ? core_deadline_ns(core) : core_work_deadline_ns(core);
+    if (!rpc_client_has_room(client))
+        return core_work_deadline_ns(core);
+    return rpc_client_is_crowded(client) ? core_callback_deadline_ns(core) : core_deadline_ns(core);
 }

@@ -1,0 +1,152 @@
+/*
+ * test_turn.c -- GRANTED callbacks are fair between clients, and what is silent has a bounded share
+ * of them (P7).
+ */
+#include "core/state.h"
+#include "monitor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND FIXTURE_SECOND
+
+enum { MANY = 90 };
+
+static const struct locker OTHER = {"10.0.0.2", "other", 1}; /* another client of A's address */
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)locker_new(&fixture_limits);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    locker_done();
+    return 0;
+}
+
+/* D holds everything; `who` waits for `count` bytes of it, from `at` on. */
+static void wait_for(struct locker who, uint64_t at, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(lock(who, at + 2 * i, 1, X | BLOCK), LOCK_BLOCKED);
+}
+
+static bool next_is_to(const char *address, struct core_call *ret)
+{
+    struct address to = fixture_address(address);
+    return fixture_next_call(the_core, ret) && address_equal(&ret->to, &to);
+}
+
+static uint32_t take_all(struct core_call *calls, uint32_t max)
+{
+    uint32_t count = 0;
+    while (count < max && fixture_next_call(the_core, &calls[count]))
+        count++;
+    return count;
+}
+
+static void test_turn__clients_take_turns(void **state)
+{
+    (void)state;
+    struct core_call call;
+    assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
+    wait_for(A, 1000, MANY);
+    wait_for(B, 0, 1);
+    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
+    settle();
+    assert_true(next_is_to(A.address, &call));
+    assert_true(next_is_to(B.address, &call)); /* and not behind ninety of A's */
+    answered(call, LOCK_GRANTED);
+    assert_true(next_is_to(A.address, &call));
+}
+
+/* Two clients of one address share what the address may have; another address does not wait. */
+static void test_turn__an_address_has_so_many_under_way(void **state)
+{
+    (void)state;
+    static struct core_call calls[MANY + 1];
+    struct core_call call;
+    assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
+    wait_for(A, 1000, MANY - 10);
+    wait_for(OTHER, 5000, 9);
+    wait_for(B, 0, 1);
+    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
+    settle();
+    assert_int_equal(take_all(calls, MANY + 1), TURN_CALLS_MAX + 1);
+    uint32_t of_other = 0;
+    for (uint32_t i = 0; i < TURN_CALLS_MAX + 1; i++)
+        of_other += calls[i].offset >= 5000;
+    assert_int_equal(of_other, 9); /* a turn each, so all of the fewer ones are there */
+    /* It answers: each answer makes room for another one. */
+    answered(calls[0], LOCK_GRANTED);
+    assert_true(next_is_to(A.address, &call));
+    assert_false(fixture_next_call(the_core, &call));
+}
+
+static void test_turn__the_silent_have_few(void **state)
+{
+    (void)state;
+    static struct core_call calls[MANY];
+    struct core_call call;
+    assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
+    wait_for(A, 1000, MANY);
+    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
+    settle();
+    assert_int_equal(take_all(calls, MANY), TURN_CALLS_MAX);
+    fixture_wait(5 * SECOND);
+    for (uint32_t i = 0; i < TURN_CALLS_MAX; i++)
+        failed(calls[i], CALL_UNKNOWN);
+    assert_int_equal(take_all(calls, MANY), TURN_SILENT_MAX);
+    /* Those who wait for their turn are free to go, and nobody is stuck then. */
+    for (uint32_t i = 0; i < MANY; i++)
+        (void)cancel(A, 1000 + 2 * i, 1, X);
+    fixture_wait(10 * SECOND);
+    settle();
+    wait_for(B, 0, 0);
+    assert_int_equal(lock(D, 0, 10, X), LOCK_GRANTED);
+    wait_for(A, 0, 1);
+    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
+    settle();
+    assert_true(next_is_to(A.address, &call));
+}
+
+/* Who must be told of a restart does not keep waiters waiting. */
+static void test_turn__callbacks_come_first(void **state)
+{
+    (void)state;
+    struct core_call call;
+    assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
+    wait_for(A, 0, 1);
+    struct order given = {.kind = ORDER_NOTIFY, .client = client_of(D)->id};
+    struct core_input input = {.kind = CORE_ORDER, .now_ns = fixture_now_ns(), .order = &given};
+    struct core_answer answer;
+    core_step(the_core, &input, &answer);
+    assert_int_equal(answer.order_result, ORDER_DONE);
+    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
+    settle();
+    assert_true(fixture_next_call(the_core, &call));
+    assert_int_equal(call.kind, CALL_GRANTED);
+    assert_false(core_next_callback(the_core, fixture_now_ns(), &call));
+    assert_true(fixture_next_call(the_core, &call));
+    assert_int_equal(call.kind, CALL_NOTIFY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_turn__clients_take_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_turn__an_address_has_so_many_under_way, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_turn__the_silent_have_few, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_turn__callbacks_come_first, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
