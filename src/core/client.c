@@ -374,9 +374,11 @@ static void move_quota(struct core *core, uint32_t slot, const struct address *a
         quota_remove(core, client->quota, kind, counts[kind]);
         quota_add(core, fresh, kind, counts[kind]);
     }
-    quota_release(core, client->quota);
+    uint32_t old = client->quota;
     client->quota = fresh;
     turn_join(core, slot);
+    waiter_moved(core, slot);
+    quota_release(core, old);
     evict_rank(core, slot);
 }
 

@@ -8,6 +8,10 @@
  * the bound counts as no circle: the request is then queued, as it is by servers that do not look
  * at all.
  *
+ * Only owners that hold something and wait are part of a circle: where there is no other such
+ * owner, nothing is searched, however many readers are in the way. Of very many obstacles one
+ * search looks at a part; the next one of the same request, when it is polled, goes on from there.
+ *
  * Waiting behind an earlier waiter is no edge: only owners without locks do that (R-BLK-15), and
  * nobody waits for an owner without locks.
  */
@@ -16,7 +20,7 @@
 
 enum {
     PENDING_MAX = 256, /* owners found and not yet followed */
-    EDGES_MAX = 4096,  /* locks and waiters looked at */
+    EDGES_MAX = 512,   /* locks and waiters looked at */
 };
 
 struct circle {
@@ -27,40 +31,56 @@ struct circle {
     bool is_closed;
 };
 
-/* Owners in the way of one request join the search. */
-static void follow(struct core *core, struct circle *circle, uint32_t owner, uint32_t file,
-                   uint64_t start, uint64_t end, bool exclusive)
+/* Owners in the way of one request join the search. Returns where it ended; 0: at the last. */
+static uint64_t follow(struct core *core, struct circle *circle, uint32_t owner, uint32_t file,
+                       uint64_t start, uint64_t end, bool exclusive)
 {
     uint32_t lock = lock_find_conflict(core, file, start, end, exclusive, owner);
     while (lock != SLOT_NONE && !circle->is_closed && circle->edge_count++ < EDGES_MAX) {
         uint32_t other = lock_at(core, lock)->owner;
         struct owner *seen = owner_at(core, other);
         circle->is_closed = other == circle->owner;
-        if (seen->visit != circle->visit && circle->pending_count < PENDING_MAX) {
+        bool is_waiting = !list_is_empty(&seen->waiting);
+        if (is_waiting && seen->visit != circle->visit && circle->pending_count < PENDING_MAX) {
             seen->visit = circle->visit;
             circle->pending[circle->pending_count++] = other;
         }
-        lock = lock_next_conflict(core, file, start, end, exclusive, owner, lock);
+        uint32_t last = lock;
+        lock = lock_next_conflict(core, file, start, end, exclusive, owner, last);
+        if (lock != SLOT_NONE && circle->edge_count >= EDGES_MAX)
+            return lock_at(core, lock)->start;
     }
+    return 0;
 }
 
 bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                        uint64_t end, bool exclusive)
+                        uint64_t end, bool exclusive, uint32_t waiter)
 {
     /* Nobody can wait for an owner that has nothing. */
-    if (owner_at(core, owner)->lock_count == 0)
+    const struct owner *asks = owner_at(core, owner);
+    if (asks->lock_count == 0)
+        return false;
+    uint32_t is_waiting = list_is_empty(&asks->waiting) ? 0 : 1;
+    if (core->owners.waiting_count == is_waiting)
         return false;
     struct circle circle = {.owner = owner, .visit = ++core->owners.visit_last};
-    follow(core, &circle, owner, file, start, end, exclusive);
-    const struct chains *by_owner = &core->waiters.by_owner;
+    uint64_t from = waiter == SLOT_NONE ? 0 : waiter_at(core, waiter)->searched_to;
+    if (from > start)
+        MARK("deadlock_search_goes_on");
+    uint64_t ended =
+        follow(core, &circle, owner, file, from > start ? from : start, end, exclusive);
+    if (waiter != SLOT_NONE)
+        waiter_at(core, waiter)->searched_to = ended;
+    circle.edge_count = 0; /* what was found is followed, however much that took */
+    const struct tree *own = &core->waiters.own;
     while (circle.pending_count > 0 && !circle.is_closed) {
         uint32_t at = circle.pending[--circle.pending_count];
-        uint32_t slot = chains_first(by_owner, at);
+        uint32_t slot = tree_first(own, owner_at(core, at)->waiters);
         for (; slot != SLOT_NONE && !circle.is_closed && circle.edge_count++ < EDGES_MAX;
-             slot = chains_next(by_owner, slot)) {
+             slot = tree_next(own, slot)) {
             const struct waiter *w = waiter_at(core, slot);
             if (w->phase == WAITER_QUEUED)
-                follow(core, &circle, at, w->file, w->start, w->end, w->exclusive);
+                (void)follow(core, &circle, at, w->file, w->start, w->end, w->exclusive);
         }
     }
     if (circle.is_closed) {

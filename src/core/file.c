@@ -72,8 +72,10 @@ uint32_t file_add(struct core *core, struct bytes fh)
 {
     struct files *all = &core->files;
     uint32_t slot = intern_add(&all->handles, fh);
-    if (slot != SLOT_NONE && intern_references(&all->handles, slot) == 1)
+    if (slot != SLOT_NONE && intern_references(&all->handles, slot) == 1) {
         all->at[slot] = (struct file){.share = share_of(core, fh)};
+        list_init(&all->at[slot].wake_turn);
+    }
     return slot;
 }
 

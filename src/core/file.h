@@ -9,15 +9,18 @@
 #define CORE_FILE_H
 
 #include "base/intern.h"
+#include "base/list.h"
 #include "base/tree.h"
 
 struct core;
 
 struct file {
-    tree_root locks;     /* held and offered, by (start, slot) */
-    tree_root waiters;   /* queued ones; see waiter.h */
-    uint32_t lock_count; /* of the set `locks` */
-    uint32_t share;      /* index of the named set of files it belongs to */
+    tree_root locks;       /* held and offered, by (start, slot) */
+    tree_root waiters;     /* queued ones; see waiter.h */
+    tree_root woken;       /* of them, to be looked at again */
+    struct list wake_turn; /* while there are any: among the files of the first one's address */
+    uint32_t lock_count;   /* of the set `locks` */
+    uint32_t share;        /* index of the named set of files it belongs to */
 };
 
 struct files {

@@ -100,6 +100,7 @@ void grant_restore(struct core *core, uint32_t slot, uint32_t offer, uint64_t co
     grant_begin(core, slot, offer);
     w->grant.may_have_arrived = true;
     w->grant.attempt_count = 1; /* of the run before, as far as anybody knows */
+    waiter_own_touch(core, slot);
 }
 
 void grant_forget(struct core *core, uint32_t slot)
@@ -153,62 +154,79 @@ void grant_cancel(struct core *core, uint32_t slot)
     waiter_keep_place(core, slot);
 }
 
-/* One waiter of an owner that unlocks a range. False: no slots. */
-static bool unlock_one(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
+static void drop(struct core *core, uint32_t slot)
 {
-    struct waiter *w = waiter_at(core, slot);
-    if (w->start > end || w->end < start)
+    if (waiter_is_offered(waiter_at(core, slot)))
+        withdraw(core, slot);
+    waiter_remove(core, slot);
+}
+
+/* How much one request may do to the waits of its owner: what is withdrawn or removed is deleted
+ * from the store, what becomes held is written, in pieces. */
+struct effort {
+    uint32_t left, puts;
+};
+
+static struct effort begin_effort(const struct core *core)
+{
+    return (struct effort){CLIENT_DRAIN_MAX, core->dirty.put_count};
+}
+
+static bool may_go_on(const struct core *core, struct effort *effort)
+{
+    if (effort->left-- > 0 && core->dirty.put_count - effort->puts < CORE_PUTS_PER_REQUEST_MAX / 2)
         return true;
-    bool is_inside = w->start >= start && w->end <= end;
-    if (!waiter_is_offered(w)) {
-        if (is_inside)
-            waiter_remove(core, slot);
-        return true;
-    }
-    if (!is_inside) {
+    MARK("grant_too_much_for_one_request");
+    return false;
+}
+
+static bool is_inside(const struct waiter *w, uint64_t start, uint64_t end)
+{
+    return w->start >= start && w->end <= end;
+}
+
+/* One of an owner that unlocks a range it overlaps. False: no slots. */
+static bool unlock_called(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
+{
+    const struct waiter *w = waiter_at(core, slot);
+    if (!is_inside(w, start, end)) {
         MARK("unlock_of_part_of_an_offer");
-        return w->grant.attempt_count == 0 || grant_accept(core, slot, false);
+        return grant_accept(core, slot, false);
     }
     if (w->phase == WAITER_CALLING)
         MARK("unlock_during_callback");
-    withdraw(core, slot);
-    waiter_remove(core, slot);
+    drop(core, slot);
     return true;
 }
 
 bool grant_unlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
 {
-    const struct chains *by_owner = &core->waiters.by_owner;
-    uint32_t next;
-    for (uint32_t slot = chains_first(by_owner, owner); slot != SLOT_NONE; slot = next) {
-        next = chains_next(by_owner, slot); /* removing the last one may free the owner */
-        if (waiter_at(core, slot)->file == file && !unlock_one(core, slot, start, end))
+    struct effort effort = begin_effort(core);
+    const struct table *owners = &core->owners.table; /* the last of its waiters may free it */
+    uint32_t slot;
+    while (table_is_live(owners, owner) &&
+           (slot = waiter_own_called(core, owner, file, start, end)) != SLOT_NONE)
+        if (!may_go_on(core, &effort) || !unlock_called(core, slot, start, end))
             return false;
+    while (table_is_live(owners, owner) &&
+           (slot = waiter_own_inside(core, owner, file, start, end)) != SLOT_NONE) {
+        if (!may_go_on(core, &effort))
+            return false;
+        drop(core, slot);
     }
     return true;
 }
 
 void grant_reclaim(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
 {
-    const struct chains *by_owner = &core->waiters.by_owner;
-    uint32_t next;
-    for (uint32_t slot = chains_first(by_owner, owner); slot != SLOT_NONE; slot = next) {
-        const struct waiter *w = waiter_at(core, slot);
-        next = chains_next(by_owner, slot);
-        if (w->file != file || w->start > end || w->end < start || !waiter_is_offered(w) ||
-            w->grant.attempt_count == 0)
-            continue;
+    struct effort effort = begin_effort(core);
+    uint32_t slot;
+    while (table_is_live(&core->owners.table, owner) &&
+           (slot = waiter_own_called(core, owner, file, start, end)) != SLOT_NONE) {
         MARK("grant_reclaimed");
-        if (!grant_accept(core, slot, false))
-            return; /* no slots: the offer stands */
+        if (!may_go_on(core, &effort) || !grant_accept(core, slot, false))
+            return; /* too much, or no slots: the offer stands */
     }
-}
-
-static void drop(struct core *core, uint32_t slot)
-{
-    if (waiter_is_offered(waiter_at(core, slot)))
-        withdraw(core, slot);
-    waiter_remove(core, slot);
 }
 
 void grant_drop_client(struct core *core, uint32_t client)
@@ -340,6 +358,7 @@ bool grant_next_call(struct core *core, struct core_call *ret)
         w->grant.first_attempt_ns = core->now_ns;
     w->grant.attempt_count++;
     w->phase = WAITER_CALLING;
+    waiter_own_touch(core, slot);
     return true;
 }
 

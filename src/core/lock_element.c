@@ -145,8 +145,10 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     quota_add(core, client->quota, QUOTA_LOCK, 1);
     client->current_count += lock->incarnation == client->incarnation;
     owner->lock_count++;
-    if (owner->lock_count == 1)
+    if (owner->lock_count == 1) {
+        owner_note(core, lock->owner);
         waiter_owner_holds(core, lock->owner);
+    }
 }
 
 uint32_t lock_element_add(struct core *core, const struct lock *content)
@@ -269,6 +271,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
     CHECK(client->lock_count > 0);
     CHECK(file->lock_count > 0);
     owner->lock_count--;
+    owner_note(core, lock.owner);
     client->lock_count--;
     quota_remove(core, client->quota, QUOTA_LOCK, 1);
     client->current_count -= lock.incarnation == client->incarnation;

@@ -281,7 +281,7 @@ static enum lock_status block(struct core *core, const struct peer *from,
     /* Also who asks again: a circle can be closed by what others were granted meanwhile, and who
      * comes back into the queue closes one like one who is new there. */
     if (s.owner != SLOT_NONE &&
-        waiter_is_deadlock(core, s.owner, s.file, r->start, r->end, r->exclusive)) {
+        waiter_is_deadlock(core, s.owner, s.file, r->start, r->end, r->exclusive, waiter)) {
         if (waiter != SLOT_NONE)
             waiter_remove(core, waiter);
         return LOCK_DEADLOCK;

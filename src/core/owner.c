@@ -21,6 +21,8 @@
 int owner_init(struct core *core, uint32_t slots_max)
 {
     struct owners *all = &core->owners;
+    list_init(&all->waiting);
+    list_init(&all->leaving);
     int err = table_init(&all->table, slots_max, sizeof(struct owner));
     if (err == 0)
         err = chains_init_hash(&all->by_key, slots_max);
@@ -70,16 +72,34 @@ uint32_t owner_add(struct core *core, uint32_t client, uint32_t svid)
     slot = table_add(&all->table);
     CHECK(slot != SLOT_NONE); /* one for every lock and waiter, and one for the request at hand */
     *owner_at(core, slot) = (struct owner){.hash = hash, .client = client, .svid = svid};
+    list_init(&owner_at(core, slot)->waiting);
+    list_init(&owner_at(core, slot)->leaving);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, hash), slot);
     return slot;
+}
+
+void owner_note(struct core *core, uint32_t slot)
+{
+    struct owners *all = &core->owners;
+    struct owner *owner = owner_at(core, slot);
+    bool is_waiting = owner->lock_count > 0 && owner->queued_count > 0;
+    if (is_waiting == !list_is_empty(&owner->waiting))
+        return;
+    if (is_waiting)
+        list_append(&all->waiting, &owner->waiting);
+    else
+        list_remove(&owner->waiting);
+    all->waiting_count += is_waiting ? 1 : UINT32_MAX;
 }
 
 void owner_release(struct core *core, uint32_t slot)
 {
     struct owners *all = &core->owners;
-    const struct owner *owner = owner_at(core, slot);
+    struct owner *owner = owner_at(core, slot);
     if (owner->lock_count > 0 || owner->waiter_count > 0)
         return;
+    CHECK(list_is_empty(&owner->waiting) && owner->waiters == 0);
+    list_remove(&owner->leaving);
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, owner->hash), slot);
     table_remove(&all->table, slot);
 }
@@ -95,5 +115,7 @@ void owner_check(const struct core *core)
         CHECK(owner->hash == key_hash(core, owner->client, owner->svid));
         CHECK(owner_find(core, owner->client, owner->svid) == slot);
         CHECK(owner->lock_count > 0 || owner->waiter_count > 0);
+        CHECK(list_is_empty(&owner->waiting) ==
+              (owner->lock_count == 0 || owner->queued_count == 0));
     }
 }

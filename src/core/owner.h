@@ -8,7 +8,9 @@
 #define CORE_OWNER_H
 
 #include "base/chains.h"
+#include "base/list.h"
 #include "base/table.h"
+#include "base/tree.h"
 
 struct core;
 
@@ -18,12 +20,18 @@ struct owner {
     uint32_t svid;
     uint32_t lock_count;   /* held and offered */
     uint32_t waiter_count; /* queued, offered or keeping a place */
+    uint32_t queued_count; /* of them, queued */
+    tree_root waiters;     /* all of them, by file and range (waiter_own.h) */
+    struct list waiting;   /* while it holds something and waits: only such close a circle */
+    struct list leaving;   /* while those of its waiters must look again that hang on waiters */
     uint64_t visit;        /* stamp of the last search for a deadlock that came by */
 };
 
 struct owners {
     struct table table;
     struct chains by_key;
+    struct list waiting, leaving;
+    uint32_t waiting_count;
     uint64_t visit_last;
 };
 
@@ -35,6 +43,8 @@ uint32_t owner_find(const struct core *core, uint32_t client, uint32_t svid);
 /* The one there is, or a new one. The table holds one for every lock and waiter there can be. */
 uint32_t owner_add(struct core *core, uint32_t client, uint32_t svid);
 struct owner *owner_at(const struct core *core, uint32_t slot);
+/* Whether it holds something, or waits, may have changed. */
+void owner_note(struct core *core, uint32_t slot);
 /* Removes it if nothing of it is left. */
 void owner_release(struct core *core, uint32_t slot);
 

@@ -64,6 +64,8 @@ uint32_t quota_keep(struct core *core, const struct address *address)
         *quota_at(core, slot) = (struct quota){.address = *address, .hash = hash};
         list_init(&quota_at(core, slot)->idle);
         list_init(&quota_at(core, slot)->parked);
+        list_init(&quota_at(core, slot)->wake_turn);
+        list_init(&quota_at(core, slot)->woken_files);
         chains_add(&all->by_address, chains_of_hash(&all->by_address, hash), slot);
     }
     quota_at(core, slot)->references++;
@@ -80,7 +82,8 @@ void quota_release(struct core *core, uint32_t slot)
     for (uint32_t kind = 0; kind < QUOTA_KIND_END; kind++)
         CHECK(quota->counts[kind] == 0);
     CHECK(list_is_empty(&quota->idle) && list_is_empty(&quota->parked));
-    CHECK(quota->turning == 0 && quota->calling == 0);
+    CHECK(quota->turning == 0 && quota->calling == 0 && list_is_empty(&quota->woken_files));
+    list_remove(&quota->wake_turn);
     chains_remove(&all->by_address, chains_of_hash(&all->by_address, quota->hash), slot);
     table_remove(&all->table, slot);
 }

@@ -17,6 +17,7 @@
 #include "base/chains.h"
 #include "base/list.h"
 #include "base/table.h"
+#include "base/tree.h"
 
 struct core;
 
@@ -39,6 +40,8 @@ struct quota {
     uint32_t turning, calling; /* callbacks that may leave, under way; of turn.h */
     bool is_silent;            /* the last one was not answered */
     struct list parked;        /* its clients whose callbacks must wait for that */
+    struct list woken_files;   /* where its waiter is the first to be looked at again (waiter.h) */
+    struct list wake_turn;     /* its place among addresses with such files */
     struct list idle; /* its clients that may be forgotten for another one, longest idle first */
 };
 

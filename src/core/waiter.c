@@ -23,6 +23,7 @@
 
 enum {
     WOKEN_PER_TURN = 256,
+    LEAVING_PER_TURN = 1024,
     OVERDUE_PER_TURN = 256,
     LOOKED_AT_MAX = 256, /* waiters of a file, in one search for an earlier one */
 };
@@ -32,6 +33,11 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
     const struct core *core = context;
     const struct waiter *x = waiter_at(core, a), *y = waiter_at(core, b);
     return x->start != y->start ? x->start < y->start : x->order > y->order;
+}
+
+static bool is_earlier(const void *context, uint32_t a, uint32_t b)
+{
+    return waiter_at(context, a)->order < waiter_at(context, b)->order;
 }
 
 static struct waiter_reach join(struct waiter_reach a, const struct waiter_reach *b)
@@ -75,11 +81,14 @@ int waiter_init(struct core *core, uint32_t slots_max, uint32_t lock_slots_max)
 {
     struct waiters *all = &core->waiters;
     list_init(&all->places);
+    list_init(&all->wake_turns);
     int err = table_init(&all->table, slots_max, sizeof(struct waiter));
     if (err == 0)
         err = chains_init_hash(&all->by_key, slots_max);
     if (err == 0)
-        err = chains_init(&all->by_owner, core->owners.table.max, slots_max);
+        err = chains_init(&all->behind, core->owners.table.max, slots_max);
+    if (err == 0)
+        err = waiter_own_init(core, slots_max);
     if (err == 0)
         err = chains_init(&all->by_client, core->clients.table.max, slots_max);
     if (err == 0)
@@ -89,7 +98,7 @@ int waiter_init(struct core *core, uint32_t slots_max, uint32_t lock_slots_max)
     if (err == 0)
         err = tree_init(&all->queued, slots_max, core->seed, comes_before, sum_up, core);
     if (err == 0)
-        err = timers_init(&all->woken, slots_max);
+        err = tree_init(&all->woken, slots_max, core->seed, is_earlier, NULL, core);
     if (err == 0)
         err = timers_init(&all->timers, slots_max);
     return err;
@@ -100,12 +109,13 @@ void waiter_done(struct core *core)
     struct waiters *all = &core->waiters;
     table_done(&all->table);
     chains_done(&all->by_key);
-    chains_done(&all->by_owner);
+    chains_done(&all->behind);
+    waiter_own_done(core);
     chains_done(&all->by_client);
     chains_done(&all->on_lock);
     chains_done(&all->on_waiter);
     tree_done(&all->queued);
-    timers_done(&all->woken);
+    tree_done(&all->woken);
     timers_done(&all->timers);
 }
 
@@ -215,6 +225,8 @@ static void mark_gone(struct core *core, uint32_t slot)
 static void unhang(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
+    if (w->hangs_on != SLOT_NONE && w->on_waiter)
+        chains_remove(&core->waiters.behind, w->owner, slot);
     if (w->hangs_on != SLOT_NONE)
         chains_remove(w->on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, w->hangs_on,
                       slot);
@@ -228,12 +240,79 @@ static void hang(struct core *core, uint32_t slot, bool on_waiter, uint32_t thin
     w->on_waiter = on_waiter;
     w->hangs_on = thing;
     chains_add(on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, thing, slot);
+    if (on_waiter)
+        chains_add(&core->waiters.behind, w->owner, slot);
+}
+
+static struct quota *quota_of(const struct core *core, const struct waiter *w)
+{
+    return quota_at(core, client_at(core, waiter_client(core, w))->quota);
+}
+
+/* Whose turn it is when this file has its own: its first one's address. */
+static void rank_file(struct core *core, struct file *file)
+{
+    list_remove(&file->wake_turn);
+    uint32_t first = tree_first(&core->waiters.woken, file->woken);
+    if (first == SLOT_NONE)
+        return;
+    struct quota *quota = quota_of(core, waiter_at(core, first));
+    list_append(&quota->woken_files, &file->wake_turn);
+    if (list_is_empty(&quota->wake_turn))
+        list_append(&core->waiters.wake_turns, &quota->wake_turn);
+}
+
+static void join_woken(struct core *core, uint32_t slot)
+{
+    struct file *file = file_at(core, waiter_at(core, slot)->file);
+    tree_add(&core->waiters.woken, &file->woken, slot);
+    waiter_at(core, slot)->is_woken = true;
+    if (tree_first(&core->waiters.woken, file->woken) == slot)
+        rank_file(core, file);
+}
+
+static void leave_woken(struct core *core, uint32_t slot)
+{
+    struct file *file = file_at(core, waiter_at(core, slot)->file);
+    bool was_first = tree_first(&core->waiters.woken, file->woken) == slot;
+    tree_remove(&core->waiters.woken, &file->woken, slot);
+    waiter_at(core, slot)->is_woken = false;
+    if (was_first)
+        rank_file(core, file);
 }
 
 static void wake(struct core *core, uint32_t slot)
 {
     unhang(core, slot);
-    timers_set(&core->waiters.woken, slot, waiter_at(core, slot)->order);
+    if (!waiter_at(core, slot)->is_woken)
+        join_woken(core, slot);
+}
+
+/* The next one to be looked at; SLOT_NONE: none. */
+static uint32_t take_woken(struct core *core)
+{
+    struct list *turns = &core->waiters.wake_turns;
+    while (!list_is_empty(turns)) {
+        struct quota *quota = LIST_ELEMENT(turns->next, struct quota, wake_turn);
+        list_remove(&quota->wake_turn);
+        if (list_is_empty(&quota->woken_files))
+            continue;
+        list_append(turns, &quota->wake_turn);
+        struct file *file = LIST_ELEMENT(quota->woken_files.next, struct file, wake_turn);
+        uint32_t slot = tree_first(&core->waiters.woken, file->woken);
+        leave_woken(core, slot);
+        return slot;
+    }
+    return SLOT_NONE;
+}
+
+void waiter_moved(struct core *core, uint32_t client)
+{
+    const struct chains *by_client = &core->waiters.by_client;
+    uint32_t slot = chains_first(by_client, client);
+    for (; slot != SLOT_NONE; slot = chains_next(by_client, slot))
+        if (waiter_at(core, slot)->is_woken)
+            rank_file(core, file_at(core, waiter_at(core, slot)->file));
 }
 
 static void wake_chain(struct core *core, const struct chains *chains, uint32_t chain)
@@ -250,14 +329,25 @@ void waiter_lock_changed(struct core *core, uint32_t lock)
 
 void waiter_owner_holds(struct core *core, uint32_t owner)
 {
-    const struct chains *by_owner = &core->waiters.by_owner;
-    uint32_t slot = chains_first(by_owner, owner);
-    for (; slot != SLOT_NONE; slot = chains_next(by_owner, slot)) {
-        const struct waiter *w = waiter_at(core, slot);
-        if (w->phase == WAITER_QUEUED && w->on_waiter && w->hangs_on != SLOT_NONE) {
-            MARK("waiter_leaves_queue_order");
-            wake(core, slot);
+    struct owner *at = owner_at(core, owner);
+    if (chains_first(&core->waiters.behind, owner) != SLOT_NONE && list_is_empty(&at->leaving))
+        list_append(&core->owners.leaving, &at->leaving);
+}
+
+/* Those who need not wait behind waiters any more look again, a bounded number of them. */
+static void leave_queue_order(struct core *core)
+{
+    struct list *leaving = &core->owners.leaving;
+    const struct owner *first = (const void *)core->owners.table.elements;
+    for (uint32_t left = LEAVING_PER_TURN; left > 0 && !list_is_empty(leaving); left--) {
+        struct owner *owner = LIST_ELEMENT(leaving->next, struct owner, leaving);
+        uint32_t slot = chains_first(&core->waiters.behind, (uint32_t)(owner - first));
+        if (slot == SLOT_NONE || owner->lock_count == 0) {
+            list_remove(&owner->leaving);
+            continue;
         }
+        MARK("waiter_leaves_queue_order");
+        wake(core, slot);
     }
 }
 
@@ -282,8 +372,11 @@ static void leave_queue(struct core *core, uint32_t slot)
     if (w->phase != WAITER_QUEUED)
         return;
     unhang(core, slot);
-    timers_clear(&core->waiters.woken, slot);
+    if (w->is_woken)
+        leave_woken(core, slot);
     tree_remove(&core->waiters.queued, &file_at(core, w->file)->waiters, slot);
+    owner_at(core, w->owner)->queued_count--;
+    owner_note(core, w->owner);
 }
 
 static void offer(struct core *core, uint32_t slot)
@@ -346,6 +439,8 @@ void waiter_enter_queue(struct core *core, uint32_t slot)
     struct waiter *w = waiter_at(core, slot);
     w->phase = WAITER_QUEUED;
     tree_add(&core->waiters.queued, &file_at(core, w->file)->waiters, slot);
+    owner_at(core, w->owner)->queued_count++;
+    owner_note(core, w->owner);
     waiter_be_patient(core, slot);
     wake(core, slot);
 }
@@ -384,7 +479,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     list_init(&waiter_at(core, slot)->grant.queue);
     list_init(&waiter_at(core, slot)->place);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, content->key_hash), slot);
-    chains_add(&all->by_owner, content->owner, slot);
+    waiter_own_add(core, slot);
     chains_add(&all->by_client, client, slot);
     file_keep(core, content->file);
     owner_at(core, content->owner)->waiter_count++;
@@ -521,6 +616,7 @@ void waiter_keep_place(struct core *core, uint32_t slot)
 {
     stand_aside(core, slot);
     waiter_at(core, slot)->phase = WAITER_PLACE;
+    waiter_own_touch(core, slot);
     list_append(&core->waiters.places, &waiter_at(core, slot)->place);
     core->waiters.place_count++;
     quota_remove(core, client_at(core, waiter_client(core, waiter_at(core, slot)))->quota,
@@ -533,6 +629,7 @@ void waiter_pass(struct core *core, uint32_t slot)
 {
     stand_aside(core, slot);
     waiter_at(core, slot)->phase = WAITER_PASSED;
+    waiter_own_touch(core, slot);
     timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
     mark_changed(core, slot);
 }
@@ -545,7 +642,7 @@ void waiter_remove(struct core *core, uint32_t slot)
     CHECK(w.grant.offer == SLOT_NONE);
     uint32_t client = waiter_client(core, &w);
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, w.key_hash), slot);
-    chains_remove(&all->by_owner, w.owner, slot);
+    waiter_own_remove(core, slot);
     chains_remove(&all->by_client, client, slot);
     table_remove(&all->table, slot);
     mark_gone(core, slot);
@@ -611,18 +708,21 @@ bool waiter_work(struct core *core)
             break;
         overdue(core, slot);
     }
+    leave_queue_order(core);
     for (uint32_t i = 0; i < WOKEN_PER_TURN && !core_is_full(core); i++) {
-        if ((slot = timers_take(&all->woken, UINT64_MAX)) == SLOT_NONE)
+        if ((slot = take_woken(core)) == SLOT_NONE)
             break;
         look_again(core, slot);
     }
-    return all->woken.count > 0 || timers_next_ns(&all->timers) <= core->now_ns;
+    return !list_is_empty(&all->wake_turns) || timers_next_ns(&all->timers) <= core->now_ns;
 }
 
 uint64_t waiter_deadline_ns(const struct core *core)
 {
     /* A full batch lets nobody in; what is durable next brings the next turn by itself. */
-    if (core->waiters.woken.count > 0 && !core_is_full(core))
+    if (!list_is_empty(&core->waiters.wake_turns) && !core_is_full(core))
+        return core->now_ns;
+    if (!list_is_empty(&core->owners.leaving))
         return core->now_ns;
     return timers_next_ns(&core->waiters.timers);
 }
@@ -632,8 +732,7 @@ uint64_t waiter_deadline_ns(const struct core *core)
 static void check_hanging(const struct core *core, uint32_t slot)
 {
     const struct waiter *w = waiter_at(core, slot);
-    bool is_woken = timers_is_set(&core->waiters.woken, slot);
-    CHECK(is_woken == (w->phase == WAITER_QUEUED && w->hangs_on == SLOT_NONE));
+    CHECK(w->is_woken == (w->phase == WAITER_QUEUED && w->hangs_on == SLOT_NONE));
     if (w->hangs_on == SLOT_NONE)
         return;
     CHECK(w->phase == WAITER_QUEUED);
@@ -643,7 +742,8 @@ static void check_hanging(const struct core *core, uint32_t slot)
         CHECK(other->order < w->order && other->file == w->file && other->owner != w->owner);
         CHECK(other->start <= w->end && other->end >= w->start);
         CHECK(other->exclusive || w->exclusive);
-        CHECK(owner_at(core, w->owner)->lock_count == 0);
+        CHECK(owner_at(core, w->owner)->lock_count == 0 ||
+              !list_is_empty(&owner_at(core, w->owner)->leaving));
     } else {
         const struct lock *lock = lock_at(core, w->hangs_on);
         CHECK(lock->file == w->file && lock->owner != w->owner);
@@ -656,7 +756,6 @@ void waiter_check(const struct core *core)
 {
     const struct waiters *all = &core->waiters;
     table_check(&all->table);
-    timers_check(&all->woken);
     timers_check(&all->timers);
     uint32_t slot = table_next(&all->table, SLOT_NONE), places = 0;
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
@@ -667,6 +766,7 @@ void waiter_check(const struct core *core)
         CHECK(waiter_is_offered(w) == (w->grant.offer != SLOT_NONE));
         CHECK(w->start <= w->end && w->order < all->next_order);
         check_hanging(core, slot);
+        waiter_own_check(core, slot);
     }
     CHECK(places == all->place_count);
     grant_check(core);

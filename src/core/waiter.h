@@ -15,8 +15,9 @@
  * hangs on the latest earlier one, so one unlock wakes one waiter, not the queue (P7). It goes on
  * hanging there while that one is being offered what both want.
  *
- * Those to be looked at again form a heap in queue order that waiter_work empties, a bounded number
- * per turn. PASSED and PLACE stand in nobody's way.
+ * Those to be looked at again are taken by waiter_work, a bounded number per turn, in queue order
+ * within a file. Addresses take turns: a file counts for the address of its first. So one client's
+ * hundred thousand delay nobody in another file. PASSED and PLACE stand in nobody's way.
  */
 #ifndef CORE_WAITER_H
 #define CORE_WAITER_H
@@ -27,6 +28,7 @@
 #include "base/timers.h"
 #include "base/tree.h"
 #include "core/message.h"
+#include "core/waiter_own.h"
 
 struct core;
 
@@ -75,8 +77,11 @@ struct waiter {
     enum waiter_phase phase;
     bool exclusive, is_message;
     bool on_waiter;    /* hangs on a waiter, else on a lock */
+    bool is_woken;     /* to be looked at again */
     uint32_t hangs_on; /* SLOT_NONE: on nothing, because it is woken or not queued */
     struct waiter_reach any, exclusives; /* of its subtree of queued waiters */
+    struct waiter_span own;              /* of its subtree of its owner's */
+    uint64_t searched_to;                /* where the last search for a circle ended (deadlock.c) */
     struct grant grant;
     struct list place; /* among those who keep one, oldest first */
 };
@@ -84,12 +89,14 @@ struct waiter {
 struct waiters {
     struct table table;      /* of struct waiter */
     struct chains by_key;    /* hash of (owner, file, offset, len) */
-    struct chains by_owner;  /* chain = owner slot */
+    struct tree own;         /* by file and range; roots: struct owner.waiters */
+    struct chains behind;    /* chain = owner slot: those of it that hang on waiters */
     struct chains by_client; /* chain = client slot */
     struct chains on_lock;   /* chain = lock slot: who hangs on it */
     struct chains on_waiter; /* chain = waiter slot: the same */
     struct tree queued;      /* by (start, later first); roots: struct file.waiters */
-    struct timers woken;     /* to be looked at again; the "deadline" is the order */
+    struct tree woken;       /* to be looked at again, in order; roots: struct file.woken */
+    struct list wake_turns;  /* addresses that have files with such, in turn */
     struct timers timers;    /* next callback, end of patience, end of a kept place */
     struct list places;      /* cancelled: they keep a place for a moment, and wait for nothing */
     uint32_t place_count;
@@ -115,9 +122,10 @@ uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uin
  * queue (R-BLK-15); UINT64_MAX: the end of it. */
 uint32_t waiter_find_earlier(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
                              bool exclusive, uint32_t owner, uint64_t order);
-/* Would waiting for this close a circle of owners (R-BLK-18)? */
+/* Would waiting for this close a circle of owners (R-BLK-18)? `waiter` is the one of this request,
+ * if it waits already, else SLOT_NONE: its search goes on where the last one ended. */
 bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                        uint64_t end, bool exclusive);
+                        uint64_t end, bool exclusive, uint32_t waiter);
 
 /* For waiter_load.c: the key of waiter_find; a waiter in a live slot gets its place in
  * every index, taking references to what it names; it joins the queue, to be looked at. */
@@ -142,6 +150,9 @@ void waiter_keep_place(struct core *core, uint32_t slot);
 void waiter_pass(struct core *core, uint32_t slot);
 /* Gone; whoever hung on it is looked at again. Its offer is accepted, withdrawn or lost before. */
 void waiter_remove(struct core *core, uint32_t slot);
+
+/* This client counts at another address since now. */
+void waiter_moved(struct core *core, uint32_t client);
 
 /* What the lock table tells: this lock or offer is gone, or is less than it was. */
 void waiter_lock_changed(struct core *core, uint32_t lock);

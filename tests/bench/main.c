@@ -28,7 +28,7 @@ static const struct {
     {"reachable", rows_reachable}, {"silent", rows_silent},
     {"locks", rows_locks},         {"newcomers", rows_newcomers},
     {"file", rows_file},           {"postgres", rows_postgres},
-    {"http", rows_http},
+    {"http", rows_http},           {"storm", rows_storm},
 };
 
 struct options {
@@ -86,7 +86,8 @@ int main(int count, char **arguments)
     if (!parse(count, arguments, &options)) {
         fprintf(stderr,
                 "usage: bench HOLDFASTD TOOLS WORK JSON [--compare FILE] [--rounds N]"
-                " [--only calls|registrations|reachable|silent|locks|newcomers|file|postgres|http]"
+                " [--only calls|registrations|reachable|silent|locks|newcomers|file|postgres|http|"
+                "storm]"
                 " [--quick]\n");
         return 2;
     }

@@ -39,6 +39,9 @@ void rows_postgres(struct rows *rows);
 /* What readers over HTTP cost those who lock, and 1,000,000 stored locks those who read. */
 void rows_http(struct rows *rows);
 
+/* What an honest client feels of a hostile one. */
+void rows_storm(struct rows *rows);
+
 /* Says what is being done, for the patient. */
 __attribute__((format(printf, 1, 2))) void rows_say(const char *format, ...);
 /* An answer was wrong, or what was acknowledged is not there. */

@@ -32,7 +32,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* D holds everything; `who` waits for `count` bytes of it, from `at` on. */
+/* D holds everything of the file; `who` waits for `count` bytes of it, from `at` on. */
 static void wait_for(struct locker who, uint64_t at, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
