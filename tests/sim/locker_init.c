@@ -108,8 +108,8 @@ static void rename_locker(struct locker *locker, const char *name)
  * Who can be mistaken for whom. The last two may be clones: with one name, and one state number,
  * until one of them reboots. The first two may have names that differ in the domain only, and
  * others of that kind may be around who never lock (spoofer.h). None of them calls itself "web1"
- * here: one who shares address and whole name with what another announces is exclusion (1) of P2. And before some hosts there is a
- * box whose own status monitor answers.
+ * here: one who shares address and whole name with what another announces is exclusion (1) of P2.
+ * And before some hosts there is a box whose own status monitor answers.
  */
 static void init_likeness(struct world *world)
 {
