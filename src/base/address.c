@@ -5,6 +5,8 @@
  */
 #include "base/address.h"
 
+#include "base/check.h"
+
 #include <arpa/inet.h>
 
 static const uint8_t v4_mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -16,20 +18,48 @@ struct address address_v4(const uint8_t bytes[static 4])
     return address;
 }
 
-struct address address_v6(const uint8_t bytes[static 16], uint32_t scope)
+struct address address_v6(const uint8_t bytes[static 16], const char *zone)
 {
     if (memcmp(bytes, v4_mapped_prefix, sizeof v4_mapped_prefix) == 0)
         return address_v4(bytes + 12);
     struct address address = {.family = 6};
     memcpy(address.bytes, bytes, 16);
-    if (bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80)
-        address.scope = scope;
+    if (zone != NULL && address_is_link_local(&address)) {
+        size_t len = strlen(zone);
+        CHECK(len <= ADDRESS_ZONE_LEN_MAX);
+        memcpy(address.zone, zone, len);
+    }
     return address;
+}
+
+/* What Linux takes for the name of an interface, and can be shown. */
+bool address_is_zone(struct bytes zone)
+{
+    if (zone.len == 0 || zone.len > ADDRESS_ZONE_LEN_MAX)
+        return false;
+    for (uint32_t i = 0; i < zone.len; i++) {
+        uint8_t c = zone.at[i];
+        if (c <= ' ' || c > '~' || c == '/' || c == ':' || c == '%' || c == '"' || c == '\\')
+            return false;
+    }
+    return true;
+}
+
+struct address address_without_zone(const struct address *address)
+{
+    struct address bare = *address;
+    memset(bare.zone, 0, sizeof bare.zone);
+    return bare;
 }
 
 bool address_equal(const struct address *a, const struct address *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
+}
+
+bool address_is_link_local(const struct address *address)
+{
+    return address->family == 6 && address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80;
 }
 
 bool address_is_loopback(const struct address *address)
@@ -58,33 +88,13 @@ void address_text(const struct address *address, char ret_text[static ADDRESS_TE
         memcpy(ret_text, "none", 5);
         return;
     }
-    if (address->scope == 0)
+    if (address->zone[0] == '\0')
         return;
-    char digits[10];
-    size_t count = 0;
-    for (uint32_t rest = address->scope; rest > 0; rest /= 10)
-        digits[count++] = (char)('0' + rest % 10);
     size_t at = strlen(ret_text);
     ret_text[at++] = '%';
-    while (count > 0)
-        ret_text[at++] = digits[--count];
+    for (const char *c = address->zone; *c != '\0'; c++)
+        ret_text[at++] = *c;
     ret_text[at] = '\0';
-}
-
-static bool parse_scope(const char *digits, uint32_t *ret)
-{
-    uint64_t value = 0;
-    if (*digits == '\0')
-        return false;
-    for (; *digits != '\0'; digits++) {
-        if (*digits < '0' || *digits > '9')
-            return false;
-        value = value * 10 + (uint64_t)(*digits - '0');
-        if (value > UINT32_MAX)
-            return false;
-    }
-    *ret = (uint32_t)value;
-    return true;
 }
 
 bool address_parse(struct bytes text, struct address *ret)
@@ -95,10 +105,11 @@ bool address_parse(struct bytes text, struct address *ret)
     memcpy(buffer, text.at, text.len);
     buffer[text.len] = '\0';
 
-    uint32_t scope = 0;
+    const char *zone = NULL;
     char *percent = strchr(buffer, '%');
     if (percent != NULL) {
-        if (!parse_scope(percent + 1, &scope))
+        zone = percent + 1;
+        if (!address_is_zone(bytes_of_text(zone)))
             return false;
         *percent = '\0';
     }
@@ -108,7 +119,7 @@ bool address_parse(struct bytes text, struct address *ret)
         return true;
     }
     if (inet_pton(AF_INET6, buffer, bytes) == 1) {
-        *ret = address_v6(bytes, scope);
+        *ret = address_v6(bytes, zone);
         return true;
     }
     return false;

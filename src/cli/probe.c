@@ -10,6 +10,7 @@
 #include "cli/print.h"
 #include "cli/probe_call.h"
 
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -76,6 +77,7 @@ static void print_service(const char *name, const struct probe_service *service)
 static bool resolve(const char *text, struct address *ret)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+    char zone[IF_NAMESIZE];
     if (address_parse(bytes_of_text(text), ret))
         return true;
     if (getaddrinfo(text, NULL, &hints, &list) != 0)
@@ -84,8 +86,9 @@ static bool resolve(const char *text, struct address *ret)
     if (list->ai_family == AF_INET)
         *ret = address_v4((const uint8_t *)&((struct sockaddr_in *)list->ai_addr)->sin_addr);
     else if (list->ai_family == AF_INET6)
-        *ret = address_v6((const uint8_t *)&((struct sockaddr_in6 *)list->ai_addr)->sin6_addr,
-                          ((struct sockaddr_in6 *)list->ai_addr)->sin6_scope_id);
+        *ret =
+            address_v6((const uint8_t *)&((struct sockaddr_in6 *)list->ai_addr)->sin6_addr,
+                       if_indextoname(((struct sockaddr_in6 *)list->ai_addr)->sin6_scope_id, zone));
     else
         is_found = false;
     freeaddrinfo(list);

@@ -12,6 +12,7 @@
 #include "codec/rpc_msg.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/random.h>
@@ -48,7 +49,7 @@ static socklen_t set_address(const struct address *host, uint16_t port,
     struct sockaddr_in6 *at = (struct sockaddr_in6 *)ret;
     at->sin6_family = AF_INET6;
     at->sin6_port = htons(port);
-    at->sin6_scope_id = host->scope;
+    at->sin6_scope_id = if_nametoindex(host->zone);
     memcpy(&at->sin6_addr, host->bytes, 16);
     return sizeof *at;
 }

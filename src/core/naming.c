@@ -87,14 +87,13 @@ uint32_t naming_list(struct core *core, const struct address *local,
     struct naming *naming = &core->notify.naming;
     const struct core_limits *limits = &core->limits;
     const struct naming_entry *entry = find(naming, local);
-    struct address bare = *local;
+    struct address bare = address_without_zone(local);
     uint32_t count = 0;
     for (uint32_t i = 0; i < limits->name_count; i++)
         add(ret_names, &count, limits->names[i], NAMING_MAX - 2);
     add(ret_names, &count, name_of(&naming->host), NAMING_MAX - 2);
     if (entry != NULL)
         add(ret_names, &count, name_of(entry), NAMING_MAX - 1);
-    bare.scope = 0; /* the number of an interface of ours says nothing to others */
     address_text(&bare, naming->numbers);
     if (local->family != 0)
         add(ret_names, &count, bytes_of_text(naming->numbers), NAMING_MAX);

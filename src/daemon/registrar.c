@@ -113,7 +113,7 @@ static bool address_for(const struct listen_set *sockets, uint32_t family, struc
         address = sockets->at[i].address;
         count++;
     }
-    address.scope = 0; /* the number of an interface means nothing to others */
+    address = address_without_zone(&address);
     *ret = count == 1 ? address : (struct address){.family = family};
     return count > 0;
 }

@@ -6,6 +6,7 @@
  * runs the names mean what they meant to it.
  */
 #include "daemon/statd.h"
+#include "wire/sockaddr.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +42,7 @@ static struct address resolve(const char *name)
         address = address_v4((const uint8_t *)&at->sin_addr);
     } else if (found->ai_family == AF_INET6) {
         const struct sockaddr_in6 *at = (const struct sockaddr_in6 *)(const void *)found->ai_addr;
-        address = address_v6((const uint8_t *)&at->sin6_addr, at->sin6_scope_id);
+        address = sockaddr_v6((const uint8_t *)&at->sin6_addr, at->sin6_scope_id);
     }
     freeaddrinfo(found);
     return address;

@@ -204,7 +204,7 @@ static enum rpc_accept_stat rpcb_set(void *context, const struct peer *from, str
                        portmap_netid_parse(rpcb.netid, &service.prot, &family) &&
                        portmap_uaddr_parse(rpcb.uaddr, &service.address, &service.port) &&
                        service.address.family == family && service.port > 0;
-    service.address.scope = 0; /* the number of an interface means nothing to others */
+    service.address = address_without_zone(&service.address);
     xdr_put_u32(out,
                 may_change(context, from, &owner) && is_possible && add(context, &service, owner));
     return RPC_SUCCESS;
@@ -248,7 +248,7 @@ static enum rpc_accept_stat rpcb_getaddr(void *context, const struct peer *from,
             const struct portmap_service *at = &portmap->rows[i].service;
             bool by_asked = is_any(&at->address) && from->local.family == family;
             struct address address = by_asked ? from->local : at->address;
-            address.scope = 0;
+            address = address_without_zone(&address);
             portmap_uaddr_put(&address, at->port, uaddr);
         }
     }

@@ -16,7 +16,8 @@
  *                mon_name N, my_name N
  *   notice:      heard_ns 8, address A, state 4, mon_name N
  *
- *   A, address:  family 1 (0 none, 4, 6), then nothing | 4 bytes | 16 bytes and scope 4
+ *   A, address:  family 1 (0 none, 4, 6), then nothing | 4 bytes | 16 bytes,
+ *                length of the zone 4, zone (the name of an interface; only of link-local ones)
  *   N, name:     length 2, then that many bytes
  *
  * The bodies of the lock manager's kinds stand at the top of record_lock.c, that of a tracked
@@ -42,7 +43,8 @@
  *
  * A change of any of these bytes and every new kind raise RECORD_FORMAT (R-PER-5). Format 2 brought
  * the kinds of record_lock.c. Format 3 brought that of record_tracked.c, the last field of the
- * server record, and two flags; format 4 one more flag of a client. A decoder reads them all.
+ * server record, and two flags; format 4 one more flag of a client, and the name of the interface
+ * in a link-local address, where its number was. A decoder reads them all.
  */
 #include "store/record_bytes.h"
 

@@ -21,7 +21,8 @@
 enum {
     HEADER_LEN = 8,
     CHECKSUM_AT = 4,
-    ADDRESS_LEN_MAX = 1 + 16 + 4,
+    ZONES_SINCE = 4, /* the format that names interfaces */
+    ADDRESS_LEN_MAX = 1 + 16 + 4 + ADDRESS_ZONE_LEN_MAX,
     NAME_LEN_MAX = 2 + RECORD_NAME_MAX,
     HANDLE_LEN_MAX = 1 + RECORD_FH_MAX,
 };
@@ -99,13 +100,15 @@ static inline void put_handle(struct writer *out, struct bytes fh)
 static inline void put_address(struct writer *out, const struct address *address)
 {
     CHECK(address->family == 0 || address->family == 4 || address->family == 6);
-    CHECK(address->family == 6 || address->scope == 0);
+    uint32_t zone_len = (uint32_t)strlen(address->zone);
+    CHECK(address_is_link_local(address) || zone_len == 0);
     put_u8(out, (uint8_t)address->family);
     if (address->family == 4)
         put_raw(out, address->bytes, 4);
     if (address->family == 6) {
         put_raw(out, address->bytes, 16);
-        put_u32(out, address->scope);
+        put_u32(out, zone_len);
+        put_raw(out, (const uint8_t *)address->zone, zone_len);
     }
 }
 
@@ -184,6 +187,38 @@ static inline struct bytes get_handle(struct reader *in)
     return in->failed ? (struct bytes){NULL, 0} : (struct bytes){at, len};
 }
 
+/* Formats before ZONES_SINCE had the number of the interface, which says nothing any more: it
+ * becomes a zone of digits, that nobody who calls has. */
+static inline void put_digits(uint32_t number, char ret[static ADDRESS_ZONE_MAX])
+{
+    char digits[10];
+    uint32_t count = 0, at = 0;
+    for (; number > 0; number /= 10)
+        digits[count++] = (char)('0' + number % 10);
+    while (count > 0)
+        ret[at++] = digits[--count];
+}
+
+static inline void get_zone(struct reader *in, struct address *address)
+{
+    uint32_t number = get_u32(in);
+    if (number == 0 || in->failed)
+        return;
+    if (!address_is_link_local(address)) {
+        in->failed = true;
+    } else if (in->version < ZONES_SINCE) {
+        put_digits(number, address->zone);
+    } else if (number > ADDRESS_ZONE_LEN_MAX) {
+        in->failed = true;
+    } else {
+        const uint8_t *zone = get_raw(in, number);
+        if (in->failed || !address_is_zone((struct bytes){zone, number}))
+            in->failed = true;
+        else
+            memcpy(address->zone, zone, number);
+    }
+}
+
 static inline struct address get_address(struct reader *in)
 {
     struct address address = {.family = get_u8(in)};
@@ -191,7 +226,7 @@ static inline struct address get_address(struct reader *in)
         memcpy(address.bytes, get_raw(in, 4), 4);
     } else if (address.family == 6) {
         memcpy(address.bytes, get_raw(in, 16), 16);
-        address.scope = get_u32(in);
+        get_zone(in, &address);
     } else if (address.family != 0) {
         in->failed = true;
     }

@@ -41,7 +41,7 @@ void datagram_prepare_to(struct mmsghdr *message, struct datagram *datagram, uin
         memcpy(&info.ipi_spec_dst, local->bytes, 4);
         put_control(header, IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
     } else if (local->family == 6) {
-        struct in6_pktinfo info = {.ipi6_ifindex = local->scope};
+        struct in6_pktinfo info = {.ipi6_ifindex = sockaddr_index(local)};
         memcpy(&info.ipi6_addr, local->bytes, 16);
         put_control(header, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
     } else {
@@ -64,7 +64,7 @@ struct address datagram_asked(const struct mmsghdr *message)
         if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
             struct in6_pktinfo info;
             memcpy(&info, CMSG_DATA(c), sizeof info);
-            return address_v6(info.ipi6_addr.s6_addr, info.ipi6_ifindex);
+            return sockaddr_v6(info.ipi6_addr.s6_addr, info.ipi6_ifindex);
         }
     }
     return (struct address){0};

@@ -3,7 +3,37 @@
  */
 #include "wire/sockaddr.h"
 
+#include <net/if.h>
 #include <netinet/in.h>
+
+_Static_assert(IF_NAMESIZE == ADDRESS_ZONE_LEN_MAX + 1, "every name of an interface fits");
+
+struct address sockaddr_v6(const uint8_t bytes[static 16], uint32_t index)
+{
+    char name[IF_NAMESIZE];
+    struct address address = address_v6(bytes, NULL);
+    if (index == 0 || !address_is_link_local(&address))
+        return address;
+    if (if_indextoname(index, name) == NULL || !address_is_zone(bytes_of_text(name)))
+        return (struct address){0};
+    return address_v6(bytes, name);
+}
+
+uint32_t sockaddr_index(const struct address *address)
+{
+    if (address->zone[0] == '\0')
+        return 0;
+    uint32_t index = if_nametoindex(address->zone);
+    if (index != 0)
+        return index;
+    uint64_t number = 0;
+    for (const char *c = address->zone; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9' || number > UINT32_MAX)
+            return 0;
+        number = number * 10 + (uint64_t)(*c - '0');
+    }
+    return number <= UINT32_MAX ? (uint32_t)number : 0;
+}
 
 struct address sockaddr_address(const struct sockaddr *from, uint16_t *ret_port)
 {
@@ -19,7 +49,7 @@ struct address sockaddr_address(const struct sockaddr *from, uint16_t *ret_port)
         struct sockaddr_in6 in6;
         memcpy(&in6, from, sizeof in6);
         *ret_port = ntohs(in6.sin6_port);
-        return address_v6(in6.sin6_addr.s6_addr, in6.sin6_scope_id);
+        return sockaddr_v6(in6.sin6_addr.s6_addr, in6.sin6_scope_id);
     }
     *ret_port = 0;
     return (struct address){0};
@@ -34,8 +64,9 @@ socklen_t sockaddr_of(const struct address *address, uint16_t port, struct socka
         memcpy(ret, &in, sizeof in);
         return sizeof in;
     }
-    struct sockaddr_in6 in6 = {
-        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_scope_id = address->scope};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
+                               .sin6_port = htons(port),
+                               .sin6_scope_id = sockaddr_index(address)};
     memcpy(&in6.sin6_addr, address->bytes, 16);
     memcpy(ret, &in6, sizeof in6);
     return sizeof in6;

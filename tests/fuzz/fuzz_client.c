@@ -77,7 +77,7 @@ static struct address host_of(uint32_t number, bool v6)
 {
     uint8_t bytes[16] = {10, [15] = 1};
     bytes[3] = (uint8_t)number;
-    return v6 ? address_v6(bytes, 0) : address_v4(bytes);
+    return v6 ? address_v6(bytes, NULL) : address_v4(bytes);
 }
 
 /* The id of an attempt is the number of its host, so that an action tells whose it is. */

@@ -98,7 +98,7 @@ static struct rpc_source source_of(uint32_t peer)
     else if (peer == 2)
         source.peer.address = address_v4((const uint8_t[]){192, 0, 2, 1});
     else
-        source.peer.address = address_v6(v6, 0);
+        source.peer.address = address_v6(v6, NULL);
     return source;
 }
 

@@ -362,7 +362,7 @@ static void record_seeds(void)
         .registered_ns = UINT64_C(1700000000000000000),
         .server_epoch = 3,
         .address = address_v4((const uint8_t[]){192, 0, 2, 17}),
-        .local = address_v6(v6, 2),
+        .local = address_v6(v6, "eth2"),
         .port = 700,
         .transport = RECORD_UDP,
         .my_prog = 100021,

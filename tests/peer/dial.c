@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -27,7 +28,16 @@ bool dial_endpoint_parse(const char *address, uint16_t port, struct dial_endpoin
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     struct dial_endpoint endpoint = {0};
-    if (inet_pton(AF_INET, address, &v4.sin_addr) == 1) {
+    char bare[INET6_ADDRSTRLEN];
+    const char *zone = strchr(address, '%'); /* the link of a link-local address */
+    if (zone) {
+        snprintf(bare, sizeof(bare), "%.*s", (int)(zone - address), address);
+        v6.sin6_scope_id = if_nametoindex(zone + 1);
+        if (v6.sin6_scope_id == 0)
+            return false;
+        address = bare;
+    }
+    if (!zone && inet_pton(AF_INET, address, &v4.sin_addr) == 1) {
         memcpy(&endpoint.at, &v4, sizeof(v4));
         endpoint.len = sizeof(v4);
     } else if (inet_pton(AF_INET6, address, &v6.sin6_addr) == 1) {

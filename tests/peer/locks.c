@@ -21,9 +21,9 @@ static const struct {
     const char *name;
     enum peer_nlm_procedure procedure;
 } commands[] = {
-    {"lock", PEER_NLM_LOCK},     {"test", PEER_NLM_TEST}, {"unlock", PEER_NLM_UNLOCK},
-    {"cancel", PEER_NLM_CANCEL}, {"wait", PEER_NLM_LOCK}, {"free-all", PEER_NLM_FREE_ALL},
-    {"keep", PEER_NLM_LOCK},
+    {"lock", PEER_NLM_LOCK},     {"test", PEER_NLM_TEST},    {"unlock", PEER_NLM_UNLOCK},
+    {"cancel", PEER_NLM_CANCEL}, {"wait", PEER_NLM_LOCK},    {"free-all", PEER_NLM_FREE_ALL},
+    {"keep", PEER_NLM_LOCK},     {"reclaim", PEER_NLM_LOCK},
 };
 
 bool locks_is_command(const char *command)
@@ -67,6 +67,7 @@ static bool parse(const struct locks_options *options, struct peer_nlm_args *ret
     ret->lock.svid = options->svid;
     snprintf(oh, sizeof(oh), "%u@%s", options->svid, locks_name(options));
     ret->lock.oh = peer_nlm_text(oh);
+    ret->reclaim = strcmp(at[0], "reclaim") == 0;
     if (strcmp(at[0], "free-all") == 0)
         return count == 1;
     if (count > 2 && strcmp(at[count - 1], "shared") == 0) {

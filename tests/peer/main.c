@@ -39,6 +39,7 @@ static const char usage_text[] =
     "  wait FILE [OFFSET [LEN]] [shared]          prints: waiting, and later: granted\n"
     "  keep FILE [OFFSET [LEN]] [shared]          prints: granted; stays, and reclaims the lock\n"
     "                                             after a restart of the server; a signal ends it\n"
+    "  reclaim FILE [OFFSET [LEN]] [shared]       the same as lock, after a restart of the server\n"
     "  cancel FILE [OFFSET [LEN]] [shared]        prints: granted | denied\n"
     "  free-all                                   prints: ok; gives up all that NAME holds\n"
     "                                             locks are of NAME (peer), SVID (1) and SOURCE;\n"

@@ -166,8 +166,7 @@ static bool is_portmapper_tcp_only(const struct host *host)
 static void put_universal(const struct host *host, uint16_t port)
 {
     char text[ADDRESS_TEXT_MAX + 16], address[ADDRESS_TEXT_MAX];
-    struct address plain = host->address;
-    plain.scope = 0;
+    struct address plain = address_without_zone(&host->address);
     address_text(&plain, address);
     snprintf(text, sizeof text, "%s.%u.%u", address, port >> 8, port & 255U);
     packet_put_text(&packet, port == 0 ? "" : text);

@@ -30,8 +30,7 @@ static bool read_body(struct packet_reader *body, char *ret_name, uint32_t *ret_
 
 void statd_names(const struct host *host, char ret[STATD_NAMES][STATD_NAME_MAX])
 {
-    struct address local = host->local;
-    local.scope = 0;
+    struct address local = address_without_zone(&host->local);
     (void)snprintf(ret[0], STATD_NAME_MAX, "%s", TOLD_SERVER_NAME);
     (void)snprintf(ret[1], STATD_NAME_MAX, "%s", STATD_SERVER_SHORT);
     address_text(&local, ret[2]);

@@ -27,38 +27,41 @@ static void test_address__has_no_padding(void **state)
 {
     (void)state;
     /* Equality and hashing are over the bytes of the struct. */
-    assert_int_equal(sizeof(struct address), 16 + 4 + 4);
+    assert_int_equal(sizeof(struct address), 16 + ADDRESS_ZONE_MAX + 4);
+    assert_int_equal(sizeof(struct address) % 8, 0);
 }
 
 static void test_address__v4_mapped_is_v4(void **state)
 {
     (void)state;
     const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1};
-    struct address folded = address_v6(mapped, 5);
+    struct address folded = address_v6(mapped, "eth5");
     struct address plain = address_v4((const uint8_t[]){192, 0, 2, 1});
     assert_true(address_equal(&folded, &plain));
     assert_int_equal(folded.family, 4);
-    assert_int_equal(folded.scope, 0);
+    assert_string_equal(folded.zone, "");
 
     struct address parsed = parse("::ffff:192.0.2.1");
     assert_true(address_equal(&parsed, &plain));
 
     /* One byte off the prefix is an IPv6 address like any other. */
     const uint8_t almost[16] = {[10] = 0xff, [11] = 0xfe, [12] = 192, 0, 2, 1};
-    assert_int_equal(address_v6(almost, 0).family, 6);
+    assert_int_equal(address_v6(almost, NULL).family, 6);
 }
 
-static void test_address__scope_only_on_link_local(void **state)
+static void test_address__zone_only_on_link_local(void **state)
 {
     (void)state;
-    struct address one = parse("fe80::1%3"), other = parse("fe80::1%4");
-    assert_int_equal(one.scope, 3);
+    struct address one = parse("fe80::1%eth0"), other = parse("fe80::1%eth1");
+    assert_string_equal(one.zone, "eth0");
     assert_false(address_equal(&one, &other));
-    struct address edge = parse("febf::1%3");
-    assert_int_equal(edge.scope, 3);
-    struct address beyond = parse("fec0::1%3");
-    assert_int_equal(beyond.scope, 0);
-    struct address global = parse("2001:db8::1%3"), same = parse("2001:db8::1");
+    struct address edge = parse("febf::1%br-lan.100");
+    assert_string_equal(edge.zone, "br-lan.100");
+    struct address beyond = parse("fec0::1%eth0");
+    assert_string_equal(beyond.zone, "");
+    struct address bare = address_without_zone(&one), plain = parse("fe80::1");
+    assert_true(address_equal(&bare, &plain));
+    struct address global = parse("2001:db8::1%eth0"), same = parse("2001:db8::1");
     assert_true(address_equal(&global, &same));
 }
 
@@ -86,7 +89,7 @@ static void test_address__text_and_back(void **state)
         "0.0.0.0",    "255.255.255.255",
         "192.0.2.17", "::",
         "::1",        "2001:db8::17",
-        "fe80::1%3",  "fe80:1111:2222:3333:4444:5555:6666:7777%4294967295",
+        "fe80::1%3",  "fe80:1111:2222:3333:4444:5555:6666:7777%enp65535s0f0np0",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct address address = parse(texts[i]);
@@ -109,8 +112,13 @@ static void test_address__what_is_no_literal_is_refused(void **state)
         "192.0.2.1 ",
         "192.0.2.1%3",
         "fe80::1%",
-        "fe80::1%eth0",
-        "fe80::1%4294967296",
+        "fe80::1%enp65535s0f0np01",
+        "fe80::1%eth 0",
+        "fe80::1%eth/0",
+        "fe80::1%eth:0",
+        "fe80::1%eth\"0",
+        "fe80::1%eth\x1b",
+        "fe80::1%\xc3\xa4",
         "fe80::1%3%4",
         "fe80::1::2",
         "[::1]",
@@ -153,7 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_address__has_no_padding),
         cmocka_unit_test(test_address__v4_mapped_is_v4),
-        cmocka_unit_test(test_address__scope_only_on_link_local),
+        cmocka_unit_test(test_address__zone_only_on_link_local),
         cmocka_unit_test(test_address__loopback),
         cmocka_unit_test(test_address__host),
         cmocka_unit_test(test_address__text_and_back),

@@ -22,7 +22,7 @@ struct address world_host6(uint32_t number)
     uint8_t bytes[16] = {0x20, 0x01, 0x0d, 0xb8};
     bytes[14] = (uint8_t)(number >> 8);
     bytes[15] = (uint8_t)number;
-    return address_v6(bytes, 0);
+    return address_v6(bytes, NULL);
 }
 
 void world_begin(struct world *world, uint32_t attempts_max, uint32_t connections_max)

@@ -74,7 +74,7 @@ static struct address host_address(uint32_t host)
     if (host % 4 == 3) {
         uint8_t v6[16] = {0x20, 1, 0x0d, 0xb8};
         v6[15] = (uint8_t)host;
-        return address_v6(v6, 0);
+        return address_v6(v6, NULL);
     }
     const uint8_t v4[] = {10, 0, 0, (uint8_t)host};
     return address_v4(v4);

@@ -76,7 +76,7 @@ static void test_rate__addresses_are_apart(void **state)
     assert_in_range(unharmed, 990, 1000);
     /* The same bytes in another family are another address. */
     uint8_t v6[16] = {10, 0, 0, 1};
-    struct address other = address_v6(v6, 0);
+    struct address other = address_v6(v6, NULL);
     assert_int_equal(try(rate, &other, 1, 0), 1);
     rate_free(rate);
 }

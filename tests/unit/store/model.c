@@ -134,7 +134,7 @@ static uint32_t encode(uint8_t *buffer, enum record_kind kind, uint32_t slot, ui
             buffer, slot,
             &(struct record_registrant){.id = version,
                                         .registered_ns = prng_next(&prng),
-                                        .address = address_v6(v6, slot),
+                                        .address = address_v6(v6, NULL),
                                         .transport = RECORD_UDP,
                                         .my_prog = slot,
                                         .mon_name = name_of(&prng, parts.name),

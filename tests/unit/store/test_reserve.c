@@ -280,8 +280,8 @@ static void put_long(struct batch_writer *writer, uint32_t slot, uint64_t txn, u
     uint8_t v6[16] = {0xfe, 0x80, [15] = 1};
     struct record_registrant record = {.id = slot + 1,
                                        .registered_ns = txn,
-                                       .address = address_v6(v6, 1),
-                                       .local = address_v6(v6, 1),
+                                       .address = address_v6(v6, "enp65535s0f0np0"),
+                                       .local = address_v6(v6, "enp65535s0f0np0"),
                                        .transport = RECORD_TCP,
                                        .mon_name = {name, name_len},
                                        .my_name = {other_name, name_len}};

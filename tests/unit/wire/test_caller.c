@@ -212,7 +212,7 @@ static void test_caller__an_address_that_is_not_ours(void **state)
     struct address elsewhere = address_v4((const uint8_t[]){192, 0, 2, 1});
     const uint8_t loopback6[16] = {[15] = 1};
     start_from(1, fake_host(FAKE_TCP, 3), elsewhere, 0, 700);
-    start_from(2, fake_host(FAKE_TCP, 4), address_v6(loopback6, 0), FAKE_TCP_PORT, 700);
+    start_from(2, fake_host(FAKE_TCP, 4), address_v6(loopback6, NULL), FAKE_TCP_PORT, 700);
     start_from(3, fake_host(FAKE_TCP, 5), elsewhere, FAKE_TCP_PORT, 2500);
     start(4, fake_host(FAKE_TCP, 6), 5000); /* the others do not disturb it */
     wait_for_results(4);
@@ -260,7 +260,7 @@ static void test_caller__no_portmapper(void **state)
     (void)state;
     begin(0, 0);
     const uint8_t loopback6[16] = {[15] = 1};
-    struct address host = address_v6(loopback6, 0);
+    struct address host = address_v6(loopback6, NULL);
     start_from(1, host, host, FAKE_HINT_V6, 1900);
     wait_for_results(1);
     expect(1, CLIENT_ANSWERED);
@@ -480,7 +480,7 @@ static void test_caller__from_a_privileged_port(void **state)
     (void)state;
     begin(0, 0);
     const uint8_t loopback6[16] = {[15] = 1};
-    struct address host6 = address_v6(loopback6, 0);
+    struct address host6 = address_v6(loopback6, NULL);
     struct how over6 = {.local = host6, .port_hint = FAKE_HINT_V6, .is_privileged = true};
     const enum fake_kind kinds[] = {FAKE_TCP, FAKE_UDP, FAKE_LOOKUP_TCP};
     start_how(0, host6, over6, 5000);

@@ -5,6 +5,7 @@
 #include "wire/sockaddr.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/un.h>
@@ -50,21 +51,70 @@ static void test_sockaddr__the_kernels_bytes(void **state)
     assert_int_equal(in.sin_addr.s_addr, htonl(0xc0000207));
 }
 
-static void test_sockaddr__the_link_of_an_address_is_kept(void **state)
+static struct sockaddr_storage name_of(const char *text, uint32_t index)
+{
+    struct sockaddr_in6 in6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons(5), .sin6_scope_id = index};
+    struct sockaddr_storage name = {0};
+    assert_int_equal(inet_pton(AF_INET6, text, &in6.sin6_addr), 1);
+    memcpy(&name, &in6, sizeof in6);
+    return name;
+}
+
+static uint32_t index_in(const struct sockaddr_storage *name)
+{
+    struct sockaddr_in6 in6;
+    memcpy(&in6, name, sizeof in6);
+    return in6.sin6_scope_id;
+}
+
+/* An interface is known by its name, which lasts, and not by its number (A15). */
+static void test_sockaddr__the_link_of_an_address_is_a_name(void **state)
 {
     (void)state;
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(5), .sin6_scope_id = 3};
-    assert_int_equal(inet_pton(AF_INET6, "fe80::9", &in6.sin6_addr), 1);
-    struct sockaddr_storage name = {0};
-    memcpy(&name, &in6, sizeof in6);
     uint16_t port;
-    struct address on_link_3 = sockaddr_address((const struct sockaddr *)&name, &port);
-    (void)sockaddr_of(&on_link_3, port, &name);
-    assert_memory_equal(&name, &in6, sizeof in6);
-    in6.sin6_scope_id = 4;
-    memcpy(&name, &in6, sizeof in6);
-    struct address on_link_4 = sockaddr_address((const struct sockaddr *)&name, &port);
-    assert_false(address_equal(&on_link_3, &on_link_4));
+    uint32_t index = if_nametoindex("lo");
+    assert_true(index != 0);
+    struct sockaddr_storage name = name_of("fe80::9", index), back;
+    struct address address = sockaddr_address((const struct sockaddr *)&name, &port);
+    assert_string_equal(address.zone, "lo");
+    (void)sockaddr_of(&address, port, &back);
+    assert_memory_equal(&back, &name, sizeof(struct sockaddr_in6));
+    /* Of other addresses the number says only how they came. */
+    name = name_of("2001:db8::9", index);
+    address = sockaddr_address((const struct sockaddr *)&name, &port);
+    assert_string_equal(address.zone, "");
+}
+
+static void test_sockaddr__nobody_is_on_a_link_that_is_gone(void **state)
+{
+    (void)state;
+    uint16_t port;
+    struct sockaddr_storage name = name_of("fe80::9", 987654321);
+    assert_int_equal(sockaddr_address((const struct sockaddr *)&name, &port).family, 0);
+    struct address gone = address_of("fe80::9%no-such-link");
+    (void)sockaddr_of(&gone, 5, &name);
+    assert_int_equal(index_in(&name), 0); /* which the kernel refuses to send to */
+}
+
+/* As in an option; nobody who calls is known so. */
+static void test_sockaddr__a_number_may_stand_for_a_link(void **state)
+{
+    (void)state;
+    struct sockaddr_storage name;
+    static const struct {
+        const char *text;
+        uint32_t index;
+    } rows[] = {{"fe80::9%7", 7},
+                {"fe80::9%4294967295", UINT32_MAX},
+                {"fe80::9%4294967296", 0},
+                {"fe80::9%999999999999999", 0},
+                {"fe80::9%7x", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct address address = address_of(rows[i].text);
+        (void)sockaddr_of(&address, 5, &name);
+        assert_int_equal(index_in(&name), rows[i].index);
+    }
 }
 
 static void test_sockaddr__mapped_is_v4(void **state)
@@ -97,7 +147,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sockaddr__there_and_back),
         cmocka_unit_test(test_sockaddr__the_kernels_bytes),
-        cmocka_unit_test(test_sockaddr__the_link_of_an_address_is_kept),
+        cmocka_unit_test(test_sockaddr__the_link_of_an_address_is_a_name),
+        cmocka_unit_test(test_sockaddr__nobody_is_on_a_link_that_is_gone),
+        cmocka_unit_test(test_sockaddr__a_number_may_stand_for_a_link),
         cmocka_unit_test(test_sockaddr__mapped_is_v4),
         cmocka_unit_test(test_sockaddr__other_families_are_none),
     };
