@@ -128,7 +128,6 @@ static void begin_anew(struct core *core, uint32_t slot)
 static void begin_count_anew(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    MARK("client_incarnations_begin_anew");
     grant_drop_client(core, slot);
     client->incarnation = 0; /* of nothing: all that it has is over */
     client->current_count = 0;
