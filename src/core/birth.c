@@ -100,6 +100,8 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
     if (err == 0)
         err = grant_init(core, waiters);
     if (err == 0)
+        err = callback_init(core, waiters);
+    if (err == 0)
         err = probe_init(core);
     if (err == 0)
         err = silent_init(core, slots_max[RECORD_CLIENT], slots_max[RECORD_WAITER]);
@@ -154,6 +156,7 @@ void core_free(struct core *core)
     share_done(core);
     waiter_done(core);
     grant_done(core);
+    callback_done(core);
     probe_done(core);
     silent_done(core);
     unsettled_done(core);

@@ -61,6 +61,7 @@ struct client {
     uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
     uint32_t left_over_count;   /* offers of a run before that are still to be confirmed */
     uint32_t loaded_count;      /* locks that the store had of it when we started */
+    uint32_t late_count;        /* its answers that wait for the end of a callback */
     uint32_t current_count;     /* of locks and shares: those of its present incarnation */
     uint32_t drain_at;          /* where lock_drain goes on, slot + 1; 0: at the end */
     uint32_t share_drain_at;    /* the same of share_drain */

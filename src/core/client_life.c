@@ -23,6 +23,7 @@
  */
 #include "base/check.h"
 #include "core/client.h"
+#include "core/lock_element.h"
 #include "core/state.h"
 
 #define STATE_HALF UINT32_C(0x80000000) /* of the circle of state numbers */
@@ -155,7 +156,8 @@ static bool has_older(const struct core *core, uint32_t slot)
     const struct client *client = client_at(core, slot);
     const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
     for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
-        if (client_is_over(client, client->incarnation, lock_at(core, at)->state))
+        if (lock_at(core, at)->callback == SLOT_NONE &&
+            client_is_over(client, client->incarnation, lock_at(core, at)->state))
             return true;
     for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
         if (client_is_over(client, client->incarnation, share_at(core, at)->state))
@@ -287,10 +289,9 @@ bool client_drain_now(struct core *core, uint32_t slot)
 /* Of what this client has here, is anything over? */
 static bool has_old(const struct core *core, uint32_t slot)
 {
-    const struct client *client = client_at(core, slot);
     const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
     for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
-        if (client_is_over(client, lock_at(core, at)->incarnation, lock_at(core, at)->state))
+        if (lock_element_is_doomed(core, lock_at(core, at)))
             return true;
     for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
         if (share_is_over(core, share_at(core, at)))

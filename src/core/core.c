@@ -272,12 +272,9 @@ static void call_done(struct core *core, const struct core_input *input)
         notify_call_done(core, target_find(core, true, handle), input->outcome == CALL_ANSWERED,
                          input->answered_count);
         return;
-    case CALL_OF_GRANT: {
-        uint32_t slot = table_find(&core->waiters.table, handle);
-        if (slot != SLOT_NONE)
-            grant_call_done(core, slot, input);
+    case CALL_OF_GRANT:
+        callback_ended(core, handle, input);
         return;
-    }
     case CALL_OF_PROBE:
         probe_call_done(core, handle, input);
         return;
@@ -337,9 +334,17 @@ bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *re
     return grant_next_call(core, ret);
 }
 
-bool core_next_void_call(struct core *core, uint64_t *ret_id)
+bool core_next_ending_call(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns)
 {
-    return grant_next_void(core, ret_id);
+    return callback_next_ending(core, ret_id, ret_deadline_ns);
+}
+
+bool core_next_answer(struct core *core, uint32_t *ret_ticket, uint64_t *ret_after_txn)
+{
+    if (!callback_next_answer(core, ret_ticket))
+        return false;
+    *ret_after_txn = core_fence(core);
+    return true;
 }
 
 void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
@@ -378,12 +383,12 @@ uint64_t core_work_deadline_ns(const struct core *core)
 
 uint64_t core_callback_deadline_ns(const struct core *core)
 {
-    return turn_has_any(core) ? core->now_ns : core_work_deadline_ns(core);
+    return grant_has_call(core) ? core->now_ns : core_work_deadline_ns(core);
 }
 
 uint64_t core_deadline_ns(const struct core *core)
 {
-    if (turn_has_any(core))
+    if (grant_has_call(core))
         return core->now_ns;
     uint64_t calls_ns = min_u64(notify_deadline_ns(core), probe_deadline_ns(core));
     calls_ns = min_u64(calls_ns, silent_deadline_ns(core));
@@ -457,6 +462,7 @@ void core_check(const struct core *core)
     share_check(core);
     waiter_check(core);
     turn_check(core);
+    callback_check(core);
     unsettled_check(core);
     grace_check(core);
     tracker_check(core);

@@ -24,6 +24,7 @@
 #ifndef CORE_CORE_H
 #define CORE_CORE_H
 
+#include "core/callback.h"
 #include "core/event.h"
 #include "core/file.h"
 #include "core/grace.h"
@@ -234,9 +235,13 @@ void core_listen_first(struct core *core);
 bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret);
 /* The same, GRANTED callbacks only: for them there is room that nobody else's backlog uses up. */
 bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *ret);
-/* A call that is under way for nobody any more: it must not be sent again, and no CORE_CALL_DONE
- * follows. To be asked before core_next_call; false: none. */
-bool core_next_void_call(struct core *core, uint64_t *ret_id);
+/* A call that is under way for nobody any more: no copy of it may leave from now on, and by the
+ * deadline nothing of it can arrive (rpc_client_finish). CORE_CALL_DONE follows when that is so. To
+ * be asked before core_next_call; false: none. */
+bool core_next_ending_call(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns);
+
+/* An answer that had to wait (ANSWER_LATER) may leave when this batch is durable; false: none. */
+bool core_next_answer(struct core *core, uint32_t *ret_ticket, uint64_t *ret_after_txn);
 /* When core_next_call may have one or core_work something to do; UINT64_MAX: not as things are. */
 uint64_t core_deadline_ns(const struct core *core);
 /* The same when only callbacks could be made. */

@@ -39,8 +39,9 @@ static uint64_t follow(struct core *core, struct circle *circle, uint32_t owner,
     while (lock != SLOT_NONE && !circle->is_closed && circle->edge_count++ < EDGES_MAX) {
         uint32_t other = lock_at(core, lock)->owner;
         struct owner *seen = owner_at(core, other);
-        circle->is_closed = other == circle->owner;
-        bool is_waiting = !list_is_empty(&seen->waiting);
+        bool goes_anyway = lock_at(core, lock)->callback != SLOT_NONE; /* in a few seconds */
+        circle->is_closed = other == circle->owner && !goes_anyway;
+        bool is_waiting = !list_is_empty(&seen->waiting) && !goes_anyway;
         if (is_waiting && seen->visit != circle->visit && circle->pending_count < PENDING_MAX) {
             seen->visit = circle->visit;
             circle->pending[circle->pending_count++] = other;

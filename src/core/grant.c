@@ -20,8 +20,6 @@
 #include "core/lock_range.h"
 #include "core/state.h"
 
-#include <stdlib.h>
-
 #define SECOND_NS UINT64_C(1000000000)
 #define PASS_NS   (5 * SECOND_NS)  /* D13 */
 #define GRACE_NS  (10 * SECOND_NS) /* R-BLK-7: the client itself is in grace */
@@ -33,17 +31,12 @@ int grant_init(struct core *core, uint32_t waiter_slots_max)
 {
     list_init(&core->grants.gated);
     list_init(&core->grants.turns);
-    /* No callback begins while void ones wait to be taken, so there is room for all. */
-    core->grants.void_calls = calloc(waiter_slots_max + UINT64_C(1), sizeof(uint64_t));
-    if (core->grants.void_calls == NULL)
-        return -1;
     return chains_init_hash(&core->grants.by_cookie, waiter_slots_max);
 }
 
 void grant_done(struct core *core)
 {
     chains_done(&core->grants.by_cookie);
-    free(core->grants.void_calls);
 }
 
 static uint32_t cookie_chain(const struct core *core, uint64_t cookie)
@@ -75,6 +68,7 @@ void grant_begin(struct core *core, uint32_t slot, uint32_t offer)
     uint64_t own = core->server.epoch << 32 | ++core->grants.next_cookie;
     w->grant = (struct grant){
         .offer = offer,
+        .callback = SLOT_NONE,
         .cookie = w->client_cookie != 0 ? w->client_cookie : own,
         .after_txn = core_gate_txn(core),
         .proc = known != 0      ? known
@@ -85,11 +79,6 @@ void grant_begin(struct core *core, uint32_t slot, uint32_t offer)
     list_init(&w->grant.queue);
     chains_add(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
     schedule(core, slot, 0);
-}
-
-static uint64_t call_of(const struct core *core, uint32_t slot)
-{
-    return core_call_id(CALL_OF_GRANT, table_handle(&core->waiters.table, slot));
 }
 
 void grant_restore(struct core *core, uint32_t slot, uint32_t offer, uint64_t cookie)
@@ -109,18 +98,28 @@ void grant_forget(struct core *core, uint32_t slot)
     if (!waiter_is_offered(w))
         return;
     CHECK(w->grant.offer == SLOT_NONE);
-    if (w->phase == WAITER_CALLING) {
-        core->grants.void_calls[core->grants.void_count++] = call_of(core, slot);
-        turn_ended(core, waiter_client(core, w), true); /* by its client's word */
-    }
+    CHECK(w->grant.callback == SLOT_NONE);
     turn_remove(core, slot);
     chains_remove(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
+}
+
+/* The request is over; its callback, if one is under way, is not, and keeps the offer. */
+static void linger(struct core *core, struct waiter *w)
+{
+    uint32_t callback = w->grant.callback, offer = w->grant.offer;
+    turn_ended(core, waiter_client(core, w), true); /* by its client's word */
+    w->grant.callback = w->grant.offer = SLOT_NONE;
+    callback_linger(core, callback, offer);
 }
 
 static void withdraw(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
     uint32_t offer = w->grant.offer;
+    if (w->grant.callback != SLOT_NONE) {
+        linger(core, w);
+        return;
+    }
     w->grant.offer = SLOT_NONE;
     lock_withdraw(core, offer);
 }
@@ -129,12 +128,15 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
 {
     struct waiter *w = waiter_at(core, slot);
     uint32_t offer = w->grant.offer;
-    if (!(is_certain ? lock_confirm(core, offer) : lock_accept(core, offer)))
+    bool stays = w->grant.callback != SLOT_NONE; /* it is under way, and lingers */
+    if (!(is_certain ? lock_confirm(core, offer, stays) : lock_accept(core, offer, stays)))
         return false;
     uint32_t client = waiter_client(core, w);
     struct address address = client_address(core, client);
     event_add(&core->feed, EVENT_GRANTED, &address, intern_bytes(&core->names, w->caller_name),
               client_at(core, client)->id);
+    if (stays)
+        linger(core, w);
     w->grant.offer = SLOT_NONE;
     waiter_remove(core, slot);
     return true;
@@ -145,13 +147,16 @@ void grant_cancel(struct core *core, uint32_t slot)
     struct waiter *w = waiter_at(core, slot);
     if (w->phase == WAITER_PLACE)
         return;
-    if (w->phase == WAITER_CALLING)
+    uint64_t untold_ns = 0;
+    if (w->phase == WAITER_CALLING) {
         MARK("cancel_during_callback");
+        untold_ns = CALLBACK_LINGER_NS;
+    }
     if (waiter_is_offered(w)) {
         MARK("cancel_of_an_offer");
         withdraw(core, slot);
     }
-    waiter_keep_place(core, slot);
+    waiter_keep_place(core, slot, untold_ns);
 }
 
 static void drop(struct core *core, uint32_t slot)
@@ -257,6 +262,11 @@ static void leave_offer(struct core *core, uint32_t slot)
     MARK("grant_offer_outlives_its_waiter");
     lock_at(core, w->grant.offer)->waiter = SLOT_NONE;
     w->grant.offer = SLOT_NONE;
+    if (w->grant.callback != SLOT_NONE) {
+        turn_ended(core, waiter_client(core, w), true);
+        callback_abort(core, w->grant.callback);
+    }
+    w->grant.callback = SLOT_NONE;
     waiter_remove(core, slot);
 }
 
@@ -287,7 +297,10 @@ void grant_drop_older(struct core *core, uint32_t client)
 
 void grant_lost(struct core *core, uint32_t slot)
 {
-    waiter_at(core, slot)->grant.offer = SLOT_NONE;
+    struct waiter *w = waiter_at(core, slot);
+    if (w->grant.callback != SLOT_NONE)
+        linger(core, w);
+    w->grant.offer = SLOT_NONE;
     waiter_remove(core, slot);
 }
 
@@ -328,15 +341,21 @@ void grant_stored(struct core *core)
     }
 }
 
+bool grant_has_call(const struct core *core)
+{
+    return turn_has_any(core) && callback_has_room(core);
+}
+
 bool grant_next_call(struct core *core, struct core_call *ret)
 {
-    uint32_t slot = turn_take(core);
+    uint32_t slot = callback_has_room(core) ? turn_take(core) : SLOT_NONE;
     if (slot == SLOT_NONE)
         return false;
     struct waiter *w = waiter_at(core, slot);
     CHECK(w->phase == WAITER_OFFERED);
+    w->grant.callback = callback_begin(core, slot);
     *ret = (struct core_call){
-        .id = call_of(core, slot),
+        .id = callback_id(core, w->grant.callback),
         .kind = w->grant.proc == GRANTED ? CALL_GRANTED : CALL_GRANTED_MSG,
         .to = client_address(core, waiter_client(core, w)),
         .local = w->local,
@@ -359,15 +378,6 @@ bool grant_next_call(struct core *core, struct core_call *ret)
     w->grant.attempt_count++;
     w->phase = WAITER_CALLING;
     waiter_own_touch(core, slot);
-    return true;
-}
-
-bool grant_next_void(struct core *core, uint64_t *ret_call)
-{
-    if (core->grants.void_count == 0)
-        return false;
-    MARK("grant_call_is_void");
-    *ret_call = core->grants.void_calls[--core->grants.void_count];
     return true;
 }
 
@@ -536,6 +546,7 @@ void grant_check(const struct core *core)
         bool is_listed = !list_is_empty(&w->grant.queue);
         CHECK(!(is_timed && is_listed));
         CHECK((w->phase == WAITER_CALLING) == (!is_timed && !is_listed));
+        CHECK((w->phase == WAITER_CALLING) == (w->grant.callback != SLOT_NONE));
         CHECK(w->phase != WAITER_EXPECTING || is_timed);
     }
 }

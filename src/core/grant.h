@@ -15,10 +15,9 @@
  * Silence never takes an offer back. Its client ends it by any word: an answer, the same LOCK again
  * (a poll: the reply says GRANTED), CANCEL, UNLOCK.
  *
- * When that happens while a callback is under way, the callback is void (grant_next_void): no copy
- * of it leaves after the answer to the client's word, because the client may ask for the same bytes
- * again and take a later GRANTED for the answer. Copies that left before are the network's
- * (P2 (5)).
+ * When that happens while a callback is under way, the callback lingers (callback.h): its bytes are
+ * nobody else's, and the answer to CANCEL and UNLOCK waits, until nothing of it can arrive any more.
+ * Datagrams that left before are the network's (P2 (5)).
  */
 #ifndef CORE_GRANT_H
 #define CORE_GRANT_H
@@ -41,8 +40,6 @@ struct grants {
     struct chains by_cookie; /* hash of the cookie; slots of waiters */
     struct list gated;       /* waiters whose callback is due and not durable yet */
     struct list turns;       /* clients with callbacks that may leave, in turn (turn.h) */
-    uint64_t *void_calls;    /* under way for nobody any more: they must not be repeated */
-    uint32_t void_count;
     uint32_t next_cookie;
     struct grant_counters counters;
 };
@@ -77,7 +74,7 @@ void grant_drop_older(struct core *core, uint32_t client);
 /* Everybody asks again: waiters end, and offers that nobody was called for (D6). One that a client
  * may have taken stays, without its waiter; it is its lock by then (R-BLK-19). */
 void grant_drop_all(struct core *core);
-/* The lock table frees an offer of this waiter. */
+/* The lock table frees an offer of this waiter, unless it has a callback from now on. */
 void grant_lost(struct core *core, uint32_t waiter);
 
 /* GRANTED_RES: by cookie, and from the client's own address only (P5). */
@@ -87,9 +84,8 @@ void grant_result(struct core *core, const struct peer *from, struct bytes cooki
 void grant_due(struct core *core, uint32_t waiter);
 void grant_stored(struct core *core);
 bool grant_next_call(struct core *core, struct core_call *ret);
-/* The next callback under way whose waiter is gone: a copy that left later could be taken for the
- * answer to another request. */
-bool grant_next_void(struct core *core, uint64_t *ret_call);
+/* A callback can begin now. */
+bool grant_has_call(const struct core *core);
 struct core_input;
 void grant_call_done(struct core *core, uint32_t waiter, const struct core_input *input);
 /* Nothing of its callbacks is left; called when a waiter goes. */

@@ -283,6 +283,7 @@ static bool shape(struct core *core, const struct lock_want *want, struct lock *
         .file = want->file,
         .holding = SLOT_NONE,
         .waiter = SLOT_NONE,
+        .callback = SLOT_NONE,
         .state = client_stamp(client, want->state),
         .incarnation = client->incarnation,
         .flags = (want->exclusive ? RECORD_LOCK_EXCLUSIVE : 0U) |
@@ -403,6 +404,7 @@ void lock_withdraw(struct core *core, uint32_t slot)
     const struct lock *lock = lock_at(core, slot);
     uint32_t owner = lock->owner;
     CHECK(lock->flags & RECORD_LOCK_OFFER);
+    CHECK(lock->callback == SLOT_NONE);
     lock_element_remove(core, slot);
     lock_element_settle(core, owner);
 }
@@ -456,7 +458,8 @@ static uint32_t count_stretches(const struct core *core, const struct lock *offe
 }
 
 /* Slots, and room in the batch. */
-static bool can_accept(const struct core *core, const struct lock *offer, uint64_t kept_serial)
+static bool can_accept(const struct core *core, const struct lock *offer, uint64_t kept_serial,
+                       bool stays)
 {
     uint32_t count = count_stretches(core, offer, kept_serial);
     /* One record per stretch, and the rests of what reaches out at either end. */
@@ -464,15 +467,15 @@ static bool can_accept(const struct core *core, const struct lock *offer, uint64
     if (puts > LOCK_ACCEPT_PUTS_MAX ||
         core->dirty.put_count + puts > core->limits.batch_puts_max + LOCK_ACCEPT_PUTS_MAX)
         return false;
-    /* One slot per stretch at most, and the offer's own comes free. Only a single stretch can lie
-     * inside a lock that reaches out on both sides, and split it. */
+    /* One slot per stretch at most, and the offer's own comes free if it goes. Only a single
+     * stretch can lie inside a lock that reaches out on both sides, and split it. */
     struct lock stretch = stretch_at(core, offer, offer->start, kept_serial);
     uint32_t slots = count == 1 ? make_plan(core, &stretch).slots : count;
-    return slots <= lock_element_free_count(core) + 1;
+    return slots <= lock_element_free_count(core) + (stays ? 0 : 1);
 }
 
 /* The offer becomes held; exclusive locks with this serial or a later one stay exclusive. */
-static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial)
+static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial, bool stays)
 {
     struct lock offer = *lock_at(core, slot);
     CHECK(offer.flags & RECORD_LOCK_OFFER);
@@ -481,19 +484,21 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial)
     offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
     offer.waiter = SLOT_NONE;
     offer.is_left_over = false;
-    if (!can_accept(core, &offer, kept_serial))
+    if (!can_accept(core, &offer, kept_serial, stays))
         return false;
     struct plan plan = make_plan(core, &offer);
-    if (plan.is_alone) {
+    if (plan.is_alone && !stays) {
         lock_element_hold(core, slot);
         return true;
     }
     if (!unsettled_settle(core, offer.owner, offer.file, offer.start, offer.end))
         return false;
-    MARK("offer_meets_own_locks");
+    if (!plan.is_alone)
+        MARK("offer_meets_own_locks");
     uint32_t oh = intern_add(&core->locks.ohs, intern_bytes(&core->locks.ohs, offer.oh));
     CHECK(oh == offer.oh);
-    lock_element_remove(core, slot); /* its owner holds something here, and so stays */
+    if (!stays)
+        lock_element_remove(core, slot); /* its owner holds something here, and so stays */
     for (uint64_t from = offer.start;;) {
         struct lock stretch = stretch_at(core, &offer, from, kept_serial);
         plan = make_plan(core, &stretch);
@@ -507,16 +512,16 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial)
     return true;
 }
 
-bool lock_accept(struct core *core, uint32_t slot)
+bool lock_accept(struct core *core, uint32_t slot, bool stays)
 {
-    return accept(core, slot, 0);
+    return accept(core, slot, 0, stays);
 }
 
-bool lock_confirm(struct core *core, uint32_t slot)
+bool lock_confirm(struct core *core, uint32_t slot, bool stays)
 {
     /* Of an offer that was loaded nobody knows any more what is older. */
     uint64_t serial = lock_at(core, slot)->serial;
-    return accept(core, slot, serial == 0 ? 0 : serial + 1);
+    return accept(core, slot, serial == 0 ? 0 : serial + 1, stays);
 }
 
 bool lock_is_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
@@ -537,23 +542,27 @@ bool lock_restore_offer(struct core *core, uint32_t slot)
     CHECK(offer.flags & RECORD_LOCK_OFFER);
     offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
     if (lock_element_is_doomed(core, &offer) || !make_plan(core, &offer).is_alone)
-        return lock_accept(core, slot);
+        return lock_accept(core, slot, false);
     lock_element_restore(core, slot);
     return true;
 }
 
 /* ---- clients that started anew ---- */
 
-static void free_one(struct core *core, uint32_t slot)
+/* False: it goes by itself, when nothing of its callback can arrive any more. */
+static bool free_one(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     uint32_t owner = lock->owner;
     if (lock->waiter != SLOT_NONE)
         grant_lost(core, lock->waiter);
+    if (lock->callback != SLOT_NONE)
+        return false;
     if (lock->holding != SLOT_NONE)
         settle(core, lock);
     lock_element_remove(core, slot); /* and drain_at moves on, if it stood here */
     lock_element_settle(core, owner);
+    return true;
 }
 
 bool lock_free_if_doomed(struct core *core, uint32_t slot)
@@ -561,9 +570,12 @@ bool lock_free_if_doomed(struct core *core, uint32_t slot)
     const struct lock *lock = lock_at(core, slot);
     if (!lock_element_is_doomed(core, lock))
         return false;
-    client_at(core, owner_at(core, lock->owner)->client)->drained_count++;
-    free_one(core, slot);
-    return true;
+    struct client *client = client_at(core, owner_at(core, lock->owner)->client);
+    client->drained_count++; /* before: the last one may end the client's time here */
+    if (free_one(core, slot))
+        return true;
+    client->drained_count--;
+    return false;
 }
 
 uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file)
@@ -572,10 +584,8 @@ uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file)
     uint32_t next, count = 0;
     for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
         next = chains_next(by_client, slot);
-        if (lock_at(core, slot)->file != file)
-            continue;
-        free_one(core, slot);
-        count++;
+        if (lock_at(core, slot)->file == file && free_one(core, slot))
+            count++;
     }
     return count;
 }

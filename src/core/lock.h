@@ -49,8 +49,9 @@ struct lock {
     uint64_t len;        /* as sent, while the lock is as it was asked for; else computed */
     uint64_t granted_ns; /* wall clock */
     uint32_t owner, file, oh;
-    uint32_t holding; /* of (owner, file); SLOT_NONE for an offer */
-    uint32_t waiter;  /* of an offer; SLOT_NONE when its waiter did not survive a restart */
+    uint32_t holding;  /* of (owner, file); SLOT_NONE for an offer */
+    uint32_t waiter;   /* of an offer; SLOT_NONE when its waiter did not survive a restart */
+    uint32_t callback; /* of an offer: the callback that lingers; SLOT_NONE: none (callback.h) */
     uint32_t state, incarnation;
     uint32_t flags;    /* enum record_lock_flag */
     uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
@@ -172,20 +173,21 @@ __attribute__((warn_unused_result)) bool lock_restore_offer(struct core *core, u
 /*
  * The client said that it has the lock: the offer replaces what its owner held there before, like
  * any lock that is taken (5.2). What the owner took exclusively since the offer was made stays so.
+ * `stays`: as the owner's lock and as an offer, which callback.c keeps.
  */
-__attribute__((warn_unused_result)) bool lock_confirm(struct core *core, uint32_t slot);
+__attribute__((warn_unused_result)) bool lock_confirm(struct core *core, uint32_t slot, bool stays);
 /*
  * The client may have the lock: the offer becomes its owner's. Bytes that it holds exclusively stay
  * so, because a doubt never weakens anything. False, and the offer stands: no slots for the pieces,
  * too many of them (perhaps only for the batch that is open), or its client started anew since.
  */
-__attribute__((warn_unused_result)) bool lock_accept(struct core *core, uint32_t slot);
+__attribute__((warn_unused_result)) bool lock_accept(struct core *core, uint32_t slot, bool stays);
 void lock_withdraw(struct core *core, uint32_t slot);
 
 /*
  * Frees locks and offers of a client that its present incarnation did not take, at most `max`
  * looked at, from where the last call stopped (struct client.drain_at). Returns how many that were.
- * Offers go by way of grant_lost.
+ * Offers go by way of grant_lost; those of lingering callbacks are passed by.
  */
 uint32_t lock_drain(struct core *core, uint32_t client, uint32_t max);
 /* Frees what a client has on one file, which the caller keeps; returns how many. */

@@ -45,7 +45,8 @@ static struct client *client_of(const struct core *core, const struct lock *lock
 
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock)
 {
-    return client_is_over(client_of(core, lock), lock->incarnation, lock->state);
+    return lock->callback == SLOT_NONE &&
+           client_is_over(client_of(core, lock), lock->incarnation, lock->state);
 }
 
 uint32_t lock_element_free_count(const struct core *core)

@@ -58,6 +58,7 @@ bool lock_load(struct core *core, uint32_t slot, const struct record_lock *recor
         .file = file_find(core, record->fh),
         .holding = SLOT_NONE,
         .waiter = SLOT_NONE,
+        .callback = SLOT_NONE,
         .state = record->of.state,
         .incarnation = record->of.incarnation,
         .flags = record->flags,
@@ -133,6 +134,7 @@ static void check_element(const struct core *core, uint32_t slot)
         return;
     }
     CHECK(lock->waiter == SLOT_NONE && !lock->is_left_over);
+    CHECK(lock->callback == SLOT_NONE);
     CHECK(lock->holding == lock_element_holding(core, lock->owner, lock->file));
 }
 

@@ -528,6 +528,19 @@ static void unshare(struct core *core, const struct peer *from, const struct loc
         share_release(core, client, r);
 }
 
+/*
+ * Who is told that it does not have these bytes may ask for them again, and wait. While a callback
+ * about them can still arrive it would be taken for the answer, so it is not told yet.
+ */
+static void wait_for_callbacks(struct core *core, const struct peer *from,
+                               const struct lock_request *r, struct response *ret)
+{
+    struct subject s = find_subject(core, from, r);
+    if (ret->status == LOCK_GRANTED && s.owner != SLOT_NONE && s.file != SLOT_NONE &&
+        !r->is_too_big)
+        ret->when = callback_defer(core, s.owner, s.file, r->start, r->end, &ret->ticket);
+}
+
 void locking_answer(struct core *core, const struct peer *from, const struct request *request,
                     struct response *ret)
 {
@@ -542,9 +555,11 @@ void locking_answer(struct core *core, const struct peer *from, const struct req
         return;
     case REQUEST_NLM_CANCEL:
         ret->status = cancel(core, from, r);
+        wait_for_callbacks(core, from, r, ret);
         return;
     case REQUEST_NLM_UNLOCK:
         ret->status = unlock(core, from, r);
+        wait_for_callbacks(core, from, r, ret);
         return;
     case REQUEST_NLM_GRANTED:
         ret->status = LOCK_DENIED; /* we wait for nobody's locks */

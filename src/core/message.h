@@ -85,11 +85,20 @@ struct lock_holder {
     uint64_t start, end;
 };
 
+/* When an answer leaves, once it is durable. */
+enum answer_when {
+    ANSWER_NOW,
+    ANSWER_LATER, /* when core_next_answer names its ticket */
+    ANSWER_NEVER, /* too many wait already: the caller asks again */
+};
+
 struct response {
     bool refused;      /* STAT_FAIL where the protocol has it */
     uint32_t state;    /* our state number */
     bool we_restarted; /* as it asked: SM_SIMU_CRASH (D6) */
     enum lock_status status;
+    enum answer_when when;
+    uint32_t ticket;           /* ANSWER_LATER */
     struct lock_holder holder; /* TEST answered DENIED */
     struct bytes cookie;       /* the request's */
 };

@@ -232,7 +232,8 @@ static void unsettle_share(struct core *core, uint32_t slot)
 static bool is_left_over(const struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
-    return (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE;
+    return (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE &&
+           lock->callback == SLOT_NONE;
 }
 
 /*

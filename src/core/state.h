@@ -4,6 +4,7 @@
 #ifndef CORE_STATE_H
 #define CORE_STATE_H
 
+#include "core/callback.h"
 #include "core/client.h"
 #include "core/core.h"
 #include "core/dirty.h"
@@ -74,6 +75,7 @@ struct core {
     struct locks locks;
     struct waiters waiters;
     struct grants grants;
+    struct callbacks callbacks;
     struct shares shares;
     struct namesakes namesakes;
     struct probes probes;

@@ -550,7 +550,7 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
         .exclusive = r->exclusive,
         .state = r->state != 0 ? r->state : client_at(core, client)->state_seen,
         .hangs_on = SLOT_NONE,
-        .grant = {.offer = SLOT_NONE},
+        .grant = {.offer = SLOT_NONE, .callback = SLOT_NONE},
     };
     fresh.oh = intern_add(&core->locks.ohs, r->oh);
     fresh.caller_name = intern_add(&core->names, r->caller_name);
@@ -612,7 +612,7 @@ static void stand_aside(struct core *core, uint32_t slot)
     wake_chain(core, &core->waiters.on_waiter, slot);
 }
 
-void waiter_keep_place(struct core *core, uint32_t slot)
+void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns)
 {
     stand_aside(core, slot);
     waiter_at(core, slot)->phase = WAITER_PLACE;
@@ -621,7 +621,7 @@ void waiter_keep_place(struct core *core, uint32_t slot)
     core->waiters.place_count++;
     quota_remove(core, client_at(core, waiter_client(core, waiter_at(core, slot)))->quota,
                  QUOTA_WAITER, 1);
-    timers_set(&core->waiters.timers, slot, core->now_ns + PLACE_NS);
+    timers_set(&core->waiters.timers, slot, core->now_ns + PLACE_NS + untold_ns);
     mark_gone(core, slot);
 }
 

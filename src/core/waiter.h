@@ -50,6 +50,7 @@ struct waiter_reach {
 /* The callbacks of one offer; see grant.h. */
 struct grant {
     uint32_t offer;            /* lock slot; SLOT_NONE: none */
+    uint32_t callback;         /* CALLING: the one under way (callback.h); else SLOT_NONE */
     uint64_t cookie;           /* of all its callbacks (R-BLK-4) */
     uint64_t after_txn;        /* the offer must be durable before they leave (P1) */
     uint64_t first_attempt_ns; /* 0: none yet */
@@ -144,8 +145,9 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
  * waiter_add: one who has only kept its place is a new one. */
 enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
                               const struct request *request);
-/* Not queued and not offered any more: only its place is kept, for 5 s. */
-void waiter_keep_place(struct core *core, uint32_t slot);
+/* Not queued and not offered any more: only its place is kept, for 5 s after it is told so, which
+ * may take as long as this. */
+void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns);
 /* Nobody was there to be told: it must ask again. */
 void waiter_pass(struct core *core, uint32_t slot);
 /* Gone; whoever hung on it is looked at again. Its offer is accepted, withdrawn or lost before. */

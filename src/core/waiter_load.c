@@ -61,7 +61,7 @@ bool waiter_load(struct core *core, uint32_t slot, const struct record_waiter *r
         .transport = record->transport,
         .local = record->local,
         .hangs_on = SLOT_NONE,
-        .grant = {.offer = SLOT_NONE},
+        .grant = {.offer = SLOT_NONE, .callback = SLOT_NONE},
     };
     uint32_t offer = record->offer != SLOT_NONE ? find_offer(core, record, &loaded) : SLOT_NONE;
     bool is_sound = record->offer == offer &&

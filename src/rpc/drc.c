@@ -134,14 +134,13 @@ static uint32_t add_caller(struct drc *drc, const struct address *address)
     return slot;
 }
 
-/* A done entry goes, and its caller with its last one. */
+/* An entry goes, and its caller with its last one. */
 static void drop(struct drc *drc, struct entry *entry)
 {
-    CHECK(entry->done);
     struct caller *caller = table_at(&drc->callers, entry->caller);
     list_remove(&entry->in_all);
     list_remove(&entry->in_address);
-    caller->done_count--;
+    caller->done_count -= entry->done;
     caller->entry_count--;
     if (caller->entry_count == 0) {
         chains_remove(&drc->by_address, chains_of_hash(&drc->by_address, caller->hash),
@@ -251,6 +250,16 @@ void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting)
     const struct caller *caller = table_at(&drc->callers, begun->caller);
     begun->waiting = waiting;
     begun->life = caller->life; /* the call that announced the reboot belongs to the new life */
+}
+
+void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting)
+{
+    entry_in_progress(drc, entry)->waiting = waiting;
+}
+
+void drc_abandon(struct drc *drc, uint64_t entry)
+{
+    drop(drc, entry_in_progress(drc, entry));
 }
 
 /* Its caller rebooted while it was in progress. */

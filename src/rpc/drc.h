@@ -60,6 +60,10 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t 
                            struct drc_found *ret);
 /* Where the answer of an entry in progress waits, for whoever repeats the call. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting);
+/* It waits elsewhere now. */
+void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting);
+/* There will be no answer: a repeat is a new call. */
+void drc_abandon(struct drc *drc, uint64_t entry);
 /* The answer leaves now, hence is durable (R-DRC-2): keep it for repeats. */
 void drc_end(struct drc *drc, uint64_t entry, struct bytes reply, uint64_t now_ns);
 

@@ -189,9 +189,9 @@ void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_serve
         core_step(core, &input, NULL);
         forget_restarted(core, client, server);
     }
-    uint64_t void_call;
-    while (core_next_void_call(core, &void_call))
-        rpc_client_cancel(client, void_call);
+    uint64_t ending, deadline_ns;
+    while (core_next_ending_call(core, &ending, &deadline_ns))
+        rpc_client_finish(client, ending, deadline_ns, now_ns);
     struct core_call call;
     while (rpc_client_has_room(client) && next_call(core, client, now_ns, &call))
         begin(client, &call, now_ns);

@@ -34,6 +34,9 @@ enum {
     RATE_BUCKETS = 8192,
 };
 
+/* Where an answer waits, as the cache knows it: in the outbox, or here, for its time to come. */
+#define LATE_NUMBER (UINT64_C(1) << 63)
+
 #define RESULT_PATIENCE_NS (UINT64_C(5) * 1000000000) /* with a call that carries a result (D4) */
 
 struct rpc_server {
@@ -44,8 +47,10 @@ struct rpc_server {
     struct rpc_client *client; /* NULL: nobody makes calls */
     struct drc *cache;
     struct outbox *outbox;
-    struct rate *rate;   /* NULL: no limit */
-    struct meter *meter; /* NULL: nothing is measured */
+    struct outbox_entry *late; /* answers that core_next_answer will name, by ticket */
+    uint8_t *late_bytes;       /* reply_max for each */
+    struct rate *rate;         /* NULL: no limit */
+    struct meter *meter;       /* NULL: nothing is measured */
     uint64_t durable_txn;
     uint32_t record_max, reply_max;
     uint32_t next_xid; /* of calls, when there is no client to number them */
@@ -90,6 +95,8 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
     server->durable_txn = status.durable_txn;
     uint64_t outbox_bytes = (uint64_t)limits->outbox_max * OUTBOX_BYTES_PER_ANSWER;
     server->cache = drc_new(limits->cache_max, seed);
+    server->late = calloc(CALLBACK_LATE_MAX, sizeof *server->late);
+    server->late_bytes = calloc(CALLBACK_LATE_MAX, server->reply_max);
     server->outbox = outbox_new(limits->outbox_max, server->reply_max,
                                 outbox_bytes + 2 * (uint64_t)server->reply_max);
     const struct rate_limits rate = {.bucket_count = RATE_BUCKETS,
@@ -100,7 +107,8 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
         server->rate = rate_new(&rate, seed);
     if (limits->is_metered)
         server->meter = meter_new(programs, program_count);
-    if (server->cache == NULL || server->outbox == NULL || (is_limited && server->rate == NULL) ||
+    if (server->cache == NULL || server->outbox == NULL || server->late == NULL ||
+        server->late_bytes == NULL || (is_limited && server->rate == NULL) ||
         (limits->is_metered && server->meter == NULL)) {
         rpc_server_free(server);
         return NULL;
@@ -114,6 +122,8 @@ void rpc_server_free(struct rpc_server *server)
         return;
     drc_free(server->cache);
     outbox_free(server->outbox);
+    free(server->late);
+    free(server->late_bytes);
     rate_free(server->rate);
     meter_free(server->meter);
     free(server);
@@ -311,6 +321,16 @@ static enum rpc_verdict send_again(struct rpc_server *server, const struct rpc_s
     return RPC_ACKNOWLEDGED;
 }
 
+/* The answer of a call in progress, while it waits. */
+static struct outbox_entry *find_pending(struct rpc_server *server, uint64_t waiting)
+{
+    if (waiting & LATE_NUMBER)
+        return &server->late[waiting & ~LATE_NUMBER];
+    struct outbox_entry *pending = outbox_find(server->outbox, waiting);
+    CHECK(pending != NULL);
+    return pending;
+}
+
 /*
  * Has this call been seen? If so, what becomes of it is in *ret. A repeat of a call in progress
  * gets the pending answer on the way it asks now; its first way may be gone (R-DRC-1).
@@ -324,15 +344,12 @@ static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key
     case DRC_NEW:
     case DRC_FULL:
         return false;
-    case DRC_IN_PROGRESS: {
-        struct outbox_entry *pending = outbox_find(server->outbox, found.waiting);
-        CHECK(pending != NULL);
-        pending->to = *from;
+    case DRC_IN_PROGRESS:
+        find_pending(server, found.waiting)->to = *from;
         *ret = is_message ? RPC_ANSWERED : RPC_NO_ANSWER;
         if (is_message)
             acknowledge(reply, key->xid);
         return true;
-    }
     case DRC_DONE:
         if (is_message || server->limits.shared_store) {
             *ret = send_again(server, from, key->xid, is_message, found.reply, reply);
@@ -384,8 +401,38 @@ static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
     return xdr_out_len(&out);
 }
 
-/* One step of the core; its answer goes into the outbox. */
-static void execute(struct rpc_server *server, const struct rpc_source *from,
+/* An answer whose time has not come: as it will leave, but not yet in the queue. */
+static uint64_t keep_late(struct rpc_server *server, uint32_t ticket,
+                          const struct outbox_entry *entry, uint32_t len)
+{
+    CHECK(ticket < CALLBACK_LATE_MAX);
+    server->late[ticket] = *entry;
+    server->late[ticket].len = len;
+    memcpy(server->late_bytes + (size_t)ticket * server->reply_max, outbox_reserve(server->outbox),
+           len);
+    return LATE_NUMBER | ticket;
+}
+
+/* Those whose time has come join the queue. */
+static void take_late(struct rpc_server *server)
+{
+    uint32_t ticket;
+    uint64_t after_txn;
+    while (outbox_has_room(server->outbox) && core_next_answer(server->core, &ticket, &after_txn)) {
+        MARK("server_late_answer");
+        struct outbox_entry entry = server->late[ticket];
+        entry.after_txn = after_txn;
+        memcpy(outbox_reserve(server->outbox),
+               server->late_bytes + (size_t)ticket * server->reply_max, entry.len);
+        uint64_t number = outbox_add(server->outbox, &entry, entry.len);
+        if (entry.cache_entry != DRC_NONE)
+            drc_move(server->cache, entry.cache_entry, number);
+    }
+}
+
+/* One step of the core; its answer goes into the outbox, or waits for its time. False: there is
+ * none, and the caller must ask again. */
+static bool execute(struct rpc_server *server, const struct rpc_source *from,
                     const struct rpc_call *call, const struct procedure *procedure,
                     const struct request *request, uint64_t cache_entry, uint64_t now_ns,
                     uint64_t wall_ns)
@@ -401,6 +448,11 @@ static void execute(struct rpc_server *server, const struct rpc_source *from,
     if (answer.response.we_restarted)
         drc_forget_all(server->cache);
 
+    if (answer.response.when == ANSWER_NEVER) {
+        if (cache_entry != DRC_NONE)
+            drc_abandon(server->cache, cache_entry);
+        return false;
+    }
     uint32_t len = encode(server, call, procedure, &answer.response);
     struct outbox_entry entry = {.to = *from,
                                  .taken_by = from->route,
@@ -412,9 +464,12 @@ static void execute(struct rpc_server *server, const struct rpc_source *from,
         entry.is_error = meter_is_error(&answer.response);
         entry.received_ns = now_ns;
     }
-    uint64_t number = outbox_add(server->outbox, &entry, len);
+    uint64_t number = answer.response.when == ANSWER_LATER
+                          ? keep_late(server, answer.response.ticket, &entry, len)
+                          : outbox_add(server->outbox, &entry, len);
     if (cache_entry != DRC_NONE)
         drc_wait(server->cache, cache_entry, number);
+    return true;
 }
 
 /* More messages than one address may send over UDP, where addresses can be forged. */
@@ -475,11 +530,12 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
     struct drc_found begun = {.entry = DRC_NONE};
     if (is_cached)
         (void)drc_begin(server->cache, &key, now_ns, &begun); /* new, or the cache is full */
-    execute(server, from, call, procedure, &request, begun.entry, now_ns, wall_ns);
+    bool is_answered =
+        execute(server, from, call, procedure, &request, begun.entry, now_ns, wall_ns);
     if (!is_message)
-        return RPC_WAITING;
+        return is_answered ? RPC_WAITING : RPC_NO_ANSWER;
     acknowledge(reply, call->xid);
-    return RPC_ACKNOWLEDGED;
+    return is_answered ? RPC_ACKNOWLEDGED : RPC_ANSWERED;
 }
 
 enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,
@@ -549,6 +605,7 @@ static void carry(struct rpc_server *server, const struct rpc_source *to, struct
 
 bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret)
 {
+    take_late(server);
     const struct outbox_entry *head = outbox_head(server->outbox, server->durable_txn);
     if (head == NULL)
         return false;

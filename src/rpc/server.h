@@ -20,6 +20,9 @@
  * Replies that arrive where we listen over UDP belong to calls that left from there; the client
  * gets them.
  *
+ * An answer may have to wait for something else than the store (ANSWER_LATER, decision 020): it is
+ * kept beside the outbox until the core says that its time has come.
+ *
  * Memory is fixed at start. When the outbox is full a gated call is not taken (RPC_BUSY): the wire
  * leaves it in the connection and asks again later, or drops the datagram. That is the
  * back-pressure.

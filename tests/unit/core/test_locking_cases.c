@@ -169,6 +169,7 @@ static void test_locking_cases__an_early_result_teaches_the_procedure(void **sta
         granted_res(B, call.cookie, LOCK_GRANTED);     /* before its call has ended */
         assert_int_equal(fixture_status(the_core).locks, 1);
         assert_int_equal(unlock(B, 0, 0), LOCK_GRANTED);
+        failed(call, CALL_ANSWERED);
     }
 }
 

@@ -1,0 +1,264 @@
+/*
+ * callback.c -- callbacks under way and lingering; see callback.h.
+ *
+ * Always true between steps, and asserted by callback_check():
+ *  (1) A callback has a waiter in phase CALLING that names it, or it lingers.
+ *  (2) The offer of a lingering one names it, has no waiter, and is on no list of what to do: it
+ *      goes when the callback has ended, and not before. lock_drain passes it by.
+ *  (3) A late answer hangs on a lingering callback of its owner that overlaps it, or is ready.
+ *
+ * There are as many slots as waiters. A callback that lingers has lost its waiter, so there could
+ * be more of both: none begins while the table is full.
+ */
+#include "core/callback.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+int callback_init(struct core *core, uint32_t slots_max)
+{
+    struct callbacks *all = &core->callbacks;
+    list_init(&all->ending);
+    list_init(&all->ready);
+    int err = table_init(&all->table, slots_max, sizeof(struct callback));
+    if (err == 0)
+        err = chains_init(&all->by_owner, core->owners.table.max, slots_max);
+    if (err == 0)
+        err = table_init(&all->late, CALLBACK_LATE_MAX, sizeof(struct late_answer));
+    if (err == 0)
+        err = chains_init(&all->on_callback, slots_max, CALLBACK_LATE_MAX);
+    return err;
+}
+
+void callback_done(struct core *core)
+{
+    struct callbacks *all = &core->callbacks;
+    table_done(&all->table);
+    chains_done(&all->by_owner);
+    table_done(&all->late);
+    chains_done(&all->on_callback);
+}
+
+static struct callback *callback_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->callbacks.table, slot);
+}
+
+static struct late_answer *late_at(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->callbacks.late, slot);
+}
+
+bool callback_has_room(const struct core *core)
+{
+    return core->callbacks.table.count < core->callbacks.table.max;
+}
+
+uint32_t callback_begin(struct core *core, uint32_t waiter)
+{
+    uint32_t slot = table_add(&core->callbacks.table);
+    CHECK(slot != SLOT_NONE);
+    struct callback *callback = callback_at(core, slot);
+    *callback = (struct callback){.waiter = waiter, .offer = SLOT_NONE};
+    list_init(&callback->ending);
+    return slot;
+}
+
+uint64_t callback_id(const struct core *core, uint32_t slot)
+{
+    return core_call_id(CALL_OF_GRANT, table_handle(&core->callbacks.table, slot));
+}
+
+/* ---- lingering ---- */
+
+static void end_request(struct core *core, uint32_t slot, uint64_t deadline_ns)
+{
+    struct callbacks *all = &core->callbacks;
+    struct callback *callback = callback_at(core, slot);
+    CHECK(callback->waiter != SLOT_NONE);
+    callback->waiter = SLOT_NONE;
+    callback->deadline_ns = deadline_ns;
+    callback->serial = ++all->serial;
+    list_append(&all->ending, &callback->ending);
+}
+
+void callback_linger(struct core *core, uint32_t slot, uint32_t offer)
+{
+    struct lock *lock = lock_at(core, offer);
+    MARK("callback_lingers");
+    CHECK(lock->flags & RECORD_LOCK_OFFER);
+    end_request(core, slot, core->now_ns + CALLBACK_LINGER_NS);
+    core->callbacks.lingered++;
+    callback_at(core, slot)->offer = offer;
+    lock->waiter = SLOT_NONE;
+    lock->callback = slot;
+    chains_add(&core->callbacks.by_owner, lock->owner, slot);
+}
+
+void callback_abort(struct core *core, uint32_t slot)
+{
+    end_request(core, slot, core->now_ns);
+}
+
+bool callback_next_ending(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns)
+{
+    struct callbacks *all = &core->callbacks;
+    if (list_is_empty(&all->ending))
+        return false;
+    struct callback *callback = LIST_ELEMENT(all->ending.next, struct callback, ending);
+    uint32_t slot =
+        (uint32_t)(callback - (const struct callback *)(const void *)all->table.elements);
+    list_remove(&callback->ending);
+    *ret_id = callback_id(core, slot);
+    *ret_deadline_ns = callback->deadline_ns;
+    return true;
+}
+
+/* ---- answers that wait ---- */
+
+/* A callback of this owner that keeps some of these bytes, and began to before the answer. */
+static uint32_t find_lingering(const struct core *core, uint32_t owner, uint32_t file,
+                               uint64_t start, uint64_t end, uint64_t serial)
+{
+    const struct chains *by_owner = &core->callbacks.by_owner;
+    uint32_t slot = chains_first(by_owner, owner);
+    for (; slot != SLOT_NONE; slot = chains_next(by_owner, slot)) {
+        const struct callback *callback = callback_at(core, slot);
+        const struct lock *offer = lock_at(core, callback->offer);
+        if (callback->serial <= serial && offer->file == file && offer->start <= end &&
+            offer->end >= start)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+/* On the next callback that concerns it, if there is one. */
+static void hang(struct core *core, uint32_t slot)
+{
+    struct callbacks *all = &core->callbacks;
+    struct late_answer *late = late_at(core, slot);
+    late->hangs_on =
+        find_lingering(core, late->owner, late->file, late->start, late->end, late->serial);
+    if (late->hangs_on != SLOT_NONE)
+        chains_add(&all->on_callback, late->hangs_on, slot);
+    else
+        list_append(&all->ready, &late->ready);
+}
+
+enum answer_when callback_defer(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                                uint64_t end, uint32_t *ret_ticket)
+{
+    struct callbacks *all = &core->callbacks;
+    if (find_lingering(core, owner, file, start, end, all->serial) == SLOT_NONE)
+        return ANSWER_NOW;
+    uint32_t client = owner_at(core, owner)->client;
+    uint32_t slot = SLOT_NONE;
+    if (client_at(core, client)->late_count < CALLBACK_LATE_PER_CLIENT_MAX)
+        slot = table_add(&all->late);
+    if (slot == SLOT_NONE) {
+        MARK("callback_too_many_wait");
+        all->unanswered++;
+        return ANSWER_NEVER;
+    }
+    MARK("callback_answer_waits");
+    *late_at(core, slot) = (struct late_answer){.client = client,
+                                                .owner = owner,
+                                                .file = file,
+                                                .start = start,
+                                                .end = end,
+                                                .serial = all->serial};
+    list_init(&late_at(core, slot)->ready);
+    client_at(core, client)->late_count++;
+    hang(core, slot);
+    *ret_ticket = slot;
+    return ANSWER_LATER;
+}
+
+bool callback_next_answer(struct core *core, uint32_t *ret_ticket)
+{
+    struct callbacks *all = &core->callbacks;
+    if (list_is_empty(&all->ready))
+        return false;
+    struct late_answer *late = LIST_ELEMENT(all->ready.next, struct late_answer, ready);
+    uint32_t slot = (uint32_t)(late - (const struct late_answer *)(const void *)all->late.elements);
+    list_remove(&late->ready);
+    table_remove(&all->late, slot);
+    *ret_ticket = slot;
+    return true;
+}
+
+/* ---- the end ---- */
+
+/* Nothing of it can arrive any more. The owner is there until its offer goes. */
+static void resolve(struct core *core, uint32_t slot)
+{
+    struct callbacks *all = &core->callbacks;
+    uint32_t offer = callback_at(core, slot)->offer, late;
+    list_remove(&callback_at(core, slot)->ending);
+    if (offer == SLOT_NONE) {
+        table_remove(&all->table, slot);
+        return;
+    }
+    chains_remove(&all->by_owner, lock_at(core, offer)->owner, slot);
+    while ((late = chains_first(&all->on_callback, slot)) != SLOT_NONE) {
+        chains_remove(&all->on_callback, slot, late);
+        hang(core, late);
+        if (late_at(core, late)->hangs_on == SLOT_NONE)
+            client_at(core, late_at(core, late)->client)->late_count--;
+    }
+    table_remove(&all->table, slot);
+    lock_at(core, offer)->callback = SLOT_NONE;
+    lock_withdraw(core, offer);
+}
+
+void callback_ended(struct core *core, uint64_t handle, const struct core_input *input)
+{
+    struct callbacks *all = &core->callbacks;
+    uint32_t slot = table_find(&all->table, handle);
+    if (slot == SLOT_NONE)
+        return;
+    uint32_t waiter = callback_at(core, slot)->waiter;
+    if (waiter == SLOT_NONE) {
+        if (input->outcome == CALL_ANSWERED)
+            MARK("callback_answered_when_over");
+        resolve(core, slot);
+        return;
+    }
+    table_remove(&all->table, slot);
+    waiter_at(core, waiter)->grant.callback = SLOT_NONE;
+    grant_call_done(core, waiter, input);
+}
+
+void callback_check(const struct core *core)
+{
+    const struct callbacks *all = &core->callbacks;
+    table_check(&all->table);
+    table_check(&all->late);
+    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
+        const struct callback *callback = callback_at(core, slot);
+        if (callback->waiter != SLOT_NONE) {
+            const struct waiter *w = waiter_at(core, callback->waiter);
+            CHECK(w->phase == WAITER_CALLING);
+            CHECK(w->grant.callback == slot);
+            CHECK(callback->offer == SLOT_NONE);
+        } else if (callback->offer != SLOT_NONE) {
+            const struct lock *offer = lock_at(core, callback->offer);
+            CHECK(offer->flags & RECORD_LOCK_OFFER);
+            CHECK(offer->callback == slot);
+            CHECK(offer->waiter == SLOT_NONE);
+            CHECK(callback->serial <= all->serial);
+        }
+    }
+    for (slot = table_next(&all->late, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(&all->late, slot)) {
+        const struct late_answer *late = late_at(core, slot);
+        CHECK((late->hangs_on == SLOT_NONE) == !list_is_empty(&late->ready));
+        if (late->hangs_on == SLOT_NONE)
+            continue;
+        const struct lock *offer = lock_at(core, callback_at(core, late->hangs_on)->offer);
+        CHECK(offer->owner == late->owner);
+        CHECK(offer->file == late->file);
+        CHECK(offer->start <= late->end && offer->end >= late->start);
+    }
+}

@@ -1,0 +1,98 @@
+/*
+ * callback.h -- GRANTED callbacks under way, also those whose request is over (decision 020).
+ *
+ *              grant_next_call              answered, or failed
+ *   (nothing) -----------------> CALLING -----------------------> (nothing; grant.c goes on)
+ *                                   |
+ *                                   | CANCEL, UNLOCK, a poll that was granted, FREE_ALL, ...
+ *                                   v
+ *                               LINGERING ----------------------> (nothing; its bytes are free)
+ *                                            answered, failed, or aborted 5 s later
+ *
+ * What was written to a connection is delivered by the kernel whenever it can. A client that asks
+ * for the same bytes again takes it for the answer then. So a callback that was begun outlives its
+ * request: it lingers until nothing of it can arrive any more, and until then its offer stands in
+ * other owners' way, whatever its own owner has and gives up meanwhile. Its owner gets these bytes
+ * when it asks: a late GRANTED then says what is true.
+ *
+ * The answer to CANCEL and UNLOCK of bytes with a lingering callback of that owner waits for its
+ * end: from that answer on the client may ask again and be told to wait.
+ *
+ * While it lingers the offer is stored like any offer. A crash ends the callback with the process
+ * (wire/caller_tcp.c), so what is left then is an offer that nobody has taken.
+ */
+#ifndef CORE_CALLBACK_H
+#define CORE_CALLBACK_H
+
+#include "base/chains.h"
+#include "base/list.h"
+#include "base/table.h"
+#include "core/message.h"
+
+struct core;
+struct core_input;
+
+#define CALLBACK_LINGER_NS (UINT64_C(5) * 1000000000)
+
+enum {
+    CALLBACK_LATE_MAX = 1024,           /* answers that wait for the end of a callback, */
+    CALLBACK_LATE_PER_CLIENT_MAX = 128, /* and of them, to one client */
+};
+
+struct callback {
+    uint32_t waiter;      /* CALLING: whose it is; SLOT_NONE: it lingers */
+    uint32_t offer;       /* LINGERING: what it keeps; SLOT_NONE: nothing */
+    uint64_t deadline_ns; /* LINGERING: it is aborted then */
+    uint64_t serial;      /* LINGERING: the how many-eth that began to */
+    struct list ending;   /* it lingers, and whoever carries it has not been told */
+};
+
+/* An answer that waits: it hangs on one lingering callback after another. */
+struct late_answer {
+    uint32_t client, owner, file;
+    uint64_t start, end;
+    uint64_t serial;   /* callbacks that began to linger later do not concern it */
+    uint32_t hangs_on; /* SLOT_NONE: it may leave */
+    struct list ready;
+};
+
+struct callbacks {
+    struct table table;        /* of struct callback */
+    struct chains by_owner;    /* chain = owner slot: the lingering ones that keep something */
+    struct list ending;        /* to be told to whoever carries them */
+    struct table late;         /* of struct late_answer; a slot is the answer's ticket */
+    struct chains on_callback; /* chain = callback slot: answers that hang on it */
+    struct list ready;         /* late answers that may leave */
+    uint64_t serial;
+    uint64_t lingered, unanswered; /* how many did; answers that found no place to wait */
+};
+
+__attribute__((warn_unused_result)) int callback_init(struct core *core, uint32_t slots_max);
+void callback_done(struct core *core);
+
+/* One more may begin. */
+bool callback_has_room(const struct core *core);
+/* A callback of this waiter begins; only while callback_has_room. Its id for core_call. */
+uint32_t callback_begin(struct core *core, uint32_t waiter);
+uint64_t callback_id(const struct core *core, uint32_t slot);
+
+/* Its request is over. The offer, which has no waiter any more, stands until it has ended. */
+void callback_linger(struct core *core, uint32_t slot, uint32_t offer);
+/* The same without an offer: it is aborted at once. */
+void callback_abort(struct core *core, uint32_t slot);
+/* It has ended. */
+void callback_ended(struct core *core, uint64_t handle, const struct core_input *input);
+/* Whoever carries it must end it: at once if nothing of it can arrive, at the deadline at the
+ * latest. callback_ended follows. False: none. */
+bool callback_next_ending(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns);
+
+/* How an answer about these bytes leaves: at once, later (with a ticket), or not at all, because
+ * there are too many that wait: its client asks again. */
+enum answer_when callback_defer(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                                uint64_t end, uint32_t *ret_ticket);
+/* An answer that waits no longer; false: none. */
+bool callback_next_answer(struct core *core, uint32_t *ret_ticket);
+
+void callback_check(const struct core *core);
+
+#endif
