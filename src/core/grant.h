@@ -16,8 +16,8 @@
  * (a poll: the reply says GRANTED), CANCEL, UNLOCK.
  *
  * When that happens while a callback is under way, the callback lingers (callback.h): its bytes are
- * nobody else's, and the answer to CANCEL and UNLOCK waits, until nothing of it can arrive any more.
- * Datagrams that left before are the network's (P2 (5)).
+ * nobody else's, and the answer to CANCEL and UNLOCK waits, until nothing of it can arrive any
+ * more. Datagrams that left before are the network's (P2 (5)).
  */
 #ifndef CORE_GRANT_H
 #define CORE_GRANT_H

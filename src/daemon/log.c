@@ -152,6 +152,9 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
     ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
         "refused a call from a port above 1023, as --require-privileged-port asks", NULL,          \
         "source_port")                                                                             \
+    ROW(EVENT_OLD_CALL, INFO,                                                                      \
+        "a late copy of a call by another way was not executed: its process has called since",     \
+        NULL, "procedure")                                                                         \
     ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \
         "dropped a message: its address sends more of them over UDP than are answered", NULL,      \
         NULL)                                                                                      \

@@ -3,12 +3,14 @@
  *
  * Entries live in a table with a hash index over the key. Done entries are on two queues, oldest
  * first: one of all, for expiry, and one of their address, for its quota. Caller addresses have a
- * small table of their own; an address is there while it has an entry.
+ * small table of their own; an address is there while it has an entry. The newest entry of each
+ * owner is found by a third index, until the next call of that owner takes its place there.
  *
  * Always true, and asserted by drc_check():
  *  (1) An entry is on both queues exactly when it is done.
  *  (2) done_count of an address is the length of its queue and at most DRC_PER_ADDRESS.
  *  (3) An address has at least one entry, and the entries of all addresses are all entries.
+ *  (4) Of the entries of one owner at most one is not old, and that one is in by_owner.
  *
  * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_begin.
  */
@@ -41,7 +43,10 @@ struct entry {
     uint32_t caller; /* slot in the table of callers */
     uint32_t reply_cell, reply_len;
     uint32_t life; /* of its caller when it began; an older one is not kept */
+    uint16_t port; /* the last that asked while it was in progress */
     bool done;
+    bool is_old;     /* a later call of its owner was begun; else it is in by_owner if it has one */
+    bool is_passing; /* its answer was for the moment */
 };
 
 struct caller {
@@ -54,7 +59,7 @@ struct caller {
 
 struct drc {
     struct table entries, callers;
-    struct chains by_key, by_address;
+    struct chains by_key, by_address, by_owner;
     struct arena *replies;
     struct list done; /* of all callers, oldest first */
     uint64_t seed;
@@ -71,7 +76,8 @@ struct drc *drc_new(uint32_t entries_max, uint64_t seed)
     if (drc->replies == NULL || table_init(&drc->entries, entries_max, sizeof(struct entry)) != 0 ||
         table_init(&drc->callers, entries_max, sizeof(struct caller)) != 0 ||
         chains_init_hash(&drc->by_key, entries_max) != 0 ||
-        chains_init_hash(&drc->by_address, entries_max) != 0) {
+        chains_init_hash(&drc->by_address, entries_max) != 0 ||
+        chains_init_hash(&drc->by_owner, entries_max) != 0) {
         drc_free(drc);
         return NULL;
     }
@@ -87,6 +93,7 @@ void drc_free(struct drc *drc)
     table_done(&drc->callers);
     chains_done(&drc->by_key);
     chains_done(&drc->by_address);
+    chains_done(&drc->by_owner);
     free(drc);
 }
 
@@ -134,10 +141,41 @@ static uint32_t add_caller(struct drc *drc, const struct address *address)
     return slot;
 }
 
+/* ---- owners ---- */
+
+static uint32_t owner_chain(const struct drc *drc, const struct drc_key *key)
+{
+    uint64_t hash = address_hash(drc, &key->address);
+    return chains_of_hash(&drc->by_owner, hash_mix(hash, key->owner));
+}
+
+static void forget_newest(struct drc *drc, const struct entry *entry)
+{
+    if (entry->key.owner != 0 && !entry->is_old)
+        chains_remove(&drc->by_owner, owner_chain(drc, &entry->key), entry->slot);
+}
+
+/* A call of this owner is executed: what it asked before is old. */
+static void supersede(struct drc *drc, const struct drc_key *key)
+{
+    if (key->owner == 0)
+        return;
+    uint32_t slot = chains_first(&drc->by_owner, owner_chain(drc, key));
+    for (; slot != SLOT_NONE; slot = chains_next(&drc->by_owner, slot)) {
+        struct entry *entry = table_at(&drc->entries, slot);
+        if (entry->key.owner != key->owner || !address_equal(&entry->key.address, &key->address))
+            continue;
+        forget_newest(drc, entry);
+        entry->is_old = true;
+        return;
+    }
+}
+
 /* An entry goes, and its caller with its last one. */
 static void drop(struct drc *drc, struct entry *entry)
 {
     struct caller *caller = table_at(&drc->callers, entry->caller);
+    forget_newest(drc, entry);
     list_remove(&entry->in_all);
     list_remove(&entry->in_address);
     caller->done_count -= entry->done;
@@ -180,35 +218,42 @@ static uint32_t find(const struct drc *drc, const struct drc_key *key, uint64_t 
     return SLOT_NONE;
 }
 
-static enum drc_verdict repeated(struct drc *drc, uint32_t slot, struct drc_found *ret)
+static enum drc_verdict repeated(struct drc *drc, uint32_t slot, uint16_t port,
+                                 struct drc_found *ret)
 {
     struct entry *entry = table_at(&drc->entries, slot);
     ret->entry = table_handle(&drc->entries, slot);
     ret->waiting = entry->waiting;
     if (!entry->done) {
         MARK("drc_in_progress");
+        entry->port = port; /* that is where its answer goes */
         return DRC_IN_PROGRESS;
     }
-    MARK("drc_answered_again");
     ret->reply = arena_at(drc->replies, entry->reply_cell, entry->reply_len);
+    if (entry->port != port && (entry->is_old || entry->is_passing)) {
+        MARK("drc_old");
+        return DRC_OLD;
+    }
+    MARK("drc_answered_again");
     return DRC_DONE;
 }
 
-enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
-                          struct drc_found *ret)
+enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t port,
+                          uint64_t now_ns, struct drc_found *ret)
 {
     expire(drc, now_ns);
     uint32_t slot = find(drc, key, key_hash(drc, key));
-    return slot == SLOT_NONE ? DRC_NEW : repeated(drc, slot, ret);
+    return slot == SLOT_NONE ? DRC_NEW : repeated(drc, slot, port, ret);
 }
 
-enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
-                           struct drc_found *ret)
+enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port,
+                           uint64_t now_ns, struct drc_found *ret)
 {
-    enum drc_verdict seen = drc_find(drc, key, now_ns, ret);
+    enum drc_verdict seen = drc_find(drc, key, port, now_ns, ret);
     if (seen != DRC_NEW)
         return seen;
     uint64_t hash = key_hash(drc, key);
+    supersede(drc, key);
     if (drc->entries.count == drc->entries.max) {
         if (list_is_empty(&drc->done)) {
             ret->entry = DRC_NONE;
@@ -223,6 +268,7 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t 
                             .hash = hash,
                             .waiting = DRC_NONE,
                             .slot = slot,
+                            .port = port,
                             .caller = add_caller(drc, &key->address),
                             .reply_cell = ARENA_NONE};
     list_init(&entry->in_all);
@@ -231,6 +277,8 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t 
     caller->entry_count++;
     entry->life = caller->life;
     chains_add(&drc->by_key, chains_of_hash(&drc->by_key, hash), slot);
+    if (key->owner != 0)
+        chains_add(&drc->by_owner, owner_chain(drc, key), slot);
     ret->entry = table_handle(&drc->entries, slot);
     return DRC_NEW;
 }
@@ -244,12 +292,13 @@ static struct entry *entry_in_progress(struct drc *drc, uint64_t handle)
     return entry;
 }
 
-void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting)
+void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing)
 {
     struct entry *begun = entry_in_progress(drc, entry);
     const struct caller *caller = table_at(&drc->callers, begun->caller);
     begun->waiting = waiting;
     begun->life = caller->life; /* the call that announced the reboot belongs to the new life */
+    begun->is_passing = is_passing;
 }
 
 void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting)
@@ -345,6 +394,8 @@ void drc_check(const struct drc *drc)
         CHECK(entry->done == !list_is_empty(&entry->in_all));
         CHECK(entry->done == !list_is_empty(&entry->in_address));
         CHECK(table_is_live(&drc->callers, entry->caller));
+        bool is_newest = entry->key.owner != 0 && !entry->is_old;
+        CHECK(!is_newest || chains_has(&drc->by_owner, owner_chain(drc, &entry->key), slot));
     }
     slot = table_next(&drc->callers, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->callers, slot)) {

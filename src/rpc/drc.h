@@ -2,9 +2,16 @@
  * drc.h -- the duplicate request cache (R-DRC-1, 2).
  *
  * A repeated call must not be executed twice: a late copy of an SM_UNMON would remove a newer
- * registration. A call is known by (source address and port, xid, program, version, procedure, and
- * a checksum of the arguments). While the first copy is in progress a repeat only redirects its
- * answer; afterwards a repeat gets the same bytes again.
+ * registration. A call is known by (source address, xid, program, version, procedure, and a
+ * checksum of the arguments), from whichever port it comes: a client that gives up a connection
+ * repeats its call on another, and the rest of the first copy may arrive at any time (decision
+ * 020). While the first copy is in progress a repeat only redirects its answer; afterwards a repeat
+ * gets the same bytes again.
+ *
+ * A program that starts anew may number its calls as before, from another port, and say the same.
+ * What was answered may not be true any more then. So a repeat from another port is *old*, and gets
+ * no such answer, once a later call of the same owner was executed, or if the answer was only for
+ * the moment (BLOCKED).
  *
  *        drc_begin: new             drc_end
  *   ---> IN PROGRESS ----------------------------> DONE ----> (gone: 120 s, or room needed)
@@ -28,7 +35,8 @@ struct drc;
 
 struct drc_key {
     struct address address;
-    uint32_t port, xid, prog, vers, proc, args_len;
+    uint32_t xid, prog, vers, proc, args_len;
+    uint32_t owner;     /* whose call it is, a hash; it follows from the arguments. 0: nobody's */
     uint64_t args_hash; /* drc_args_hash of the argument bytes */
 };
 
@@ -36,6 +44,7 @@ enum drc_verdict {
     DRC_NEW,         /* not seen before; drc_begin: ret->entry is its entry, in progress */
     DRC_IN_PROGRESS, /* ret->entry and ret->waiting are those of the first copy */
     DRC_DONE,        /* ret->reply is the cached reply, valid until the next call */
+    DRC_OLD,         /* the same, but from another port, and it may not be true any more */
     DRC_FULL, /* every entry is in progress: ret->entry is DRC_NONE, go on without the cache */
 };
 
@@ -53,13 +62,14 @@ uint64_t drc_args_hash(const struct drc *drc, struct bytes args);
 
 /* Looks only: for a call that is not taken yet, because a repeat needs nothing and a new one may
  * have to wait. Never DRC_FULL. */
-enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
-                          struct drc_found *ret);
-/* The same, and a new call begins. */
-enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint64_t now_ns,
-                           struct drc_found *ret);
-/* Where the answer of an entry in progress waits, for whoever repeats the call. */
-void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting);
+enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t port,
+                          uint64_t now_ns, struct drc_found *ret);
+/* The same, and a new call begins: earlier ones of its owner are old from here on. */
+enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port,
+                           uint64_t now_ns, struct drc_found *ret);
+/* Where the answer of an entry in progress waits, for whoever repeats the call. `is_passing`: the
+ * answer is for the moment, and not to be said again to another port. */
+void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);
 /* It waits elsewhere now. */
 void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting);
 /* There will be no answer: a repeat is a new call. */

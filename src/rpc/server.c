@@ -19,6 +19,7 @@
 #include "rpc/server.h"
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "codec/rpc_msg.h"
 #include "rpc/drc.h"
@@ -275,11 +276,46 @@ static enum rpc_verdict respond(struct rpc_server *server, const struct rpc_sour
     return RPC_ANSWERED;
 }
 
+/* Whose calls may undo each other's effects: a process of a client, a registrant; 0: nobody's. */
+static uint32_t owner_of(const struct rpc_server *server, const struct request *request)
+{
+    const struct lock_request *r = &request->lock;
+    uint64_t hash = 0;
+    switch (request->kind) {
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+        hash = hash_mix(drc_args_hash(server->cache, r->caller_name), r->svid);
+        break;
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+        hash = hash_mix(drc_args_hash(server->cache, r->caller_name),
+                        drc_args_hash(server->cache, r->oh));
+        break;
+    case REQUEST_NLM_FREE_ALL:
+    case REQUEST_NSM_NOTIFY:
+        hash = drc_args_hash(server->cache, request->mon_name);
+        break;
+    case REQUEST_NSM_MON:
+    case REQUEST_NSM_UNMON:
+    case REQUEST_NSM_UNMON_ALL:
+        hash = drc_args_hash(server->cache, request->my_name);
+        break;
+    case REQUEST_NSM_STAT:
+    case REQUEST_NSM_SIMU_CRASH:
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+        return 0;
+    }
+    return (uint32_t)hash | 1;
+}
+
 static struct drc_key cache_key(const struct rpc_server *server, const struct rpc_source *from,
-                                const struct rpc_call *call)
+                                const struct rpc_call *call, const struct request *request)
 {
     return (struct drc_key){.address = from->peer.address,
-                            .port = from->peer.port,
+                            .owner = owner_of(server, request),
                             .xid = call->xid,
                             .prog = call->prog,
                             .vers = call->vers,
@@ -331,16 +367,73 @@ static struct outbox_entry *find_pending(struct rpc_server *server, uint64_t wai
     return pending;
 }
 
+/* Is it answered with a status that can say "ask again"? */
+static bool has_status(const struct request *request)
+{
+    return request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_CANCEL ||
+           request->kind == REQUEST_NLM_UNLOCK || request->kind == REQUEST_NLM_SHARE ||
+           request->kind == REQUEST_NLM_UNSHARE;
+}
+
+/* SM_UNMON and SM_NOTIFY are answered with nothing that could be untrue by now. */
+static bool is_true_for_ever(const struct request *request)
+{
+    return request->kind == REQUEST_NSM_UNMON || request->kind == REQUEST_NSM_UNMON_ALL ||
+           request->kind == REQUEST_NSM_NOTIFY;
+}
+
+static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
+                       const struct procedure *procedure, const struct response *response);
+
+/*
+ * A copy from another port of a call that its owner has gone on from: it is not executed, nor is it
+ * said that it was (decision 020). Whoever has a new request asks again, under another xid.
+ */
+static enum rpc_verdict refuse_old(struct rpc_server *server, const struct rpc_source *from,
+                                   const struct rpc_call *call, const struct procedure *procedure,
+                                   const struct request *request, struct bytes cached,
+                                   struct xdr_out *reply)
+{
+    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
+    if (is_true_for_ever(request)) {
+        xdr_put_fixed(reply, cached);
+        return RPC_ANSWERED;
+    }
+    if (is_message && !outbox_has_room(server->outbox))
+        return RPC_BUSY;
+    MARK("server_old_call");
+    report(server, EVENT_OLD_CALL, from, call->proc);
+    if (!has_status(request))
+        return RPC_NO_ANSWER;
+    const struct response again = {.status = LOCK_GRACE, .cookie = request->cookie};
+    if (!is_message) {
+        rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
+        procedure->encode(reply, call->vers, &again);
+        CHECK(!reply->overflowed);
+        return RPC_ANSWERED;
+    }
+    struct outbox_entry entry = {.to = *from,
+                                 .taken_by = from->route,
+                                 .after_txn = outbox_txn_newest(server->outbox),
+                                 .cache_entry = DRC_NONE,
+                                 .is_call = true};
+    (void)outbox_add(server->outbox, &entry, encode(server, call, procedure, &again));
+    acknowledge(reply, call->xid);
+    return RPC_ACKNOWLEDGED;
+}
+
 /*
  * Has this call been seen? If so, what becomes of it is in *ret. A repeat of a call in progress
  * gets the pending answer on the way it asks now; its first way may be gone (R-DRC-1).
  */
-static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key, bool is_message,
-                            const struct rpc_source *from, uint64_t now_ns, struct xdr_out *reply,
-                            enum rpc_verdict *ret)
+static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key,
+                            const struct rpc_call *call, const struct procedure *procedure,
+                            const struct request *request, const struct rpc_source *from,
+                            uint64_t now_ns, struct xdr_out *reply, enum rpc_verdict *ret)
 {
+    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
     struct drc_found found;
-    switch (drc_find(server->cache, key, now_ns, &found)) {
+    switch (drc_find(server->cache, key, from->peer.port, now_ns, &found)) {
     case DRC_NEW:
     case DRC_FULL:
         return false;
@@ -349,6 +442,9 @@ static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key
         *ret = is_message ? RPC_ANSWERED : RPC_NO_ANSWER;
         if (is_message)
             acknowledge(reply, key->xid);
+        return true;
+    case DRC_OLD:
+        *ret = refuse_old(server, from, call, procedure, request, found.reply, reply);
         return true;
     case DRC_DONE:
         if (is_message || server->limits.shared_store) {
@@ -468,7 +564,7 @@ static bool execute(struct rpc_server *server, const struct rpc_source *from,
                           ? keep_late(server, answer.response.ticket, &entry, len)
                           : outbox_add(server->outbox, &entry, len);
     if (cache_entry != DRC_NONE)
-        drc_wait(server->cache, cache_entry, number);
+        drc_wait(server->cache, cache_entry, number, answer.response.status == LOCK_BLOCKED);
     return true;
 }
 
@@ -515,9 +611,9 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
     bool is_cached = procedure->flags & PROCEDURE_CACHED;
     struct drc_key key = {0};
     if (is_cached) {
-        key = cache_key(server, from, call);
+        key = cache_key(server, from, call, &request);
         enum rpc_verdict seen;
-        if (look_for_repeat(server, &key, is_message, from, now_ns, reply, &seen)) {
+        if (look_for_repeat(server, &key, call, procedure, &request, from, now_ns, reply, &seen)) {
             if (server->meter != NULL)
                 server->meter->repeats++;
             return seen;
@@ -529,7 +625,8 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
     }
     struct drc_found begun = {.entry = DRC_NONE};
     if (is_cached)
-        (void)drc_begin(server->cache, &key, now_ns, &begun); /* new, or the cache is full */
+        (void)drc_begin(server->cache, &key, from->peer.port, now_ns,
+                        &begun); /* new, or the cache is full */
     bool is_answered =
         execute(server, from, call, procedure, &request, begun.entry, now_ns, wall_ns);
     if (!is_message)

@@ -165,8 +165,7 @@ void ask_drop(struct process *process)
 
 /* ---- whose answer it is ---- */
 
-/* Is this the answer to that call? A rebooted client uses its xids again. */
-static bool is_answer(const struct ask *ask, struct bytes message, struct peer_nlm_res *ret)
+bool ask_reads(const struct ask *ask, struct bytes message, struct peer_nlm_res *ret)
 {
     struct packet_reply reply;
     if (!packet_get_reply(message.at, message.len, &reply) || !reply.accepted ||
@@ -191,10 +190,11 @@ struct ask *ask_of_answer(struct world *world, const struct locker *locker, uint
         struct ask *ask = all->asks[i - 1];
         if (ask->xid != xid || ask->process->locker != locker)
             continue;
-        bool is_answered = is_answer(ask, message, ret);
-        if (is_answered && ask->taken_port == port)
+        bool is_answered = ask_reads(ask, message, ret);
+        bool is_asked = ask->taken_port == port || ask->before_port == port;
+        if (is_answered && is_asked)
             return ask;
-        is_known |= ask->taken_port == port;
+        is_known |= is_asked;
         is_earlier |= is_answered; /* and was taken from another port since */
     }
     if (is_known && !is_earlier)

@@ -28,6 +28,8 @@ void ask_receive(struct world *world, struct locker *locker, struct bytes messag
 void ask_result(struct world *world, struct locker *locker, uint32_t procedure,
                 const struct peer_nlm_res *res);
 
+/* Is this the answer to that call? A rebooted client uses its xids again. */
+bool ask_reads(const struct ask *ask, struct bytes message, struct peer_nlm_res *ret);
 /* The call that this message answers; NULL: of nobody. `ret` is filled when it could be read. */
 struct ask *ask_of_answer(struct world *world, const struct locker *locker, uint16_t port,
                           struct bytes message, struct peer_nlm_res *ret);

@@ -124,9 +124,9 @@ static uint32_t decide(struct world *world, struct process *process, uint64_t se
 static bool is_late(const struct world *world, const struct process *process,
                     const struct letter *letter, uint32_t xid)
 {
-    if (world_allows(world, WORLD_LATE))
-        return false;
-    if (letter->line == NULL && letter->sent_ns < world->lockers->era.start_ns)
+    if (letter->line != NULL || world_allows(world, WORLD_LATE))
+        return false; /* over TCP the server must see to that (decision 020) */
+    if (letter->sent_ns < world->lockers->era.start_ns)
         return true; /* nor one from before a restart */
     return letter->sent_ns < process->left_ns ||
            (xid == process->called_xid && process->called_number != process->number);

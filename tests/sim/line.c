@@ -57,7 +57,7 @@ static void post(struct world *world, const struct letter *like, struct bytes by
 static void post_in_order(struct world *world, const struct letter *like, struct bytes bytes,
                           uint64_t *last_ns, uint64_t after_ns)
 {
-    uint64_t at_ns = world->now_ns + after_ns + delay_ns(world);
+    uint64_t at_ns = world->now_ns + after_ns + delay_ns(world) + world_resend_ns(world);
     if (at_ns <= *last_ns)
         at_ns = *last_ns + 1;
     *last_ns = at_ns;
@@ -194,6 +194,7 @@ void line_turn(struct world *world)
             break;
         case CLIENT_DISCONNECT:
             find_line(world, action.connection)->is_open = false;
+            find_line(world, action.connection)->is_aborted |= action.is_abort;
             break;
         }
     }
@@ -292,6 +293,7 @@ static void arrive_at_server(struct world *world, const struct letter *letter)
         break;
     case LETTER_LOST:
         letter->line->is_open = false;
+        letter->line->is_aborted = true; /* as wire/caller_tcp.c does */
         rpc_client_lost(client, connection, now_ns);
         break;
     }
@@ -304,6 +306,9 @@ void line_arrive(struct world *world, struct letter *letter)
                       letter->kind == LETTER_RECORD;
     if (!is_to_host)
         arrive_at_server(world, letter);
+    else if (letter->kind == LETTER_RECORD && letter->line->is_aborted &&
+             !world_allows(world, WORLD_LATE))
+        world->excluded++; /* (5): what was on its way is the network's */
     else if (letter->kind == LETTER_CONNECT &&
              (letter->host->mood == CALLEE_SILENT || happens(world, world->plan.loss / 2)))
         connect_again(world, letter);
@@ -320,6 +325,7 @@ void line_cut_all(struct world *world)
         if (world->lines[i - 1]->run != world->machine.run)
             break;
         world->lines[i - 1]->is_open = false;
+        world->lines[i - 1]->is_aborted = true; /* SO_LINGER 0: also by kill -9 */
     }
 }
 

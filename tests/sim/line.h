@@ -3,7 +3,9 @@
  *
  * It carries out what rpc_client asks for: datagrams, and TCP connections, which are called lines
  * here. Datagrams are lost, repeated, delayed and reordered; lines are refused, hang, keep their
- * order, and break. Sometimes a stranger answers in another's name: nobody may believe that.
+ * order, and break. What was written to a line arrives at some time, also when it is closed, unless
+ * it is aborted: kernels send again what was lost. Sometimes a stranger answers in another's name:
+ * nobody may believe that.
  */
 #ifndef SIM_LINE_H
 #define SIM_LINE_H
@@ -30,6 +32,7 @@ struct line {
     struct host *host;
     uint16_t port;
     bool is_open;
+    bool is_aborted;                   /* the server's kernel delivers nothing on it any more */
     uint64_t to_host_ns, to_server_ns; /* when the last letter arrives: TCP keeps order */
 };
 

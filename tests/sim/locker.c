@@ -248,6 +248,14 @@ void locker_answered(struct world *world, struct ask *ask, const struct peer_nlm
         statd_reclaimed(world, ask, res->status);
         return;
     }
+    bool gives_up = ask->plain == PEER_NLM_UNLOCK || ask->plain == PEER_NLM_CANCEL ||
+                    ask->plain == PEER_NLM_UNSHARE;
+    if (gives_up && res->status == PEER_NLM_IS_GRACE) { /* it has asked that before, long ago */
+        (void)ask_begin(world, process,
+                        &(struct ask_what){
+                            .procedure = ask->plain, .extent = ask->extent, .block = ask->block});
+        return;
+    }
     if (ask->plain == PEER_NLM_LOCK) {
         lock_answered(world, process, ask, res->status);
         return;
@@ -481,7 +489,7 @@ static void announce_reboot(struct world *world, struct locker *locker)
 void locker_reboot(struct world *world, struct locker *locker)
 {
     world_trace(world, "%s reboots", locker->label);
-    mail_close(locker);
+    mail_reset(world, locker);
     locker->state += 2;
     if (locker_is_first(world, locker))
         locker->host->nsm_state = locker->state;

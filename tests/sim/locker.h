@@ -90,7 +90,7 @@ struct ask {
     bool is_done; /* nobody waits for its answer any more */
 
     /* What the server did with it, as seen from outside. */
-    uint32_t taken_run, taken_port, taken_forgets;
+    uint32_t taken_run, taken_port, before_port, taken_forgets;
     uint64_t taken_order, taken_order_host;
     uint32_t taken_era;
     uint64_t taken_ns;
@@ -166,7 +166,8 @@ struct pipe {
     struct locker *locker;
     uint64_t route;
     uint16_t port;
-    bool is_open;
+    bool is_open; /* its locker uses it */
+    bool is_dead; /* nothing arrives any more: one of the two hosts is gone */
     uint64_t to_server_ns, to_locker_ns; /* when the last message arrives: TCP keeps order */
     uint32_t sent, delivered;
 };
@@ -248,6 +249,7 @@ struct lockers {
     uint64_t taken;                  /* calls that the server executed, */
     uint64_t taken_of[HOST_ALL_MAX]; /* and of one host */
     uint32_t grants, callbacks, denials;
+    uint32_t put_off; /* repeats that were told to ask again */
     struct era era, era_before;
     uint32_t expired; /* times that something was not reclaimed in time: exclusion (2) */
 

@@ -548,7 +548,7 @@ bool machine_receive(struct world *world, const struct parcel *parcel)
                  .transport = owner->is_tcp ? RECORD_TCP : RECORD_UDP},
         .route = parcel->connection ? parcel->connection->route : 0,
     };
-    bool is_repeat = oracle_is_cached(world, call, parcel->port);
+    bool is_repeat = oracle_is_cached(world, call);
     struct bytes reply, message = {parcel->bytes, parcel->len};
     enum rpc_verdict verdict = machine_receive_raw(world, &from, message, &reply);
     world_trace(world, "owner %u: server takes %s #%u%s: %s", owner->index,
@@ -561,7 +561,7 @@ bool machine_receive(struct world *world, const struct parcel *parcel)
         return false;
     /* What the cache may have forgotten but had not is a repeat too. */
     if (verdict != RPC_WAITING && call->procedure != PEER_NSM_NULL &&
-        call->taken_run == machine->run && call->taken_port == parcel->port)
+        call->taken_run == machine->run)
         is_repeat = true;
     if (!is_repeat)
         oracle_executed(world, call, parcel->port);

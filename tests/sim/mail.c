@@ -51,6 +51,8 @@ static void connect(struct world *world, struct locker *locker)
                           .route = ROUTE_BASE + all->pipe_count,
                           .port = locker->port,
                           .is_open = true};
+    if (locker->keeps_port)
+        mail_reset(world, locker); /* the same two ports: what was there is no more */
     all->pipes[all->pipe_count++] = pipe;
     locker->pipe = pipe;
 }
@@ -60,6 +62,14 @@ void mail_close(struct locker *locker)
     if (locker->pipe != NULL)
         locker->pipe->is_open = false;
     locker->pipe = NULL;
+}
+
+void mail_reset(struct world *world, struct locker *locker)
+{
+    struct lockers *all = world->lockers;
+    mail_close(locker);
+    for (uint32_t i = 0; i < all->pipe_count; i++)
+        all->pipes[i]->is_dead |= all->pipes[i]->locker == locker;
 }
 
 bool mail_is_connected(struct world *world, struct locker *locker, bool anew)
@@ -79,6 +89,8 @@ bool mail_is_connected(struct world *world, struct locker *locker, bool anew)
 void mail_break_all(struct world *world)
 {
     struct lockers *all = world->lockers;
+    for (uint32_t i = 0; all != NULL && i < all->pipe_count; i++)
+        all->pipes[i]->is_dead = true;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
         struct locker *locker = &all->at[i];
         if (locker->pipe == NULL || !locker->pipe->is_open)
@@ -141,7 +153,7 @@ static void send_stream(struct world *world, const struct mail *like, struct byt
 {
     struct pipe *pipe = like->pipe;
     uint64_t *last_ns = like->to_server ? &pipe->to_server_ns : &pipe->to_locker_ns;
-    uint64_t at_ns = world->now_ns + delay_ns(world);
+    uint64_t at_ns = world->now_ns + delay_ns(world) + world_resend_ns(world);
     if (at_ns <= *last_ns)
         at_ns = *last_ns + 1;
     *last_ns = at_ns;
@@ -206,10 +218,10 @@ static void send_back(struct world *world, struct locker *locker, struct pipe *p
 
 /* ---- what the cache protects, what the network does not do ---- */
 
-bool mail_is_cached(const struct world *world, const struct ask *ask, uint16_t port)
+bool mail_is_cached(const struct world *world, const struct ask *ask)
 {
     if (ask->procedure == PEER_NLM_TEST || ask->is_message || world->plan.small_cache ||
-        ask->taken_run != world->machine.run || ask->taken_port != port)
+        ask->taken_run != world->machine.run)
         return false;
     if (ask->ended_run != world->machine.run)
         return true; /* in progress */
@@ -221,11 +233,13 @@ bool mail_is_cached(const struct world *world, const struct ask *ask, uint16_t p
            world->now_ns < ask->ended_ns + DRC_LIFE_NS;
 }
 
+/* Of a connection that was given up only what the cache knows arrives after a later call: nobody
+ * can tell how old the only copy of a call is. */
 static bool is_excluded(const struct world *world, const struct mail *mail)
 {
     const struct ask *ask = mail->ask;
-    if (mail->pipe != NULL || ask == NULL || world_allows(world, WORLD_LATE) ||
-        mail_is_cached(world, ask, mail->port))
+    bool is_in_use = mail->pipe != NULL && mail->pipe->is_open;
+    if (is_in_use || ask == NULL || world_allows(world, WORLD_LATE) || mail_is_cached(world, ask))
         return false;
     /* What FREE_ALL frees is all processes': none of them goes on before it is answered. */
     if (ask->procedure == PEER_NLM_FREE_ALL && ask->process->ask != ask)
@@ -290,6 +304,45 @@ static void leaves(struct world *world, struct ask *ask, struct bytes message, b
     claim_leaves(world, ask, res);
 }
 
+/* Where the answer goes now. A program that started anew may repeat, in a call of its own, what
+ * its first run was answered. */
+static void note_repeat(const struct world *world, const struct mail *mail,
+                        enum rpc_verdict verdict)
+{
+    struct ask *ask = mail->ask;
+    bool is_heard = mail->pipe == NULL || mail->pipe == mail->locker->pipe;
+    if (verdict == RPC_NO_ANSWER || is_heard) {
+        ask->before_port = ask->taken_port;
+        ask->taken_port = mail->port;
+    }
+    if (ask->taken_run == 0)
+        ask->taken_era = world->lockers->era.number;
+}
+
+/* Decision 020: a repeat from another port is told to ask again when its process has called since,
+ * or had only been told to wait. */
+static bool is_put_off(struct world *world, const struct mail *mail, const struct peer_nlm_res *res)
+{
+    const struct ask *ask = mail->ask;
+    if (ask->procedure == PEER_NLM_FREE_ALL || res->status != PEER_NLM_IS_GRACE)
+        return false;
+    static struct peer_nlm_res before;
+    bool is_same = ask->answer_len > 0 &&
+                   ask_reads(ask, (struct bytes){ask->answer, ask->answer_len}, &before) &&
+                   before.status == PEER_NLM_IS_GRACE;
+    if (is_same)
+        return false; /* what it was answered before */
+    bool was_passing = ask->answer_len > 0 && before.status == PEER_NLM_IS_BLOCKED;
+    bool is_first_run = ask->taken_run == 0; /* of its program: those were other calls */
+    if (!was_passing && !is_first_run && ask->number >= ask->process->taken)
+        world_fail(world, "L7", "a repeat of %s is told to ask again without a reason",
+                   peer_nlm_procedure_text(ask->procedure));
+    world_trace(world, "%s/%u: old, it is told to ask again", mail->locker->label,
+                ask->process->svid);
+    world->lockers->put_off++;
+    return true;
+}
+
 static bool receive(struct world *world, const struct mail *mail)
 {
     static struct peer_nlm_res res;
@@ -303,7 +356,7 @@ static bool receive(struct world *world, const struct mail *mail)
     };
     struct bytes reply, message = {mail->bytes, mail->len};
     struct ask *ask = mail->ask;
-    bool is_repeat = ask != NULL && mail_is_cached(world, ask, mail->port);
+    bool is_repeat = ask != NULL && mail_is_cached(world, ask);
     if (ask != NULL && !is_repeat)
         claim_executing(world, ask);
     enum rpc_verdict verdict = machine_receive_raw(world, &from, message, &reply);
@@ -320,8 +373,10 @@ static bool receive(struct world *world, const struct mail *mail)
                        peer_nlm_procedure_text(ask->procedure));
         if (!is_repeat)
             note_taken(world, ask, mail->port);
-        if (verdict == RPC_ANSWERED && !ask->is_message &&
-            ask_of_answer(world, locker, mail->port, reply, &res) == ask)
+        else
+            note_repeat(world, mail, verdict);
+        if (verdict == RPC_ANSWERED && !ask->is_message && ask_reads(ask, reply, &res) &&
+            !is_put_off(world, mail, &res))
             leaves(world, ask, reply, true, &res);
     }
     if (reply.len > 0)
@@ -333,13 +388,15 @@ static bool receive(struct world *world, const struct mail *mail)
 static bool arrive_at_server(struct world *world, struct mail *mail)
 {
     struct pipe *pipe = mail->pipe;
-    if (!world->machine.is_up || (pipe != NULL && !pipe->is_open))
+    if (!world->machine.is_up || (pipe != NULL && pipe->is_dead))
         return true;
-    if (is_excluded(world, mail)) {
+    bool in_turn = pipe == NULL || mail->order == pipe->delivered;
+    if (in_turn && is_excluded(world, mail)) {
         world->excluded++;
+        if (pipe != NULL)
+            pipe->delivered++;
         return true;
     }
-    bool in_turn = pipe == NULL || mail->order == pipe->delivered;
     if (in_turn && receive(world, mail)) {
         if (pipe != NULL)
             pipe->delivered++;

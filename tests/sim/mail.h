@@ -15,7 +15,10 @@
 
 /* There is a way to send: a connection, or UDP. `anew`: not the one that was silent. */
 bool mail_is_connected(struct world *world, struct locker *locker, bool anew);
+/* It is given up: what was sent on it may still arrive, for as long as the kernel likes. */
 void mail_close(struct locker *locker);
+/* Its host is gone, and all its connections with it. */
+void mail_reset(struct world *world, struct locker *locker);
 /* The server died. */
 void mail_break_all(struct world *world);
 
@@ -34,7 +37,7 @@ void mail_arrive(struct world *world, struct mail *mail);
 bool mail_release(struct world *world, const struct rpc_reply *reply);
 
 /* The duplicate cache knows this call for certain. */
-bool mail_is_cached(const struct world *world, const struct ask *ask, uint16_t port);
+bool mail_is_cached(const struct world *world, const struct ask *ask);
 
 /* The locker at this address with this name; NULL: nobody. */
 struct locker *mail_find(struct world *world, const struct address *address, const char *name);

@@ -134,7 +134,7 @@ static bool is_excluded(const struct world *world, const struct parcel *parcel)
 {
     const struct call *call = parcel->call;
     if (parcel->connection != NULL || world_allows(world, WORLD_LATE) ||
-        oracle_is_cached(world, call, parcel->port))
+        oracle_is_cached(world, call))
         return false;
     if (call->number < call->owner->void_before)
         return true;

@@ -130,11 +130,10 @@ void oracle_sent(struct world *world, struct call *call)
     }
 }
 
-bool oracle_is_cached(const struct world *world, const struct call *call, uint16_t port)
+bool oracle_is_cached(const struct world *world, const struct call *call)
 {
     if (call->procedure == PEER_NSM_NULL || call->procedure == PEER_NSM_STAT ||
-        call->taken_run != world->machine.run || call->taken_port != port ||
-        world->plan.small_cache)
+        call->taken_run != world->machine.run || world->plan.small_cache)
         return false;
     if (call->ended_run != world->machine.run)
         return true; /* in progress */
@@ -295,7 +294,7 @@ static void read_reply(struct world *world, struct call *call, const struct pack
 
 void oracle_answered(struct world *world, struct call *call, struct bytes bytes)
 {
-    if (call->has_reply && oracle_is_cached(world, call, (uint16_t)call->taken_port)) {
+    if (call->has_reply && oracle_is_cached(world, call)) {
         check_repeat(world, call, bytes);
         return;
     }

@@ -35,7 +35,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port);
 void oracle_answered(struct world *world, struct call *call, struct bytes reply);
 
 /* True while the duplicate cache must recognise this call when it comes from this port. */
-bool oracle_is_cached(const struct world *world, const struct call *call, uint16_t port);
+bool oracle_is_cached(const struct world *world, const struct call *call);
 
 /* One more thing that the key may become: the call was sent, or may be executed again. */
 void oracle_add_later(struct key *key, struct call *call, bool is_present);

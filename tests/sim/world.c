@@ -64,6 +64,15 @@ bool world_chance(struct world *world, uint32_t percent)
     return prng_chance(&world->prng, percent);
 }
 
+uint64_t world_resend_ns(struct world *world)
+{
+    if (world->lockers == NULL || world->is_calm || world->is_manual || era_is_pressing(world) ||
+        !prng_chance(&world->tcp, 1 + world->plan.loss / 2))
+        return 0;
+    uint64_t most_ns = prng_chance(&world->tcp, 60) ? 2 * SECOND : 25 * SECOND;
+    return 200 * MILLISECOND + prng_below(&world->tcp, most_ns);
+}
+
 uint64_t world_wall_ns(const struct world *world)
 {
     return WALL_START_NS + world->now_ns + (uint64_t)world->wall_skew_ns;
@@ -259,6 +268,7 @@ struct world *world_new(const struct world_options *options)
     if (world == NULL)
         abort();
     world->options = *options;
+    world->tcp.state = options->seed * UINT64_C(0x9e6c63d0876a9a47) + 3;
     world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     world->more.state = options->seed * UINT64_C(0x9e3779b97f4a7c15) + 7;
     world->side.state = options->seed * UINT64_C(0x9e6c63d0876a9a47) + 7;

@@ -52,7 +52,7 @@ enum world_exclusion {
     WORLD_UNTOLD = 2,     /* (2) a client is not told, or does not reclaim, in time */
     WORLD_INCOMPLETE = 4, /* (3) the store has lost something */
     WORLD_OVERRIDE = 8,   /* (4) an operator gives orders */
-    WORLD_LATE = 16,      /* (5) old datagrams arrive */
+    WORLD_LATE = 16,      /* (5) old datagrams arrive, and what an aborted connection had sent */
 };
 
 struct world_options {
@@ -319,6 +319,7 @@ struct world {
     struct plan plan;
     struct prng prng;
     struct prng side; /* for kinds of hosts that not every world has: it shifts nobody's history */
+    struct prng tcp;  /* what becomes of segments */
     int64_t wall_skew_ns; /* how far the wall clock is off */
     struct prng more;     /* for what came later: worlds without it stay as they were */
     uint64_t now_ns;
@@ -369,6 +370,9 @@ bool world_chance(struct world *world, uint32_t percent);
 /* The same from the other generator. */
 uint64_t world_side(struct world *world, uint64_t below);
 bool world_side_chance(struct world *world, uint32_t percent);
+/* How much longer a segment takes that was lost and sent again, perhaps several times; 0: it was
+ * not. */
+uint64_t world_resend_ns(struct world *world);
 /* What the server machine takes for the time of day. */
 uint64_t world_wall_ns(const struct world *world);
 /* That is set anew: to some time, or to 1970. */

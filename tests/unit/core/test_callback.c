@@ -1,6 +1,6 @@
 /*
- * test_callback.c -- a callback outlives its request (decision 020): its bytes are nobody else's and
- * the answers to CANCEL and UNLOCK wait until nothing of it can arrive any more.
+ * test_callback.c -- a callback outlives its request (decision 020): its bytes are nobody else's,
+ * and the answers to CANCEL and UNLOCK wait until nothing of it can arrive any more.
  *
  * core_check runs after every step, so the invariants of callback.c are part of every test.
  */

@@ -9,10 +9,11 @@
 
 #include <cmocka.h>
 
+enum { PORT = 900 };
+
 static struct drc_key key_of(uint8_t host, uint32_t xid)
 {
     return (struct drc_key){.address = {.family = 4, .bytes = {10, 0, 0, host}},
-                            .port = 900,
                             .xid = xid,
                             .prog = 100024,
                             .vers = 1,
@@ -24,7 +25,7 @@ static struct drc_key key_of(uint8_t host, uint32_t xid)
 static enum drc_verdict begin(struct drc *drc, struct drc_key key, uint64_t now_ns,
                               struct drc_found *ret)
 {
-    enum drc_verdict verdict = drc_begin(drc, &key, now_ns, ret);
+    enum drc_verdict verdict = drc_begin(drc, &key, PORT, now_ns, ret);
     drc_check(drc);
     return verdict;
 }
@@ -34,7 +35,7 @@ static void execute(struct drc *drc, struct drc_key key, uint64_t now_ns)
 {
     struct drc_found found;
     assert_int_equal(begin(drc, key, now_ns, &found), DRC_NEW);
-    drc_wait(drc, found.entry, key.xid);
+    drc_wait(drc, found.entry, key.xid, false);
     drc_end(drc, found.entry, (struct bytes){(const uint8_t *)&key.xid, 4}, now_ns);
     drc_check(drc);
 }
@@ -59,7 +60,7 @@ static void test_drc__life_of_a_call(void **state)
     struct drc *drc = drc_new(16, 1);
     struct drc_found found, again;
     assert_int_equal(begin(drc, key_of(2, 7), 0, &found), DRC_NEW);
-    drc_wait(drc, found.entry, 99);
+    drc_wait(drc, found.entry, 99, false);
     assert_int_equal(begin(drc, key_of(2, 7), 10, &again), DRC_IN_PROGRESS);
     assert_true(again.entry == found.entry);
     assert_true(again.waiting == 99);
@@ -79,7 +80,7 @@ static void test_drc__every_part_of_the_key_counts(void **state)
     for (int i = 0; i < 9; i++)
         keys[i] = key_of(2, 7);
     keys[1].address.bytes[3] = 3;
-    keys[2].port++;
+    keys[2].owner++;
     keys[3].xid++;
     keys[4].prog++;
     keys[5].vers++;
@@ -92,6 +93,84 @@ static void test_drc__every_part_of_the_key_counts(void **state)
         assert_true(is_known(drc, keys[i], 2));
     assert_int_equal(drc_count(drc), 9);
     assert_true(drc_args_hash(drc, bytes_of_text("a")) != drc_args_hash(drc, bytes_of_text("b")));
+    drc_free(drc);
+}
+
+/* A call that is begun from one port, and what its copy from another gets. */
+static enum drc_verdict from_elsewhere(struct drc *drc, struct drc_key key, struct bytes *ret)
+{
+    struct drc_found found = {0};
+    enum drc_verdict verdict = drc_find(drc, &key, PORT + 1, 5, &found);
+    drc_check(drc);
+    *ret = found.reply;
+    return verdict;
+}
+
+/* Of one owner: each makes those before it old, for other ports. */
+static void test_drc__other_ports(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(16, 1);
+    struct bytes reply;
+    struct drc_key lock = key_of(2, 7), unlock = key_of(2, 8), other = key_of(2, 9);
+    lock.owner = unlock.owner = 1;
+    other.owner = 3;
+    execute(drc, lock, 1);
+    assert_int_equal(from_elsewhere(drc, lock, &reply), DRC_DONE);
+    assert_int_equal(reply.len, 4);
+    execute(drc, other, 2); /* somebody else's */
+    assert_int_equal(from_elsewhere(drc, lock, &reply), DRC_DONE);
+    execute(drc, unlock, 3);
+    assert_int_equal(from_elsewhere(drc, lock, &reply), DRC_OLD);
+    assert_int_equal(from_elsewhere(drc, unlock, &reply), DRC_DONE);
+    assert_true(is_known(drc, lock, 6)); /* the same port may hear it again */
+    drc_free(drc);
+}
+
+static void test_drc__passing_answers_are_for_one_port(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(16, 1);
+    struct drc_found found;
+    struct bytes reply;
+    struct drc_key lock = key_of(2, 7);
+    lock.owner = 1;
+    assert_int_equal(begin(drc, lock, 0, &found), DRC_NEW);
+    drc_wait(drc, found.entry, 99, true);
+    assert_int_equal(from_elsewhere(drc, lock, &reply), DRC_IN_PROGRESS); /* it goes there now */
+    drc_move(drc, found.entry, 100);
+    drc_end(drc, found.entry, bytes_of_text("blocked"), 2);
+    assert_int_equal(from_elsewhere(drc, lock, &reply), DRC_DONE);
+    assert_int_equal(drc_find(drc, &lock, PORT, 6, &found), DRC_OLD);
+    drc_free(drc);
+}
+
+/* The newest of an owner may go before older ones, and others of it come again. */
+static void test_drc__an_owner_without_its_newest(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(3, 1);
+    struct drc_found found;
+    struct bytes reply;
+    struct drc_key keys[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        keys[i] = key_of(2, 7 + i);
+        keys[i].owner = 5;
+    }
+    execute(drc, keys[0], 1);
+    assert_int_equal(begin(drc, keys[1], 2, &found), DRC_NEW);
+    drc_abandon(drc, found.entry); /* without an answer: a repeat is new */
+    drc_check(drc);
+    assert_int_equal(from_elsewhere(drc, keys[0], &reply), DRC_OLD); /* it was executed */
+    assert_int_equal(from_elsewhere(drc, keys[1], &reply), DRC_NEW);
+    for (uint32_t i = 1; i < 4; i++)
+        execute(drc, keys[i], 2 + i); /* the table is full: the oldest goes */
+    assert_int_equal(from_elsewhere(drc, keys[0], &reply), DRC_NEW);
+    assert_int_equal(from_elsewhere(drc, keys[2], &reply), DRC_OLD);
+    assert_int_equal(from_elsewhere(drc, keys[3], &reply), DRC_DONE);
+    drc_forget(drc, &keys[0].address);
+    drc_check(drc);
+    assert_int_equal(drc_count(drc), 0);
     drc_free(drc);
 }
 
@@ -158,7 +237,7 @@ static void test_drc__one_address_has_a_quota(void **state)
     execute(drc, key_of(3, 1), 0);
     for (uint32_t xid = 1; xid <= DRC_PER_ADDRESS + 10; xid++) {
         struct drc_key key = key_of(2, xid);
-        assert_int_equal(drc_begin(drc, &key, 1, &found), DRC_NEW);
+        assert_int_equal(drc_begin(drc, &key, PORT, 1, &found), DRC_NEW);
         drc_end(drc, found.entry, (struct bytes){(const uint8_t *)&xid, 4}, 1);
     }
     drc_check(drc);
@@ -193,12 +272,12 @@ static void test_drc__reboot_forgets(void **state)
     execute(drc, key_of(2, 1), 0);
     execute(drc, key_of(3, 1), 0);
     assert_int_equal(begin(drc, key_of(2, 2), 0, &pending), DRC_NEW);
-    drc_wait(drc, pending.entry, 1);
+    drc_wait(drc, pending.entry, 1, false);
     /* The call that tells of the reboot is itself in progress when it is believed. */
     assert_int_equal(begin(drc, key_of(2, 3), 0, &notify), DRC_NEW);
     drc_forget(drc, &(struct address){.family = 4, .bytes = {10, 0, 0, 2}});
     drc_check(drc);
-    drc_wait(drc, notify.entry, 2);
+    drc_wait(drc, notify.entry, 2, false);
     drc_end(drc, pending.entry, bytes_of_text("old"), 1);
     drc_end(drc, notify.entry, bytes_of_text("new"), 1);
     drc_check(drc);
@@ -216,6 +295,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drc__life_of_a_call),
         cmocka_unit_test(test_drc__every_part_of_the_key_counts),
+        cmocka_unit_test(test_drc__other_ports),
+        cmocka_unit_test(test_drc__passing_answers_are_for_one_port),
+        cmocka_unit_test(test_drc__an_owner_without_its_newest),
         cmocka_unit_test(test_drc__answers_expire),
         cmocka_unit_test(test_drc__oldest_makes_room),
         cmocka_unit_test(test_drc__one_address_has_a_quota),
