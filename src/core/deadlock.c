@@ -66,8 +66,6 @@ bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64
         return false;
     struct circle circle = {.owner = owner, .visit = ++core->owners.visit_last};
     uint64_t from = waiter == SLOT_NONE ? 0 : waiter_at(core, waiter)->searched_to;
-    if (from > start)
-        MARK("deadlock_search_goes_on");
     uint64_t ended =
         follow(core, &circle, owner, file, from > start ? from : start, end, exclusive);
     if (waiter != SLOT_NONE)

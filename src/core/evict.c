@@ -49,8 +49,6 @@ static bool evict(struct core *core, struct client *client)
         return false;
     }
     MARK("evict_client");
-    if (target_owed(core, target_of_client(core, slot)).state != 0)
-        MARK("evict_given_up_client");
     struct address address = client_address(core, slot);
     core->quotas.counters.evicted_clients++;
     event_add(&core->events, EVENT_RECORD_EVICTED, &address,
@@ -85,7 +83,6 @@ bool evict_registrant(struct core *core)
     uint32_t slot = notify_first_given_up(core);
     if (slot == SLOT_NONE)
         return false;
-    MARK("evict_registrant");
     core->quotas.counters.evicted_registrants++;
     const struct registrant *r = registrant_at(core, slot);
     target_report(core, EVENT_RECORD_EVICTED, target_of_registrant(slot), r->id);

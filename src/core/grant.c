@@ -179,10 +179,8 @@ static struct effort begin_effort(const struct core *core)
 
 static bool may_go_on(const struct core *core, struct effort *effort)
 {
-    if (effort->left-- > 0 && core->dirty.put_count - effort->puts < CORE_PUTS_PER_REQUEST_MAX / 2)
-        return true;
-    MARK("grant_too_much_for_one_request");
-    return false;
+    return effort->left-- > 0 &&
+           core->dirty.put_count - effort->puts < CORE_PUTS_PER_REQUEST_MAX / 2;
 }
 
 static bool is_inside(const struct waiter *w, uint64_t start, uint64_t end)

@@ -57,7 +57,6 @@ static enum order_result forget_registrant(struct core *core, uint64_t id, struc
         return ORDER_NO_CLIENT;
     if (fh.len > 0)
         return ORDER_NOTHING;
-    MARK("operate_forgets_a_registrant");
     registrant_forget(core, slot);
     return ORDER_DONE;
 }

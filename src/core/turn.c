@@ -49,7 +49,6 @@ static void enter(struct core *core, struct client *client)
         go_on_turn(core, client);
         return;
     }
-    MARK("turn_parked");
     list_append(&quota->parked, &client->turn);
 }
 

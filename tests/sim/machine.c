@@ -45,6 +45,7 @@ static struct core *load_core(struct world *world, uint64_t seed)
         .locks_max = machine->locks_max,
         .locks_per_client_max = machine->locks_per_client_max,
         .waiters_max = machine->waiters_max,
+        .per_address_percent = world->plan.per_address_percent,
         .shares = &share,
         .share_count = 1,
         .bytes_max = world->plan.bytes_max,

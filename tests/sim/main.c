@@ -118,6 +118,7 @@ static const struct book {
     {scenario_all, &scenario_count, scenario_run},
     {scenario_recovery_all, &scenario_recovery_count, story_run},
     {scenario_reboot_all, &scenario_reboot_count, story_run},
+    {scenario_shares_all, &scenario_shares_count, story_run},
     {scenario_exclusion_all, &scenario_exclusion_count, story_run},
     {scenario_lock_all, &scenario_lock_count, story_run},
 };

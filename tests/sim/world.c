@@ -255,6 +255,10 @@ static void plan_more(struct world *world, struct plan *plan)
         plan->shrinks = true;
         world->lockers->plan.is_limited = true;
     }
+    /* Watchers (O5) know no share; locker's worlds without them do. */
+    if (world->lockers != NULL && world->lockers->plan.is_limited && plan->owners == 0 &&
+        prng_chance(more, 50))
+        plan->per_address_percent = 10 + (uint32_t)prng_below(more, 60);
 }
 
 static uint64_t until_next_crash_ns(struct world *world)

@@ -66,6 +66,7 @@ struct plan {
     uint32_t hosts, owners, names;
     uint32_t lockers; /* each with a host */
     uint32_t locks_max, locks_per_client_max, waiters_max;
+    uint32_t per_address_percent; /* of each table, for one address; 0: no share */
     uint32_t messages_per_second; /* of one address over UDP; 0: any number */
     uint32_t clients_max, outbox_max, cache_max, batch_puts_max;
     uint32_t calls_max, lines_max; /* calls of the server at once, and their connections */

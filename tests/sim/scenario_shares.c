@@ -1,0 +1,82 @@
+/*
+ * scenario_shares.c -- one address has a share of each table, and a full table forgets who holds
+ * nothing (R-SEC-12); see story.h.
+ */
+#include "machine.h"
+#include "story.h"
+
+#define EXPECT SCENARIO_EXPECT
+
+#define GRANTED PEER_NLM_IS_GRANTED
+#define NOLOCKS PEER_NLM_IS_NOLOCKS
+
+/* From the next start on there is room for so many clients. */
+static void restart_with(struct world *world, uint32_t clients_max)
+{
+    world->lockers->plan.is_limited = true;
+    world->plan.clients_max = world->machine.clients_max = clients_max;
+    story_restart(world);
+}
+
+/* Over its share an address is refused, and nobody else is. */
+static void play_share_of_an_address(struct world *world)
+{
+    world->plan.locks_max = 20; /* two for each address */
+    world->plan.per_address_percent = 10;
+    restart_with(world, 100);
+    EXPECT(story_lock(world, ALPHA, story_part(0, 0, 1)) == GRANTED);
+    EXPECT(story_lock(world, ALPHA, story_part(0, 4, 1)) == GRANTED);
+    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == NOLOCKS);
+    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
+    EXPECT(story_status(world).quota.refused == 1);
+}
+
+/* A full table forgets the idle for a new client, and nobody who holds something. */
+static void play_full_table(struct world *world)
+{
+    restart_with(world, 2);
+    EXPECT(story_lock(world, ALPHA, story_part(0, 0, 1)) == GRANTED);
+    story_take(world, BETA);
+    EXPECT(story_lock(world, DELTA, story_part(1, 4, 1)) == NOLOCKS);
+    story_give_back(world, BETA);
+    EXPECT(story_lock(world, DELTA, story_part(1, 4, 1)) == GRANTED);
+    EXPECT(story_status(world).quota.evicted_clients == 1);
+    EXPECT(story_holds(world, ALPHA, story_part(0, 0, 1)));
+    EXPECT(story_lock(world, OTHER, story_part(1, 6, 1)) == NOLOCKS); /* both hold something */
+}
+
+/* P3: who must be told stays while it is tried; test_evict tells what follows. */
+static void play_owed_in_a_full_table(struct world *world)
+{
+    restart_with(world, 1);
+    story_take(world, BETA);
+    story_be(world, BETA, CALLEE_SILENT);
+    story_restart(world);
+    story_wait_for_end(world, 1000);
+    EXPECT(story_status(world).locks == 0 && story_status(world).notify.owed == 1);
+    EXPECT(story_lock(world, DELTA, story_part(1, 4, 1)) == NOLOCKS);
+    EXPECT(story_status(world).clients == 1 && story_status(world).notify.owed == 1);
+}
+
+/* The same of one that was idle, and is owed something since. */
+static void play_owed_by_order(struct world *world)
+{
+    restart_with(world, 1);
+    story_take(world, BETA);
+    story_give_back(world, BETA);
+    story_be(world, BETA, CALLEE_SILENT);
+    EXPECT(story_order(world, ORDER_NOTIFY, BETA, NULL) == ORDER_DONE);
+    EXPECT(story_lock(world, DELTA, story_part(1, 4, 1)) == NOLOCKS);
+    story_be(world, BETA, CALLEE_WELL);
+    story_wait_ms(world, 130000);
+    EXPECT(story_lock(world, DELTA, story_part(1, 4, 1)) == GRANTED);
+}
+
+const struct scenario scenario_shares_all[] = {
+    {"share-of-an-address", "R-SEC-12: an address over its share", play_share_of_an_address, 0},
+    {"full-table", "R-SEC-12: the idle go for a new client", play_full_table, 0},
+    {"owed-in-a-full-table", "P3: who is still tried stays", play_owed_in_a_full_table,
+     WORLD_UNTOLD},
+    {"owed-by-order", "and who was idle before", play_owed_by_order, WORLD_OVERRIDE},
+};
+const uint32_t scenario_shares_count = sizeof scenario_shares_all / sizeof scenario_shares_all[0];
