@@ -262,7 +262,7 @@ for offset in 0 10; do
 done
 ask 0 status
 says 'waiting for 2 locks of 2 clients:'
-says 'c1 alpha \(told [0-9]+ s ago, 1 of 2 reclaimed\)'
+says 'c1 alpha \(told [0-9]+ s ago, 2 of 3 reclaimed\)'
 says "$long"
 if command -v script > /dev/null; then
     # watched ROWS COLUMNS: the first picture of --watch on such a terminal; sets output.
@@ -277,7 +277,7 @@ if command -v script > /dev/null; then
     }
     # Six lines, one of each client, and the one that the cursor is in.
     watched 11 120
-    says 'c1 +\[#{10}-{10}\] alpha'
+    says 'c1 +\[#{13}-{7}\] alpha'
     says 'c2 +\[-{20}\] n+… \('
     never_says "$long"
     never_says 'lists them'

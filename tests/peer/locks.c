@@ -74,7 +74,10 @@ static bool parse(const struct locks_options *options, struct peer_nlm_args *ret
         ret->exclusive = false;
         count--;
     }
-    if (count < 2 || count > 4 || strlen(at[1]) > HANDLE_LEN)
+    if (count < 2 || count > 4)
+        return false;
+    size_t len_max = strncmp(at[1], "hex:", 4) == 0 ? 4 + 2 * HANDLE_LEN : HANDLE_LEN;
+    if (strlen(at[1]) > len_max)
         return false;
     ret->lock.fh = handle_of(at[1]);
     ret->lock.offset = count > 2 ? strtoull(at[2], NULL, 0) : 0;
