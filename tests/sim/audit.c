@@ -21,7 +21,7 @@ static bool is_allowed(const struct effect *effect, const struct call *value)
 /* May this key hold the priv of this call (NULL: be absent)? */
 static bool may_be(const struct key *key, const struct call *value)
 {
-    if (is_allowed(&key->base, value))
+    if (is_allowed(&key->base, value) || (value == NULL && key->may_be_evicted))
         return true;
     for (uint32_t i = 0; i < key->later_count; i++)
         if (!key->later[i].call->is_refused && is_allowed(&key->later[i], value))

@@ -5,6 +5,7 @@
 
 #include "locker.h"
 #include "machine.h"
+#include "told.h"
 
 #include "peer/peer_nsm.h"
 #include "rpc/drc.h"
@@ -18,7 +19,7 @@ static bool counts(const struct effect *effect)
 
 static bool is_possible(const struct key *key, bool is_present)
 {
-    if (key->base.is_present == is_present)
+    if (key->base.is_present == is_present || (!is_present && key->may_be_evicted))
         return true;
     for (uint32_t i = 0; i < key->later_count; i++)
         if (counts(&key->later[i]) && key->later[i].is_present == is_present)
@@ -130,6 +131,21 @@ void oracle_sent(struct world *world, struct call *call)
     }
 }
 
+/* A full table takes one more in the place of one that was given up. */
+static void may_evict(struct world *world, const struct key *fresh)
+{
+    if (oracle_possible_count(world) <= world->machine.clients_max)
+        return;
+    for (uint32_t i = 0; i < world->plan.owners; i++)
+        for (uint32_t k = 0; k < world->owners[i].key_count; k++) {
+            struct key *key = &world->owners[i].keys[k];
+            if (key == fresh || !told_may_be_given_up(world, key))
+                continue;
+            key->may_be_evicted = true;
+            may_be_unwatched(world, key->name);
+        }
+}
+
 bool oracle_is_cached(const struct world *world, const struct call *call)
 {
     if (call->procedure == PEER_NSM_NULL || call->procedure == PEER_NSM_STAT ||
@@ -177,6 +193,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
         call->was_full = world->machine.store_is_full;
         call->may_be_refused = world->plan.few_bytes || world->machine.store_is_full ||
                                oracle_possible_count(world) > world->machine.clients_max;
+        may_evict(world, call->key);
     }
     if (call->procedure == PEER_NSM_NOTIFY && !call->must_fail)
         for (uint32_t i = 0; i < world->plan.names; i++)
@@ -215,6 +232,7 @@ static void settle(struct key *key, struct call *call, bool is_present)
     if (key->base.call != NULL && key->base.call->number > call->number)
         return;
     key->base = (struct effect){call, is_present};
+    key->may_be_evicted = false;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < key->later_count; i++)
         if (key->later[i].call->number > call->number)

@@ -45,6 +45,9 @@ void told_audit(struct world *world, struct key *key, struct call *value,
                 const struct record_registrant *record, bool is_loss);
 /* No record of this key is on the disk any more. */
 void told_audit_absent(struct world *world, struct key *key);
+/* The notifier may have given up on it: its time, --give-up after the window or the last news, is
+ * over. */
+bool told_may_be_given_up(const struct world *world, const struct key *key);
 /* The notice of this name on the disk; state 0: none. */
 void told_audit_notice(struct world *world, struct name *name, uint32_t state);
 

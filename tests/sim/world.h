@@ -171,6 +171,7 @@ struct key {
     uint32_t later_count, later_max;
     struct call *newest; /* MON sent last */
     uint32_t seen;       /* mark of the last audit that found its record */
+    bool may_be_evicted; /* for another, when the table was full and it was given up (A9) */
 
     /* What the disk says of it, and since when; see told.h. */
     uint64_t record_id; /* 0: no record */
