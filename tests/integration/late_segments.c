@@ -101,12 +101,12 @@ static void answer_portmapper(void)
     struct packet_call call;
     if (!packet_get_call(&reader, &call) || call.vers != 2 || call.proc != 3)
         return;
+    bool is_ours = packet_get_u32(&reader) == NLM_PROGRAM; /* its status monitor is not there */
     (void)packet_get_u32(&reader);
-    (void)packet_get_u32(&reader);
-    bool is_tcp = packet_get_u32(&reader) == IPPROTO_TCP;
+    is_ours = packet_get_u32(&reader) == IPPROTO_TCP && is_ours;
     packet_clear(&answer);
     packet_put_accepted(&answer, call.xid, PACKET_SUCCESS);
-    packet_put_u32(&answer, is_tcp ? SERVICE : 0);
+    packet_put_u32(&answer, is_ours ? SERVICE : 0);
     (void)sendto(b.portmapper, answer.bytes, answer.len, 0, (const struct sockaddr *)&from.at,
                  from.len);
 }
