@@ -354,6 +354,7 @@ void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
     core->wall_ns = wall_ns;
     (void)grace_work(core); /* core_deadline_ns says whether there is more */
     recover_work(core);
+    echo_work(core);
     (void)notify_work(core);
     (void)client_drain(core);
     (void)waiter_work(core);
@@ -377,6 +378,7 @@ uint64_t core_work_deadline_ns(const struct core *core)
 {
     uint64_t next_ns = min_u64(grace_deadline_ns(core), tracker_deadline_ns(core));
     next_ns = min_u64(next_ns, recover_deadline_ns(core));
+    next_ns = min_u64(next_ns, echo_deadline_ns(core));
     next_ns = min_u64(next_ns, silent_work_deadline_ns(core));
     return min_u64(next_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
 }
@@ -464,6 +466,7 @@ void core_check(const struct core *core)
     turn_check(core);
     callback_check(core);
     unsettled_check(core);
+    echo_check(core);
     grace_check(core);
     tracker_check(core);
 }

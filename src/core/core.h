@@ -74,9 +74,10 @@ struct core_limits {
 #define CORE_PUTS_PER_REQUEST_MAX 128
 
 struct core_boot {
-    uint64_t now_ns;    /* monotonic, as in struct core_input */
-    uint64_t wall_ns;   /* wall clock, for the state number of an incomplete store (D16) */
-    bool may_have_lost; /* D16: from store_summary, or --assume-lost */
+    uint64_t now_ns;        /* monotonic, as in struct core_input */
+    uint64_t wall_ns;       /* wall clock, for the state number of an incomplete store (D16) */
+    bool may_have_lost;     /* D16: from store_summary, or --assume-lost */
+    uint64_t echo_until_ns; /* a server that we replaced may call until then (echo.h); 0: none */
 };
 
 /* What is known of a call that ended. */

@@ -39,7 +39,8 @@ static uint64_t follow(struct core *core, struct circle *circle, uint32_t owner,
     while (lock != SLOT_NONE && !circle->is_closed && circle->edge_count++ < EDGES_MAX) {
         uint32_t other = lock_at(core, lock)->owner;
         struct owner *seen = owner_at(core, other);
-        bool goes_anyway = lock_at(core, lock)->callback != SLOT_NONE; /* in a few seconds */
+        bool goes_anyway = /* in a few seconds */
+            lock_at(core, lock)->callback != SLOT_NONE || echo_is(core, lock);
         circle->is_closed = other == circle->owner && !goes_anyway;
         bool is_waiting = !list_is_empty(&seen->waiting) && !goes_anyway;
         if (is_waiting && seen->visit != circle->visit && circle->pending_count < PENDING_MAX) {

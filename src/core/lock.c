@@ -540,6 +540,8 @@ bool lock_restore_offer(struct core *core, uint32_t slot)
 {
     struct lock offer = *lock_at(core, slot);
     CHECK(offer.flags & RECORD_LOCK_OFFER);
+    if (offer.flags & RECORD_LOCK_LINGERS)
+        return true; /* an echo is nobody's, and goes by itself */
     offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
     if (lock_element_is_doomed(core, &offer) || !make_plan(core, &offer).is_alone)
         return lock_accept(core, slot, false);

@@ -407,6 +407,7 @@ void core_start(struct core *core, const struct core_boot *boot)
     core->started = true;
     client_start(core);
     tracker_start(core);
+    echo_begin(core, boot->echo_until_ns);
     if (is_resumed) {
         MARK("start_resumes");
         restore_offers(core); /* without a waiter: of a run before the last */

@@ -8,6 +8,7 @@
 #include "core/client.h"
 #include "core/core.h"
 #include "core/dirty.h"
+#include "core/echo.h"
 #include "core/evict.h"
 #include "core/file.h"
 #include "core/grace.h"
@@ -77,6 +78,7 @@ struct core {
     struct grants grants;
     struct callbacks callbacks;
     struct shares shares;
+    struct echoes echoes;
     struct namesakes namesakes;
     struct probes probes;
     struct silent silent;

@@ -126,12 +126,23 @@ int restoring_load(struct daemon *daemon)
     return 0;
 }
 
+/* Until when a server that does not know that it was replaced, or its kernel, may call (025). */
+static uint64_t echo_until_ns(struct daemon *daemon)
+{
+    const uint64_t echo_ns = UINT64_C(1000000) * (CLOCK_SEND_MS + CLOCK_KEPT_MS);
+    uint64_t age_ns = clock_boot_ns() - daemon->raised_ns;
+    return !daemon->is_shared || age_ns >= echo_ns
+               ? 0
+               : clock_now_ns(&daemon->clock) + echo_ns - age_ns;
+}
+
 int restoring_boot(struct daemon *daemon)
 {
     struct core_boot boot = {
         .now_ns = clock_now_ns(&daemon->clock),
         .wall_ns = clock_wall_ns(&daemon->clock),
         .may_have_lost = daemon->summary.may_have_lost || daemon->config.assume_lost,
+        .echo_until_ns = echo_until_ns(daemon),
     };
     core_start(daemon->core, &boot);
     const struct config *config = &daemon->config;

@@ -43,8 +43,8 @@
  *
  * A change of any of these bytes and every new kind raise RECORD_FORMAT (R-PER-5). Format 2 brought
  * the kinds of record_lock.c. Format 3 brought that of record_tracked.c, the last field of the
- * server record, and two flags; format 4 one more flag of a client, and the name of the interface
- * in a link-local address, where its number was. A decoder reads them all.
+ * server record, and two flags; format 4 one more flag of a client and of a lock, and the name of
+ * the interface in a link-local address, where its number was. A decoder reads them all.
  */
 #include "store/record_bytes.h"
 

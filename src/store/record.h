@@ -125,6 +125,7 @@ enum record_lock_flag {
     RECORD_LOCK_EXCLUSIVE = 1,
     RECORD_LOCK_OFFER = 2,       /* taken for a waiter that has not acknowledged it (R-BLK-19) */
     RECORD_LOCK_UNMONITORED = 4, /* NM_LOCK (R-NM-1) */
+    RECORD_LOCK_LINGERS = 8,     /* an offer that is nobody's, and only kept from others (025) */
 };
 
 /* Whose a lock, waiter or share is: the slot of the client's record, and its id as a check. */

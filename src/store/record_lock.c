@@ -35,7 +35,8 @@ enum {
     NLM_VERSIONS = 1 << 1 | 1 << 3 | 1 << 4,
     CLIENT_FLAGS = RECORD_CLIENT_MONITORED | RECORD_CLIENT_CRASHED | RECORD_CLIENT_UNUSED |
                    RECORD_CLIENT_RECOUNTED | RECORD_CLIENT_WAITS | RECORD_CLIENT_CALIBRATED,
-    LOCK_FLAGS = RECORD_LOCK_EXCLUSIVE | RECORD_LOCK_OFFER | RECORD_LOCK_UNMONITORED,
+    LOCK_FLAGS =
+        RECORD_LOCK_EXCLUSIVE | RECORD_LOCK_OFFER | RECORD_LOCK_UNMONITORED | RECORD_LOCK_LINGERS,
     WAITER_FLAGS = RECORD_WAITER_EXCLUSIVE | RECORD_WAITER_MESSAGE,
     SHARE_FLAGS = RECORD_LOCK_UNMONITORED,
     SHARE_MODE_MAX = 3,
@@ -140,8 +141,9 @@ enum record_result record_get_client(struct bytes value, uint32_t slot, struct r
 
 static bool lock_is_sound(const struct record_lock *record)
 {
+    bool lingers = (record->flags & RECORD_LOCK_LINGERS) != 0;
     return of_is_sound(&record->of) && record->start <= record->end &&
-           has_only(record->flags, LOCK_FLAGS);
+           has_only(record->flags, LOCK_FLAGS) && (!lingers || (record->flags & RECORD_LOCK_OFFER));
 }
 
 uint32_t record_put_lock(uint8_t *buffer, uint32_t slot, const struct record_lock *record)

@@ -84,7 +84,7 @@ static struct found read_lock(struct world *world, uint32_t slot, struct bytes v
     struct found found = {.file = file_of(world, record.fh),
                           .cells = cells_of(world, &record),
                           .is_offer = record.flags & RECORD_LOCK_OFFER};
-    if (!is_current)
+    if (!is_current || (record.flags & RECORD_LOCK_LINGERS)) /* an echo is nobody's lock (025) */
         return found;
     for (uint32_t p = 0; p < locker->process_count; p++)
         if (locker->processes[p].svid == record.svid)

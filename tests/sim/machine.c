@@ -158,11 +158,15 @@ void machine_boot(struct world *world)
         world_set_clock(world);
     machine->pace = (struct pace){0};
     machine->run++;
+    machine->boot_ns = world->now_ns;
     machine->has_lasted = false;
     machine->core = load_core(world, world->options.seed + machine->run);
-    core_start(machine->core, &(struct core_boot){.now_ns = machine_now_ns(world),
-                                                  .wall_ns = world_wall_ns(world),
-                                                  .may_have_lost = machine->power_lost});
+    uint64_t now_ns = machine_now_ns(world);
+    core_start(machine->core,
+               &(struct core_boot){.now_ns = now_ns,
+                                   .wall_ns = world_wall_ns(world),
+                                   .may_have_lost = machine->power_lost,
+                                   .echo_until_ns = world->plan.has_echo ? now_ns + ECHO_NS : 0});
     machine->store_is_full = false;
     machine->full_for = 0;
     struct rpc_server_limits limits = {.outbox_max = world->plan.outbox_max,

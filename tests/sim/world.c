@@ -282,6 +282,8 @@ struct world *world_new(const struct world_options *options)
     plan_lockers(world, &world->plan);
     plan_more(world, &world->plan);
     world->plan.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
+    world->plan.has_echo =
+        world->plan.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
     world->disk.is_new = true;
     world->disk.is_lazy = world->plan.sync_process;
     return world;

@@ -30,6 +30,7 @@
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      UINT64_C(1000000000)
+#define ECHO_NS     (12 * SECOND)
 
 enum {
     HOST_MAX = 8,      /* of watchers */
@@ -92,6 +93,7 @@ struct plan {
     bool has_sessions;
     bool nat_forwards; /* what reaches an address reaches both who are behind it */
     bool is_shared;    /* the disk: who is replaced may only have stood still */
+    bool has_echo;     /* and what it may still call out is kept from others for ECHO_NS */
 };
 
 struct world;
@@ -301,6 +303,7 @@ struct machine {
         uint64_t txn, ticket;
     } asks[2];
     uint64_t durable_txn;
+    uint64_t boot_ns;         /* of this run */
     struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */
 };
 

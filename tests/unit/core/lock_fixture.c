@@ -44,9 +44,14 @@ static void forget_stored(void)
     memset(stored, 0, sizeof stored);
 }
 
+uint64_t lock_fixture_echo_ns;
+
 static struct core *start(struct core *core, uint64_t now_ns)
 {
-    core_start(core, &(struct core_boot){.now_ns = now_ns, .wall_ns = LOCK_FIXTURE_WALL_NS});
+    uint64_t until_ns = lock_fixture_echo_ns == 0 ? 0 : now_ns + lock_fixture_echo_ns;
+    core_start(core, &(struct core_boot){.now_ns = now_ns,
+                                         .wall_ns = LOCK_FIXTURE_WALL_NS,
+                                         .echo_until_ns = until_ns});
     core_check(core);
     (void)lock_fixture_store(core, NULL);
     return core;

@@ -27,6 +27,8 @@ void lock_fixture_fill(bool full);
 /* The stored value of a record; length 0: there is none. */
 struct bytes lock_fixture_stored(enum record_kind kind, uint32_t slot);
 
+/* From the next start on: for how long a server that was replaced may call; 0: it cannot. */
+extern uint64_t lock_fixture_echo_ns;
 /* kill -9: what is not stored is gone. The clock of the new core stands at `now_ns`. */
 struct core *lock_fixture_restart(struct core *core, const struct core_limits *limits,
                                   uint64_t now_ns);

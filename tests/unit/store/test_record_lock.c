@@ -246,7 +246,9 @@ static void test_record_lock__odd_locks_are_corrupt(void **state)
     sample_refuse_changed(SAMPLE_LOCK, LOCK_START, 1); /* start 1, end 0 */
     sample_refuse_changed(SAMPLE_LOCK, LOCK_START - 7, 0x80);
     accept_changed(SAMPLE_LOCK, LOCK_END, 1);
-    sample_refuse_changed(SAMPLE_LOCK, LOCK_FLAGS, 8);
+    sample_refuse_changed(SAMPLE_LOCK, LOCK_FLAGS, 8); /* it lingers, and is no offer */
+    accept_changed(SAMPLE_LOCK, LOCK_FLAGS, 10);
+    sample_refuse_changed(SAMPLE_LOCK, LOCK_FLAGS, 16);
     sample_refuse_changed(SAMPLE_LOCK, LOCK_FLAGS - 3, 1);
     accept_changed(SAMPLE_LOCK, LOCK_FLAGS, 7);
 }
