@@ -42,6 +42,7 @@ static uint32_t version_of(const struct lock_call *call)
 void lock_call_put(struct packet *packet, const struct lock_call *call)
 {
     static struct peer_nlm_args args; /* large, and zero behind what is used */
+    static uint32_t xid;
     uint8_t fh[LOCK_CALL_FH_LEN];
     lock_call_fh(call->file, fh);
     args.cookie.len = 4;
@@ -62,7 +63,8 @@ void lock_call_put(struct packet *packet, const struct lock_call *call)
     const char *oh = lock_call_oh(call);
     args.lock.oh.len = (uint32_t)strlen(oh);
     memcpy(args.lock.oh.at, oh, args.lock.oh.len);
-    peer_nlm_put_call(packet, 0, version_of(call), call->procedure, &args);
+    peer_nlm_put_call(packet, ++xid ^ (uint32_t)dial_now_ns(), version_of(call), call->procedure,
+                      &args);
 }
 
 int lock_call_status(const struct lock_call *call, const struct packet_reply *reply,
@@ -88,13 +90,11 @@ int lock_call_once(const struct harness_server *server, uint32_t source, bool is
                    const struct lock_call *call, struct peer_nlm_res *ret)
 {
     static struct packet packet, answer;
-    static uint32_t xid;
     struct packet_reply reply;
     struct dial_route route = harness_route(server, is_udp);
     if (source != 0)
         route.source = dial_endpoint_v4(source, 0);
     lock_call_put(&packet, call);
-    packet_set_xid(&packet, ++xid ^ (uint32_t)dial_now_ns());
     int result = dial_call(&route, &packet, PATIENCE_MS, &answer, &reply);
     return result < 0 ? result : lock_call_status(call, &reply, ret);
 }

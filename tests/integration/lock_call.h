@@ -25,7 +25,7 @@ struct lock_call {
     uint32_t mode, access; /* SHARE, UNSHARE */
 };
 
-/* The whole call; the xid is 0. */
+/* The whole call, under a new xid: the same one would be a repeat, from whichever port. */
 void lock_call_put(struct packet *packet, const struct lock_call *call);
 void lock_call_fh(uint32_t file, uint8_t ret[static LOCK_CALL_FH_LEN]);
 /* The file of these bytes; UINT32_MAX: not one of ours. */
