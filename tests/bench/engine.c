@@ -278,6 +278,9 @@ bool engine_run(const struct engine_options *options, const struct engine_work *
         fprintf(stderr, "traffic: no memory, or nobody to send it\n");
         return false;
     }
+    /* Calls of another run with these xids would be repeats, from whichever port. */
+    for (uint32_t i = 0; i < options->connections; i++)
+        run.connections[i].sequence = (uint32_t)dial_now_ns();
     bool is_complete = make_traffic();
     uint64_t missing = run.posted - run.answered;
     printf("traffic answered=%" PRIu64 " wrong=%" PRIu64 " missing=%" PRIu64 " counted=%" PRIu64

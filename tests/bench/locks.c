@@ -163,7 +163,7 @@ static bool call_anchor(struct lock_call *call)
                                .source = dial_endpoint_v4(run.options.source, 0)};
     struct packet_reply reply;
     struct peer_nlm_res res;
-    packet_set_xid(call->packet, 1);
+    packet_set_xid(call->packet, (uint32_t)dial_now_ns());
     lock_call_set(call, &run.files, ++run.sequence, &range);
     int result = dial_call(&route, call->packet, CALL_MS, &answer, &reply);
     struct packet_reader reader = {reply.body, reply.body_len, false};
