@@ -143,27 +143,27 @@ static uint32_t add_caller(struct drc *drc, const struct address *address)
 
 /* ---- owners ---- */
 
-static uint32_t owner_chain(const struct drc *drc, const struct drc_key *key)
+static uint32_t owner_chain(const struct drc *drc, const struct address *address, uint32_t owner)
 {
-    uint64_t hash = address_hash(drc, &key->address);
-    return chains_of_hash(&drc->by_owner, hash_mix(hash, key->owner));
+    return chains_of_hash(&drc->by_owner, hash_mix(address_hash(drc, address), owner));
 }
 
 static void forget_newest(struct drc *drc, const struct entry *entry)
 {
     if (entry->key.owner != 0 && !entry->is_old)
-        chains_remove(&drc->by_owner, owner_chain(drc, &entry->key), entry->slot);
+        chains_remove(&drc->by_owner, owner_chain(drc, &entry->key.address, entry->key.owner),
+                      entry->slot);
 }
 
-/* A call of this owner is executed: what it asked before is old. */
-static void supersede(struct drc *drc, const struct drc_key *key)
+/* A call is executed: what this owner asked before is old. */
+void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner)
 {
-    if (key->owner == 0)
+    if (owner == 0)
         return;
-    uint32_t slot = chains_first(&drc->by_owner, owner_chain(drc, key));
+    uint32_t slot = chains_first(&drc->by_owner, owner_chain(drc, address, owner));
     for (; slot != SLOT_NONE; slot = chains_next(&drc->by_owner, slot)) {
         struct entry *entry = table_at(&drc->entries, slot);
-        if (entry->key.owner != key->owner || !address_equal(&entry->key.address, &key->address))
+        if (entry->key.owner != owner || !address_equal(&entry->key.address, address))
             continue;
         forget_newest(drc, entry);
         entry->is_old = true;
@@ -230,6 +230,7 @@ static enum drc_verdict repeated(struct drc *drc, uint32_t slot, uint16_t port,
         return DRC_IN_PROGRESS;
     }
     ret->reply = arena_at(drc->replies, entry->reply_cell, entry->reply_len);
+    ret->is_old = entry->is_old;
     if (entry->port != port && (entry->is_old || entry->is_passing)) {
         MARK("drc_old");
         return DRC_OLD;
@@ -253,7 +254,7 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
     if (seen != DRC_NEW)
         return seen;
     uint64_t hash = key_hash(drc, key);
-    supersede(drc, key);
+    drc_supersede(drc, &key->address, key->owner);
     if (drc->entries.count == drc->entries.max) {
         if (list_is_empty(&drc->done)) {
             ret->entry = DRC_NONE;
@@ -278,7 +279,7 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
     entry->life = caller->life;
     chains_add(&drc->by_key, chains_of_hash(&drc->by_key, hash), slot);
     if (key->owner != 0)
-        chains_add(&drc->by_owner, owner_chain(drc, key), slot);
+        chains_add(&drc->by_owner, owner_chain(drc, &key->address, key->owner), slot);
     ret->entry = table_handle(&drc->entries, slot);
     return DRC_NEW;
 }
@@ -395,7 +396,8 @@ void drc_check(const struct drc *drc)
         CHECK(entry->done == !list_is_empty(&entry->in_address));
         CHECK(table_is_live(&drc->callers, entry->caller));
         bool is_newest = entry->key.owner != 0 && !entry->is_old;
-        CHECK(!is_newest || chains_has(&drc->by_owner, owner_chain(drc, &entry->key), slot));
+        uint32_t chain = owner_chain(drc, &entry->key.address, entry->key.owner);
+        CHECK(!is_newest || chains_has(&drc->by_owner, chain, slot));
     }
     slot = table_next(&drc->callers, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->callers, slot)) {

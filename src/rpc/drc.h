@@ -11,7 +11,7 @@
  * A program that starts anew may number its calls as before, from another port, and say the same.
  * What was answered may not be true any more then. So a repeat from another port is *old*, and gets
  * no such answer, once a later call of the same owner was executed, or if the answer was only for
- * the moment (BLOCKED).
+ * the moment (BLOCKED). A FREE_ALL is a client's: a call of one of its processes makes it old.
  *
  *        drc_begin: new             drc_end
  *   ---> IN PROGRESS ----------------------------> DONE ----> (gone: 120 s, or room needed)
@@ -52,6 +52,7 @@ struct drc_found {
     uint64_t entry;
     uint64_t waiting; /* what drc_wait said */
     struct bytes reply;
+    bool is_old; /* DRC_DONE, DRC_OLD: a later call of its owner was begun, from whichever port */
 };
 
 /* NULL when memory cannot be reserved. */
@@ -67,6 +68,8 @@ enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t p
 /* The same, and a new call begins: earlier ones of its owner are old from here on. */
 enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port,
                            uint64_t now_ns, struct drc_found *ret);
+/* A call of somebody else begins that makes this owner's calls old, too. */
+void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner);
 /* Where the answer of an entry in progress waits, for whoever repeats the call. `is_passing`: the
  * answer is for the moment, and not to be said again to another port. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);

@@ -276,6 +276,12 @@ static enum rpc_verdict respond(struct rpc_server *server, const struct rpc_sour
     return RPC_ANSWERED;
 }
 
+/* A client as a whole, whose FREE_ALL its processes make old: no process has this number. */
+static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
+{
+    return (uint32_t)hash_mix(drc_args_hash(server->cache, name), UINT64_C(1) << 32) | 1;
+}
+
 /* Whose calls may undo each other's effects: a process of a client, a registrant; 0: nobody's. */
 static uint32_t owner_of(const struct rpc_server *server, const struct request *request)
 {
@@ -293,14 +299,13 @@ static uint32_t owner_of(const struct rpc_server *server, const struct request *
                         drc_args_hash(server->cache, r->oh));
         break;
     case REQUEST_NLM_FREE_ALL:
-    case REQUEST_NSM_NOTIFY:
-        hash = drc_args_hash(server->cache, request->mon_name);
-        break;
+        return whole_client(server, request->mon_name);
     case REQUEST_NSM_MON:
     case REQUEST_NSM_UNMON:
     case REQUEST_NSM_UNMON_ALL:
         hash = drc_args_hash(server->cache, request->my_name);
         break;
+    case REQUEST_NSM_NOTIFY:
     case REQUEST_NSM_STAT:
     case REQUEST_NSM_SIMU_CRASH:
     case REQUEST_NLM_TEST:
@@ -386,8 +391,9 @@ static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
                        const struct procedure *procedure, const struct response *response);
 
 /*
- * A copy from another port of a call that its owner has gone on from: it is not executed, nor is it
- * said that it was (decision 020). Whoever has a new request asks again, under another xid.
+ * A copy of a call that its owner has gone on from, from another port, or of a FREE_ALL from any:
+ * it is not executed, nor is it said that it was (decision 020). Whoever has a new request asks
+ * again, under another xid.
  */
 static enum rpc_verdict refuse_old(struct rpc_server *server, const struct rpc_source *from,
                                    const struct rpc_call *call, const struct procedure *procedure,
@@ -447,6 +453,11 @@ static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key
         *ret = refuse_old(server, from, call, procedure, request, found.reply, reply);
         return true;
     case DRC_DONE:
+        if (found.is_old && request->kind == REQUEST_NLM_FREE_ALL) {
+            MARK("server_free_all_again");
+            *ret = refuse_old(server, from, call, procedure, request, found.reply, reply);
+            return true;
+        }
         if (is_message || server->limits.shared_store) {
             *ret = send_again(server, from, key->xid, is_message, found.reply, reply);
             return true;
@@ -457,6 +468,20 @@ static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key
         return true;
     }
     UNREACHABLE();
+}
+
+/* A new call: its entry in the cache, if that is not full. What takes something makes a FREE_ALL of
+ * its client old. */
+static uint64_t begin_call(struct rpc_server *server, const struct drc_key *key,
+                           const struct rpc_source *from, const struct request *request,
+                           uint64_t now_ns)
+{
+    struct drc_found begun = {.entry = DRC_NONE};
+    (void)drc_begin(server->cache, key, from->peer.port, now_ns, &begun);
+    if (request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_SHARE)
+        drc_supersede(server->cache, &from->peer.address,
+                      whole_client(server, request->lock.caller_name));
+    return begun.entry;
 }
 
 /* A host that started anew repeats none of its old calls, and its programs have other ports. */
@@ -623,12 +648,8 @@ static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_sou
         MARK("server_busy");
         return RPC_BUSY;
     }
-    struct drc_found begun = {.entry = DRC_NONE};
-    if (is_cached)
-        (void)drc_begin(server->cache, &key, from->peer.port, now_ns,
-                        &begun); /* new, or the cache is full */
-    bool is_answered =
-        execute(server, from, call, procedure, &request, begun.entry, now_ns, wall_ns);
+    uint64_t entry = is_cached ? begin_call(server, &key, from, &request, now_ns) : DRC_NONE;
+    bool is_answered = execute(server, from, call, procedure, &request, entry, now_ns, wall_ns);
     if (!is_message)
         return is_answered ? RPC_WAITING : RPC_NO_ANSWER;
     acknowledge(reply, call->xid);

@@ -119,6 +119,7 @@ static const struct book {
     {scenario_recovery_all, &scenario_recovery_count, story_run},
     {scenario_reboot_all, &scenario_reboot_count, story_run},
     {scenario_shares_all, &scenario_shares_count, story_run},
+    {scenario_rare_all, &scenario_rare_count, story_run},
     {scenario_exclusion_all, &scenario_exclusion_count, story_run},
     {scenario_lock_all, &scenario_lock_count, story_run},
 };

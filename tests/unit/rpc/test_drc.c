@@ -127,6 +127,31 @@ static void test_drc__other_ports(void **state)
     drc_free(drc);
 }
 
+/* Others may make a call old, too; whoever asks is told, from whichever port. */
+static void test_drc__made_old_by_others(void **state)
+{
+    (void)state;
+    struct drc *drc = drc_new(16, 1);
+    struct drc_key free_all = key_of(2, 7), elsewhere = key_of(3, 7);
+    struct drc_found found;
+    free_all.owner = elsewhere.owner = 5;
+    execute(drc, free_all, 1);
+    execute(drc, elsewhere, 1);
+    assert_int_equal(drc_find(drc, &free_all, PORT, 2, &found), DRC_DONE);
+    assert_false(found.is_old);
+    drc_supersede(drc, &free_all.address, 7); /* of nobody */
+    assert_int_equal(drc_find(drc, &free_all, PORT, 2, &found), DRC_DONE);
+    assert_false(found.is_old);
+    drc_supersede(drc, &free_all.address, 5);
+    drc_check(drc);
+    assert_int_equal(drc_find(drc, &free_all, PORT, 2, &found), DRC_DONE);
+    assert_true(found.is_old);
+    assert_int_equal(drc_find(drc, &free_all, PORT + 1, 2, &found), DRC_OLD);
+    assert_int_equal(drc_find(drc, &elsewhere, PORT, 2, &found), DRC_DONE);
+    assert_false(found.is_old);
+    drc_free(drc);
+}
+
 static void test_drc__passing_answers_are_for_one_port(void **state)
 {
     (void)state;
@@ -296,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_drc__life_of_a_call),
         cmocka_unit_test(test_drc__every_part_of_the_key_counts),
         cmocka_unit_test(test_drc__other_ports),
+        cmocka_unit_test(test_drc__made_old_by_others),
         cmocka_unit_test(test_drc__passing_answers_are_for_one_port),
         cmocka_unit_test(test_drc__an_owner_without_its_newest),
         cmocka_unit_test(test_drc__answers_expire),

@@ -615,10 +615,65 @@ static void test_server_message__a_confirmed_reboot_forgets(void **state)
     close_server(&f);
 }
 
+static uint32_t locks_of(const struct fixture *f)
+{
+    struct core_status status;
+    core_status(f->core, &status);
+    return status.locks;
+}
+
+static void execute(struct fixture *f, uint32_t xid, enum peer_nlm_procedure procedure)
+{
+    struct rpc_reply out;
+    put_call(xid, 4, procedure, 0);
+    assert_int_equal(receive(f), RPC_WAITING);
+    (void)core_work(f->core, f->now_ns, 0);
+    store(f);
+    assert_true(rpc_server_next(f->server, f->now_ns, &out));
+}
+
+/*
+ * A client that boots says FREE_ALL, counts its calls from 1, and does the same at its next boot:
+ * a copy of the first and the second FREE_ALL look alike (decision 020). While its client has taken
+ * nothing since, a copy gets the same answer. Afterwards it is neither executed, because that would
+ * free what the client relies on if it is a late copy, nor answered, because what the client
+ * held before it booted would stay if it is not: until the cache has forgotten the first one.
+ */
+static void test_server_message__free_all_again(void **state)
+{
+    (void)state;
+    static const enum peer_nlm_procedure takes[] = {PEER_NLM_LOCK, PEER_NLM_NM_LOCK,
+                                                    PEER_NLM_SHARE};
+    for (uint32_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
+        struct fixture f;
+        open_server(&f, &ample);
+        execute(&f, 1, PEER_NLM_LOCK);
+        execute(&f, 2, PEER_NLM_FREE_ALL);
+        assert_int_equal(locks_of(&f), 0);
+        put_call(2, 4, PEER_NLM_FREE_ALL, 0);
+        assert_int_equal(receive(&f), RPC_ANSWERED);
+        execute(&f, 3, PEER_NLM_UNLOCK);
+        put_call(2, 4, PEER_NLM_FREE_ALL, 0);
+        assert_int_equal(receive(&f), RPC_ANSWERED); /* what it says is true */
+        execute(&f, 4, takes[i]);
+        for (uint16_t port = CALLER_PORT; port < CALLER_PORT + 2; port++) {
+            f.from.peer.port = port;
+            put_call(2, 4, PEER_NLM_FREE_ALL, 0);
+            assert_int_equal(receive(&f), RPC_NO_ANSWER);
+            assert_int_equal(locks_of(&f), takes[i] == PEER_NLM_SHARE ? 0 : 1);
+        }
+        f.now_ns += 121 * SECOND_NS;
+        execute(&f, 2, PEER_NLM_FREE_ALL);
+        assert_int_equal(locks_of(&f), 0);
+        close_server(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_server_message__a_confirmed_reboot_forgets),
+        cmocka_unit_test(test_server_message__free_all_again),
         cmocka_unit_test(test_server_message__procedures_and_versions),
         cmocka_unit_test(test_server_message__results_that_nobody_waits_for),
         cmocka_unit_test(test_server_message__void_then_result),
