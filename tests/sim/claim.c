@@ -9,6 +9,7 @@
 
 #include "claim_disk.h"
 #include "era.h"
+#include "machine.h"
 
 #include <stdlib.h>
 
@@ -216,6 +217,24 @@ bool claim_is_conflict(const struct world *world, const struct process *process,
     return false;
 }
 
+/* Something that nobody has stands in the way for a while. What is in the first batch of a run may
+ * be stored after the call is executed, so it is looked at when the answer leaves, too. */
+static bool is_lingering(const struct world *world, const struct ask *ask)
+{
+    const struct lockers *all = world->lockers;
+    uint16_t cells = cells_of(ask);
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++) {
+            const struct process *other = &all->at[i].processes[p];
+            if (other == ask->process)
+                continue;
+            struct cells there = claim_disk_lingering(world, other, ask->extent.file);
+            if (((ask->extent.exclusive ? there.any : there.exclusive) & cells) != 0)
+                return true;
+        }
+    return false;
+}
+
 static bool is_share_conflict(const struct world *world, const struct ask *ask)
 {
     const struct lockers *all = world->lockers;
@@ -273,7 +292,8 @@ void claim_executing(struct world *world, struct ask *ask)
     if (ask->procedure == PEER_NLM_SHARE)
         ask->may_be_denied |= is_share_conflict(world, ask);
     else if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_TEST)
-        ask->may_be_denied |= claim_is_conflict(world, ask->process, &ask->extent);
+        ask->may_be_denied |=
+            claim_is_conflict(world, ask->process, &ask->extent) || is_lingering(world, ask);
     if (ask->plain == PEER_NLM_TEST)
         ask->must_be_denied =
             (ask->must_be_denied || ask->taken_run == 0) && is_relied_on(world, ask);
@@ -312,13 +332,6 @@ static void check_granted(struct world *world, const struct ask *ask)
                    ask->process->locker->label, ask->process->svid);
 }
 
-/* What the server before this one was offering is in the way for a while, whoever has it (025): a
- * promise to those who are told GRANTED, and none to the others that they are never denied. */
-static bool may_be_echo(const struct world *world)
-{
-    return world->plan.has_echo && world->now_ns < world->machine.boot_ns + ECHO_NS + 10 * SECOND;
-}
-
 /* TEST: nobody who relied on something in the way all the time may be overlooked, and a holder is
  * somebody who can have that. */
 static void check_test(struct world *world, const struct ask *ask, const struct peer_nlm_res *res)
@@ -334,17 +347,18 @@ static void check_test(struct world *world, const struct ask *ask, const struct 
             if (other == ask->process || other->svid != res->svid ||
                 (!peer_nlm_bytes_equal(&oh, &res->oh) && all->at[i].kind != LOCKER_MACOS))
                 continue;
+            struct cells lingers = claim_disk_lingering(world, other, ask->extent.file);
             bool may = true;
             for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++)
                 may &= !is_cell(cells, cell) ||
                        (res->exclusive ? other->exclusive_number
                                        : other->shared_number)[ask->extent.file][cell] != 0;
-            is_found |= may;
+            is_found |= may || (cells & ~(res->exclusive ? lingers.exclusive : lingers.any)) == 0;
         }
     if (res->status == PEER_NLM_IS_GRANTED && ask->must_be_denied)
         world_fail(world, "L3", "TEST of %s/%u overlooks a lock that somebody relies on",
                    ask->process->locker->label, ask->process->svid);
-    if (res->status == PEER_NLM_IS_DENIED && !is_found && !may_be_echo(world))
+    if (res->status == PEER_NLM_IS_DENIED && !is_found)
         world_fail(world, "L5", "TEST names a holder, process %u, that cannot be one", res->svid);
 }
 
@@ -365,6 +379,7 @@ static void lock_leaves(struct world *world, struct ask *ask, uint32_t status)
         reclaim_leaves(world, ask, status);
     if (ask->reclaim && status != PEER_NLM_IS_GRANTED)
         return;
+    ask->may_be_denied |= is_lingering(world, ask);
     /* What the process has asked for since may have undone it. */
     bool is_last = process->taken == ask->number && process->number == ask->number &&
                    process->void_before <= ask->number;
@@ -376,13 +391,13 @@ static void lock_leaves(struct world *world, struct ask *ask, uint32_t status)
     case PEER_NLM_IS_BLOCKED:
         if (!ask->block || process->locker->kind == LOCKER_PCNFS)
             world_fail(world, "L1", "a LOCK that does not wait is told BLOCKED");
-        if (!ask->may_be_denied && !may_be_echo(world))
+        if (!ask->may_be_denied)
             world_fail(world, "L5", "%s/%u is blocked by nothing", process->locker->label,
                        process->svid);
         return;
     case PEER_NLM_IS_DENIED:
     case PEER_NLM_IS_DEADLCK:
-        if (!ask->may_be_denied && !world->is_unjudged && !may_be_echo(world))
+        if (!ask->may_be_denied && !world->is_unjudged)
             world_fail(world, "L5", "%s/%u is denied without a reason", process->locker->label,
                        process->svid);
         return;
@@ -465,8 +480,12 @@ void claim_overridden(struct locker *locker, const struct extent *extent)
         }
 }
 
-void claim_frees(struct locker *locker)
+void claim_frees(struct world *world, struct locker *locker)
 {
+    if (locker->freed_run != world->machine.run || locker->freed_state != locker->state)
+        locker->freed_ns = machine_now_ns(world); /* the first word of this reboot */
+    locker->freed_run = world->machine.run;
+    locker->freed_state = locker->state;
     for (uint32_t p = 0; p < locker->process_count; p++) {
         struct process *process = &locker->processes[p];
         for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
@@ -477,10 +496,10 @@ void claim_frees(struct locker *locker)
     }
 }
 
-static void free_all_leaves(struct ask *ask)
+static void free_all_leaves(struct world *world, struct ask *ask)
 {
     if (ask->number >= ask->process->void_before) /* else its host has rebooted again */
-        claim_frees(ask->process->locker);
+        claim_frees(world, ask->process->locker);
 }
 
 void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_res *res)
@@ -494,7 +513,7 @@ void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_re
     else if (ask->procedure == PEER_NLM_SHARE || ask->procedure == PEER_NLM_UNSHARE)
         share_leaves(world, ask, res->status);
     else if (ask->procedure == PEER_NLM_FREE_ALL)
-        free_all_leaves(ask);
+        free_all_leaves(world, ask);
     else if (res->status != PEER_NLM_IS_GRANTED && res->status != PEER_NLM_IS_DENIED)
         world_fail(world, "L1", "CANCEL is answered with status %u", res->status);
 }

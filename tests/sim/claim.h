@@ -49,7 +49,7 @@ void claim_lost(struct world *world, struct process *process, const struct ask *
  * that it has it (P2 (4)). */
 void claim_overridden(struct locker *locker, const struct extent *extent);
 /* The server has freed everything that this locker had before its last reboot. */
-void claim_frees(struct locker *locker);
+void claim_frees(struct world *world, struct locker *locker);
 /* Everything of this process is gone. */
 void claim_vanishes(struct process *process);
 

@@ -6,14 +6,19 @@
  */
 #include "claim_disk.h"
 
+#include "core/callback.h"
 #include "era.h"
+#include "machine.h"
 
-/* One record of a lock or a share, with whose it is; process NULL: it is being freed. */
+#define LATE_NS (10 * MILLISECOND) /* one turn of the loop */
+
+/* One record of a lock or a share, with whose it is; process NULL: it is being freed, or an echo. */
 struct found {
     struct process *process;
+    struct process *named; /* a lock's: whose it is or was */
     uint32_t file;
     struct cells cells;
-    bool is_offer;
+    bool is_offer, is_echo;
     struct reservation reservation;
 };
 
@@ -83,15 +88,16 @@ static struct found read_lock(struct world *world, uint32_t slot, struct bytes v
     bool is_current = find_client(world, &record.of, &locker);
     struct found found = {.file = file_of(world, record.fh),
                           .cells = cells_of(world, &record),
-                          .is_offer = record.flags & RECORD_LOCK_OFFER};
-    if (!is_current || (record.flags & RECORD_LOCK_LINGERS)) /* an echo is nobody's lock (025) */
-        return found;
+                          .is_offer = record.flags & RECORD_LOCK_OFFER,
+                          .is_echo = record.flags & RECORD_LOCK_LINGERS};
     for (uint32_t p = 0; p < locker->process_count; p++)
         if (locker->processes[p].svid == record.svid)
-            found.process = &locker->processes[p];
-    if (found.process == NULL)
+            found.named = &locker->processes[p];
+    if (found.named == NULL)
         world_fail(world, "L4", "the disk holds a lock of process %u, which is nobody",
                    record.svid);
+    if (is_current && !found.is_echo) /* which is nobody's lock (025) */
+        found.process = found.named;
     return found;
 }
 
@@ -128,6 +134,41 @@ struct cells claim_disk_cells(const struct world *world, const struct process *p
             continue;
         struct found found = read_lock(self, slot, value);
         if (found.process != process || found.file != file || (held_only && found.is_offer))
+            continue;
+        cells.any |= found.cells.any;
+        cells.exclusive |= found.cells.exclusive;
+    }
+    return cells;
+}
+
+/* For 5 s after the server freed what its host had, if it has lived that long in one run. */
+static bool may_linger(struct world *world, const struct locker *locker)
+{
+    return locker->freed_run == world->machine.run &&
+           machine_now_ns(world) < locker->freed_ns + CALLBACK_LINGER_NS + LATE_NS;
+}
+
+static bool may_be_echo(struct world *world)
+{
+    return world->plan.has_echo &&
+           machine_now_ns(world) < world->machine.boot_ns + ECHO_NS + LATE_NS;
+}
+
+struct cells claim_disk_lingering(const struct world *world, const struct process *process,
+                                  uint32_t file)
+{
+    struct world *self = (struct world *)(uintptr_t)world;
+    struct cells cells = {0};
+    uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
+    for (uint32_t slot = 0; slot < used; slot++) {
+        struct bytes value = disk_at(&world->disk, RECORD_LOCK, slot);
+        if (value.len == 0)
+            continue;
+        struct found found = read_lock(self, slot, value);
+        if (found.named != process || found.process != NULL || found.file != file)
+            continue;
+        if (found.is_echo ? !may_be_echo(self)
+                          : !found.is_offer || !may_linger(self, process->locker))
             continue;
         cells.any |= found.cells.any;
         cells.exclusive |= found.cells.exclusive;

@@ -22,6 +22,10 @@ void claim_disk_trace(const struct world *world);
 /* What the disk holds for this process in this file; offers count unless `held_only`. */
 struct cells claim_disk_cells(const struct world *world, const struct process *process,
                               uint32_t file, bool held_only);
+/* What stands in the way of others although this process cannot have it: offers of an earlier life
+ * whose callback lingers (decision 020), and echoes (025). */
+struct cells claim_disk_lingering(const struct world *world, const struct process *process,
+                                  uint32_t file);
 /* The reservation on the disk; zero when there is none. */
 struct reservation claim_disk_reservation(const struct world *world, const struct process *process,
                                           uint32_t file, bool *ret_found);

@@ -190,6 +190,8 @@ struct locker {
     uint32_t life;    /* what was sent to it in another one does not reach it */
     uint32_t forgets; /* how often the duplicate cache may have dropped what it holds of it */
     struct pipe *pipe;
+    uint64_t freed_ns; /* when the server said, as it lived, that it freed what was there before */
+    uint32_t freed_run, freed_state; /* in that run, of the reboot to that state */
 
     /* See statd.h. */
     uint32_t mounted;      /* by which of our names */

@@ -360,7 +360,7 @@ bool statd_release(struct world *world, const struct rpc_source *to, struct byte
         return true; /* of an earlier boot */
     if (!locker->is_multihomed && !world->plan.verifies && locker->had_state &&
         xid == locker->notice_xid + exact_notice(locker) && !is_ambiguous(world, locker)) {
-        claim_frees(locker);
+        claim_frees(world, locker);
         locker->is_known = true;
     }
     if (world->is_calm || !world_chance(world, world->plan.loss))
