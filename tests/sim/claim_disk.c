@@ -159,7 +159,7 @@ struct cells claim_disk_lingering(const struct world *world, const struct proces
 {
     struct world *self = (struct world *)(uintptr_t)world;
     struct cells cells = {0};
-    uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
+    uint32_t used = world->is_unjudged ? 0 : disk_slots_used(&world->disk, RECORD_LOCK);
     for (uint32_t slot = 0; slot < used; slot++) {
         struct bytes value = disk_at(&world->disk, RECORD_LOCK, slot);
         if (value.len == 0)
@@ -167,8 +167,8 @@ struct cells claim_disk_lingering(const struct world *world, const struct proces
         struct found found = read_lock(self, slot, value);
         if (found.named != process || found.process != NULL || found.file != file)
             continue;
-        if (found.is_echo ? !may_be_echo(self)
-                          : !found.is_offer || !may_linger(self, process->locker))
+        bool may_be = may_be_echo(self) || (!found.is_echo && may_linger(self, process->locker));
+        if (!found.is_offer || !may_be)
             continue;
         cells.any |= found.cells.any;
         cells.exclusive |= found.cells.exclusive;

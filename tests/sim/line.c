@@ -204,8 +204,8 @@ void line_turn_ghost(struct world *world)
 {
     struct client_action action;
     while (rpc_client_next_action(world->machine.ghost, &action)) {
-        if (action.kind != CLIENT_DATAGRAM)
-            continue;
+        if (action.kind != CLIENT_DATAGRAM || world->now_ns >= world->machine.ghost_until_ns)
+            continue; /* the last look at the clock: wire/caller_udp.c */
         struct host *host = host_of(world, &action.to);
         world_trace(world, "the replaced server sends %u bytes to port %u of host %u",
                     action.bytes.len, action.port, host->index);

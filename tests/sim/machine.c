@@ -116,6 +116,8 @@ static void new_client(struct world *world)
     machine->durable_txn = status.durable_txn;
     uint64_t ready_ns = world->now_ns + world->plan.ready_min_ns +
                         world_random(world, world->plan.ready_max_ns + 1);
+    if (world->plan.is_shared && ready_ns < world->now_ns + SEND_NS)
+        ready_ns = world->now_ns + SEND_NS; /* until then the one before may still send */
     queue_add(&world->queue, ready_ns, QUEUE_READY, NULL, machine->run);
 }
 
@@ -222,6 +224,7 @@ static void leave_ghost(struct world *world)
         return;
     rpc_client_free(machine->ghost);
     machine->ghost = machine->client;
+    machine->ghost_until_ns = machine->send_until_ns;
     machine->client = NULL;
     queue_add(&world->queue, world->now_ns + SECOND + chance % (15 * SECOND), QUEUE_THAW, NULL,
               machine->run);
@@ -336,6 +339,7 @@ static void hand_over(struct world *world)
     if (world->disk.is_busy || !core_take_batch(machine->core, &batch))
         return;
     machine->batches++;
+    machine->began_ns = world->now_ns;
     machine->was_over = machine->has_lasted || is_grace_over(world);
     check_disk(world, disk_take(&world->disk, &batch));
     uint64_t delay_ns = 1 + world_random(world, world->plan.commit_max_ns);
@@ -654,6 +658,7 @@ void machine_commit(struct world *world, uint64_t ticket)
     if (dies_here(world, "between the commit and its report"))
         return;
     machine->durable_txn = txn;
+    machine->send_until_ns = machine->began_ns + SEND_NS;
     rpc_server_stored(machine->server, txn, !machine->store_is_full, machine_now_ns(world),
                       world_wall_ns(world));
     check_invariants(world);

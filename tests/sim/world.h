@@ -30,6 +30,7 @@
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      UINT64_C(1000000000)
+#define SEND_NS     (2 * SECOND) /* CLOCK_SEND_MS of wire/clock.h */
 #define ECHO_NS     (12 * SECOND)
 
 enum {
@@ -303,6 +304,9 @@ struct machine {
         uint64_t txn, ticket;
     } asks[2];
     uint64_t durable_txn;
+    uint64_t began_ns;      /* when the batch on its way was taken */
+    uint64_t send_until_ns; /* with a shared disk: what may leave by the last one (wire/clock.h), */
+    uint64_t ghost_until_ns;  /* and of the ghost */
     uint64_t boot_ns;         /* of this run */
     struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */
 };
