@@ -112,17 +112,22 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static uint64_t patience_begins_ns(const struct world *world, const struct key *key)
+/* The registrant's own word is news for certain, the word of somebody about the name only if that
+ * one was believed: patience begins at the first of these times at the earliest, at the last one at
+ * the latest. */
+static uint64_t patience_begins_ns(const struct world *world, const struct key *key,
+                                   bool is_earliest)
 {
     const struct plan *plan = &world->plan;
-    uint64_t news_ns = later(key->news_ns, world->names[key->name].news_ns);
-    return later(world->machine.ready_ns + later(plan->window_ns, plan->grace_ns), news_ns);
+    uint64_t news_ns = is_earliest ? 0 : world->names[key->name].news_ns;
+    uint64_t window_end_ns = world->machine.ready_ns + later(plan->window_ns, plan->grace_ns);
+    return later(window_end_ns, later(key->news_ns, news_ns));
 }
 
 bool told_may_be_given_up(const struct world *world, const struct key *key)
 {
     return world->machine.is_ready && key->record_id != 0 &&
-           world->now_ns >= patience_begins_ns(world, key) + world->plan.give_up_ns;
+           world->now_ns >= patience_begins_ns(world, key, true) + world->plan.give_up_ns;
 }
 
 /* Nothing is called for longer than --give-up after the window, or after the last news. */
@@ -131,7 +136,7 @@ static void check_patience(struct world *world, const struct told_call *call)
     const struct plan *plan = &world->plan;
     if (plan->few_calls)
         return; /* an attempt may have to wait for others */
-    uint64_t begin_ns = patience_begins_ns(world, call->key);
+    uint64_t begin_ns = patience_begins_ns(world, call->key, false);
     uint64_t slack_ns = (plan->stall > 0 ? 120 : 5) * SECOND; /* a stalled store holds it back */
     if (world->now_ns > begin_ns + plan->give_up_ns + TOLD_TIMEOUT_NS + slack_ns)
         world_fail(world, "O12", "owner %u is called, %llu s after the last reason to",
