@@ -159,7 +159,9 @@ struct cells claim_disk_lingering(const struct world *world, const struct proces
 {
     struct world *self = (struct world *)(uintptr_t)world;
     struct cells cells = {0};
-    uint32_t used = world->is_unjudged ? 0 : disk_slots_used(&world->disk, RECORD_LOCK);
+    bool has_echo = may_be_echo(self), may = has_echo || may_linger(self, process->locker);
+    bool is_needed = may && !world->is_unjudged;
+    uint32_t used = is_needed ? disk_slots_used(&world->disk, RECORD_LOCK) : 0;
     for (uint32_t slot = 0; slot < used; slot++) {
         struct bytes value = disk_at(&world->disk, RECORD_LOCK, slot);
         if (value.len == 0)
@@ -167,8 +169,7 @@ struct cells claim_disk_lingering(const struct world *world, const struct proces
         struct found found = read_lock(self, slot, value);
         if (found.named != process || found.process != NULL || found.file != file)
             continue;
-        bool may_be = may_be_echo(self) || (!found.is_echo && may_linger(self, process->locker));
-        if (!found.is_offer || !may_be)
+        if (!found.is_offer || (found.is_echo && !has_echo))
             continue;
         cells.any |= found.cells.any;
         cells.exclusive |= found.cells.exclusive;
