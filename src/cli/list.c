@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { PATH_LENGTH = 1024, AGO_MAX = 32, NUMBER_MAX = 64, HEX_MAX = 2 * MAX_HANDLE_SZ + 1 };
+enum { PADDING_END = 4 }; /* fewer bytes than this pad a handle */
 
 /* ---- clients ---- */
 
@@ -197,7 +198,7 @@ static const struct grid_column waiter_columns[] = {
 struct lock_list {
     struct grid *grid;
     bool is_waiting;
-    char handle[HEX_MAX]; /* a part of file handles, in hex; empty: any */
+    char handle[HEX_MAX]; /* the end of file handles, in hex; empty: any */
     size_t shown_count;
 };
 
@@ -216,15 +217,22 @@ static void add_range(struct grid *grid, const json_t *row)
     grid_add(grid, text);
 }
 
-/* Is the lock on the file that was asked for? Handles are compared byte by byte. */
+/* Is the lock on the file that was asked for? File servers put the kernel's handle at the end of
+ * theirs, and some pad that to a multiple of four bytes. The same bytes anywhere else are another
+ * file's: handles are short, and full of zeros. */
 static bool is_wanted(void *context, const json_t *row)
 {
     struct lock_list *list = context;
-    const char *file = print_string(row, "file"), *at = file;
-    while ((at = strstr(at, list->handle)) != NULL && (at - file) % 2 != 0)
-        at++;
-    list->shown_count += at != NULL;
-    return at != NULL;
+    const char *file = print_string(row, "file");
+    size_t len = strlen(file), wanted_len = strlen(list->handle), end = len;
+    bool is_found = false;
+    for (; !is_found && end >= wanted_len && len - end < 2 * PADDING_END; end -= 2) {
+        is_found = memcmp(file + end - wanted_len, list->handle, wanted_len) == 0;
+        if (end < 2 || memcmp(file + end - 2, "00", 2) != 0)
+            break;
+    }
+    list->shown_count += is_found;
+    return is_found;
 }
 
 static bool add_lock(void *context, const json_t *row)

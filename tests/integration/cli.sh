@@ -7,7 +7,8 @@
 #  (1) tables and JSON of clients, locks and waiters; clients are found by id, address and name, an
 #      ambiguous name is refused with the list, also where it is a name and an id; control characters
 #      of a name never reach a terminal; tables fit a terminal, and the ends of handles are seen;
-#  (2) --path finds the locks on a file by its kernel handle inside the NFS handle;
+#  (2) --path finds the locks on a file by its kernel handle, which ends the NFS handle but for
+#      padding; one that has the same bytes elsewhere is another file;
 #  (3) check-client says in one sentence that nothing is missing, or what is; drill counts who would
 #      be told; explain says what becomes of each lock, also with other options;
 #  (4) status --watch goes on over a restart and shows the progress of the recovery, in locks, not in
@@ -155,8 +156,21 @@ if kernel=$("$HANDLE_OF" "$work" 2> /dev/null); then
     ask 0 locks --path "$work" --json
     says "\"file\":\"01000101$kernel"
     never_says '6f6e65'
+    # The root's handle is short and mostly zeros: it is found in the middle of many others.
+    root=$("$HANDLE_OF" /) || root=0200000000000000
+    expect "one that has these bytes" same \
+        "$(peer 127.1.0.1 alpha lock "hex:01000101${root}0000000000000000")" granted
+    expect "and another" same "$(peer 127.1.0.1 alpha lock "hex:01000101${root}ff")" granted
     ask 1 locks --path /
     says 'nothing is on /'
+    expect "a padded one" same "$(peer 127.1.0.1 alpha lock "hex:0100010101${root}000000")" granted
+    ask 0 locks --path /
+    says "0100010101${root}000000"
+    never_says 'ff( |$)'
+    expect "they go" same "$(peer 127.1.0.1 alpha unlock "hex:0100010101${root}000000")" granted
+    expect "all" same "$(peer 127.1.0.1 alpha unlock "hex:01000101${root}ff")" granted
+    expect "of them" same \
+        "$(peer 127.1.0.1 alpha unlock "hex:01000101${root}0000000000000000")" granted
 else
     echo "not shown: --path; this file system has no handles"
 fi

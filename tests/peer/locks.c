@@ -39,15 +39,15 @@ const char *locks_name(const struct locks_options *options)
     return options->name ? options->name : "peer";
 }
 
-/* A word, or the bytes that hex:0123 names. */
+/* A word, filled up with zeros; or the bytes that hex:0123 names, and no more. */
 static struct peer_nlm_bytes handle_of(const char *word)
 {
     uint8_t bytes[HANDLE_LEN] = {0};
     if (strncmp(word, "hex:", 4) == 0) {
-        for (size_t i = 0; i < HANDLE_LEN && sscanf(word + 4 + 2 * i, "%2hhx", &bytes[i]) == 1; i++)
-            if (word[4 + 2 * i + 1] == 0)
-                break;
-        return peer_nlm_bytes_of(bytes, HANDLE_LEN);
+        uint32_t len = 0;
+        for (word += 4; len < HANDLE_LEN && sscanf(word, "%2hhx", &bytes[len]) == 1; len++)
+            word += word[1] == 0 ? 1 : 2;
+        return peer_nlm_bytes_of(bytes, len);
     }
     struct peer_nlm_bytes handle = peer_nlm_text(word);
     handle.len = HANDLE_LEN; /* what is behind the word is zero */
