@@ -9,9 +9,14 @@
  *
  * While the takeover hook runs, a thread of the same kind asks the store whether we are in office:
  *
- *   opening_run_hook: thread, uv_run  -----> store_confirm, twice a second
- *   on_news: kill the hook  <---- is_lost -- no, or no word for OPENING_LEASE_S
- *   the hook has ended      ---- is_done --> returns
+ *   opening_run_hook: thread, uv_run  -------> store_confirm, twice a second
+ *   on_news: kill the hook  <----- is_lost --- no
+ *   on_beat: its age  <------- confirmed_ns -- yes, as of then
+ *   the hook has ended      ----- is_done ---> returns
+ *
+ * A question may take two seconds, so it is not the thread that looks at the age of the last answer
+ * but the loop, ten times a second: nothing that PostgreSQL or the network does delays the end of
+ * the hook. Only a process that is stopped cannot end it.
  *
  * One mutex guards what both touch. The last sentence waits for the loop; one that comes before it
  * was fetched replaces it. What is said on the loop thread itself, while records are loaded and the
@@ -27,7 +32,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BEAT_NS  UINT64_C(500000000)
+#define ASK_NS   UINT64_C(500000000)
+#define BEAT_MS  100
 #define LEASE_NS (UINT64_C(1000000000) * OPENING_LEASE_S)
 
 struct opening {
@@ -38,6 +44,7 @@ struct opening {
     uv_thread_t loop_thread;
     bool is_waiting; /* the loop thread's own */
     int hook_pid;    /* and its process group; 0: does not run */
+    bool is_expired; /* nobody has said for so long that we are in office; the loop thread's own */
     char reason[512];
 
     const char *url;
@@ -49,7 +56,8 @@ struct opening {
     uv_cond_t hook_ended;
     char sentence[512];
     bool has_sentence, is_cancelled, is_done;
-    bool is_lost; /* our office, while the hook ran; failure says why */
+    bool is_lost;          /* our office, while the hook ran; failure says why */
+    uint64_t confirmed_ns; /* it was ours then, by CLOCK_BOOTTIME; 0: the store is not shared */
 };
 
 /* ---- any thread ---- */
@@ -99,21 +107,33 @@ static bool rest(struct opening *opening)
 {
     uv_mutex_lock(&opening->mutex);
     if (!opening->is_done)
-        (void)uv_cond_timedwait(&opening->hook_ended, &opening->mutex, BEAT_NS);
+        (void)uv_cond_timedwait(&opening->hook_ended, &opening->mutex, ASK_NS);
     bool is_done = opening->is_done;
     uv_mutex_unlock(&opening->mutex);
     return !is_done;
 }
 
-/* Office is what the hook acts upon: an answer that is older than the lease is none. */
+/* What is said if no more is heard: there is no error when an answer is only late. */
+static void expect_silence(struct opening *opening)
+{
+    opening->failure =
+        (struct store_failure){74, "PostgreSQL did not say in time that this server is still the "
+                                   "active one; the takeover hook was ended"};
+}
+
 static void watch_office(void *context)
 {
     struct opening *opening = context;
     bool is_lost = false;
     while (!is_lost && rest(opening)) {
         int code = store_confirm(opening->store, &opening->failure);
-        uint64_t age_ns = clock_boot_ns() - store_checked_ns(opening->store);
-        is_lost = code == -EIO || (code != 0 && age_ns > LEASE_NS);
+        is_lost = code == -EIO;
+        if (code != 0)
+            continue;
+        expect_silence(opening);
+        uv_mutex_lock(&opening->mutex);
+        opening->confirmed_ns = store_checked_ns(opening->store);
+        uv_mutex_unlock(&opening->mutex);
     }
     uv_mutex_lock(&opening->mutex);
     opening->is_lost = is_lost;
@@ -223,7 +243,7 @@ struct wait {
     uv_signal_t term, interrupt;
     uv_prepare_t sleep;
     uv_process_t process;
-    uv_timer_t timer;
+    uv_timer_t timer, beat;
     int64_t exit_status;
     int signal;
     bool has_ended, is_late;
@@ -312,6 +332,25 @@ static void on_late(uv_timer_t *timer)
     kill_hook(wait->process.pid); /* on_hook_exit follows */
 }
 
+/* Office is what the hook acts upon: an answer that is older than the lease is none. A store that
+ * is not shared has no office to lose. */
+static bool is_over(uint64_t confirmed_ns)
+{
+    return confirmed_ns != 0 && clock_boot_ns() - confirmed_ns > LEASE_NS;
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct opening *opening = timer->data;
+    uv_mutex_lock(&opening->mutex);
+    uint64_t confirmed_ns = opening->confirmed_ns;
+    uv_mutex_unlock(&opening->mutex);
+    if (!is_over(confirmed_ns))
+        return;
+    opening->is_expired = true;
+    kill_hook(opening->hook_pid); /* on_hook_exit follows */
+}
+
 static void explain_hook(const struct wait *wait, int err, const char *command,
                          struct store_failure *ret_failure)
 {
@@ -335,12 +374,23 @@ static void explain_hook(const struct wait *wait, int err, const char *command,
     text_add(&why, "; this server does not serve without it, so that another one can");
 }
 
-/* False: no thread, so nobody asks. */
-static bool begin_watch(struct opening *opening, struct store *store, uv_thread_t *ret)
+/* Asks whether we are in office, and goes on asking. 0, or -EIO: we are not, or nobody can ask. */
+static int begin_watch(struct opening *opening, struct store *store, uv_thread_t *ret,
+                       struct store_failure *ret_failure)
 {
+    int code = store_confirm(store, ret_failure);
+    if (code == -EIO || (code != 0 && is_over(store_checked_ns(store))))
+        return -EIO;
     opening->store = store;
-    opening->is_done = opening->is_lost = false;
-    return uv_thread_create(ret, watch_office, opening) == 0;
+    opening->confirmed_ns = store_checked_ns(store);
+    opening->is_done = opening->is_lost = opening->is_expired = false;
+    expect_silence(opening);
+    if (uv_thread_create(ret, watch_office, opening) == 0)
+        return 0;
+    *ret_failure = (struct store_failure){
+        OPENING_EXIT_HOOK,
+        "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
+    return -EIO;
 }
 
 /* True: office was lost, and the failure says how. */
@@ -351,7 +401,7 @@ static bool end_watch(struct opening *opening, uv_thread_t *thread)
     uv_cond_signal(&opening->hook_ended);
     uv_mutex_unlock(&opening->mutex);
     CHECK(uv_thread_join(thread) == 0);
-    return opening->is_lost;
+    return opening->is_lost || opening->is_expired;
 }
 
 /* Runs the hook until it has ended, however that happens. 0, or why it cannot be run. */
@@ -373,6 +423,7 @@ static int run_hook(struct opening *opening, const char *command, struct wait *w
         return err;
     opening->hook_pid = wait->process.pid;
     CHECK(uv_timer_start(&wait->timer, on_late, UINT64_C(1000) * OPENING_HOOK_MAX_S, 0) == 0);
+    CHECK(uv_timer_start(&wait->beat, on_beat, BEAT_MS, BEAT_MS) == 0);
     while (!wait->has_ended)
         (void)uv_run(opening->loop, UV_RUN_DEFAULT);
     opening->hook_pid = 0;
@@ -384,19 +435,18 @@ int opening_run_hook(struct opening *opening, struct store *store, const char *c
 {
     struct wait wait = {0};
     uv_thread_t thread;
-    if (!begin_watch(opening, store, &thread)) {
-        *ret_failure = (struct store_failure){
-            OPENING_EXIT_HOOK,
-            "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
+    if (begin_watch(opening, store, &thread, ret_failure) != 0)
         return -EIO;
-    }
     wait_begin(&wait, opening);
     CHECK(uv_timer_init(opening->loop, &wait.timer) == 0);
+    CHECK(uv_timer_init(opening->loop, &wait.beat) == 0);
     wait.timer.data = wait.process.data = &wait;
+    wait.beat.data = opening;
     int err = run_hook(opening, command, &wait);
     bool is_lost = end_watch(opening, &thread);
     bool is_good = err == 0 && wait.exit_status == 0 && wait.signal == 0 && !is_lost;
     uv_close((uv_handle_t *)&wait.timer, NULL);
+    uv_close((uv_handle_t *)&wait.beat, NULL);
     uv_close((uv_handle_t *)&wait.process, NULL);
     wait_end(&wait, opening);
     if (err == 0 && (!is_good || is_cancelled(opening)))

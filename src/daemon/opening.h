@@ -42,7 +42,7 @@ bool opening_explain(const struct opening *opening, struct text *ret_reason);
  * has started and not ended by then is killed, also if it ended by itself.
  */
 #define OPENING_HOOK_MAX_S 30
-#define OPENING_LEASE_S    10 /* PostgreSQL gives a session up after 11 */
+#define OPENING_LEASE_S    8 /* PostgreSQL gives a session up after 11 */
 #define OPENING_EXIT_HOOK  75
 __attribute__((warn_unused_result)) int opening_run_hook(struct opening *opening,
                                                          struct store *store, const char *command,

@@ -11,7 +11,9 @@
  *      sent; and so does one that starts;
  *  (3) a standby whose session ends while its hook runs, so that a third server takes over: the
  *      hook and all that it started is killed, exit 76. If nobody takes over, it has its office
- *      back, the hook is left alone, and it serves.
+ *      back, the hook is left alone, and it serves;
+ *  (4) the cable is pulled while a hook runs: the hook has ended before PostgreSQL gives the
+ *      session up and the next server's hook begins, exit 74.
  */
 #include "pair.h"
 
@@ -21,12 +23,15 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DATABASE_NODE 2
 #define HERE          "10.99.0.254"
 #define DEAD          "10.99.0.3" /* the database's node */
 #define SOON_NS       UINT64_C(20000000000)
+/* Half a second before the cut a hook may have been confirmed, for 8 s; PostgreSQL waits for 11. */
+#define HOOK_NS UINT64_C(9500000000)
 
 static void wait_for(const struct cluster *cluster, const char *sql, const char *expected)
 {
@@ -181,6 +186,63 @@ static void keep_office_in_hook(void)
     pair_stop_all();
 }
 
+/* ---- (4) ---- */
+
+/* The last moment at which a hook was seen alive by itself; its kind of clock. */
+static uint64_t read_beat(const char *path)
+{
+    unsigned long long ns = 0;
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%llu", &ns) != 1)
+        ns = 0;
+    if (file)
+        fclose(file);
+    return ns;
+}
+
+static uint64_t wall_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The first hook says again and again that it lives, the second one only when it began. */
+static void cut_in_hook(void)
+{
+    static const char store[] = "postgres:host=" HERE " user=holdfast dbname=failover";
+    struct cluster cluster;
+    const char *pids = harness_path("cut.pid"), *beats = harness_path("cut.beats");
+    const char *next = harness_path("cut.next");
+    char hook[900], next_hook[600];
+    snprintf(hook, sizeof(hook),
+             "echo $$ >%s; while :; do date +%%s%%N >%s.new; mv %s.new %s; sleep 0.05; done", pids,
+             beats, beats, beats);
+    snprintf(next_hook, sizeof(next_hook), "date +%%s%%N >%s.new; mv %s.new %s", next, next, next);
+    if (!start_cluster(&cluster, HERE) || !pair_start_active(0, store))
+        return;
+    pair_start_standby(1, store, hook);
+    HARNESS_EXPECT(harness_stop(&pair_servers[0], SIGKILL) == 128 + SIGKILL, "kill -9");
+    int pid = pair_wait_for_pid(pids);
+    pair_start_standby(2, store, next_hook);
+    nodes_set_link(1, false);
+    uint64_t cut_ns = wall_ns();
+    bool is_taken = pair_wait_taken_over(2, "cut in a hook");
+    uint64_t last_ns = read_beat(beats), next_ns = read_beat(next);
+    HARNESS_EXPECT(is_taken && last_ns > cut_ns && last_ns - cut_ns < HOOK_NS,
+                   "the hook lived for %lld ms", (long long)(last_ns - cut_ns) / 1000000);
+    HARNESS_EXPECT(next_ns > last_ns, "the next hook began %lld ms after its end",
+                   (long long)(next_ns - last_ns) / 1000000);
+    printf("the hook ended %lld ms after the cut, the next one began %lld ms later\n",
+           (long long)(last_ns - cut_ns) / 1000000, (long long)(next_ns - last_ns) / 1000000);
+    pair_demand_gone(pid);
+    int code = pair_wait_exit(1);
+    HARNESS_EXPECT(code == 74, "the first one ended with %d", code);
+    nodes_set_link(1, true);
+    pair_stop_all();
+    cluster_done(&cluster);
+}
+
 int main(void)
 {
     harness_init("failover");
@@ -194,6 +256,7 @@ int main(void)
     promote_the_replica();
     lose_office_in_hook();
     keep_office_in_hook();
+    cut_in_hook();
     nodes_done();
     return harness_finish();
 }
