@@ -84,20 +84,18 @@ static void add_silent(struct writer *out, const struct admin *admin, uint64_t n
 }
 
 /* Who was refused by a lock of its own name at another address: perhaps one host that moved. */
-static void add_namesakes(struct writer *out, const struct admin *admin, uint64_t now_ns,
-                          uint64_t wall_ns)
+static void add_namesakes(struct writer *out, const struct admin *admin)
 {
     struct view_namesake view;
     writer_list(out, "name_conflicts");
     for (uint32_t i = 0; view_namesake(admin->core, i, &view); i++) {
-        uint64_t silent_ns = now_ns > view.refused_heard_ns ? now_ns - view.refused_heard_ns : 0;
         writer_object(out, NULL);
         writer_id(out, "id", view.holder.client);
         writer_bytes(out, "name", view.holder.name);
         writer_address(out, "address", &view.holder.address);
         writer_time(out, "last_seen", view.holder.seen_ns);
         writer_address(out, "refused_address", &view.refused);
-        writer_time(out, "refused_last_seen", wall_ns > silent_ns ? wall_ns - silent_ns : 0);
+        writer_time(out, "refused_last_seen", view.refused_seen_ns);
         writer_number(out, "refused_requests", view.refused_count);
         if (view.refused_client != 0)
             writer_id(out, "refused_id", view.refused_client);
@@ -174,7 +172,7 @@ void status_write(struct writer *out, const struct admin *admin)
     add_grace(out, admin, &status.grace, facts.now_ns);
     add_store(out, &facts, &status);
     add_silent(out, admin, facts.now_ns);
-    add_namesakes(out, admin, facts.now_ns, facts.wall_ns);
+    add_namesakes(out, admin);
     add_rpcbind(out, &facts);
     add_activity(out, admin, &facts);
     writer_time(out, "time", facts.wall_ns);

@@ -18,7 +18,7 @@
  * it: no other file has to remember to say so.
  *
  * The time of its last call is not stored: after a restart it counts from the start, and what
- * operators see as last_seen is what was written last.
+ * operators see as last_seen is when it last told something that was worth a write: at least then.
  */
 #include "core/client.h"
 

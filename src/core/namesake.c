@@ -91,6 +91,7 @@ void namesake_refused(struct core *core, uint32_t client, const struct peer *fro
     struct namesake *pair = &core->namesakes.at[index];
     pair->local = from->local;
     pair->heard_ns = core->now_ns;
+    pair->heard_wall_ns = core->wall_ns; /* for people; after a standstill the other says less */
     pair->count++;
     if (!is_new && core->now_ns - pair->logged_ns < AGAIN_NS)
         return;

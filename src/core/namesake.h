@@ -27,7 +27,8 @@ struct namesake {
     struct address local; /* and which address of ours it asked */
     uint64_t heard_ns;    /* monotonic: its last refusal, */
     uint64_t logged_ns;   /* and the last that was an event */
-    uint64_t count;       /* of refusals */
+    uint64_t heard_wall_ns;
+    uint64_t count; /* of refusals */
 };
 
 struct namesakes {

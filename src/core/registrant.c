@@ -22,6 +22,16 @@ struct registrant *registrant_at(const struct core *core, uint32_t slot)
     return table_at(&core->registrants.table, slot);
 }
 
+void registrant_alive(struct core *core, uint32_t slot)
+{
+    registrant_at(core, slot)->heard_ns = core->wall_ns;
+}
+
+uint64_t registrant_last_seen_ns(const struct registrant *registrant)
+{
+    return registrant->heard_ns != 0 ? registrant->heard_ns : registrant->registered_ns;
+}
+
 int registrant_init(struct core *core, uint32_t slots_max)
 {
     struct registrants *all = &core->registrants;
@@ -185,6 +195,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     uint32_t slot = find(core, &key, hash);
     if (slot != SLOT_NONE) {
         update(core, slot, from, request->priv);
+        registrant_alive(core, slot);
         notify_heard(core, target_of_registrant(slot));
         return REGISTRANT_UPDATED;
     }
@@ -194,6 +205,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
 
     struct registrant fresh = {
         .registered_ns = wall_ns,
+        .heard_ns = wall_ns,
         .server_epoch = core->server.epoch,
         .key_hash = hash,
         .my_prog = request->my_prog,

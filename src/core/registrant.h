@@ -19,6 +19,7 @@ struct core;
 struct registrant {
     uint64_t id;
     uint64_t registered_ns;
+    uint64_t heard_ns; /* wall clock: its last SM_MON or answer in this run; not stored */
     uint64_t server_epoch;
     uint64_t key_hash, watch_hash;
     uint32_t address, mon_name, my_name;
@@ -61,6 +62,10 @@ bool registrant_remove(struct core *core, const struct peer *from, const struct 
 uint32_t registrant_remove_all(struct core *core, const struct address *from, struct bytes my_name);
 
 struct registrant *registrant_at(const struct core *core, uint32_t slot);
+/* It called or answered just now: what operators see as its last sign of life. */
+void registrant_alive(struct core *core, uint32_t slot);
+/* The last such moment that is known, else when it registered; wall clock. */
+uint64_t registrant_last_seen_ns(const struct registrant *registrant);
 /* By a walk; SLOT_NONE: there is none of that id. */
 uint32_t registrant_find_id(const struct core *core, uint64_t id);
 /* An operator, or a full table, does without it. */

@@ -207,6 +207,8 @@ static void registrant_answered(struct core *core, uint32_t target, struct targe
                                 uint32_t answered_count)
 {
     struct registrant *r = registrant_of(core, target);
+    if (answered_count > 0)
+        registrant_alive(core, target);
     if (news.state != 0 && answered_count > 0) {
         r->told_state = news.state;
         answered_count--;

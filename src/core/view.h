@@ -69,7 +69,7 @@ struct view_owner {
     struct bytes name;
     struct address address;
     uint32_t svid;
-    uint64_t seen_ns; /* wall clock: the last call or answer of its client */
+    uint64_t seen_ns; /* wall clock: the last call or answer of its client that is known */
 };
 
 enum view_lock_state {
@@ -144,13 +144,12 @@ bool view_silent(const struct core *core, uint32_t index, struct view_silent *re
 /* A request that was refused by a lock of its own name elsewhere (namesake.h): the two may be one
  * host whose address changed. ORDER_MOVE makes them one. */
 struct view_namesake {
-    struct view_owner holder;  /* without svid; its address is the old one, if it has moved */
-    uint64_t holder_heard_ns;  /* monotonic: its last call, or the start of this run */
-    struct address refused;    /* the other address: what `holdfast move` is given */
-    uint64_t refused_heard_ns; /* monotonic: the last call from there that is known */
-    uint64_t refused_count;    /* requests that were refused, in this run */
-    uint64_t refused_client;   /* id of the client of that name there; 0: it has no record */
-    bool is_taken;             /* that client holds something: ORDER_MOVE says ORDER_TAKEN */
+    struct view_owner holder; /* without svid; its address is the old one, if it has moved */
+    struct address refused;   /* the other address: what `holdfast move` is given */
+    uint64_t refused_seen_ns; /* wall clock: the last call from there that is known */
+    uint64_t refused_count;   /* requests that were refused, in this run */
+    uint64_t refused_client;  /* id of the client of that name there; 0: it has no record */
+    bool is_taken;            /* that client holds something: ORDER_MOVE says ORDER_TAKEN */
 };
 /* By index; false: there are no more. */
 bool view_namesake(const struct core *core, uint32_t index, struct view_namesake *ret);

@@ -66,6 +66,7 @@ static void view_registrant(const struct core *core, uint32_t slot, struct view_
         .transport = r->transport,
         .server_epoch = r->server_epoch,
         .registered_ns = r->registered_ns,
+        .seen_ns = registrant_last_seen_ns(r),
         .is_monitored = true,
     };
     memcpy(&ret->address, intern_bytes(&core->registrants.addresses, r->address).at,

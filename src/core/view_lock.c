@@ -309,10 +309,9 @@ static void view_pair(const struct core *core, const struct namesake *pair,
         .holder = {.client = client->id,
                    .name = name,
                    .address = client_address(core, slot),
-                   .seen_ns = client->seen_wall_ns},
-        .holder_heard_ns = client->seen_ns,
+                   .seen_ns = client_last_seen_ns(client)},
         .refused = pair->from,
-        .refused_heard_ns = pair->heard_ns,
+        .refused_seen_ns = pair->heard_wall_ns,
         .refused_count = pair->count,
     };
     if (other == SLOT_NONE)
@@ -320,8 +319,8 @@ static void view_pair(const struct core *core, const struct namesake *pair,
     const struct client *there = client_at(core, other);
     ret->refused_client = there->id;
     ret->is_taken = !client_may_give_way(core, other);
-    if (there->seen_ns > ret->refused_heard_ns)
-        ret->refused_heard_ns = there->seen_ns;
+    if (there->heard_wall_ns != 0 && there->seen_ns >= pair->heard_ns)
+        ret->refused_seen_ns = there->heard_wall_ns;
 }
 
 bool view_namesake(const struct core *core, uint32_t index, struct view_namesake *ret)

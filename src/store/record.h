@@ -104,7 +104,7 @@ enum record_client_flag {
 struct record_client {
     uint64_t id;            /* shown as c17; never used again */
     uint64_t registered_ns; /* wall clock */
-    uint64_t seen_ns;       /* wall clock, when the record was last written */
+    uint64_t seen_ns;       /* wall clock, when it last told something that was written */
     uint64_t rebooted_ns;   /* wall clock of its last SM_NOTIFY; 0: never (R-SEC-5: kept 24 h) */
     uint64_t untold_ns;     /* wall clock of the first try to tell it of a restart; 0: none open */
     uint64_t server_epoch;  /* our epoch when it registered */

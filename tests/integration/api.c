@@ -155,6 +155,10 @@ static void check_clients(void)
         HARNESS_EXPECT(json_integer_value(json_object_get(alpha, "nsm_state")) == 3, "no state");
         HARNESS_EXPECT(json_integer_value(json_object_get(beta, "waiters")) == 1, "no waiter");
         HARNESS_EXPECT(strcmp(text_of(watcher, "mon_name"), "alpha") == 0, "another mon_name");
+        HARNESS_EXPECT(
+            json_is_string(json_object_get(watcher, "last_seen")) &&
+                strcmp(text_of(watcher, "last_seen"), text_of(watcher, "registered_at")) >= 0,
+            "it was heard when it registered");
         HARNESS_EXPECT(strlen(text_of(watcher, "priv")) == 32, "priv is %s",
                        text_of(watcher, "priv"));
         snprintf(path, sizeof(path), "/api/v1/clients/%s", text_of(alpha, "id"));

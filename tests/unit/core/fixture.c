@@ -185,6 +185,7 @@ void fixture_call_done(struct core *core, uint64_t id, bool is_answered, uint32_
 {
     struct core_input input = {.kind = CORE_CALL_DONE,
                                .now_ns = now_ns,
+                               .wall_ns = now_ns,
                                .call = id,
                                .outcome = is_answered ? CALL_ANSWERED : CALL_UNKNOWN,
                                .answered_count = answered_count};

@@ -107,9 +107,9 @@ static void test_namesake__both_are_on_the_list(void **state)
     assert_int_equal(view.holder.client, id_of(A));
     assert_true(bytes_equal(view.holder.name, bytes_of_text("a")));
     assert_true(address_equal(&view.holder.address, &holder));
-    assert_int_equal(view.holder_heard_ns, fixture_now_ns());
+    assert_int_equal(view.holder.seen_ns, fixture_now_ns()); /* also by a call that wrote nothing */
     assert_true(address_equal(&view.refused, &refused));
-    assert_int_equal(view.refused_heard_ns, met_ns);
+    assert_int_equal(view.refused_seen_ns, met_ns);
     assert_int_equal(view.refused_count, 1);
     assert_int_equal(view.refused_client, 0);
     assert_false(view.is_taken);
@@ -117,7 +117,7 @@ static void test_namesake__both_are_on_the_list(void **state)
     assert_int_equal(lock(ELSEWHERE, 50, 1, X), LOCK_GRANTED);
     assert_true(view_namesake(the_core, 0, &view));
     assert_int_equal(view.refused_client, id_of(ELSEWHERE));
-    assert_int_equal(view.refused_heard_ns, fixture_now_ns());
+    assert_int_equal(view.refused_seen_ns, fixture_now_ns());
     assert_true(view.is_taken);
 
     assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED); /* another name is no namesake */

@@ -225,6 +225,40 @@ static void test_view__last_seen_moves_with_every_call(void **state)
     assert_true(client_of(B).seen_ns < fixture_now_ns());
 }
 
+/* After a restart nothing is shown that is later than the truth: of a registrant when it
+ * registered, of a lock client when it last said something worth a write. */
+static void test_view__last_seen_of_who_registered_and_after_a_restart(void **state)
+{
+    (void)state;
+    const struct locker watcher = {"10.9.0.1", "watcher", 1};
+    fixture_wait(100 * FIXTURE_SECOND);
+    (void)fixture_mon(the_core, watcher.address, "srv", watcher.name, 1);
+    uint64_t registered_ns = fixture_now_ns();
+    assert_int_equal(client_of(watcher).seen_ns, registered_ns);
+    fixture_wait(100 * FIXTURE_SECOND);
+    settle();
+    assert_int_equal(client_of(watcher).seen_ns, registered_ns);
+    (void)fixture_mon(the_core, watcher.address, "srv", watcher.name, 1); /* changes nothing */
+    assert_int_equal(client_of(watcher).seen_ns, fixture_now_ns());
+    assert_int_equal(test(A, 1, 1, X), LOCK_GRANTED);
+    uint64_t called_ns = fixture_now_ns();
+
+    restart();
+    assert_int_equal(client_of(watcher).seen_ns, registered_ns);
+    assert_true(client_of(A).seen_ns < called_ns);
+    fixture_wait(100 * FIXTURE_SECOND);
+    for (struct core_call call; fixture_next_call(the_core, &call);)
+        if (call.kind == CALL_STATUS)
+            fixture_call_done(the_core, call.id, true, call.status_count);
+        else
+            fixture_call_done(the_core, call.id, false, 0);
+    assert_int_equal(client_of(watcher).seen_ns, fixture_now_ns());
+    assert_true(client_of(A).seen_ns < called_ns); /* it did not answer */
+    fixture_wait(FIXTURE_SECOND);
+    assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED);
+    assert_int_equal(client_of(A).seen_ns, fixture_now_ns());
+}
+
 static void test_view__reclaimed_are_reclaims_of_this_recovery(void **state)
 {
     (void)state;
@@ -259,6 +293,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_view__who_waits_behind_whom, setup, teardown),
         cmocka_unit_test_setup_teardown(test_view__last_seen_moves_with_every_call, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_view__last_seen_of_who_registered_and_after_a_restart,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_view__reclaimed_are_reclaims_of_this_recovery, setup,
                                         teardown),
     };
