@@ -6,7 +6,7 @@
  *   no client  404
  *   nothing    409: no grace stands, the client holds nothing (there), or is there already
  *   taken      409: a client of that name holds something at that address
- *   address    400: no host can have it
+ *   address    400: it names no host, or an interface that this machine does not have
  *   no bytes   507
  *   later      503 with Retry-After: ask again
  *
@@ -16,6 +16,7 @@
 
 #include "admin/list.h"
 #include "base/check.h"
+#include "wire/sockaddr.h"
 
 static void say(struct exchange *exchange, unsigned status, const char *result)
 {
@@ -54,8 +55,14 @@ static void report(struct exchange *exchange, const struct order *order, enum or
                 "the log says what became of it");
         return;
     case ORDER_BAD_ADDRESS:
-        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "no host can have that address",
-                       (struct bytes){0}, "give the address from which the client calls now");
+        if (address_is_link_local(&order->to))
+            exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
+                           "a link-local address names a host only with an interface",
+                           (struct bytes){0},
+                           "add that of this machine behind which the client is, like %eth0");
+        else
+            exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "no host can have that address",
+                           (struct bytes){0}, "give the address from which the client calls now");
         return;
     case ORDER_TAKEN:
         exchange_error(exchange, MHD_HTTP_CONFLICT,
@@ -129,6 +136,12 @@ void order_move(struct exchange *exchange)
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not an address: ", bytes_of_text(address),
                        "give the number from which the client calls now, like 192.0.2.9 or "
                        "2001:db8::9; names are not looked up");
+        return;
+    }
+    if (order.to.zone[0] != '\0' && sockaddr_index(&order.to) == 0) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "this machine has no interface ",
+                       bytes_of_text(order.to.zone),
+                       "nobody could call from there; ip link lists the names of interfaces");
         return;
     }
     give(exchange, &order);

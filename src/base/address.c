@@ -77,7 +77,8 @@ bool address_is_host(const struct address *address)
         return false;
     if (address->family == 4) /* 0/8, 224/4 and beyond */
         return address->bytes[0] != 0 && address->bytes[0] < 224;
-    return address->family == 6 && address->bytes[0] != 0xff;
+    return address->family == 6 && address->bytes[0] != 0xff &&
+           (address->zone[0] != '\0' || !address_is_link_local(address));
 }
 
 void address_text(const struct address *address, char ret_text[static ADDRESS_TEXT_MAX])

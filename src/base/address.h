@@ -39,7 +39,8 @@ struct address address_without_zone(const struct address *address);
 bool address_equal(const struct address *a, const struct address *b);
 bool address_is_link_local(const struct address *address);
 bool address_is_loopback(const struct address *address);
-/* Can a host have it? Not the one that means none, nor that of a group. */
+/* Does it name one host? Not the one that means none, nor that of a group, nor a link-local one
+ * without its link. */
 bool address_is_host(const struct address *address);
 
 /* Numeric text, NUL-terminated, "%zone" appended where there is one; "none" for family 0. */

@@ -43,7 +43,7 @@ enum order_result {
     ORDER_NOTHING,   /* no grace stands, it holds nothing there, it was never monitored, or it is at
                       * that address already */
     ORDER_LATER,     /* the batch is full, says the driver: ask again */
-    ORDER_BAD_ADDRESS, /* MOVE: no host can have it */
+    ORDER_BAD_ADDRESS, /* MOVE: it names no host */
     ORDER_TAKEN,       /* MOVE: a client of its name is there and holds something */
     ORDER_NO_BYTES,    /* MOVE: --max-bytes leaves no room for the address */
 };

@@ -107,7 +107,7 @@ static const char *name_of_result(enum order_result result)
     case ORDER_LATER:
         return "later";
     case ORDER_BAD_ADDRESS:
-        return "no host can have that address";
+        return "that address names no host";
     case ORDER_TAKEN:
         return "a client of that name holds something there";
     case ORDER_NO_BYTES:

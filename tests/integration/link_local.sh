@@ -9,7 +9,8 @@
 #      theirs, over TCP and UDP;
 #  (3) after kill -9 and a start without the interface the client is called as soon as that is there,
 #      under whatever number; it reclaims, and the one on the other link cannot;
-#  (4) `move` knows interfaces by name, too; --listen takes a link-local address with a name.
+#  (4) `move` knows interfaces by name, too, and refuses a link-local address without one, or with one
+#      that is not there; --listen takes a link-local address with a name.
 set -u
 if [ -z "${HOLDFAST_IN_NAMESPACE:-}" ]; then
     if ! unshare -n true 2> /dev/null || ! command -v ip > /dev/null || ! command -v nsenter > /dev/null ||
@@ -113,6 +114,11 @@ expect "all is settled" wait_until is_over
 
 # (4)
 expect "the second gives up" same "$(as 1 unlock two)" granted
+ask 1 move c1 fe80::2 --yes
+expect "without an interface it is nobody's" matches "$output" 'only with an interface.*%eth0'
+ask 1 move c1 fe80::2%nosuch --yes
+expect "nor behind one that is not there" matches "$output" 'this machine has no interface nosuch'
+expect "it has not moved" same "$(as 0 lock one)" granted
 ask 0 move c1 fe80::2%hf1 --yes
 expect "it says where it is" matches "$output" 'c1: is at fe80::2%hf1 now, with 1 lock'
 expect "it is its own there" same "$(as 1 lock one)" granted

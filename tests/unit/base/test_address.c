@@ -141,8 +141,8 @@ static void test_address__host(void **state)
     (void)state;
     static const char *const hosts[] = {"10.0.0.1", "127.0.0.1", "223.255.255.255", "1.0.0.0",
                                         "::1",      "fe80::1%2", "2001:db8::1"};
-    static const char *const others[] = {"0.0.0.0",         "0.1.2.3", "224.0.0.1",
-                                         "255.255.255.255", "::",      "ff02::1"};
+    static const char *const others[] = {"0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255",
+                                         "::",      "ff02::1", "fe80::1"};
     struct address address;
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         assert_true(address_parse(bytes_of_text(hosts[i]), &address));

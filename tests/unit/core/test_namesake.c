@@ -240,6 +240,7 @@ static void test_namesake__every_way_an_order_fails(void **state)
     assert_int_equal(move(id, "255.255.255.255"), ORDER_BAD_ADDRESS);
     assert_int_equal(move(id, "::"), ORDER_BAD_ADDRESS);
     assert_int_equal(move(id, "ff02::1"), ORDER_BAD_ADDRESS);
+    assert_int_equal(move(id, "fe80::2"), ORDER_BAD_ADDRESS); /* on which link? */
     assert_int_equal(lock(ELSEWHERE, 50, 1, X), LOCK_GRANTED);
     assert_int_equal(move(id, ELSEWHERE.address), ORDER_TAKEN);
     assert_int_equal(fixture_status(the_core).clients, 2);
