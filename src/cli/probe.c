@@ -73,6 +73,19 @@ static void print_service(const char *name, const struct probe_service *service)
     (void)puts(service->is_answering ? "answers" : "does not answer");
 }
 
+/* The interface of a link-local address by its name or its number. False: there is none. */
+static bool find_interface(struct address *address)
+{
+    char zone[IF_NAMESIZE], *end;
+    if (address->zone[0] == '\0' || if_nametoindex(address->zone) != 0)
+        return true;
+    unsigned long number = strtoul(address->zone, &end, 10);
+    if (*end != '\0' || number > UINT32_MAX || if_indextoname((unsigned)number, zone) == NULL)
+        return false;
+    *address = address_v6(address->bytes, zone);
+    return true;
+}
+
 /* A literal address, or a name that is looked up. */
 static bool resolve(const char *text, struct address *ret)
 {
@@ -111,6 +124,11 @@ int probe_check_client(const struct command *command, int argc, char **argv)
                       "holdfast check-client: \"%s\" is no address, and no name that can be looked "
                       "up\n",
                       arguments.words[0]);
+        return EXIT_USAGE;
+    }
+    if (!find_interface(&address)) {
+        (void)fprintf(stderr, "holdfast check-client: this machine has no interface %s\n",
+                      address.zone);
         return EXIT_USAGE;
     }
     probe_host(&address, timeout_ms, &report);

@@ -52,6 +52,7 @@ enum event_kind {
     EVENT_SLOW_PEER,         /* a connection closed inside a record, or with answers unread */
     EVENT_EVICTED,           /* an idle connection closed for a new one: --max-connections */
     EVENT_TURNED_AWAY,       /* a new connection closed: --max-connections, or no memory */
+    EVENT_NO_INTERFACE,      /* dropped: link-local, and its interface has gone or no good name */
     EVENT_MALFORMED,         /* no RPC call could be read */
     EVENT_BAD_ARGUMENTS,     /* GARBAGE_ARGS */
     EVENT_UNKNOWN_CALL,      /* unknown program, version or procedure: name says which, in words */

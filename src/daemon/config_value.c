@@ -8,6 +8,7 @@
 #include "daemon/config_value.h"
 
 #include "base/check.h"
+#include "wire/sockaddr.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -201,6 +202,7 @@ static int parse_addresses(struct config_addresses *field, const char *value, st
         text_add(ret_why, "not a literal IPv4 or IPv6 address, like 192.0.2.1 or 2001:db8::1");
         return -EINVAL;
     }
+    address = sockaddr_typed(&address);
     for (uint32_t i = 0; i < field->count; i++)
         if (address_equal(&field->at[i], &address))
             return 0;
@@ -276,6 +278,7 @@ static bool split_endpoint(const char *value, struct config_endpoint *ret)
     struct config_endpoint endpoint = {.is_on = true, .port = (uint16_t)port};
     if (!address_parse(text, &endpoint.address))
         return false;
+    endpoint.address = sockaddr_typed(&endpoint.address);
     *ret = endpoint;
     return true;
 }

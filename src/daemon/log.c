@@ -142,6 +142,10 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "closed the longest idle connection for a new one; see --max-connections", NULL, NULL)     \
     ROW(EVENT_TURNED_AWAY, WARNING, "turned a new connection away; see --max-connections", NULL,   \
         NULL)                                                                                      \
+    ROW(EVENT_NO_INTERFACE, WARNING,                                                               \
+        "dropped a message or connection of a link-local client: its interface has gone, or has "  \
+        "a name that is not printable ASCII; rename that",                                         \
+        NULL, NULL)                                                                                \
     ROW(EVENT_MALFORMED, WARNING, "dropped bytes that are no RPC call", NULL, NULL)                \
     ROW(EVENT_BAD_ARGUMENTS, WARNING, "refused a call whose arguments cannot be read", NULL,       \
         "procedure")                                                                               \

@@ -19,20 +19,37 @@ struct address sockaddr_v6(const uint8_t bytes[static 16], uint32_t index)
     return address_v6(bytes, name);
 }
 
+struct address sockaddr_bare(const struct sockaddr *from)
+{
+    struct sockaddr_in6 in6;
+    if (from->sa_family != AF_INET6)
+        return (struct address){0};
+    memcpy(&in6, from, sizeof in6);
+    return address_v6(in6.sin6_addr.s6_addr, NULL);
+}
+
 uint32_t sockaddr_index(const struct address *address)
 {
-    if (address->zone[0] == '\0')
-        return 0;
-    uint32_t index = if_nametoindex(address->zone);
-    if (index != 0)
-        return index;
+    return address->zone[0] == '\0' ? 0 : if_nametoindex(address->zone);
+}
+
+/* 0: the text is no number that an interface can have. */
+static uint32_t number_of(const char *text)
+{
     uint64_t number = 0;
-    for (const char *c = address->zone; *c != '\0'; c++) {
-        if (*c < '0' || *c > '9' || number > UINT32_MAX)
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9' || number > UINT32_MAX)
             return 0;
-        number = number * 10 + (uint64_t)(*c - '0');
+        number = number * 10 + (uint64_t)(*text - '0');
     }
     return number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+struct address sockaddr_typed(const struct address *address)
+{
+    uint32_t index = sockaddr_index(address) == 0 ? number_of(address->zone) : 0;
+    struct address named = index == 0 ? *address : sockaddr_v6(address->bytes, index);
+    return named.family != 0 ? named : *address;
 }
 
 struct address sockaddr_address(const struct sockaddr *from, uint16_t *ret_port)

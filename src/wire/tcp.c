@@ -89,17 +89,20 @@ static bool evict_one(struct tcp *tcp)
     return false;
 }
 
-static struct peer peer_of(const uv_tcp_t *handle)
+/* Family 0: it has gone already, or nobody knows who it is; *ret_bare says what is known. */
+static struct peer peer_of(const uv_tcp_t *handle, struct address *ret_bare)
 {
     struct sockaddr_storage remote = {0}, local = {0};
     int remote_len = sizeof remote, local_len = sizeof local;
     struct peer peer = {.transport = RECORD_TCP};
     uint16_t local_port;
+    *ret_bare = (struct address){0};
     if (uv_tcp_getpeername(handle, (struct sockaddr *)&remote, &remote_len) != 0 ||
         uv_tcp_getsockname(handle, (struct sockaddr *)&local, &local_len) != 0)
         return peer;
     peer.address = sockaddr_address((const struct sockaddr *)&remote, &peer.port);
     peer.local = sockaddr_address((const struct sockaddr *)&local, &local_port);
+    *ret_bare = sockaddr_bare((const struct sockaddr *)&remote);
     return peer;
 }
 
@@ -117,9 +120,9 @@ static void free_handle(uv_handle_t *handle)
 }
 
 /* Accepted, but not wanted: there is no other way to take a connection out of the queue. */
-static void turn_away(struct connection *c)
+static void turn_away(struct connection *c, enum event_kind why, const struct address *who)
 {
-    rpc_server_report(c->tcp->server, EVENT_TURNED_AWAY, &c->source.peer.address);
+    rpc_server_report(c->tcp->server, why, who);
     c->handle.data = c;
     uv_close((uv_handle_t *)&c->handle, free_handle);
 }
@@ -164,14 +167,17 @@ static void on_connection(uv_stream_t *listener, int status)
     bool is_last = tcp->spare == NULL; /* without memory for another, this one is turned away */
     c->tcp = tcp;
     CHECK(uv_tcp_init(tcp->loop, &c->handle) == 0);
+    struct address bare = {0};
     if (uv_accept(listener, (uv_stream_t *)&c->handle) != 0) {
-        turn_away(c);
+        turn_away(c, EVENT_TURNED_AWAY, &bare);
         return;
     }
-    c->source.peer = peer_of(&c->handle);
+    c->source.peer = peer_of(&c->handle, &bare);
     if (is_last || c->source.peer.address.family == 0 ||
         (tcp->connections.count == tcp->connections_max && !evict_one(tcp))) {
-        turn_away(c);
+        bool is_nobody = c->source.peer.address.family == 0;
+        turn_away(c, is_nobody && bare.family != 0 ? EVENT_NO_INTERFACE : EVENT_TURNED_AWAY,
+                  is_nobody ? &bare : &c->source.peer.address);
         return;
     }
     (void)uv_tcp_nodelay(&c->handle, 1);

@@ -149,7 +149,12 @@ static void handle(struct udp_socket *socket, struct mmsghdr *message, struct da
     if (from.peer.local.family == 0)
         from.peer.local = socket->address; /* the kernel does not say */
     from.peer.transport = RECORD_UDP;
-    if (from.peer.address.family == 0 || from.peer.port == 0)
+    if (from.peer.address.family == 0) {
+        struct address bare = sockaddr_bare((const struct sockaddr *)&data->peer);
+        rpc_server_report(udp->server, EVENT_NO_INTERFACE, &bare);
+        return;
+    }
+    if (from.peer.port == 0)
         return;
     if (message->msg_len > DATAGRAM_MAX || (message->msg_hdr.msg_flags & MSG_TRUNC)) {
         rpc_server_report(udp->server, EVENT_TOO_LONG, &from.peer.address);

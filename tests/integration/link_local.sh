@@ -10,7 +10,9 @@
 #  (3) after kill -9 and a start without the interface the client is called as soon as that is there,
 #      under whatever number; it reclaims, and the one on the other link cannot;
 #  (4) `move` knows interfaces by name, too, and refuses a link-local address without one, or with one
-#      that is not there; --listen takes a link-local address with a name.
+#      that is not there; --listen takes a link-local address with a name or a number, and so does
+#      check-client;
+#  (5) who is behind an interface whose name cannot be kept is not served, and the log says why.
 set -u
 if [ -z "${HOLDFAST_IN_NAMESPACE:-}" ]; then
     if ! unshare -n true 2> /dev/null || ! command -v ip > /dev/null || ! command -v nsenter > /dev/null ||
@@ -130,7 +132,38 @@ start listen "${options[@]}" --listen fe80::1%hf1 || finish
 expect "one link is listened on" same "$(as 1 reclaim one)" granted
 expect "not the other" matches "$(as 0 lock three)" '^failed'
 stop TERM
+start number "${options[@]}" --listen "fe80::1%$(number hf1)" || finish
+expect "by its number, too" same "$(as 1 reclaim one)" granted
+stop TERM
+for name in hf1 "$(number hf1)"; do
+    ask 1 check-client "fe80::2%$name" --timeout 1
+    expect "it is asked" matches "$output" 'nothing listens on port 111'
+done
+ask 2 check-client fe80::2%hf9
+expect "a link that is not there" matches "$output" 'this machine has no interface hf9'
 run_to_end missing "${options[@]}" --listen fe80::1%hf9
 expect "a link that is not there is refused" test "$code" -ne 0
 expect "by its name" log_has "$work/missing.log" 'fe80::1%hf9'
+
+# (5)
+start odd "${options[@]}" || finish
+inside 1 ip link del nic
+odd=$'hf\xfc'
+if ip link add "$odd" type veth peer name nic netns "${hosts[1]}" 2> /dev/null; then
+    ip link set "$odd" addrgenmode none
+    inside 1 ip link set nic addrgenmode none
+    ip address add fe80::1/64 dev "$odd" nodad
+    inside 1 ip address add fe80::2/64 dev nic nodad
+    ip link set "$odd" up
+    inside 1 ip link set nic up
+    expect "nobody is behind it" matches "$(as 1 lock four)" '^failed'
+    expect "the log says so" log_has "$work/odd.log" 'a name that is not printable ASCII.*fe80::2'
+    inside 1 timeout 3 "$PEER" -u -s fe80::2%nic -n alpha fe80::1%nic "$port" lock four > /dev/null
+    # shellcheck disable=SC2317 # wait_until runs it
+    is_said_again() { [ "$(grep -c 'not printable ASCII' "$work/odd.log")" -ge 2 ]; }
+    expect "also of datagrams" wait_until is_said_again
+else
+    echo "not shown: an interface whose name is not ASCII; this kernel has none"
+fi
+stop TERM
 finish

@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/un.h>
 
 #include <cmocka.h>
@@ -97,23 +98,34 @@ static void test_sockaddr__nobody_is_on_a_link_that_is_gone(void **state)
     assert_int_equal(index_in(&name), 0); /* which the kernel refuses to send to */
 }
 
-/* As in an option; nobody who calls is known so. */
-static void test_sockaddr__a_number_may_stand_for_a_link(void **state)
+/* Records of older programs have the number that a link had then. */
+static void test_sockaddr__nobody_is_called_over_a_number(void **state)
 {
     (void)state;
     struct sockaddr_storage name;
-    static const struct {
-        const char *text;
-        uint32_t index;
-    } rows[] = {{"fe80::9%7", 7},
-                {"fe80::9%4294967295", UINT32_MAX},
-                {"fe80::9%4294967296", 0},
-                {"fe80::9%999999999999999", 0},
-                {"fe80::9%7x", 0}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct address address = address_of(rows[i].text);
-        (void)sockaddr_of(&address, 5, &name);
-        assert_int_equal(index_in(&name), rows[i].index);
+    char text[32];
+    (void)snprintf(text, sizeof text, "fe80::9%%%u", if_nametoindex("lo"));
+    struct address stored = address_of(text);
+    (void)sockaddr_of(&stored, 5, &name);
+    assert_int_equal(index_in(&name), 0);
+}
+
+/* People may type a number; it is a name from then on. */
+static void test_sockaddr__a_number_that_is_typed_becomes_a_name(void **state)
+{
+    (void)state;
+    char text[32];
+    (void)snprintf(text, sizeof text, "fe80::9%%%u", if_nametoindex("lo"));
+    struct address typed = address_of(text), named = sockaddr_typed(&typed);
+    assert_string_equal(named.zone, "lo");
+    static const char *const others[] = {"fe80::9%lo",         "fe80::9",
+                                         "192.0.2.7",          "2001:db8::7",
+                                         "fe80::9%4294967296", "fe80::9%999999999999999",
+                                         "fe80::9%7x",         "fe80::9%987654321"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        typed = address_of(others[i]);
+        named = sockaddr_typed(&typed);
+        assert_true(address_equal(&typed, &named));
     }
 }
 
@@ -149,7 +161,8 @@ int main(void)
         cmocka_unit_test(test_sockaddr__the_kernels_bytes),
         cmocka_unit_test(test_sockaddr__the_link_of_an_address_is_a_name),
         cmocka_unit_test(test_sockaddr__nobody_is_on_a_link_that_is_gone),
-        cmocka_unit_test(test_sockaddr__a_number_may_stand_for_a_link),
+        cmocka_unit_test(test_sockaddr__nobody_is_called_over_a_number),
+        cmocka_unit_test(test_sockaddr__a_number_that_is_typed_becomes_a_name),
         cmocka_unit_test(test_sockaddr__mapped_is_v4),
         cmocka_unit_test(test_sockaddr__other_families_are_none),
     };
