@@ -221,7 +221,7 @@ static bool read_name(struct exchange *exchange, const char *key,
         return false;
     }
     if (name != NULL)
-        memcpy(ret, name, len);
+        memcpy(ret, name, len + 1);
     return true;
 }
 

@@ -28,7 +28,7 @@
 #define STANDBY_PAUSE_NS    (SECOND_NS / 5)
 #define STANDBY_COURTESY_NS (3 * SECOND_NS)
 /* More than each of the hosts may take. */
-#define STANDBY_CONNECT_NS (POSTGRES_HOSTS_MAX * 10 * SECOND_NS)
+#define STANDBY_CONNECT_NS (10 * SECOND_NS * POSTGRES_HOSTS_MAX)
 
 static bool is_cancelled(const struct postgres *postgres)
 {
