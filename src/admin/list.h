@@ -17,7 +17,7 @@ void list_shares(struct exchange *exchange);
 
 /* One word: "none", "told", "waiting", "calling", "given_up". */
 const char *list_word_of_news(enum view_news news);
-/* One word: "freeing", "crashed", "recovering", "active"; the first that is true. */
+/* One word: "freeing", "given_up", "crashed", "recovering", "active"; the first that is true. */
 const char *list_word_of_client(const struct view_client *view);
 
 /* A handle in hex, of at most RECORD_FH_MAX bytes; false: it is none. */

@@ -39,7 +39,11 @@ static void report(struct exchange *exchange, const struct order *order, enum or
         return;
     case ORDER_NO_CLIENT:
         exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is no client ", id,
-                       "it has gone, never was, or takes no locks; holdfast clients lists them");
+                       order->kind == ORDER_RELEASE
+                           ? "it has gone, never was, or is of a protocol that ends its clients "
+                             "itself; holdfast clients lists them"
+                           : "it has gone, never was, or takes no locks; holdfast clients lists "
+                             "them");
         return;
     case ORDER_NOTHING:
         if (order->kind == ORDER_END_GRACE)
