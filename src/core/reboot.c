@@ -171,8 +171,12 @@ static enum reboot_heard ask_whether_meant(struct core *core, uint32_t slot,
                                            const struct probe_question *notice)
 {
     uint32_t seen = client_at(core, slot)->state_seen;
-    if (seen == 0 || !client_is_newer_state(notice->notified, seen))
+    if (seen == 0)
         return REBOOT_UNHEARD;
+    if (!client_is_newer_state(notice->notified, seen)) {
+        MARK("reboot_other_name_not_new");
+        return REBOOT_NOT_NEW;
+    }
     return ask(core, slot, PROBE_OTHER_NAME, *notice);
 }
 
@@ -181,17 +185,19 @@ static bool has_domain(struct bytes name)
     return memchr(name.at, '.', name.len) != NULL;
 }
 
-/* Clients of that address which can be the host that the notice names. More than one, or too many
- * to look at: nobody knows which. */
+/* Clients of that address which can be the host that the notice names. */
 struct meant {
-    uint32_t count; /* 0, 1, or more */
-    uint32_t slot;  /* of one of them */
+    uint32_t slot;   /* of one of them; SLOT_NONE: none was found */
+    bool is_several; /* there are more: nobody knows which */
+    bool is_cut;     /* there may be more: too many are there to look at all of them */
 };
 
-static struct meant find_meant(const struct core *core, const struct probe_question *notice)
+/* `exact` is the one with that very name, if there is one. */
+static struct meant find_meant(const struct core *core, const struct probe_question *notice,
+                               uint32_t exact)
 {
     const struct chains *by_address = &core->clients.by_address;
-    struct meant meant = {0, SLOT_NONE};
+    struct meant meant = {.slot = exact};
     uint32_t chain = chain_of(core, &notice->from), looked_at = 0;
     uint32_t slot = chain == SLOT_NONE ? SLOT_NONE : chains_first(by_address, chain);
     struct bytes named = notice->mon_name;
@@ -199,15 +205,14 @@ static struct meant find_meant(const struct core *core, const struct probe_quest
     const uint8_t *dot = memchr(named.at, '.', named.len);
     if (dot != NULL && !is_address(named))
         host.len = (uint32_t)(dot - named.at);
-    for (; slot != SLOT_NONE && meant.count < 2; slot = chains_next(by_address, slot)) {
-        struct bytes name = intern_bytes(&core->names, client_at(core, slot)->name);
+    for (; slot != SLOT_NONE && !meant.is_several; slot = chains_next(by_address, slot)) {
         if (++looked_at > LOOKED_AT_MAX) {
-            meant.count = 2;
+            meant.is_cut = true;
             break;
         }
-        if (!is_same_host(name, host))
+        if (slot == exact || !is_same_host(client_name(core, slot), host))
             continue;
-        meant.count++;
+        meant.is_several = meant.slot != SLOT_NONE;
         meant.slot = slot;
     }
     return meant;
@@ -219,8 +224,9 @@ static enum reboot_heard hear_of_names(struct core *core, const struct probe_que
     uint32_t exact = client_find(core, &notice->from, notice->mon_name);
     if (exact != SLOT_NONE && has_domain(notice->mon_name))
         return hear_of_itself(core, exact, notice);
-    struct meant meant = find_meant(core, notice);
-    if (meant.count > 1) {
+    struct meant meant = find_meant(core, notice, exact);
+    /* Who has that very name is meant unless another one is found. */
+    if (meant.is_several || (meant.is_cut && exact == SLOT_NONE)) {
         MARK("reboot_ambiguous_name");
         event_add(&core->events, EVENT_NOTICE_AMBIGUOUS, &notice->from, notice->mon_name,
                   notice->notified);
@@ -228,7 +234,7 @@ static enum reboot_heard hear_of_names(struct core *core, const struct probe_que
     }
     if (exact != SLOT_NONE)
         return hear_of_itself(core, exact, notice);
-    if (meant.count == 0 || !is_same_host(client_name(core, meant.slot), notice->mon_name))
+    if (meant.slot == SLOT_NONE || !is_same_host(client_name(core, meant.slot), notice->mon_name))
         return REBOOT_UNHEARD;
     MARK("reboot_by_short_name");
     return ask_whether_meant(core, meant.slot, notice);

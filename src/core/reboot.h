@@ -10,7 +10,8 @@
  *         without a domain that several clients of that address have ........ ignored, logged
  *     (b) the only client of that address, under another name, or the only
  *         one that has it with or without a domain .......................... if its own status
- *         monitor says exactly that state, and it is newer than the one we know
+ *         monitor says exactly that state, and it is newer than the one we know;
+ *         if it is not newer ................................................ ignored, not logged
  *     (c) a client of that name at another address .......................... if the status monitor
  *         at the recorded address says a newer state than the one we know
  *     otherwise ............................................................. ignored, logged once
@@ -41,6 +42,8 @@ struct reboot_counters {
 /* What a notice was; when it concerned several clients, the last of these that applies. */
 enum reboot_heard {
     REBOOT_UNHEARD,   /* no client is meant, or none that it is believed of */
+    REBOOT_NOT_NEW,   /* the same: one is meant, by another name, whose state is as new; a host
+                       * sends all its names one after another */
     REBOOT_AMBIGUOUS, /* the same: one of several is meant, nobody knows which; logged */
     REBOOT_ASKING,    /* nothing yet: a status monitor is asked */
     REBOOT_REPEATED,  /* believed, and known before */

@@ -290,6 +290,56 @@ static void test_reboot__a_short_name_of_one_who_is_not_known(void **state)
     assert_true(has_locks(prod));
 }
 
+/* sm-notify sends the full name and the short one, with one state: there is nothing to say. */
+static void test_reboot__all_names_of_one_host(void **state)
+{
+    (void)state;
+    struct locker who = {"10.0.0.2", "web3.example.org", 1};
+    assert_int_equal(lock(who, 0, 1, X), LOCK_GRANTED);
+    lock_fixture_forget_events(the_core);
+    assert_true(notify(who, "web3.example.org", 5));
+    assert_false(notify(who, "web3", 5));
+    assert_false(notify(who, "10.0.0.2", 5)); /* the only client there: the same */
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 0);
+    assert_true(nobody_asked());
+    assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
+    assert_false(notify(who, "web3", 5));
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 0);
+    assert_false(notify(who, "web4", 5)); /* of nobody here */
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
+}
+
+/* However many others are behind its address, who has that very name is meant. */
+static void test_reboot__a_short_name_among_very_many(void **state)
+{
+    (void)state;
+    enum { MANY = 1100 };
+    struct core_limits limits = fixture_limits;
+    limits.clients_max = limits.locks_max = 2 * MANY;
+    new_with(&limits);
+    struct locker who = {"10.0.0.2", "web3", 1}, with_domain = {"10.0.0.2", "web3.prod", 1};
+    assert_int_equal(lock(who, 2 * MANY, 1, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < MANY; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "pod%u", i);
+        struct locker other = {"10.0.0.2", name, 1};
+        lock_many(the_core, 3, other, 2 * (uint64_t)i, 1);
+        if (i % 16 == 0)
+            settle();
+    }
+    settle();
+    assert_false(notify(who, "nobody", 5)); /* all that can be said of others */
+    lock_fixture_forget_events(the_core);
+    assert_true(notify(who, "web3", 5));
+    assert_false(has_locks(who));
+    assert_int_equal(events_of(EVENT_NOTICE_AMBIGUOUS), 0);
+    assert_int_equal(lock(with_domain, 2 * MANY + 2, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock_in(5, who, 2 * MANY, X), LOCK_GRANTED);
+    assert_false(notify(who, "web3", 7)); /* a second one that is found */
+    assert_true(has_locks(who) && has_locks(with_domain));
+    assert_int_equal(events_of(EVENT_NOTICE_AMBIGUOUS), 1);
+}
+
 /* A3: the box before a client answers for it, with a number of its own. */
 static void test_reboot__an_uncalibrated_answer_says_nothing(void **state)
 {
@@ -581,6 +631,8 @@ int main(void)
         TEST(names_with_and_without_their_domain),
         TEST(a_short_name_of_two),
         TEST(a_short_name_of_one_who_is_not_known),
+        TEST(all_names_of_one_host),
+        TEST(a_short_name_among_very_many),
         TEST(an_uncalibrated_answer_says_nothing),
         TEST(an_older_lock_calibrates),
         TEST(a_state_is_not_learned_from_an_answer),
