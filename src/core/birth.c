@@ -77,8 +77,8 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
         err = intern_init(&core->names, core->arena, folds + registrants + waiters + PROBE_MAX,
                           core->seed);
     if (err == 0)
-        err =
-            quota_init(core, registrants + clients + slots_max[RECORD_TRACKED] + 1); /* one moves */
+        err = quota_init(core, registrants + clients + slots_max[RECORD_TRACKED] + PROBE_MAX +
+                                   1); /* one moves */
     if (err == 0)
         err = registrant_init(core, registrants);
     if (err == 0)

@@ -4,14 +4,16 @@
  * Always true, and asserted by probe_check():
  *  (1) No two questions are about the same client.
  *  (2) A question is on the list `waiting` exactly while no call of it is under way.
+ *  (3) An address counts the questions about its clients, apart from those of strangers.
  *
  * Who may cause a question matters. A notice from elsewhere can be sent by anybody, for any client
  * whose name he knows; questions of that kind may use only a quarter of the room, and our own
  * another one, so that they keep neither each other nor a client's own notice from being looked
- * into. The weightier
- * question also replaces the lighter one about the same client, and is asked anew: the answer to
- * the first may be older than what it is about. The other way round nothing is to be done, because
- * the answer is the host's own word, whatever it was asked for.
+ * into. A host has as many names as it likes, hence the share of its address in what its own
+ * notices and locks cause. The weightier question also replaces the lighter one about the same
+ * client, and is asked anew: the answer to the first may be older than what it is about. The other
+ * way round nothing is to be done, because the answer is the host's own word, whatever it was asked
+ * for.
  */
 #include "core/probe.h"
 
@@ -60,6 +62,21 @@ static bool is_background(enum probe_reason reason)
     return reason <= PROBE_ELSEWHERE;
 }
 
+/* What an address has under way of this kind; NULL: it is not its doing. */
+static uint32_t *count_of(struct quota *quota, enum probe_reason reason)
+{
+    return reason == PROBE_CALIBRATE ? &quota->calibrations
+           : is_background(reason)   ? NULL
+                                     : &quota->questions;
+}
+
+/* Has this address room for one more? */
+static bool is_within_share(const struct core *core, uint32_t quota, enum probe_reason reason)
+{
+    const uint32_t *count = count_of(quota_at(core, quota), reason);
+    return count == NULL || *count < PROBE_SHARE;
+}
+
 /* Is there room for one more of this kind? */
 static bool has_room(const struct core *core, enum probe_reason reason)
 {
@@ -76,8 +93,11 @@ static bool has_room(const struct core *core, enum probe_reason reason)
     return is_ours(reason) ? ours < OURS_MAX : strangers < STRANGERS_MAX;
 }
 
-static void forget_name(struct core *core, struct probe *probe)
+static void drop_question(struct core *core, struct probe *probe)
 {
+    uint32_t *count = count_of(quota_at(core, probe->quota), probe->question.reason);
+    if (count != NULL)
+        --*count;
     if (probe->mon_name != SLOT_NONE)
         (void)intern_release(&core->names, probe->mon_name);
     probe->mon_name = SLOT_NONE;
@@ -86,6 +106,9 @@ static void forget_name(struct core *core, struct probe *probe)
 static void set_question(struct core *core, struct probe *probe,
                          const struct probe_question *question)
 {
+    uint32_t *count = count_of(quota_at(core, probe->quota), question->reason);
+    if (count != NULL)
+        ++*count;
     probe->question = *question;
     probe->question.mon_name = (struct bytes){0};
     probe->mon_name = SLOT_NONE;
@@ -96,20 +119,34 @@ static void set_question(struct core *core, struct probe *probe,
 static void end(struct core *core, uint32_t slot)
 {
     struct probe *probe = probe_at(core, slot);
-    forget_name(core, probe);
+    drop_question(core, probe);
+    quota_at(core, probe->quota)->keepers--;
+    quota_release(core, probe->quota);
     list_remove(&probe->queue);
     table_remove(&core->probes.table, slot);
+}
+
+/* Does the answer to the one that is being asked do for this one, too? */
+static bool is_lighter(const struct probe_question *question, const struct probe_question *asked)
+{
+    if (is_background(question->reason))
+        return is_ours(question->reason) || !is_ours(asked->reason);
+    return question->reason < asked->reason ||
+           (question->reason == asked->reason && question->notified == asked->notified);
 }
 
 /* One is being asked about this client. True: its answer will do, or this one is asked as well. */
 static bool join(struct core *core, struct probe *probe, const struct probe_question *question)
 {
-    bool is_same = question->reason == probe->question.reason &&
-                   question->notified == probe->question.notified;
-    if (is_same || question->reason < probe->question.reason || is_background(question->reason))
+    const struct probe_question *asked = &probe->question;
+    if (is_lighter(question, asked))
         return true;
+    bool is_other_kind = is_background(question->reason) || is_background(asked->reason);
+    if (is_other_kind && (!has_room(core, question->reason) ||
+                          !is_within_share(core, probe->quota, question->reason)))
+        return false;
     MARK("probe_asked_again");
-    forget_name(core, probe);
+    drop_question(core, probe);
     set_question(core, probe, question);
     probe->must_ask_again = probe->is_calling;
     return true;
@@ -122,17 +159,21 @@ bool probe_begin(struct core *core, uint32_t client, const struct probe_question
     uint32_t slot = find(core, handle);
     if (slot != SLOT_NONE)
         return join(core, probe_at(core, slot), question);
+    if (!is_within_share(core, client_at(core, client)->quota, question->reason)) {
+        MARK("probe_no_share");
+        return false;
+    }
     if (!has_room(core, question->reason)) {
         MARK("probe_no_background_room");
         return false;
     }
     slot = table_add(&all->table);
-    if (slot == SLOT_NONE) {
-        MARK("probe_no_room");
+    if (slot == SLOT_NONE)
         return false;
-    }
     struct probe *probe = probe_at(core, slot);
-    *probe = (struct probe){.client = handle};
+    struct address address = client_address(core, client);
+    *probe = (struct probe){.client = handle, .quota = quota_keep(core, &address)};
+    quota_at(core, probe->quota)->keepers++;
     set_question(core, probe, question);
     list_init(&probe->queue);
     list_append(&all->waiting, &probe->queue);
@@ -181,10 +222,12 @@ static void begin_calibration(struct core *core)
         struct client *client = LIST_ELEMENT(all->calibrate.next, struct client, calibrating);
         uint32_t slot = client_slot(core, client);
         all->calibrate_next_ns = core->now_ns + PACE_NS;
-        if (!client_is_calibrated(client) &&
-            !probe_begin(core, slot, &(struct probe_question){.reason = PROBE_CALIBRATE}))
-            return; /* no room: the same one again, later */
+        bool is_asked =
+            client_is_calibrated(client) ||
+            probe_begin(core, slot, &(struct probe_question){.reason = PROBE_CALIBRATE});
         list_remove(&client->calibrating);
+        if (!is_asked) /* no room: later; others' addresses may have some */
+            list_append(&all->calibrate, &client->calibrating);
     }
 }
 
@@ -274,7 +317,7 @@ void probe_check(const struct core *core)
 {
     const struct probes *all = &core->probes;
     table_check(&all->table);
-    uint32_t waiting = 0, listed = 0;
+    uint32_t waiting = 0, listed = 0, counted = 0, questions = 0;
     uint32_t slot = table_next(&all->table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct probe *probe = probe_at(core, slot);
@@ -282,7 +325,12 @@ void probe_check(const struct core *core)
         CHECK(list_is_empty(&probe->queue) == probe->is_calling);
         CHECK(probe->is_calling || !probe->must_ask_again);
         waiting += probe->is_calling ? 0 : 1;
+        counted += count_of(quota_at(core, probe->quota), probe->question.reason) != NULL;
     }
+    const struct table *quotas = &core->quotas.table;
+    for (slot = table_next(quotas, SLOT_NONE); slot != SLOT_NONE; slot = table_next(quotas, slot))
+        questions += quota_at(core, slot)->questions + quota_at(core, slot)->calibrations;
+    CHECK(questions == counted);
     for (const struct list *at = all->waiting.next; at != &all->waiting; at = at->next)
         listed++;
     CHECK(waiting == listed);

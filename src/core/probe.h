@@ -6,8 +6,8 @@
  * another matter: behind a translator it may be the box's. What it says is proof only when it is
  * calibrated (client_is_calibrated), and it is asked for that once in a while when a client locks.
  *
- * One question per client at a time, a bounded number altogether; a question that finds no room is
- * not asked, which is "unknown".
+ * One question per client at a time, a bounded number altogether, and of that a share for each
+ * address. A question that finds no room is not asked, and what it was about is not believed.
  *
  *                   probe_begin               answered, or silent for --notify-timeout
  *   (nothing) ---------------------> ASKING ------------------------------------------> what for?
@@ -30,6 +30,8 @@ struct core_input;
 
 /* The most questions at a time. */
 #define PROBE_MAX 256
+/* Of them, because of what one address says; and as many to calibrate what is there. */
+#define PROBE_SHARE 16
 
 /* What for; the weightier the later. What anybody can cause comes first: see probe.c. */
 enum probe_reason {
@@ -51,6 +53,7 @@ struct probe_question {
 
 struct probe {
     uint64_t client;   /* handle */
+    uint32_t quota;    /* of its address when it was first asked, with a reference */
     struct address to; /* whom the call under way asks: the client may move meanwhile */
     struct probe_question question;
     uint32_t mon_name;   /* slot in core->names, with a reference; SLOT_NONE: none */

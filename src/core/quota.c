@@ -3,8 +3,8 @@
  *
  * Always true, and asserted by quota_check():
  *  (1) An address is here exactly while somebody holds a reference to it, once.
- *  (2) The references are its clients, registrants and tracked clients; over all addresses each
- *      count adds up to what its table holds.
+ *  (2) The references are its clients, registrants, tracked clients and questions; over all
+ *      addresses each count adds up to what its table holds.
  */
 #include "core/quota.h"
 
@@ -83,6 +83,7 @@ void quota_release(struct core *core, uint32_t slot)
         CHECK(quota->counts[kind] == 0);
     CHECK(list_is_empty(&quota->idle) && list_is_empty(&quota->parked));
     CHECK(quota->turning == 0 && quota->calling == 0 && list_is_empty(&quota->woken_files));
+    CHECK(quota->questions == 0 && quota->calibrations == 0);
     list_remove(&quota->wake_turn);
     chains_remove(&all->by_address, chains_of_hash(&all->by_address, quota->hash), slot);
     table_remove(&all->table, slot);
@@ -156,8 +157,8 @@ void quota_check(const struct core *core)
         const struct quota *quota = quota_at(core, slot);
         const uint32_t *counts = quota->counts;
         CHECK(find(core, &quota->address, quota->hash) == slot);
-        CHECK(quota->references ==
-              counts[QUOTA_CLIENT] + counts[QUOTA_REGISTRANT] + counts[QUOTA_TRACKED]);
+        CHECK(quota->references == counts[QUOTA_CLIENT] + counts[QUOTA_REGISTRANT] +
+                                       counts[QUOTA_TRACKED] + quota->keepers);
         for (uint32_t kind = 0; kind < QUOTA_KIND_END; kind++)
             sums[kind] += counts[kind];
     }

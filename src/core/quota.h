@@ -6,8 +6,8 @@
  * limit one of them may take; at least one element. What was stored above that is kept: a limit
  * concerns only what is new.
  *
- * An address is known here while a client, registrant or tracked client of it is; each of them
- * holds a reference. Locks, shares and waiters count where their client is. Counting costs the same
+ * An address is known here while a client, registrant or tracked client of it is, or a question
+ * about one; each of them holds a reference. Locks, shares and waiters count where their client is. Counting costs the same
  * however many there are (P7).
  */
 #ifndef CORE_QUOTA_H
@@ -39,6 +39,9 @@ struct quota {
     uint32_t counts[QUOTA_KIND_END];
     uint32_t turning, calling; /* callbacks that may leave, under way; of turn.h */
     bool is_silent;            /* the last one was not answered */
+    uint32_t questions;        /* to its status monitor, because of its own word; of probe.h */
+    uint32_t calibrations;     /* the same, of our own accord */
+    uint32_t keepers;          /* references of questions */
     struct list parked;        /* its clients whose callbacks must wait for that */
     struct list woken_files;   /* where its waiter is the first to be looked at again (waiter.h) */
     struct list wake_turn;     /* its place among addresses with such files */

@@ -152,8 +152,8 @@ static enum reboot_heard hear_of_itself(struct core *core, uint32_t slot,
 {
     uint32_t seen = client_at(core, slot)->state_seen, state = notice->notified;
     bool is_older = state != seen && !client_is_newer_state(state, seen);
-    if (core->limits.verify_notices && ask(core, slot, PROBE_VERIFY, *notice) == REBOOT_ASKING)
-        return REBOOT_ASKING;
+    if (core->limits.verify_notices) /* or there is no room, and it is not believed unasked */
+        return ask(core, slot, PROBE_VERIFY, *notice);
     if (is_older)
         return ask(core, slot, PROBE_OLDER, *notice);
     return accept(core, slot, state);
@@ -288,7 +288,7 @@ enum reboot_heard reboot_hear(struct core *core, const struct address *from, str
         return REBOOT_UNHEARD;
     struct probe_question notice = {.notified = state, .from = *from, .mon_name = mon_name};
     enum reboot_heard heard = hear_of_names(core, &notice);
-    if (heard == REBOOT_UNHEARD)
+    if (heard == REBOOT_UNHEARD && client_find(core, from, mon_name) == SLOT_NONE)
         heard = hear_of_only(core, &notice);
     if (heard == REBOOT_AMBIGUOUS)
         return heard;

@@ -13,7 +13,7 @@ struct scenario {
 };
 
 /* The stories of watchers; of lockers; of our restarts; of clients' restarts and of resumes; of
- * what is rare; of what P2 excludes. */
+ * whose word counts; of what is rare; of what P2 excludes. */
 extern const struct scenario scenario_all[];
 extern const uint32_t scenario_count;
 extern const struct scenario scenario_lock_all[];
@@ -26,6 +26,8 @@ extern const struct scenario scenario_reboot_all[];
 extern const uint32_t scenario_reboot_count;
 extern const struct scenario scenario_rare_all[];
 extern const uint32_t scenario_rare_count;
+extern const struct scenario scenario_word_all[];
+extern const uint32_t scenario_word_count;
 extern const struct scenario scenario_exclusion_all[];
 extern const uint32_t scenario_exclusion_count;
 

@@ -193,8 +193,8 @@ static void test_probe__others_cannot_use_all_the_room(void **state)
     assert_true(begin(i, PROBE_VERIFY, 1));
 }
 
-/* R-SEC-4: a notice of its own that cannot be looked into counts. */
-static void test_probe__no_room_is_unknown(void **state)
+/* R-SEC-4: under --verify-notify always nothing is believed unasked. */
+static void test_probe__no_room_is_not_believed(void **state)
 {
     (void)state;
     struct core_limits limits = fixture_limits;
@@ -206,15 +206,104 @@ static void test_probe__no_room_is_unknown(void **state)
     assert_int_equal(lock(A, 999, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < PROBE_MAX; i++)
         assert_true(begin(i, PROBE_OLDER, 1));
-    assert_false(notify(A, "a", 1)); /* older: in doubt, hence ignored */
-    assert_true(has_locks(A));
-    assert_true(notify(A, "a", 5));
-    assert_false(has_locks(A));
     lock_fixture_forget_events(the_core);
-    assert_int_equal(lock_in(5, A, 999, X), LOCK_GRANTED);
+    assert_false(notify(A, "a", 1));
+    assert_false(notify(A, "a", 5));
+    assert_true(has_locks(A));
     assert_false(notify(ELSEWHERE, "a", 9)); /* and from elsewhere, too */
     assert_true(has_locks(A));
-    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
+    assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 3);
+    struct core_call call;
+    assert_true(next(&call));
+    says(call, 0);
+    assert_false(notify(A, "a", 5)); /* a repeat, when there is room */
+    assert_true(has_locks(A));
+    do
+        assert_true(next(&call));
+    while (call.to.bytes[1] == 9);
+    says(call, 5);
+    assert_false(has_locks(A));
+}
+
+/* That many clients behind one address, and one question about each; how many were asked. */
+static uint32_t ask_one_address(uint32_t count, enum probe_reason reason)
+{
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "evil%u", i);
+        struct locker who = {"10.0.0.66", name, 1};
+        if (slot_of(who) == SLOT_NONE)
+            lock_many(the_core, 3, who, 10000 + 2 * (uint64_t)i, 1);
+        asked += begin(slot_of(who), reason, 1);
+        if (i % 16 == 0)
+            settle();
+    }
+    settle();
+    return asked;
+}
+
+/* A17: one host with very many names keeps nobody else from being asked. */
+static void test_probe__an_address_has_a_share(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(ask_one_address(200, PROBE_OLDER), PROBE_SHARE);
+    assert_int_equal(ask_one_address(200, PROBE_VERIFY), PROBE_SHARE); /* the same ones */
+    assert_true(begin(slot_of(A), PROBE_VERIFY, 5));
+    assert_int_equal(the_core->probes.table.count, PROBE_SHARE + 1);
+    /* What was asked of our own accord, or for strangers, is no way around it. */
+    assert_int_equal(ask_one_address(PROBE_SHARE + 20, PROBE_ELSEWHERE), PROBE_SHARE + 20);
+    assert_int_equal(the_core->probes.table.count, PROBE_SHARE + 21);
+    assert_int_equal(ask_one_address(PROBE_SHARE + 20, PROBE_OLDER), PROBE_SHARE);
+    struct core_call call;
+    uint32_t answered = 0;
+    while (next(&call)) {
+        says(call, 0);
+        answered++;
+    }
+    assert_int_equal(answered, PROBE_SHARE + 21);
+    assert_int_equal(ask_one_address(200, PROBE_OLDER), PROBE_SHARE);
+}
+
+/* The same of calibration: others do not wait behind one address. */
+static void test_probe__calibration_has_a_share(void **state)
+{
+    (void)state;
+    are_calibrated = false;
+    assert_int_equal(ask_one_address(100, PROBE_ELSEWHERE), PROBE_MAX / 4);
+    struct core_call call;
+    while (next(&call))
+        says(call, 0);
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    struct address evil = fixture_address("10.0.0.66");
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 200; i++) { /* two seconds; nobody answers */
+        fixture_wait(FIXTURE_SECOND / 100);
+        if (!next(&call))
+            continue;
+        if (!address_equal(&call.to, &evil))
+            break;
+        count++;
+    }
+    assert_int_equal(count, PROBE_SHARE);
+    assert_false(address_equal(&call.to, &evil)); /* A's turn */
+}
+
+/* A3: a stranger's notice while we calibrate is looked into, or at least logged, as any other. */
+static void test_probe__a_notice_while_we_calibrate(void **state)
+{
+    (void)state;
+    are_calibrated = false;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    struct core_call call = asked(A);
+    lock_fixture_forget_events(the_core);
+    assert_false(notify(ELSEWHERE, "a", 9));
+    says(call, 3); /* may be older than the notice */
+    says(asked(A), 3);
+    assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 1);
+    assert_true(client_is_calibrated(client_of(A)));
+    assert_true(has_locks(A));
 }
 
 static void test_probe__who_is_forgotten_is_not_asked(void **state)
@@ -363,7 +452,10 @@ int main(void)
         TEST(a_weightier_question_is_asked_anew),
         TEST(names_are_given_back),
         TEST(others_cannot_use_all_the_room),
-        TEST(no_room_is_unknown),
+        TEST(no_room_is_not_believed),
+        TEST(an_address_has_a_share),
+        TEST(calibration_has_a_share),
+        TEST(a_notice_while_we_calibrate),
         TEST(who_is_forgotten_is_not_asked),
         TEST(after_a_resume_all_are_asked_at_their_pace),
     };
