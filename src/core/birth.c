@@ -6,7 +6,8 @@
  * limits cost nothing until they are needed.
  *
  * The table of locks has a reserve beyond --max-locks that only rests split off by UNLOCK and by a
- * change of mode may use: an UNLOCK has no way to fail (R-RNG-5).
+ * change of mode may use: an UNLOCK has no way to fail (R-RNG-5). With a shared store there is as
+ * much again as is stored: an offer of which an echo must stay is given to its owner beside it.
  */
 #include "base/check.h"
 #include "core/state.h"
@@ -51,6 +52,8 @@ static void size_tables(const struct core_limits *limits, uint32_t slots_max[REC
     slots_max[RECORD_NOTICE] = max_u32(slots_max[RECORD_REGISTRANT], used[RECORD_NOTICE]);
     slots_max[RECORD_CLIENT] = max_u32(limits->clients_max, used[RECORD_CLIENT]);
     slots_max[RECORD_LOCK] = locks + max_u32(locks / 4, SPLIT_RESERVE_MIN);
+    if (limits->shared_store && slots_max[RECORD_LOCK] + used[RECORD_LOCK] <= RECORD_SLOT_MAX)
+        slots_max[RECORD_LOCK] += used[RECORD_LOCK];
     slots_max[RECORD_WAITER] = max_u32(limits->waiters_max, used[RECORD_WAITER]);
     slots_max[RECORD_SHARE] = max_u32(limits->locks_max, used[RECORD_SHARE]);
     slots_max[RECORD_TRACKED] = max_u32(limits->clients_max, used[RECORD_TRACKED]);

@@ -156,7 +156,7 @@ static bool has_older(const struct core *core, uint32_t slot)
     const struct client *client = client_at(core, slot);
     const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
     for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
-        if (lock_at(core, at)->callback == SLOT_NONE &&
+        if (lock_at(core, at)->callback == SLOT_NONE && !echo_is(core, at) &&
             client_is_over(client, client->incarnation, lock_at(core, at)->state))
             return true;
     for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))

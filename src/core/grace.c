@@ -32,7 +32,10 @@ void grace_done(struct core *core)
 
 static uint32_t unsettled_total(const struct core *core)
 {
-    return unsettled_count(core) + core->grace.unsettled_shares + core->offers_left;
+    /* In a run that goes on where the last one ended, an offer without its waiter is a lock like
+     * the others: nobody has to confirm it. */
+    uint32_t offers_left = core->is_resumed ? 0 : core->offers_left;
+    return unsettled_count(core) + core->grace.unsettled_shares + offers_left;
 }
 
 bool grace_is_on(const struct core *core)
@@ -113,8 +116,6 @@ static uint64_t late_ns(const struct core *core)
     return half_ns < LATE_NS ? half_ns : LATE_NS;
 }
 
-/* In a run that goes on where the last one ended, an offer without its waiter is a lock like the
- * others: nobody has to confirm it. */
 static bool has_unsettled(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);

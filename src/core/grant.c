@@ -128,15 +128,18 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
 {
     struct waiter *w = waiter_at(core, slot);
     uint32_t offer = w->grant.offer;
-    bool stays = w->grant.callback != SLOT_NONE; /* it is under way, and lingers */
+    bool is_calling = w->grant.callback != SLOT_NONE; /* it is under way, and lingers */
+    bool stays = is_calling || echo_is_due(core, offer);
     if (!(is_certain ? lock_confirm(core, offer, stays) : lock_accept(core, offer, stays)))
         return false;
     uint32_t client = waiter_client(core, w);
     struct address address = client_address(core, client);
     event_add(&core->feed, EVENT_GRANTED, &address, intern_bytes(&core->names, w->caller_name),
               client_at(core, client)->id);
-    if (stays)
+    if (is_calling)
         linger(core, w);
+    else if (stays)
+        lock_withdraw(core, offer); /* as an offer */
     w->grant.offer = SLOT_NONE;
     waiter_remove(core, slot);
     return true;
@@ -404,9 +407,10 @@ static bool doubt(struct core *core, uint32_t slot)
     if (!grant_accept(core, slot, false))
         return false;
     core->grants.counters.granted++;
-    if (!is_alone || !table_is_live(&core->locks.table, w.grant.offer))
+    held = lock_range_first_own(core, w.owner, w.file, w.start);
+    if (!is_alone || held == SLOT_NONE)
         return true;
-    struct lock *lock = lock_at(core, w.grant.offer);
+    struct lock *lock = lock_at(core, held);
     lock->is_doubtful = lock->start == w.start && lock->end == w.end;
     return true;
 }

@@ -3,8 +3,9 @@
  *
  * An offer that a run before this one made is its owner's lock now: its client may have taken it
  * (R-BLK-19). Made a lock, it becomes as many as there are stretches of what the owner holds there
- * already; where those are too many for one batch, or find no slots, it stands as it is. For others
- * it is in the way like a lock. For its owner it is one that nobody has confirmed yet:
+ * already; where those are too many for one batch, or find no slots, it stands as it is. So it does
+ * while a server that we replaced may still call about it (echo.h). For others it is in the way
+ * like a lock. For its owner it is one that nobody has confirmed yet:
  *
  *  - a reclaim of any of its bytes is granted, as if they were held (leftover_covers);
  *  - bytes that the owner takes or gives up are cut out of it (leftover_settle);
@@ -20,6 +21,9 @@
 
 struct core;
 
+__attribute__((warn_unused_result)) int leftover_init(struct core *core, uint32_t slots_max);
+void leftover_done(struct core *core);
+
 /* This offer without a waiter is one. */
 void leftover_add(struct core *core, uint32_t slot);
 
@@ -28,12 +32,16 @@ void leftover_add(struct core *core, uint32_t slot);
 bool leftover_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
                      uint64_t end, bool exclusive);
 
+/* Is one of the owner's in this range? */
+bool leftover_meets(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
+                    uint64_t end);
+
 /* The owner has taken these bytes, or given them up; the caller releases the owner. Where a rest
- * finds no slot the whole stays. */
+ * finds no slot the whole stays, and so do those that are too many for one request. */
 void leftover_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
                      uint64_t end);
 
-/* Gives up those of a client, at most `max`; returns how many. */
+/* Gives up those of a client, at most `max`, as long as the batch takes them; returns how many. */
 uint32_t leftover_drop(struct core *core, uint32_t client, uint32_t max);
 
 #endif

@@ -59,7 +59,7 @@ int lock_init(struct core *core, uint32_t slots_max)
     if (err == 0)
         err = chains_init(&all->by_client, core->clients.table.max, slots_max);
     if (err == 0)
-        err = chains_init(&all->left_over, core->clients.table.max, slots_max);
+        err = leftover_init(core, slots_max);
     if (err == 0)
         err = table_init(&all->holdings, slots_max, sizeof(struct holding));
     if (err == 0)
@@ -76,7 +76,7 @@ void lock_done(struct core *core)
     tree_done(&all->by_start);
     tree_done(&all->own);
     chains_done(&all->by_client);
-    chains_done(&all->left_over);
+    leftover_done(core);
     table_done(&all->holdings);
     chains_done(&all->holdings_by_key);
     intern_done(&all->ohs);
@@ -405,6 +405,8 @@ void lock_withdraw(struct core *core, uint32_t slot)
     uint32_t owner = lock->owner;
     CHECK(lock->flags & RECORD_LOCK_OFFER);
     CHECK(lock->callback == SLOT_NONE);
+    if (echo_keep(core, slot))
+        return;
     lock_element_remove(core, slot);
     lock_element_settle(core, owner);
 }
@@ -483,7 +485,7 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial, bool 
         return false; /* it is not its client's any more, and must replace nothing that is */
     offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
     offer.waiter = SLOT_NONE;
-    offer.is_left_over = false;
+    offer.is_left_over = offer.is_echoed = false;
     if (!can_accept(core, &offer, kept_serial, stays))
         return false;
     struct plan plan = make_plan(core, &offer);
@@ -540,8 +542,7 @@ bool lock_restore_offer(struct core *core, uint32_t slot)
 {
     struct lock offer = *lock_at(core, slot);
     CHECK(offer.flags & RECORD_LOCK_OFFER);
-    if (offer.flags & RECORD_LOCK_LINGERS)
-        return true; /* an echo is nobody's, and goes by itself */
+    CHECK(!echo_is(core, slot) && !echo_is_due(core, slot));
     offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
     if (lock_element_is_doomed(core, &offer) || !make_plan(core, &offer).is_alone)
         return lock_accept(core, slot, false);
@@ -551,14 +552,15 @@ bool lock_restore_offer(struct core *core, uint32_t slot)
 
 /* ---- clients that started anew ---- */
 
-/* False: it goes by itself, when nothing of its callback can arrive any more. */
+/* False: it goes by itself, when nothing of its callback can arrive any more, ours or that of a
+ * server before us. */
 static bool free_one(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     uint32_t owner = lock->owner;
     if (lock->waiter != SLOT_NONE)
         grant_lost(core, lock->waiter);
-    if (lock->callback != SLOT_NONE)
+    if (lock->callback != SLOT_NONE || echo_keep(core, slot))
         return false;
     if (lock->holding != SLOT_NONE)
         settle(core, lock);

@@ -56,7 +56,9 @@ struct lock {
     uint32_t flags;    /* enum record_lock_flag */
     uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
     bool is_left_over; /* an offer of a run before; see leftover.h */
-    bool is_doubtful;  /* an offer that its client denied, but may have taken before (R-DRC-3) */
+    uint64_t left_over_end;
+    bool is_echoed;   /* an offer that was stored when we took over; see echo.h */
+    bool is_doubtful; /* an offer that its client denied, but may have taken before (R-DRC-3) */
     struct lock_reach any, exclusive;
 };
 
@@ -79,6 +81,7 @@ struct locks {
     struct intern ohs;
     uint32_t offer_count;
     struct chains left_over;                /* chain = client slot: offers of a run before */
+    struct tree left_over_own;              /* the same; roots: struct owner.left_over */
     uint64_t serial;                        /* of the last change */
     uint32_t share_counts[FILE_SHARES_MAX]; /* elements by the share of their file (D14) */
 };
@@ -173,7 +176,7 @@ __attribute__((warn_unused_result)) bool lock_restore_offer(struct core *core, u
 /*
  * The client said that it has the lock: the offer replaces what its owner held there before, like
  * any lock that is taken (5.2). What the owner took exclusively since the offer was made stays so.
- * `stays`: as the owner's lock and as an offer, which callback.c keeps.
+ * `stays`: as the owner's lock and as an offer, which callback.c or echo.c keeps.
  */
 __attribute__((warn_unused_result)) bool lock_confirm(struct core *core, uint32_t slot, bool stays);
 /*
@@ -182,12 +185,13 @@ __attribute__((warn_unused_result)) bool lock_confirm(struct core *core, uint32_
  * too many of them (perhaps only for the batch that is open), or its client started anew since.
  */
 __attribute__((warn_unused_result)) bool lock_accept(struct core *core, uint32_t slot, bool stays);
+/* The offer goes, or is kept from others as an echo (echo.h). */
 void lock_withdraw(struct core *core, uint32_t slot);
 
 /*
  * Frees locks and offers of a client that its present incarnation did not take, at most `max`
  * looked at, from where the last call stopped (struct client.drain_at). Returns how many that were.
- * Offers go by way of grant_lost; those of lingering callbacks are passed by.
+ * Offers go by way of grant_lost; those of lingering callbacks, and echoes, are passed by.
  */
 uint32_t lock_drain(struct core *core, uint32_t client, uint32_t max);
 /* Frees what a client has on one file, which the caller keeps; returns how many. */

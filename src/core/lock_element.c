@@ -45,7 +45,7 @@ static struct client *client_of(const struct core *core, const struct lock *lock
 
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock)
 {
-    return lock->callback == SLOT_NONE &&
+    return lock->callback == SLOT_NONE && (lock->flags & RECORD_LOCK_LINGERS) == 0 &&
            client_is_over(client_of(core, lock), lock->incarnation, lock->state);
 }
 
@@ -216,11 +216,12 @@ void lock_element_leave_over(struct core *core, uint32_t slot)
     uint32_t client = owner_at(core, lock->owner)->client;
     lock->is_left_over = true;
     chains_add(&core->locks.left_over, client, slot);
+    tree_add(&core->locks.left_over_own, &owner_at(core, lock->owner)->left_over, slot);
     client_at(core, client)->left_over_count++;
     core->offers_left++;
 }
 
-static void leave_left_over(struct core *core, uint32_t slot)
+void lock_element_unleave(struct core *core, uint32_t slot)
 {
     struct lock *lock = lock_at(core, slot);
     uint32_t client = owner_at(core, lock->owner)->client;
@@ -228,6 +229,7 @@ static void leave_left_over(struct core *core, uint32_t slot)
         return;
     lock->is_left_over = false;
     chains_remove(&core->locks.left_over, client, slot);
+    tree_remove(&core->locks.left_over_own, &owner_at(core, lock->owner)->left_over, slot);
     client_at(core, client)->left_over_count--;
     core->offers_left--;
 }
@@ -236,8 +238,9 @@ void lock_element_restore(struct core *core, uint32_t slot)
 {
     struct lock *lock = lock_at(core, slot);
     CHECK(lock->flags & RECORD_LOCK_OFFER);
-    leave_left_over(core, slot);
+    lock_element_unleave(core, slot);
     lock->flags &= ~(uint32_t)RECORD_LOCK_OFFER;
+    lock->is_echoed = false;
     lock->waiter = SLOT_NONE;
     core->locks.offer_count--;
     join_holding(core, slot);
@@ -253,7 +256,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
     waiter_lock_changed(core, slot);
-    leave_left_over(core, slot);
+    lock_element_unleave(core, slot);
     struct lock lock = *lock_at(core, slot);
     struct owner *owner = owner_at(core, lock.owner);
     struct client *client = client_at(core, owner->client);

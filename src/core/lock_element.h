@@ -37,10 +37,12 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
 /* An offer becomes held, as it is: nothing that its owner holds may overlap or be alike and touch
  * it. */
 void lock_element_hold(struct core *core, uint32_t slot);
-/* It is one that outlived its run without its waiter (leftover.h). */
-void lock_element_leave_over(struct core *core, uint32_t slot);
 /* The same without writing it: the store's record says as much. */
 void lock_element_restore(struct core *core, uint32_t slot);
+/* It is one that outlived its run without its waiter (leftover.h). */
+void lock_element_leave_over(struct core *core, uint32_t slot);
+/* It is not, any more, if it was. */
+void lock_element_unleave(struct core *core, uint32_t slot);
 /* Its owner stays also when that was all it had: see lock_element_settle. */
 void lock_element_remove(struct core *core, uint32_t slot);
 

@@ -188,7 +188,7 @@ void lock_check(const struct core *core)
     const struct locks *all = &core->locks;
     const struct table *files = &core->files.handles.table, *clients = &core->clients.table;
     const struct table *owners = &core->owners.table;
-    uint32_t in_files = 0, of_clients = 0, of_owners = 0, held = 0, slot;
+    uint32_t in_files = 0, of_clients = 0, of_owners = 0, held = 0, left_over = 0, slot;
     table_check(&all->table);
     table_check(&all->holdings);
     table_check(&all->ohs.table);
@@ -207,10 +207,13 @@ void lock_check(const struct core *core)
         held += check_holding(core, slot);
     for (slot = table_next(clients, SLOT_NONE); slot != SLOT_NONE; slot = table_next(clients, slot))
         of_clients += check_client(core, slot);
-    for (slot = table_next(owners, SLOT_NONE); slot != SLOT_NONE; slot = table_next(owners, slot))
+    for (slot = table_next(owners, SLOT_NONE); slot != SLOT_NONE; slot = table_next(owners, slot)) {
         of_owners += owner_at(core, slot)->lock_count;
+        left_over += tree_check(&all->left_over_own, owner_at(core, slot)->left_over);
+    }
     CHECK(in_files == all->table.count);
     CHECK(of_clients == all->table.count);
     CHECK(of_owners == all->table.count);
+    CHECK(left_over == core->offers_left);
     CHECK(held + all->offer_count == all->table.count);
 }

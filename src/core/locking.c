@@ -233,7 +233,7 @@ static enum lock_status grant(struct core *core, const struct peer *from,
 {
     /* What it has already in that mode or a stronger one needs no room: an answer that was lost,
      * or a downgrade, must not fail for a limit. */
-    if (!(r->reclaim ? may_be_held(core, &s, r) : is_held(core, &s, r)) &&
+    if (!may_be_held(core, &s, r) &&
         !has_room(core, from, r, room_for(core, from, s.client), QUOTA_LOCK))
         return LOCK_NO_RESOURCES;
     uint32_t file = file_add(core, r->fh);
@@ -433,13 +433,16 @@ static enum lock_status unlock(struct core *core, const struct peer *from,
         return LOCK_GRANTED;
     if (!grant_unlock(core, s.owner, s.file, r->start, r->end))
         return LOCK_GRACE;
-    if (!table_is_live(&core->owners.table, s.owner))
+    const struct table *owners = &core->owners.table;
+    if (!table_is_live(owners, s.owner))
         return LOCK_GRANTED; /* it had nothing but a waiter */
     if (!lock_release(core, s.owner, s.file, r->start, r->end)) {
         report_no_slots(core, from, r, s.client);
         return LOCK_GRACE;
     }
-    return LOCK_GRANTED;
+    bool is_rest =
+        table_is_live(owners, s.owner) && leftover_meets(core, s.owner, s.file, r->start, r->end);
+    return is_rest ? LOCK_GRACE : LOCK_GRANTED;
 }
 
 /* The table of protocol.md 4.3: GRANTED means "you do not have it". */
@@ -458,7 +461,7 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
         MARK("cancel_ends_a_doubt");
         return lock_release(core, s.owner, s.file, r->start, r->end) ? LOCK_GRANTED : LOCK_DENIED;
     }
-    if (lock_covers(core, s.owner, s.file, r->start, r->end, r->exclusive)) {
+    if (may_be_held(core, &s, r)) {
         MARK("cancel_of_a_held_lock");
         return LOCK_DENIED;
     }

@@ -233,22 +233,26 @@ static bool is_left_over(const struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     return (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE &&
-           lock->callback == SLOT_NONE;
+           lock->callback == SLOT_NONE && !echo_is(core, slot);
 }
 
 /*
  * An offer outlives a run as a lock of its owner (R-BLK-19): its client may have taken it, and its
  * waiter is gone. One that finds no room for its pieces, in the table or in the open batch, stands
  * as it is, which excludes others just as well; its owner may reclaim it all the same (leftover.h),
- * and while grace stands it is tried again (recover_work).
+ * and it is tried again (recover_work). So does one of which an echo may be due, until that time is
+ * over: it needs its slot for itself.
  */
 static void restore_offers(struct core *core)
 {
     const struct table *locks = &core->locks.table;
     core->offer_at = SLOT_NONE;
+    core->offer_next_ns = core->echoes.until_ns;
     uint32_t slot = table_next(locks, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(locks, slot)) {
-        if (is_left_over(core, slot) && !lock_restore_offer(core, slot)) {
+        if (!is_left_over(core, slot))
+            continue;
+        if (echo_is_due(core, slot) || !lock_restore_offer(core, slot)) {
             MARK("start_offer_stays");
             leftover_add(core, slot);
         }
@@ -284,14 +288,15 @@ static uint32_t find_gaps(const struct core *core, const struct lock *offer,
 
 /*
  * What the owner held before is settled or not as it was; only the bytes that the offer adds are
- * its to confirm. One that has more gaps than are counted stays what it is.
+ * its to confirm, and none in a run that is resumed. One that has more gaps than are counted stays
+ * what it is.
  */
 static void settle_offer(struct core *core, uint32_t slot)
 {
     struct lock offer = *lock_at(core, slot);
     struct gap gaps[LOCK_ACCEPT_PUTS_MAX];
-    bool is_monitored = !(offer.flags & RECORD_LOCK_UNMONITORED); /* only that is to be confirmed */
-    uint32_t count = is_monitored ? find_gaps(core, &offer, gaps) : 0;
+    bool is_confirmed = core->is_resumed || (offer.flags & RECORD_LOCK_UNMONITORED) != 0;
+    uint32_t count = is_confirmed ? 0 : find_gaps(core, &offer, gaps);
     if (count == LOCK_ACCEPT_PUTS_MAX || !unsettled_has_room(core, count) ||
         !lock_restore_offer(core, slot))
         return;
@@ -300,11 +305,16 @@ static void settle_offer(struct core *core, uint32_t slot)
         unsettled_add(core, offer.owner, offer.file, gaps[i].start, gaps[i].end);
 }
 
+/* After grace what is left of them goes; a run that is resumed has no such end. */
+static bool may_restore(const struct core *core)
+{
+    return core->offers_left > 0 && (grace_is_on(core) || core->is_resumed) && !core_is_full(core);
+}
+
 void recover_work(struct core *core)
 {
-    for (uint32_t i = 0; i < OFFERS_PER_TURN && grace_is_on(core) && core->offers_left > 0 &&
-                         !core_is_full(core) && core->now_ns >= core->offer_next_ns;
-         i++) {
+    for (uint32_t i = 0;
+         i < OFFERS_PER_TURN && may_restore(core) && core->now_ns >= core->offer_next_ns; i++) {
         core->offer_at = table_next(&core->locks.table, core->offer_at);
         if (core->offer_at == SLOT_NONE) /* once through all of them */
             core->offer_next_ns = core->now_ns + OFFERS_AGAIN_NS;
@@ -315,8 +325,7 @@ void recover_work(struct core *core)
 
 uint64_t recover_deadline_ns(const struct core *core)
 {
-    bool has_work = grace_is_on(core) && core->offers_left > 0 && !core_is_full(core);
-    return has_work ? core->offer_next_ns : UINT64_MAX;
+    return may_restore(core) ? core->offer_next_ns : UINT64_MAX;
 }
 
 void recover_unsettle_all(struct core *core)

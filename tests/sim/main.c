@@ -121,6 +121,7 @@ static const struct book {
     {scenario_shares_all, &scenario_shares_count, story_run},
     {scenario_rare_all, &scenario_rare_count, story_run},
     {scenario_word_all, &scenario_word_count, story_run},
+    {scenario_echo_all, &scenario_echo_count, story_run},
     {scenario_exclusion_all, &scenario_exclusion_count, story_run},
     {scenario_lock_all, &scenario_lock_count, story_run},
 };

@@ -20,6 +20,8 @@ extern const struct scenario scenario_lock_all[];
 extern const uint32_t scenario_lock_count;
 extern const struct scenario scenario_recovery_all[];
 extern const uint32_t scenario_recovery_count;
+extern const struct scenario scenario_echo_all[];
+extern const uint32_t scenario_echo_count;
 extern const struct scenario scenario_shares_all[];
 extern const uint32_t scenario_shares_count;
 extern const struct scenario scenario_reboot_all[];

@@ -346,29 +346,6 @@ static void play_resume(struct world *world)
     EXPECT(story_has(world, BETA)); /* by a callback: it asks nothing */
 }
 
-/* BETA is offered what ALPHA gives back, does not hear of it, and gives up after the takeover. The
- * old server may still call it, so nobody else gets these bytes before that is over. */
-static void play_takeover_with_an_offer(struct world *world)
-{
-    world->plan.resumes = world->plan.has_echo = true;
-    story_restart(world);
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    story_be(world, BETA, CALLEE_SILENT);
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    story_restart(world);
-    uint64_t until_ns = world->now_ns + ECHO_NS - SECOND;
-    story_do(world, BETA, PEER_NLM_CANCEL, true);
-    story_wait_for(world, DELTA);
-    while (world->now_ns < until_ns) {
-        EXPECT(!story_has(world, DELTA));
-        story_wait_ms(world, 500);
-    }
-    story_wait_ms(world, 3000);
-    EXPECT(story_has(world, DELTA)); /* by a callback, when nobody can be told any more */
-}
-
 /* The callback was taken, and its answer lost with the run: the lock is its own all the same. */
 static void play_offer_and_resume(struct world *world)
 {
@@ -573,7 +550,6 @@ const struct scenario scenario_reboot_all[] = {
     {"reboot-in-grace", "settles what it held", play_reboot_in_grace, 0},
     {"resume", "D12: a waiter is granted after the crash", play_resume, 0},
     {"offer-and-resume", "an offer that was taken", play_offer_and_resume, 0},
-    {"takeover-with-an-offer", "a replaced server may still call", play_takeover_with_an_offer, 0},
     {"offer-and-no-resume", "the same over a reclaim and a resume", play_offer_and_no_resume, 0},
     {"no-resume-of-a-reclaim-run", "who waited is told", play_no_resume_of_a_reclaim_run, 0},
     {"no-resume-in-grace", "a run that died in grace", play_no_resume_in_grace, 0},

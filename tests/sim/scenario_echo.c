@@ -1,0 +1,126 @@
+/*
+ * scenario_echo.c -- a server that was replaced may still call (decision 025); see story.h.
+ *
+ * BETA is offered what ALPHA gives back and does not hear of it; then the server is replaced.
+ * Whatever BETA does after that, nobody else gets these bytes before the old server is silent.
+ */
+#include "machine.h"
+#include "story.h"
+
+#define EXPECT SCENARIO_EXPECT
+
+static void begin(struct world *world, bool resumes)
+{
+    world->plan.resumes = resumes;
+    world->plan.has_echo = true;
+    story_restart(world);
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    story_be(world, BETA, CALLEE_SILENT);
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(story_status(world).offers == 1);
+}
+
+/* DELTA waits, and is called when nobody can be told any more. */
+static void expect_kept(struct world *world)
+{
+    uint64_t until_ns = world->machine.boot_ns + ECHO_NS - SECOND;
+    story_wait_for(world, DELTA);
+    while (world->now_ns < until_ns) {
+        EXPECT(!story_has(world, DELTA));
+        story_wait_ms(world, 500);
+    }
+    story_wait_ms(world, 3000);
+    EXPECT(story_has(world, DELTA));
+}
+
+static void play_cancelled(struct world *world)
+{
+    begin(world, true);
+    story_restart(world);
+    story_do(world, BETA, PEER_NLM_CANCEL, true);
+    expect_kept(world);
+}
+
+/* Who takes over from us within the time knows of it, and that it is nobody's. */
+static void play_cancelled_and_replaced(struct world *world)
+{
+    begin(world, true);
+    story_restart(world);
+    story_do(world, BETA, PEER_NLM_CANCEL, true);
+    story_wait_ms(world, 6000); /* until our own callback is over, too */
+    story_restart(world);
+    expect_kept(world);
+}
+
+static void play_taken(struct world *world)
+{
+    begin(world, true);
+    story_be(world, BETA, CALLEE_WELL);
+    story_restart(world);
+    story_wait_ms(world, 300);
+    EXPECT(story_has(world, BETA));
+    story_give_back(world, BETA);
+    expect_kept(world);
+}
+
+static void play_freed(struct world *world)
+{
+    begin(world, true);
+    story_restart(world);
+    world->lockers->at[BETA].frees_all = true;
+    locker_reboot(world, &world->lockers->at[BETA]);
+    story_wait_ms(world, 6000); /* longer than our own callback lingers */
+    EXPECT(story_status(world).offers == 1);
+    expect_kept(world);
+}
+
+static void play_freed_in_grace(struct world *world)
+{
+    begin(world, false);
+    story_restart(world);
+    world->lockers->at[BETA].frees_all = true;
+    locker_reboot(world, &world->lockers->at[BETA]);
+    story_wait_ms(world, 300);
+    EXPECT(!story_status(world).grace.is_on);
+    expect_kept(world);
+}
+
+/* BETA has taken it, which was not heard. */
+static void play_reclaimed(struct world *world)
+{
+    world->plan.has_echo = true;
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    world->lockers->is_mute = true;
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
+    world->lockers->is_mute = false;
+    story_restart(world);
+    story_wait_ms(world, 3000);
+    EXPECT(story_has(world, BETA) && !story_status(world).grace.is_on);
+    story_give_back(world, BETA);
+    expect_kept(world);
+}
+
+/* In grace nobody reclaims it. */
+static void play_given_up(struct world *world)
+{
+    begin(world, false);
+    story_restart(world);
+    EXPECT(story_order(world, ORDER_END_GRACE, BETA, NULL) == ORDER_DONE);
+    expect_kept(world);
+}
+
+const struct scenario scenario_echo_all[] = {
+    {"takeover-cancel", "025: what was on offer is cancelled", play_cancelled, 0},
+    {"takeover-twice", "and the server is replaced again", play_cancelled_and_replaced, 0},
+    {"takeover-unlock", "or taken and unlocked", play_taken, 0},
+    {"takeover-free-all", "or its client frees all", play_freed, 0},
+    {"takeover-free-all-in-grace", "the same in grace", play_freed_in_grace, 0},
+    {"takeover-reclaim", "or it is reclaimed and unlocked", play_reclaimed, 0},
+    {"takeover-end-of-grace", "or nobody reclaims it", play_given_up, WORLD_OVERRIDE},
+};
+const uint32_t scenario_echo_count = sizeof scenario_echo_all / sizeof scenario_echo_all[0];
