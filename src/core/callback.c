@@ -7,17 +7,21 @@
  *      goes when the callback has ended, and not before. lock_drain passes it by.
  *  (3) A late answer hangs on a lingering callback of its owner that overlaps it, or is ready.
  *
- * There are as many slots as waiters. A callback that lingers has lost its waiter, so there could
- * be more of both: none begins while the table is full.
+ * There are as many slots as waiters, or as many as sixteen addresses may have under way. A callback
+ * that lingers has lost its waiter, so there could be more of both: none begins while the table is
+ * full. How many linger is bounded by address (turn.h), and so is what CANCEL and UNLOCK look at.
  */
 #include "core/callback.h"
 
 #include "base/check.h"
 #include "core/state.h"
 
-int callback_init(struct core *core, uint32_t slots_max)
+enum { SLOTS_MIN = 16 * TURN_CALLS_MAX };
+
+int callback_init(struct core *core, uint32_t waiters_max)
 {
     struct callbacks *all = &core->callbacks;
+    uint32_t slots_max = waiters_max > SLOTS_MIN ? waiters_max : SLOTS_MIN;
     list_init(&all->ending);
     list_init(&all->ready);
     int err = table_init(&all->table, slots_max, sizeof(struct callback));
@@ -49,6 +53,11 @@ static struct late_answer *late_at(const struct core *core, uint32_t slot)
     return table_at(&core->callbacks.late, slot);
 }
 
+uint32_t callback_count(const struct core *core)
+{
+    return core->callbacks.calling_count + core->callbacks.lingering_count;
+}
+
 bool callback_has_room(const struct core *core)
 {
     return core->callbacks.table.count < core->callbacks.table.max;
@@ -60,6 +69,7 @@ uint32_t callback_begin(struct core *core, uint32_t waiter)
     CHECK(slot != SLOT_NONE);
     struct callback *callback = callback_at(core, slot);
     *callback = (struct callback){.waiter = waiter, .offer = SLOT_NONE};
+    core->callbacks.calling_count++;
     list_init(&callback->ending);
     return slot;
 }
@@ -77,6 +87,7 @@ static void end_request(struct core *core, uint32_t slot, uint64_t deadline_ns)
     struct callback *callback = callback_at(core, slot);
     CHECK(callback->waiter != SLOT_NONE);
     callback->waiter = SLOT_NONE;
+    all->calling_count--;
     callback->deadline_ns = deadline_ns;
     callback->serial = ++all->serial;
     list_append(&all->ending, &callback->ending);
@@ -89,6 +100,7 @@ void callback_linger(struct core *core, uint32_t slot, uint32_t offer)
     CHECK(lock->flags & RECORD_LOCK_OFFER);
     end_request(core, slot, core->now_ns + CALLBACK_LINGER_NS);
     core->callbacks.lingered++;
+    core->callbacks.lingering_count++;
     callback_at(core, slot)->offer = offer;
     lock->waiter = SLOT_NONE;
     lock->callback = slot;
@@ -189,8 +201,17 @@ bool callback_next_answer(struct core *core, uint32_t *ret_ticket)
 
 /* ---- the end ---- */
 
+/* It lingered, and has ended. That it was aborted says something only if it had all its time. */
+static enum turn_end how_ended(const struct core *core, const struct callback *callback,
+                               enum core_call_outcome outcome)
+{
+    if (outcome == CALL_ANSWERED || outcome == CALL_REFUSED)
+        return TURN_ANSWERED;
+    return core->now_ns >= callback->deadline_ns ? TURN_SILENT : TURN_UNKNOWN;
+}
+
 /* Nothing of it can arrive any more. The owner is there until its offer goes. */
-static void resolve(struct core *core, uint32_t slot)
+static void resolve(struct core *core, uint32_t slot, enum core_call_outcome outcome)
 {
     struct callbacks *all = &core->callbacks;
     uint32_t offer = callback_at(core, slot)->offer, late;
@@ -199,7 +220,11 @@ static void resolve(struct core *core, uint32_t slot)
         table_remove(&all->table, slot);
         return;
     }
-    chains_remove(&all->by_owner, lock_at(core, offer)->owner, slot);
+    uint32_t owner = lock_at(core, offer)->owner;
+    chains_remove(&all->by_owner, owner, slot);
+    all->lingering_count--;
+    turn_ended(core, owner_at(core, owner)->client,
+               how_ended(core, callback_at(core, slot), outcome));
     while ((late = chains_first(&all->on_callback, slot)) != SLOT_NONE) {
         chains_remove(&all->on_callback, slot, late);
         hang(core, late);
@@ -221,10 +246,11 @@ void callback_ended(struct core *core, uint64_t handle, const struct core_input 
     if (waiter == SLOT_NONE) {
         if (input->outcome == CALL_ANSWERED)
             MARK("callback_answered_when_over");
-        resolve(core, slot);
+        resolve(core, slot, input->outcome);
         return;
     }
     table_remove(&all->table, slot);
+    all->calling_count--;
     waiter_at(core, waiter)->grant.callback = SLOT_NONE;
     grant_call_done(core, waiter, input);
 }

@@ -57,7 +57,8 @@ struct late_answer {
 };
 
 struct callbacks {
-    struct table table;        /* of struct callback */
+    struct table table;                      /* of struct callback */
+    uint32_t calling_count, lingering_count; /* of them; the others keep nothing, and are aborted */
     struct chains by_owner;    /* chain = owner slot: the lingering ones that keep something */
     struct list ending;        /* to be told to whoever carries them */
     struct table late;         /* of struct late_answer; a slot is the answer's ticket */
@@ -67,9 +68,11 @@ struct callbacks {
     uint64_t lingered, unanswered; /* how many did; answers that found no place to wait */
 };
 
-__attribute__((warn_unused_result)) int callback_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int callback_init(struct core *core, uint32_t waiters_max);
 void callback_done(struct core *core);
 
+/* How many are under way, or linger and keep something. */
+uint32_t callback_count(const struct core *core);
 /* One more may begin. */
 bool callback_has_room(const struct core *core);
 /* A callback of this waiter begins; only while callback_has_room. Its id for core_call. */

@@ -107,7 +107,6 @@ void grant_forget(struct core *core, uint32_t slot)
 static void linger(struct core *core, struct waiter *w)
 {
     uint32_t callback = w->grant.callback, offer = w->grant.offer;
-    turn_ended(core, waiter_client(core, w), true); /* by its client's word */
     w->grant.callback = w->grant.offer = SLOT_NONE;
     callback_linger(core, callback, offer);
 }
@@ -264,7 +263,7 @@ static void leave_offer(struct core *core, uint32_t slot)
     lock_at(core, w->grant.offer)->waiter = SLOT_NONE;
     w->grant.offer = SLOT_NONE;
     if (w->grant.callback != SLOT_NONE) {
-        turn_ended(core, waiter_client(core, w), true);
+        turn_ended(core, waiter_client(core, w), TURN_UNKNOWN);
         callback_abort(core, w->grant.callback);
     }
     w->grant.callback = SLOT_NONE;
@@ -473,8 +472,8 @@ void grant_call_done(struct core *core, uint32_t slot, const struct core_input *
         return;
     if (input->outcome == CALL_ANSWERED)
         client_alive(core, waiter_client(core, w));
-    turn_ended(core, waiter_client(core, w),
-               input->outcome == CALL_ANSWERED || input->outcome == CALL_REFUSED);
+    bool is_heard = input->outcome == CALL_ANSWERED || input->outcome == CALL_REFUSED;
+    turn_ended(core, waiter_client(core, w), is_heard ? TURN_ANSWERED : TURN_SILENT);
     w->phase = WAITER_OFFERED; /* and what follows is decided below */
     if (w->grant.is_denied) {
         bool is_once = input->outcome == CALL_ANSWERED && !input->is_repeated;

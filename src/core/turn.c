@@ -4,7 +4,7 @@
  * Always true, and asserted by turn_check():
  *  (1) A client with ready offers is on turn or parked; one without is neither.
  *  (2) Of an address, as many clients are on turn as `turning` says, and as many callbacks are
- *      under way as `calling` says.
+ *      under way or linger as `calling` says.
  *  (3) Somebody of an address is parked only while those on turn and under way are as many as it
  *      may have: whatever ends one of them lets the next in, so nobody is parked for ever.
  */
@@ -116,14 +116,15 @@ uint32_t turn_take(struct core *core)
     return SLOT_NONE;
 }
 
-void turn_ended(struct core *core, uint32_t slot, bool is_answered)
+void turn_ended(struct core *core, uint32_t slot, enum turn_end how)
 {
     struct client *client = client_at(core, slot);
     struct quota *quota = quota_of(core, client);
     CHECK(client->calling > 0 && quota->calling > 0);
     client->calling--;
     quota->calling--;
-    quota->is_silent = !is_answered;
+    if (how != TURN_UNKNOWN)
+        quota->is_silent = how == TURN_SILENT;
     let_in(core, quota);
 }
 
@@ -173,4 +174,5 @@ void turn_check(const struct core *core)
     }
     CHECK(turning == on_turn);
     CHECK(calling == under_way);
+    CHECK(calling == callback_count(core));
 }

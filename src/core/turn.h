@@ -4,7 +4,8 @@
  * Clients take turns: each has a queue of offers whose callback may leave, and every turn takes one
  * of the next client's. So a client with a hundred thousand offers delays nobody by more than one
  * call. An address has a bounded number of callbacks under way, and one that does not answer a few
- * only: what is silent holds an attempt for seconds, and attempts are finite.
+ * only: what is silent holds an attempt for seconds, and attempts are finite. One that lingers
+ * counts like the others, or who asks and cancels would have any number of them.
  *
  *              an offer is ready                 its turn has come
  *   (nothing) ------------------> ON TURN ----------------------------> callback under way
@@ -33,8 +34,10 @@ void turn_add(struct core *core, uint32_t waiter);
 void turn_remove(struct core *core, uint32_t waiter);
 /* The waiter whose callback leaves now, which counts as under way; SLOT_NONE: none may leave. */
 uint32_t turn_take(struct core *core);
-/* The callback that was under way for this client is over. */
-void turn_ended(struct core *core, uint32_t client, bool is_answered);
+/* The callback that was under way for this client is over, also as far as it lingered (callback.h);
+ * what that says of its address. */
+enum turn_end { TURN_ANSWERED, TURN_SILENT, TURN_UNKNOWN };
+void turn_ended(struct core *core, uint32_t client, enum turn_end how);
 bool turn_has_any(const struct core *core);
 
 /* This client goes, or counts at another address from now on; turn_join afterwards. */

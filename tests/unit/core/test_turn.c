@@ -109,13 +109,73 @@ static void test_turn__the_silent_have_few(void **state)
     for (uint32_t i = 0; i < MANY; i++)
         (void)cancel(A, 1000 + 2 * i, 1, X);
     fixture_wait(10 * SECOND);
+    for (uint32_t i = 0; i < TURN_SILENT_MAX; i++)
+        failed(calls[i], CALL_UNKNOWN);
     settle();
-    wait_for(B, 0, 0);
     assert_int_equal(lock(D, 0, 10, X), LOCK_GRANTED);
     wait_for(A, 0, 1);
     assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
     settle();
     assert_true(next_is_to(A.address, &call));
+}
+
+/* Who waits, is offered it, and cancels, again and again, has no more callbacks under way for that:
+ * those that linger count. So others are called, and CANCEL looks at so many at most. */
+static void test_turn__those_that_linger_count(void **state)
+{
+    (void)state;
+    static struct core_call calls[10 * MANY];
+    uint32_t count = 0;
+    struct core_limits limits = fixture_limits;
+    limits.waiters_max = MANY;
+    locker_done();
+    (void)locker_new(&limits);
+    for (uint64_t round = 0, at = 1000; round < 10; round++, at += 2000) {
+        assert_int_equal(lock(D, at, 2 * MANY, X), LOCK_GRANTED);
+        wait_for(A, at, MANY / 2);
+        assert_int_equal(unlock(D, at, 2 * MANY), LOCK_GRANTED);
+        settle();
+        count += take_all(&calls[count], MANY);
+        for (uint32_t i = 0; i < MANY / 2; i++)
+            (void)cancel(A, at + 2 * i, 1, X);
+        settle();
+    }
+    assert_int_equal(count, TURN_CALLS_MAX);
+    assert_int_equal(lock(D, 0, 10, X), LOCK_GRANTED);
+    wait_for(B, 0, 1);
+    assert_int_equal(unlock(D, 0, 10), LOCK_GRANTED);
+    settle();
+    struct core_call call;
+    assert_true(next_is_to(B.address, &call));
+    answered(call, LOCK_GRANTED);
+    /* Cut short, they say nothing about A; after all their time, that it is silent. */
+    failed(calls[--count], CALL_UNKNOWN);
+    assert_false(quota_at(the_core, client_of(A)->quota)->is_silent);
+    fixture_wait(5 * SECOND);
+    failed(calls[--count], CALL_UNKNOWN);
+    assert_true(quota_at(the_core, client_of(A)->quota)->is_silent);
+    failed(calls[--count], CALL_REFUSED);
+    assert_false(quota_at(the_core, client_of(A)->quota)->is_silent);
+}
+
+/* A host that is silent stays so when it cancels. */
+static void test_turn__cancel_does_not_end_silence(void **state)
+{
+    (void)state;
+    static struct core_call calls[MANY];
+    assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
+    wait_for(A, 1000, MANY);
+    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
+    settle();
+    assert_int_equal(take_all(calls, MANY), TURN_CALLS_MAX);
+    fixture_wait(5 * SECOND);
+    for (uint32_t i = 0; i < TURN_CALLS_MAX; i++)
+        failed(calls[i], CALL_UNKNOWN);
+    assert_int_equal(take_all(calls, MANY), TURN_SILENT_MAX);
+    for (uint32_t i = 0; i < TURN_SILENT_MAX; i++)
+        (void)cancel(A, calls[i].offset, 1, X);
+    settle();
+    assert_int_equal(take_all(calls, MANY), 0);
 }
 
 /* Who must be told of a restart does not keep waiters waiting. */
@@ -146,6 +206,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_turn__an_address_has_so_many_under_way, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_turn__the_silent_have_few, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_turn__those_that_linger_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_turn__cancel_does_not_end_silence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_turn__callbacks_come_first, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
