@@ -26,6 +26,8 @@
 #include "core/lock_element.h"
 #include "core/state.h"
 
+enum { ECHOES_RESTAMPED_MAX = CORE_PUTS_PER_REQUEST_MAX / 2 - 16 };
+
 #define STATE_HALF UINT32_C(0x80000000) /* of the circle of state numbers */
 
 static struct bytes name_of(const struct core *core, const struct client *client)
@@ -123,18 +125,39 @@ static void begin_anew(struct core *core, uint32_t slot)
 }
 
 /*
+ * What is left when everything of a client was freed is only kept from others for a while: offers
+ * with a callback that lingers, of which an address has few, and echoes. They become of the first
+ * number. Echoes that are too many for one batch go at once: only their own client could be hurt,
+ * and only after four thousand million lives of it.
+ */
+static void restamp_kept(struct core *core, uint32_t slot)
+{
+    const struct chains *locks = &core->locks.by_client;
+    uint32_t puts_max = core->limits.batch_puts_max + ECHOES_RESTAMPED_MAX, next;
+    for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = next) {
+        next = chains_next(locks, at);
+        if (lock_at(core, at)->callback != SLOT_NONE || core->dirty.put_count < puts_max)
+            lock_element_restamp(core, at, 1);
+        else
+            lock_withdraw(core, at);
+    }
+}
+
+/*
  * There is no number after this one. Everything that has a stamp goes now, in one batch, so that
- * the first number can be used again: it is on nothing that is left.
+ * numbers can be used again: the first one for what has to stay, the others are on nothing.
  */
 static void begin_count_anew(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    grant_drop_client(core, slot);
     client->incarnation = 0; /* of nothing: all that it has is over */
     client->current_count = 0;
+    grant_drop_client(core, slot);
     begin_drain(core, slot);
     while (!client_drain_now(core, slot))
         continue;
+    restamp_kept(core, slot);
+    client->incarnation = 1;
 }
 
 void client_renew(struct core *core, uint32_t slot)

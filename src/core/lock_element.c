@@ -162,6 +162,14 @@ uint32_t lock_element_add(struct core *core, const struct lock *content)
     return slot;
 }
 
+void lock_element_restamp(struct core *core, uint32_t slot, uint32_t incarnation)
+{
+    struct lock *lock = lock_at(core, slot);
+    CHECK(client_is_over(client_of(core, lock), lock->incarnation, lock->state));
+    lock->incarnation = incarnation;
+    dirty_put(&core->dirty, RECORD_LOCK, slot);
+}
+
 static void set(struct core *core, struct lock *lock, const struct lock *content)
 {
     if (lock->oh != content->oh) {

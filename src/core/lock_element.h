@@ -34,6 +34,8 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
 /* The element gets this range, mode, stamp, len, oh and time; owner, file and being held or offered
  * stay. */
 void lock_element_change(struct core *core, uint32_t slot, const struct lock *content);
+/* It is of this incarnation, which is over like the one that it was of. */
+void lock_element_restamp(struct core *core, uint32_t slot, uint32_t incarnation);
 /* An offer becomes held, as it is: nothing that its owner holds may overlap or be alike and touch
  * it. */
 void lock_element_hold(struct core *core, uint32_t slot);

@@ -178,7 +178,7 @@ static void test_limits__incarnations_begin_anew(void **state)
     assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
     free_all(A);
-    assert_int_equal(client_at(the_core, client)->incarnation, 1);
+    assert_int_equal(client_at(the_core, client)->incarnation, 2);
     assert_int_equal(fixture_status(the_core).locks, 0);
     assert_int_equal(fixture_status(the_core).shares, 0);
     answered(granted(B), LOCK_GRANTED);
@@ -186,7 +186,56 @@ static void test_limits__incarnations_begin_anew(void **state)
     restart();
     assert_int_equal(lock(A, 2001, 1, X | RECLAIM), LOCK_GRANTED);
     free_all(A);
+    assert_int_equal(client_at(the_core, client)->incarnation, 3);
+}
+
+/* What it is being called about stays for a while, and can be read after a crash. */
+static void test_limits__incarnations_begin_anew_while_called(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(A, 2001, 1, X), LOCK_GRANTED);
+    assert_int_equal(unlock(A, 2001, 1), LOCK_GRANTED);
+    uint32_t client = lock_fixture_client(the_core, A.address, A.name);
+    client_at(the_core, client)->incarnation = UINT32_MAX;
+    assert_int_equal(lock(A, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(B, 0, 1), LOCK_GRANTED);
+    struct core_call call = granted(A);
+    free_all(A);
     assert_int_equal(client_at(the_core, client)->incarnation, 2);
+    assert_int_equal(fixture_status(the_core).offers, 1);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
+    restart(); /* which fails when a record cannot be loaded */
+    assert_false(fixture_status(the_core).incomplete);
+    settle();
+    assert_int_equal(fixture_status(the_core).offers + fixture_status(the_core).locks, 0);
+    (void)call;
+}
+
+/* The same of what a server before us may call about. */
+static void test_limits__incarnations_begin_anew_with_echoes(void **state)
+{
+    (void)state;
+    struct core_limits limits = fixture_limits;
+    limits.resume = limits.shared_store = true;
+    locker_done();
+    (void)locker_new(&limits);
+    lock_fixture_echo_ns = 12 * FIXTURE_SECOND;
+    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+    assert_int_equal(lock(A, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(B, 0, 1), LOCK_GRANTED);
+    settle();
+    restart();
+    uint32_t client = lock_fixture_client(the_core, A.address, A.name);
+    client_at(the_core, client)->incarnation = UINT32_MAX;
+    client_at(the_core, client)->current_count = 0;
+    free_all(A);
+    assert_int_equal(client_at(the_core, client)->incarnation, 2);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
+    restart();
+    assert_false(fixture_status(the_core).incomplete);
+    assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
+    lock_fixture_echo_ns = 0;
 }
 
 int main(void)
@@ -202,6 +251,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_limits__a_waiter_of_this_run_alone_needs_none, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_limits__incarnations_begin_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_limits__incarnations_begin_anew_while_called, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_limits__incarnations_begin_anew_with_echoes, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
 }
