@@ -16,6 +16,7 @@ bool seat_answered(struct seat_contender *contender, uint32_t status)
 {
     enum seat_call call = contender->pending;
     contender->pending = SEAT_NO_CALL;
+    contender->is_adopted = false;
     switch (call) {
     case SEAT_NO_CALL:
         return false;
@@ -54,25 +55,59 @@ bool seat_relies(const struct seat_contender *contender)
     return contender->state == SEAT_HOLDING && contender->pending != SEAT_UNLOCK;
 }
 
+bool seat_is_owned(const struct seat_found *found)
+{
+    return found->held + found->offered + found->alone > 0;
+}
+
+bool seat_is_stored(const struct seat_found *found)
+{
+    return seat_is_owned(found) || found->echoes > 0;
+}
+
+/* What no contender may have, whatever it knows. */
+static const char *judge_records(const struct seat_contender *contender,
+                                 const struct seat_found *found)
+{
+    if (found->held > 1 || found->offered > 1 || found->alone > 1)
+        return "more than one lock is stored";
+    if (found->held == 1 && found->waits)
+        return "a lock is stored, and the request that it was granted to";
+    if (seat_is_stored(found) && (found->is_mixed || found->exclusive != contender->exclusive))
+        return "a lock is stored in another mode than asked for";
+    if (found->offered == 1 && !found->waits)
+        return "an offer is stored for a request that is not";
+    return NULL;
+}
+
 const char *seat_judge(const struct seat_contender *contender, const struct seat_found *found)
 {
-    bool is_stored = found->record_count > 0;
-    if (found->record_count > 1)
-        return "more than one lock is stored";
-    if (is_stored && found->exclusive != contender->exclusive)
-        return "a lock is stored in another mode than asked for";
+    const char *wrong = judge_records(contender, found);
+    if (wrong)
+        return wrong;
+    bool is_known = found->held + found->offered > 0 || (contender->is_adopted && found->alone > 0);
     if (seat_relies(contender))
-        return is_stored ? NULL : "an acknowledged lock is lost";
-    if (!is_stored || contender->pending != SEAT_NO_CALL)
+        return is_known ? NULL : "an acknowledged lock is lost";
+    if (contender->pending != SEAT_NO_CALL)
         return NULL;
-    if (contender->state == SEAT_WAITING)
-        return found->is_offer ? NULL : "a lock is stored as held before anybody said so";
-    return "a lock is stored that was unlocked or cancelled";
+    if (contender->state == SEAT_WAITING) {
+        if (found->held > 0)
+            return "a lock is stored as held before anybody said so";
+        if (found->alone > 0)
+            return "an offer is stored without its request, which goes on";
+        return found->waits ? NULL : "a request that waits is not stored";
+    }
+    if (found->waits)
+        return "a request is stored that was ended";
+    return seat_is_owned(found) ? "a lock is stored that was unlocked or cancelled" : NULL;
 }
 
 void seat_adopt(struct seat_contender *contender, const struct seat_found *found)
 {
-    contender->state = found->record_count > 0 ? SEAT_HOLDING : SEAT_IDLE;
+    contender->state = seat_is_owned(found) ? SEAT_HOLDING
+                       : found->waits       ? SEAT_WAITING
+                                            : SEAT_IDLE;
+    contender->is_adopted = contender->state == SEAT_HOLDING;
     contender->pending = SEAT_NO_CALL;
     contender->due_ns = 0;
 }

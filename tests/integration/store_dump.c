@@ -140,7 +140,7 @@ static int print_lock(uint32_t slot, struct bytes value)
            (unsigned long long)lock.len, (lock.flags & RECORD_LOCK_EXCLUSIVE) != 0,
            (lock.flags & RECORD_LOCK_OFFER) != 0, (lock.flags & RECORD_LOCK_UNMONITORED) != 0);
     print_hex("oh", lock.oh);
-    printf(" slot=%u\n", slot);
+    printf(" lingers=%u slot=%u\n", (lock.flags & RECORD_LOCK_LINGERS) != 0, slot);
     return 0;
 }
 
