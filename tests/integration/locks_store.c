@@ -273,10 +273,11 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* It runs for half a second at a time: if each standstill were forgiven, ten would be needed. */
-static void hang_and_stop(void)
+/* It runs for half a second at a time: if each standstill were forgiven, ten would be needed. The
+ * lock of this file is there, and grace is on: UNLOCK writes also then. */
+static void hang_and_stop(uint32_t file)
 {
-    struct lock_call lock = call_of(PEER_NLM_LOCK, "alpha", 7);
+    struct lock_call unlock = call_of(PEER_NLM_UNLOCK, "alpha", file);
     int stops = 0;
     server.extra[0] = "--store-timeout";
     server.extra[1] = "5";
@@ -284,8 +285,9 @@ static void hang_and_stop(void)
         return;
     struct line line = open_line(ALPHA, 0, false);
     stall();
-    send_on(&line, &lock, 8000);
+    send_on(&line, &unlock, 8000);
     demand_null();
+    demand_silence(&line, "UNLOCK");
     for (; stops < 6 && harness_is_alive(&server); stops++) {
         kill(server.pid, SIGSTOP);
         pause_ms(2500); /* longer than what counts as a standstill */
@@ -334,6 +336,6 @@ int main(void)
         HARNESS_EXPECT(stored[1] == 1 && stored[2] == 1 && stored[3] == 0 && stored[4] == 1,
                        "stored: %u, %u, %u and %u locks on the files", stored[1], stored[2],
                        stored[3], stored[4]);
-    hang_and_stop();
+    hang_and_stop(2);
     return harness_finish();
 }
