@@ -209,6 +209,8 @@ static void add_clients(struct text *out, const struct core_status *status)
     add_one(out, "nsm_locks_cleaned_on_crash_total", "counter",
             "Locks and share reservations freed because their client crashed.",
             status->reboots.locks_cleaned);
+    add_one(out, "holdfast_released_locks_total", "counter",
+            "Locks and share reservations that an operator released.", status->reboots.released);
     add_one(out, "holdfast_notify_given_up_total", "counter",
             "Clients that could not be told within --give-up, those of SM_MON among them.",
             notify->given_up);

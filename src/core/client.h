@@ -82,6 +82,7 @@ struct client {
     uint32_t drained_count;    /* freed since the drain began */
     bool is_cleaned;           /* that something was freed for that crash is counted, too */
     bool drain_is_search;      /* only when it finds something was there a crash */
+    bool is_released;          /* the drain is an operator's: it is no crash */
     uint32_t quota;            /* of its address, with a reference */
     struct list ready, turn;   /* its offers to be called; its place among others (turn.h) */
     uint32_t calling;          /* callbacks under way */
@@ -187,7 +188,9 @@ static inline uint32_t client_stamp(const struct client *client, uint32_t state)
 
 /* It started anew: everything it has here is freed, its waiters at once. */
 void client_renew(struct core *core, uint32_t slot);
-/* The same for what is stamped with an older state than state_seen. False: there is nothing, or it
+/* The same by an operator's order: no crash, and counted apart. */
+void client_release(struct core *core, uint32_t slot);
+/* As client_renew for what is stamped with an older state than state_seen. False: there is nothing, or it
  * is being freed already. */
 bool client_free_older(struct core *core, uint32_t slot);
 /* The same for what is stamped with any other state: its counter began anew at this one. */

@@ -112,13 +112,15 @@ void client_count_freed(struct core *core, uint32_t slot, uint32_t count)
 }
 
 /* What makes some of its elements be over is set: it is made known, and freed from now on. */
-static void begin_anew(struct core *core, uint32_t slot)
+static void begin_anew(struct core *core, uint32_t slot, bool is_crash)
 {
     struct client *client = client_at(core, slot);
     struct address address = client_address(core, slot);
-    count_crash(core, client);
+    if (is_crash) {
+        count_crash(core, client);
+        client->is_counted = client->is_released = false;
+    }
     client->drain_is_search = false; /* what was looked for is over with the rest */
-    client->is_counted = false;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     event_add(&core->events, EVENT_CLIENT_RENEWED, &address, name_of(core, client), client->id);
     begin_drain(core, slot);
@@ -160,17 +162,35 @@ static void begin_count_anew(struct core *core, uint32_t slot)
     client->incarnation = 1;
 }
 
-void client_renew(struct core *core, uint32_t slot)
+/* An order that comes while a crash is being cleaned up is counted with that, and the other way
+ * round: there is one count of what a drain frees. */
+static void renew(struct core *core, uint32_t slot, bool is_released)
 {
     struct client *client = client_at(core, slot);
-    MARK("client_renewed");
-    if (client->incarnation == UINT32_MAX)
+    bool has_found = !client->drain_is_search || client->drained_count > 0;
+    bool is_new = list_is_empty(&client->draining) || !has_found;
+    client->is_released = is_released && (is_new || client->is_released);
+    if (client->incarnation == UINT32_MAX) {
         begin_count_anew(core, slot);
+        client->is_released = is_released;
+    }
     client->incarnation++;
     client->current_count = 0;
     forget_older(client);
     grant_drop_client(core, slot);
-    begin_anew(core, slot);
+    begin_anew(core, slot, !is_released);
+}
+
+void client_renew(struct core *core, uint32_t slot)
+{
+    MARK("client_renewed");
+    renew(core, slot, false);
+}
+
+void client_release(struct core *core, uint32_t slot)
+{
+    MARK("client_released");
+    renew(core, slot, true);
 }
 
 /* Has it anything that is over, and not by its incarnation? */
@@ -212,7 +232,7 @@ bool client_free_older(struct core *core, uint32_t slot)
     MARK("client_older_freed");
     grant_drop_older(core, slot);
     if (!is_much) {
-        begin_anew(core, slot);
+        begin_anew(core, slot, true);
         return true;
     }
     client->drain_is_search = true;
@@ -230,7 +250,7 @@ void client_recount(struct core *core, uint32_t slot, uint32_t state)
     client->free_below = state;
     client->flags |= RECORD_CLIENT_RECOUNTED;
     grant_drop_older(core, slot);
-    begin_anew(core, slot);
+    begin_anew(core, slot, true);
 }
 
 bool client_free_all(struct core *core, const struct address *from, struct bytes name,
@@ -269,13 +289,16 @@ static void end_drain(struct core *core, uint32_t slot)
     struct address address = client_address(core, slot);
     list_remove(&client->draining);
     client_settle(core, slot);
-    bool is_search = client->drain_is_search;
-    client->drain_is_search = false;
+    bool is_search = client->drain_is_search, is_released = client->is_released;
+    client->drain_is_search = client->is_released = false;
     if (client->drained_count == 0)
         return;
-    if (is_search)
+    if (is_search && !is_released)
         count_crash(core, client);
-    client_count_freed(core, slot, client->drained_count);
+    if (is_released)
+        core->reboots.released += client->drained_count;
+    else
+        client_count_freed(core, slot, client->drained_count);
     event_add(&core->events, EVENT_CLIENT_FREED, &address, name_of(core, client),
               client->drained_count);
 }

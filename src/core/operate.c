@@ -43,8 +43,7 @@ static bool release_file(struct core *core, uint32_t slot, struct bytes fh)
     uint32_t ended = grant_drop_file(core, slot, file);
     uint32_t freed = lock_free_file(core, slot, file) + share_free_file(core, slot, file);
     file_release(core, file);
-    core->reboots.cleanups += freed > 0;
-    core->reboots.locks_cleaned += freed;
+    core->reboots.released += freed;
     client_settle(core, slot);
     return ended + freed > 0;
 }
@@ -85,7 +84,7 @@ static enum order_result release(struct core *core, uint32_t slot, struct bytes 
         client_forget(core, slot);
         return ORDER_DONE;
     }
-    client_renew(core, slot);
+    client_release(core, slot);
     (void)tell(core, slot);
     return client_drain_now(core, slot) ? ORDER_DONE : ORDER_BEGUN;
 }
