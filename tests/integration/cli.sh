@@ -14,6 +14,8 @@
 #  (4) status --watch goes on over a restart and shows the progress of the recovery, in locks, not in
 #      requests; who reclaims is told of in the words of design and page; on a terminal it is not
 #      higher than that, and names are cut;
+#  (6) --state given_up lists lock clients and registrants that could not be notified within
+#      --give-up, and none before that, or who has called since;
 #  (5) manual pages without a complaint of mandoc, completions without one of bash, both naming every
 #      command and option.
 set -u
@@ -303,6 +305,38 @@ else
     echo "not shown: --watch on a small terminal, without script"
 fi
 kill "${keepers[@]}"
+stop TERM
+
+# (6) Nobody listens on port 111 of these hosts, so nobody can be notified.
+export HOLDFAST_CONTROL="$work/third/control.sock"
+hasty=(--port 0 --http off --store "lmdb:$work/third" --rpcbind off --recovery-window 1 --notify-timeout 2)
+start deaf "${hasty[@]}" || finish
+expect "a lock" same "$(peer 127.1.0.5 gone lock one)" granted
+expect "a registrant" matches "$(peer 127.1.0.7 deaf mon alpha deaf:9 200000 1 1)" '^succ'
+stop KILL
+start patient "${hasty[@]}" --grace 600 || finish
+# shellcheck disable=SC2317 # wait_until runs it
+is_crashed() { "$HOLDFAST" clients --state crashed | grep -q '^c1 '; }
+expect "who does not answer counts as crashed" wait_until is_crashed
+ask 0 clients --state given_up --json
+expect "nobody is given up before his time" same "$output" $'{"clients": [\n]}'
+stop KILL
+start hasty "${hasty[@]}" --grace 1 --give-up 1 || finish
+# shellcheck disable=SC2317 # wait_until runs it
+are_given_up() { [ "$("$HOLDFAST" clients --state given_up --json | grep -c '"state":"given_up"')" -eq 2 ]; }
+expect "both are given up" wait_until are_given_up
+ask 0 clients --state given_up
+says 'c1 +nlm +gone +127\.1\.0\.5 +given_up'
+says 'c[0-9] +nsm +deaf:9 +127\.1\.0\.7 +given_up +0 +0 +given_up'
+ask 0 clients --state given_up --protocol nsm --json
+expect "with the others" same "$(grep -c '"id":' <<< "$output")" 1
+ask 0 clients --state crashed --json
+expect "one word for each" same "$output" $'{"clients": [\n]}'
+ask 0 clients 127.1.0.7
+says 'state +given_up'
+expect "it calls" matches "$(peer 127.1.0.7 deaf mon alpha deaf:9 200000 1 1)" '^succ'
+ask 0 clients --state given_up --protocol nsm --json
+expect "and is tried again" same "$output" $'{"clients": [\n]}'
 stop TERM
 
 # (5)
