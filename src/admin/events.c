@@ -123,6 +123,11 @@ static const char *const names[EVENT_KIND_END] = {
     [EVENT_GRANTED] = "granted",
 };
 
+const char *events_name(enum event_kind kind)
+{
+    return names[kind];
+}
+
 /* What was too much for the seconds before. */
 static void keep_more(struct events *events)
 {
@@ -139,7 +144,7 @@ static void keep_more(struct events *events)
 
 static void keep_event(struct events *events, const struct event *event, uint64_t wall_ns)
 {
-    const char *name = names[event->kind];
+    const char *name = events_name(event->kind);
     if (name == NULL)
         return;
     if (events->second != wall_ns / SECOND_NS) {

@@ -31,6 +31,8 @@ struct events *events_new(uv_loop_t *loop, const struct admin *admin, uint64_t r
 /* When every endpoint is freed; the memory goes when the loop has closed the timer. NULL is legal.
  */
 void events_free(struct events *events);
+/* What a kind of event is called in a stream; NULL: it is for the log only. */
+const char *events_name(enum event_kind kind);
 
 /* The end of a turn: what the core reported, before the log takes it, and what it reports for this
  * only, which is taken. */

@@ -11,7 +11,8 @@
  *  (7) nothing is wider than a phone of 360 pixels, in no view;
  *  (8) light and dark colours can be read, and motion is left out for who asks for that;
  *  (9) without the stream it polls, and says so; out of sight it asks nothing;
- * (10) trouble with the store, with rpcbind and with silent clients is said in words;
+ * (10) trouble with the store, with rpcbind and with silent clients is said in words, and who is not
+ *      there, crashed or given up;
  * (11) 10,000 clients and 1,000,000 locks are pages of a bounded document that answers quickly.
  * A page also fails its test when a script fails, the policy stops something, a dialog opens, or
  * anything is asked of another server.
@@ -483,6 +484,23 @@ withWorld('trouble is said in words', [], async (world, open) => {
     await hides(page, '#state', 'kept');
     await page.goto(world.url + '#/log');
     await shows(page, '.log', 'Over: The store has no room');
+});
+
+withWorld('who is not there is worth a look, crashed or given up', [], async (world, open) => {
+    const page = await open();
+    const clients = [{...fakeClient(999), locks: 3}, {...fakeClient(7), state: 'given_up', locks: 2,
+        crashed: true, notification: {state: 'given_up', attempts: 9, next_try_seconds: null}}];
+    await page.context().route('**/api/v1/clients?*', route => route.fulfill({json: {clients:
+        clients.filter(row => row.state === new URL(route.request().url()).searchParams.get('state')),
+    next: null}}));
+    await page.context().route('**/api/v1/notifications?*', route => route.fulfill({json: {
+        notifications: [{client: 'c7', name: 'node7.example.net', address: '10.0.0.7', name_used: 's',
+            attempt: 9, result: 'given_up', next_try_seconds: null}], next: null}}));
+    await page.reload();
+    await shows(page, '.lines', /crashed\s*node999\.example\.net.* 3 locks at stake/s);
+    await shows(page, '.lines', /given up\s*node7\.example\.net.*told.* 2 locks at stake/s);
+    await hides(page, '.lines', 'not told');
+    await keep(page, 'absent');
 });
 
 const CLIENTS = 10000, LOCKS = 1000000, FILES = 50000;

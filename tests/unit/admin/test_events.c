@@ -1,6 +1,7 @@
 /*
  * test_events.c -- what a reader of the events gets that comes back: everything since the id it
- * names as far as it is kept, and how much it lost of what is not.
+ * names as far as it is kept, and how much it lost of what is not; and that the page has words for all
+ * of them.
  *
  * The loop runs in the test's own thread, a turn at a time, until the reader has what it waits for.
  * The clock is the test's: a second passes when it says so.
@@ -9,6 +10,7 @@
 
 #include "../core/fixture.h"
 #include "admin/http.h"
+#include "admin/page.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -219,6 +221,32 @@ static void test_events__what_is_no_id_is_none(void **state)
     }
 }
 
+/* One that it does not know is never written into its log, and nobody would notice. */
+static void test_events__the_page_has_words_for_every_kind(void **state)
+{
+    (void)state;
+    char *page = calloc(1, page_len + 1);
+    assert_non_null(page);
+    memcpy(page, page_bytes, page_len);
+    char *kinds = strstr(page, "const kinds = {");
+    assert_non_null(kinds);
+    char *end = strstr(kinds, "\n};");
+    assert_non_null(end);
+    *end = '\0';
+    uint32_t count = 0;
+    for (enum event_kind kind = 0; kind < EVENT_KIND_END; kind++) {
+        char word[64];
+        if (events_name(kind) == NULL)
+            continue;
+        (void)snprintf(word, sizeof word, "\n    %s: [", events_name(kind));
+        if (strstr(kinds, word) == NULL)
+            fail_msg("the page does not know %s", events_name(kind));
+        count++;
+    }
+    assert_true(count > 20);
+    free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +258,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_events__who_read_another_run_gets_all_of_this_one,
                                         start, stop),
         cmocka_unit_test_setup_teardown(test_events__what_is_no_id_is_none, start, stop),
+        cmocka_unit_test(test_events__the_page_has_words_for_every_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
