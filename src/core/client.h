@@ -190,8 +190,8 @@ static inline uint32_t client_stamp(const struct client *client, uint32_t state)
 void client_renew(struct core *core, uint32_t slot);
 /* The same by an operator's order: no crash, and counted apart. */
 void client_release(struct core *core, uint32_t slot);
-/* As client_renew for what is stamped with an older state than state_seen. False: there is nothing, or it
- * is being freed already. */
+/* As client_renew for what is stamped with an older state than state_seen. False: there is nothing,
+ * or it is being freed already. */
 bool client_free_older(struct core *core, uint32_t slot);
 /* The same for what is stamped with any other state: its counter began anew at this one. */
 void client_recount(struct core *core, uint32_t slot, uint32_t state);

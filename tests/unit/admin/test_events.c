@@ -1,7 +1,7 @@
 /*
  * test_events.c -- what a reader of the events gets that comes back: everything since the id it
- * names as far as it is kept, and how much it lost of what is not; and that the page has words for all
- * of them.
+ * names as far as it is kept, and how much it lost of what is not; and that the page has words for
+ * all of them.
  *
  * The loop runs in the test's own thread, a turn at a time, until the reader has what it waits for.
  * The clock is the test's: a second passes when it says so.
