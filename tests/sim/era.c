@@ -357,9 +357,21 @@ uint32_t era_untellable_count(const struct world *world)
     return count;
 }
 
+/* Somebody relies on something that nobody has confirmed. */
+static bool is_open(const struct lockers *all)
+{
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++)
+            for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++)
+                if (open_cells(&all->at[i].processes[p], file) != 0 ||
+                    is_open_share(&all->at[i].processes[p], file))
+                    return true;
+    return false;
+}
+
 bool era_is_pressing(const struct world *world)
 {
     const struct lockers *all = world->lockers;
     return all != NULL && !world_allows(world, WORLD_UNTOLD) && all->era.ready_ns != UINT64_MAX &&
-           world->now_ns > all->era.ready_ns + world->plan.grace_ns / 3;
+           world->now_ns > all->era.ready_ns + world->plan.grace_ns / 3 && is_open(all);
 }
