@@ -133,15 +133,19 @@ static bool is_late(const struct world *world, const struct process *process,
 }
 
 /* (5): the server repeats a callback that the process took, as it has not heard of that, while a
- * request for the same bytes exclusively is on its way. No client could tell. */
+ * request for the same bytes exclusively is on its way. No client could tell. From the moment on in
+ * which that request is executed no such callback leaves. */
 static bool is_mistaken(const struct world *world, const struct process *process,
-                        const struct peer_nlm_args *args)
+                        const struct letter *letter, const struct peer_nlm_args *args)
 {
     if (process == NULL || world_allows(world, WORLD_LATE))
         return false;
-    const struct extent *wish = &process->wish;
+    const struct extent *wish = &process->wish, *last = &process->last;
     uint16_t cells = locker_cells(wish->offset, wish->len);
-    return wish->exclusive && !args->exclusive && (cells & ~process->held[wish->file].any) == 0;
+    bool is_executed = last->exclusive && last->file == wish->file &&
+                       last->offset == wish->offset && last->len == wish->len;
+    return wish->exclusive && !args->exclusive && (cells & ~process->held[wish->file].any) == 0 &&
+           (!is_executed || letter->sent_ns <= process->last_ns);
 }
 
 static void hold_result(struct world *world, struct process *process, const struct packet *result)
@@ -174,7 +178,7 @@ static bool granted(struct world *world, const struct letter *letter,
     struct process *named = find_process(world, letter->host, args, false);
     static struct peer_nlm_res res;
     if (named == NULL || is_late(world, named, letter, call->xid) ||
-        is_mistaken(world, process, args)) {
+        is_mistaken(world, process, letter, args)) {
         world->excluded++;
         return false;
     }

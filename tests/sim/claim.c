@@ -308,8 +308,7 @@ static void check_grace(struct world *world, const struct ask *ask, uint32_t sta
     bool is_void = process->void_before > ask->number; /* nobody relies on that any more */
     if (world->is_unjudged)
         return;
-    if (ask->reclaim && ask->must_be_granted && !is_void && status != PEER_NLM_IS_GRANTED &&
-        !(status == PEER_NLM_IS_NOLOCKS && world->lockers->plan.is_limited))
+    if (ask->reclaim && ask->must_be_granted && !is_void && status != PEER_NLM_IS_GRANTED)
         world_fail(world, "P2", "a reclaim of %s/%u is refused with status %u",
                    process->locker->label, process->svid, status);
     if (ask->reclaim)

@@ -354,14 +354,14 @@ static void begin_share(struct world *world, struct process *process, uint32_t f
     (void)ask_begin(world, process, &what);
 }
 
-/* SHARE carries no state: between a reboot and the first sign of it that the server believes it
+/* (1): SHARE carries no state. Between a reboot and the first sign of it that the server believes it
  * would look like one from before, and end with that. Those who reserve notify first. */
 static bool shares(const struct world *world, const struct locker *locker)
 {
     if (!world_allows(world, WORLD_UNTOLD) && locker->kind == LOCKER_PCNFS)
         return false; /* without a status monitor it loses them with every restart (P2 (2)) */
     return locker->version >= 3 && locker->kind != LOCKER_MACOS &&
-           (locker->is_known || world->is_calm);
+           (locker->is_known || world->is_calm || world_allows(world, WORLD_ALIKE));
 }
 
 /* Nothing is held, asked for or in doubt: as after the end of a program. */

@@ -127,6 +127,8 @@ struct process {
     uint32_t number;                    /* of its last call */
     uint32_t taken;                     /* the newest of its calls that the server executed */
     uint32_t void_before;               /* calls before this number died with their host */
+    struct extent last;                 /* what the last LOCK that was executed asked for, */
+    uint64_t last_ns;                   /* and since when it does */
     uint64_t left_ns;                   /* when an answer to it last left the server */
     uint32_t called_xid, called_number; /* its last callback, and its last call then */
 

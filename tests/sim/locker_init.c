@@ -108,7 +108,7 @@ static void rename_locker(struct locker *locker, const char *name)
  * Who can be mistaken for whom. The last two may be clones: with one name, and one state number,
  * until one of them reboots. The first two may have names that differ in the domain only, and
  * others of that kind may be around who never lock (spoofer.h). None of them calls itself "web1"
- * here: one who shares address and whole name with what another announces is exclusion (1) of P2.
+ * unless the world allows exclusion (1) of P2: there another announces its whole name.
  * And before some hosts there is a box whose own status monitor answers.
  */
 static void init_likeness(struct world *world)
@@ -119,7 +119,7 @@ static void init_likeness(struct world *world)
         clone->state = clone->host->nsm_state = all->at[LOCKER_MAX - 2].state;
     }
     if (world_side_chance(world, 40)) {
-        rename_locker(&all->at[0], "web1.prod");
+        rename_locker(&all->at[0], world_allows(world, WORLD_ALIKE) ? "web1" : "web1.prod");
         if (all->count > 1)
             rename_locker(&all->at[1], "web1.test");
     }

@@ -273,7 +273,7 @@ void machine_begin_anew(struct world *world)
     machine->has_lasted |= is_grace_over(world);
     machine->bumps++;
     machine->ready_ns = world->now_ns; /* notification begins anew */
-    machine->has_resumed = false; /* nobody is queued any more */
+    machine->has_resumed = false;      /* nobody is queued any more */
     era_begin(world, machine->boot_state + 2 * machine->bumps, true);
     locker_server_started(world);
 }

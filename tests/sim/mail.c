@@ -283,6 +283,13 @@ static void note_taken(struct world *world, struct ask *ask, uint16_t port)
     ask->taken_order_host = ++world->lockers->taken_of[process->locker->host->index];
     if (ask->number > process->taken)
         process->taken = ask->number;
+    const struct extent *asked = &ask->extent, *last = &process->last;
+    if (ask->plain == PEER_NLM_LOCK &&
+        (asked->file != last->file || asked->offset != last->offset || asked->len != last->len ||
+         asked->exclusive != last->exclusive)) {
+        process->last = *asked;
+        process->last_ns = world->now_ns;
+    }
 }
 
 /* The answer to a call that leaves now; a repeat of one that left is the same (L7). */

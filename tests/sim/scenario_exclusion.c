@@ -44,6 +44,34 @@ static void play_alike(struct world *world)
     EXPECT(story_lock(world, DELTA, story_bytes) == GRANTED && story_has(world, ALPHA));
 }
 
+static void reserve(struct world *world, enum who who)
+{
+    struct ask_what what = {.procedure = PEER_NLM_SHARE, .reservation = {1, 1}};
+    (void)ask_begin(world, story_process(world, who), &what);
+    story_wait_ms(world, 100);
+    EXPECT(story_process(world, who)->ask == NULL && world->lockers->answered == GRANTED);
+}
+
+/* (1) A SHARE does not say of which life its client is: what is reserved between a reboot and the
+ * first sign of it goes with what was there before. */
+static void play_share_before_the_notice(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    world->is_unjudged = true;
+    story_take(world, ALPHA);
+    reserve(world, ALPHA);
+    locker_reboot(world, alpha);
+    reserve(world, ALPHA);
+    story_notice(world, "192.0.2.11", "alpha", alpha->state);
+    story_wait_ms(world, 300);
+    EXPECT(story_status(world).locks == 0 && story_status(world).shares == 0);
+    EXPECT(story_process(world, ALPHA)->reserved[0].mode == 1); /* it believes in it */
+    reserve(world, ALPHA);
+    story_notice(world, "192.0.2.11", "alpha", alpha->state);
+    story_wait_ms(world, 300);
+    EXPECT(story_status(world).shares == 1);
+}
+
 /* (2) It is not told before its locks are given up, and is refused when it comes. */
 static void play_untold(struct world *world)
 {
@@ -226,6 +254,8 @@ static void play_told_by_order(struct world *world)
 const struct scenario scenario_exclusion_all[] = {
     {"alike", "exclusion (1) of P2: two clients that cannot be told apart", play_alike,
      WORLD_ALIKE},
+    {"share-before-the-notice", "exclusion (1): two lives of a client that cannot be told apart",
+     play_share_before_the_notice, WORLD_ALIKE},
     {"untold", "exclusion (2): cut off for longer than grace", play_untold, WORLD_UNTOLD},
     {"too-late", "exclusion (2): told, and too slow", play_too_late, WORLD_UNTOLD},
     {"lost-lock-is-reclaimed", "exclusion (3): an incomplete store (D16)",

@@ -50,7 +50,7 @@ enum {
  * is strict. Seeds decide on (2), (3) and (4); of each there is a story in scenario_exclusion.c.
  */
 enum world_exclusion {
-    WORLD_ALIKE = 1,      /* (1) two clients with one address and one name */
+    WORLD_ALIKE = 1,      /* (1) two clients, or two lives of one, that cannot be told apart */
     WORLD_UNTOLD = 2,     /* (2) a client is not told, or does not reclaim, in time */
     WORLD_INCOMPLETE = 4, /* (3) the store has lost something */
     WORLD_OVERRIDE = 8,   /* (4) an operator gives orders */
