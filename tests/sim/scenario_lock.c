@@ -555,6 +555,26 @@ static void play_offer_in_pieces_is_held(struct world *world)
     EXPECT(story_status(world).offers == 0 && story_status(world).locks == 1);
 }
 
+/* R-GRACE-5: and goes with the rest of its client at the end of grace. */
+static void play_offer_in_pieces_is_given_up(struct world *world)
+{
+    world->is_unjudged = true;
+    take_many(world, 80);
+    lock_raw(world, 2, 1000, 1, true);
+    lock_raw(world, 1, 0, 2000, false);
+    machine_turn(world);
+    story_wait_ms(world, 100);
+    story_be(world, DELTA, CALLEE_SILENT);
+    unlock_raw(world, 2, 0);
+    story_restart(world);
+    story_wait_for_end(world, -500);
+    EXPECT(story_status(world).offers == 1 && story_status(world).locks == 80);
+    story_wait_for_end(world, 1000);
+    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 0);
+    EXPECT(disk_count(&world->disk, RECORD_LOCK) == 0);
+    EXPECT(story_lock(world, ALPHA, story_bytes) == PEER_NLM_IS_GRANTED);
+}
+
 /* D17: alpha's name and number from another address, as alpha's clone has them, while nobody can
  * call alpha: nothing moves by itself. */
 static void play_clone(struct world *world)
@@ -655,6 +675,8 @@ const struct scenario scenario_lock_all[] = {
     {"offer-in-pieces", "an offer over many locks of its owner", play_offer_in_pieces, 0},
     {"offer-in-pieces-is-held", "and what becomes of it after a restart",
      play_offer_in_pieces_is_held, 0},
+    {"offer-in-pieces-is-given-up", "and when nobody reclaims it", play_offer_in_pieces_is_given_up,
+     0},
     {"clone", "D17: the same name and state number from another address", play_clone, 0},
     {"moved-client", "exclusion (4) of P2: an operator moves a client (D17)", play_moved_client,
      WORLD_OVERRIDE},

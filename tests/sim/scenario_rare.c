@@ -2,12 +2,18 @@
  * scenario_rare.c -- stories of what seeds meet rarely or never; see story.h.
  */
 #include "ask.h"
+#include "core/callback.h"
+#include "core/namesake.h"
+#include "machine.h"
 #include "mail.h"
 #include "story.h"
+
+#include <stdio.h>
 
 #define EXPECT SCENARIO_EXPECT
 
 #define GRANTED PEER_NLM_IS_GRANTED
+#define BLOCKED PEER_NLM_IS_BLOCKED
 
 /* A client without a status monitor, which says FREE_ALL when it boots, and counts its calls from 1
  * then: its second FREE_ALL looks like a late copy of the first one. */
@@ -38,7 +44,140 @@ static void play_free_all_of_two_boots(struct world *world)
     EXPECT(process->ask == NULL && story_status(world).locks == 0); /* P4 */
 }
 
+/* Decision 020: a client may have so many answers that wait for the end of a callback; the next call
+ * is executed and not answered, and its repeat is a new call. */
+static enum rpc_verdict unlock_raw(struct world *world, uint32_t xid)
+{
+    static struct packet packet;
+    static struct peer_nlm_args args;
+    const struct process *process = story_process(world, BETA);
+    struct rpc_source from = {.peer = {.address = process->locker->host->address,
+                                       .local = process->locker->host->local,
+                                       .port = 800,
+                                       .transport = RECORD_UDP}};
+    struct bytes reply;
+    args.lock.caller_name = peer_nlm_text(process->locker->name);
+    args.lock.fh = locker_handle(story_bytes.file);
+    args.lock.oh = locker_oh(process);
+    args.lock.svid = process->svid;
+    args.lock.offset = story_bytes.offset;
+    args.lock.len = story_bytes.len;
+    packet_clear(&packet);
+    peer_nlm_put_call(&packet, xid, 4, PEER_NLM_UNLOCK, &args);
+    return machine_receive_raw(world, &from, (struct bytes){packet.bytes, packet.len}, &reply);
+}
+
+static void play_too_many_answers_wait(struct world *world)
+{
+    story_locker(world, BETA)->is_tcp = true; /* and is called over TCP, too */
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    world->lockers->is_mute = true;
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(story_has(world, BETA) && story_status(world).offers == 1); /* it has not said so */
+    world->is_unjudged = true;
+    const uint32_t many = CALLBACK_LATE_PER_CLIENT_MAX;
+    for (uint32_t i = 0; i < many; i++)
+        EXPECT(unlock_raw(world, 1 + i) == RPC_WAITING);
+    EXPECT(unlock_raw(world, 1 + many) == RPC_NO_ANSWER);
+    EXPECT(unlock_raw(world, 1 + many) == RPC_NO_ANSWER);
+    uint32_t answers = world->answers;
+    story_wait_ms(world, 200);
+    EXPECT(world->answers == answers && story_status(world).offers == 1);
+    story_wait_ms(world, 5000);
+    EXPECT(world->answers == answers + many && story_status(world).offers == 0);
+    EXPECT(unlock_raw(world, 1 + many) == RPC_WAITING);
+    machine_turn(world);
+    story_wait_ms(world, 100);
+    EXPECT(world->answers == answers + many + 1);
+}
+
+/* D17: a client is refused by its own name, and waits; that makes a record at its new address. When
+ * an operator moves the old one there, the new one gives way with its wait. */
+static void play_moved_to_a_waiter(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA), *other = story_locker(world, OTHER);
+    struct host *old = alpha->host;
+    struct extent elsewhere = story_part(1, 0, 1);
+    story_take(world, ALPHA);
+    world->is_unjudged = true;
+    old->mood = CALLEE_SILENT;
+    alpha->host = other->host;
+    story_do(world, ALPHA, PEER_NLM_LOCK, true);
+    EXPECT(world->lockers->answered == BLOCKED);
+    EXPECT(story_status(world).clients == 2 && story_status(world).waiters == 1);
+    EXPECT(story_lock(world, ALPHA, elsewhere) == GRANTED);
+    struct address to = other->host->address;
+    alpha->host = old;
+    EXPECT(operator_move(world, alpha, &to) == ORDER_TAKEN);
+    alpha->host = other->host;
+    story_ask(world, ALPHA, PEER_NLM_UNLOCK, &elsewhere, false);
+    story_wait_ms(world, 100);
+    alpha->host = old;
+    EXPECT(operator_move(world, alpha, &to) == ORDER_DONE);
+    alpha->host = other->host;
+    story_wait_ms(world, 1000);
+    EXPECT(story_status(world).clients == 1 && story_status(world).waiters == 0);
+    EXPECT(story_status(world).locks == 1 && story_is_told(world, ALPHA));
+    story_restart(world);
+    EXPECT(story_status(world).clients == 1 && story_status(world).locks == 1);
+    story_give_back(world, ALPHA);
+    EXPECT(story_status(world).locks == 0);
+}
+
+static void lock_from(struct world *world, uint32_t host)
+{
+    static struct packet packet;
+    static struct peer_nlm_args args;
+    static uint32_t xid = 1;
+    char from[32];
+    args.exclusive = true;
+    args.lock.caller_name = peer_nlm_text(story_locker(world, ALPHA)->name);
+    args.lock.fh = locker_handle(story_bytes.file);
+    args.lock.svid = 1;
+    args.lock.len = 0;
+    packet_clear(&packet);
+    peer_nlm_put_call(&packet, xid++, 4, PEER_NLM_LOCK, &args);
+    (void)snprintf(from, sizeof from, "198.51.100.%u", host);
+    story_send(world, from, 800, &packet);
+    machine_turn(world);
+    story_wait_ms(world, 20);
+}
+
+static bool is_met(struct world *world, uint32_t host)
+{
+    char text[32];
+    struct address from;
+    (void)snprintf(text, sizeof text, "198.51.100.%u", host);
+    return address_parse(bytes_of_text(text), &from) &&
+           namesake_find(world->machine.core, 0, &from) != NULL;
+}
+
+/* D17: the list of those who met their own name is short. The one that was refused longest ago
+ * leaves it. */
+static void play_many_namesakes(struct world *world)
+{
+    story_take(world, ALPHA); /* the first client here */
+    world->is_unjudged = true;
+    for (uint32_t host = 1; host <= NAMESAKES_MAX; host++)
+        lock_from(world, host);
+    EXPECT(story_status(world).namesakes == NAMESAKES_MAX && is_met(world, 1));
+    lock_from(world, 1); /* and again: 2 is the one now */
+    lock_from(world, NAMESAKES_MAX + 1);
+    EXPECT(story_status(world).namesakes == NAMESAKES_MAX);
+    EXPECT(is_met(world, 1) && !is_met(world, 2) && is_met(world, 3));
+    EXPECT(is_met(world, NAMESAKES_MAX + 1) && story_status(world).locks == 1);
+    story_give_back(world, ALPHA);
+    EXPECT(story_status(world).namesakes == 0);
+}
+
 const struct scenario scenario_rare_all[] = {
+    {"too-many-answers-wait", "more than may wait for the end of a callback",
+     play_too_many_answers_wait, 0},
+    {"moved-to-a-waiter", "exclusion (4) of P2: where it moves, a record of its name waits (D17)",
+     play_moved_to_a_waiter, WORLD_OVERRIDE},
+    {"many-namesakes", "D17: more pairs than are remembered", play_many_namesakes, 0},
     {"free-all-of-two-boots", "a FREE_ALL looks like a late copy of the one before",
      play_free_all_of_two_boots, 0},
 };
