@@ -155,6 +155,14 @@ void disk_lose_power(struct disk *disk)
         copy_image(&disk->kept, &disk->synced);
 }
 
+void disk_rewrite(struct disk *disk, enum record_kind kind, uint32_t slot, struct bytes bytes)
+{
+    struct disk_value *value = value_at(&disk->kept, kind, slot);
+    if (value->len != bytes.len)
+        abort();
+    memcpy(value->bytes, bytes.at, bytes.len);
+}
+
 void disk_corrupt(struct disk *disk, enum record_kind kind, uint32_t slot)
 {
     struct disk_value *value = value_at(&disk->kept, kind, slot);

@@ -49,6 +49,8 @@ void disk_drop(struct disk *disk);
 
 /* The machine loses power: only what was synced is left. */
 void disk_lose_power(struct disk *disk);
+/* Another value of the same length, as a crafted store would have it. */
+void disk_rewrite(struct disk *disk, enum record_kind kind, uint32_t slot, struct bytes bytes);
 /* Damage one byte of a value. */
 void disk_corrupt(struct disk *disk, enum record_kind kind, uint32_t slot);
 

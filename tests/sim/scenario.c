@@ -369,6 +369,26 @@ static void play_given_up(struct world *world)
     EXPECT(knows_restart(world, 1) && told_all_ended(world));
 }
 
+/* R-SEC-12: a full table takes a new one for one that was given up, and for no other: who is only
+ * idle is owed a notification at any time (P3). */
+static void play_given_up_makes_room(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
+    world->plan.window_ns = 5 * SECOND;
+    world->plan.give_up_ns = 20 * SECOND;
+    world->plan.grace_ns = 0;
+    world->machine.clients_max = 2;
+    set_mood(world, 1, CALLEE_REFUSING);
+    restart_for_ms(world, 40000);
+    EXPECT(notified(world).given_up == 1 && knows_restart(world, 2));
+    EXPECT(!ask_and_wait(world, 3, PEER_NSM_MON, 0)->is_refused);
+    EXPECT(world->owners[1].keys[0].record_id == 0 && world->owners[2].keys[0].record_id != 0);
+    EXPECT(world->owners[3].keys[0].record_id != 0);
+    EXPECT(ask_and_wait(world, 1, PEER_NSM_MON, 0)->is_refused);
+    EXPECT(world->owners[2].keys[0].record_id != 0 && world->owners[3].keys[0].record_id != 0);
+}
+
 /* Owner 1 watches the address of owner 0, which says that it rebooted. */
 static void play_relay(struct world *world)
 {
@@ -435,6 +455,8 @@ const struct scenario scenario_all[] = {
     {"second-crash", "crashes in the middle of notification lose no mark", play_second_crash, 0},
     {"given-up", "after --give-up nobody is called until it calls, or the next start",
      play_given_up, 0},
+    {"given-up-makes-room", "R-SEC-12: a full table takes one for one that was given up",
+     play_given_up_makes_room, 0},
     {"relay", "an SM_NOTIFY reaches those who watch the name, once", play_relay, 0},
     {"answer-lost", "told, but the answer never came: told again", play_answer_lost, 0},
 };

@@ -126,6 +126,82 @@ static void play_moved_to_a_waiter(struct world *world)
     EXPECT(story_status(world).locks == 0);
 }
 
+/* The last number that the store can hold for the lives of its clients. */
+static void age(struct world *world)
+{
+    static uint8_t bytes[RECORD_VALUE_MAX];
+    for (uint32_t slot = 0; slot < disk_slots_used(&world->disk, RECORD_CLIENT); slot++) {
+        struct record_client client;
+        EXPECT(record_get_client(disk_at(&world->disk, RECORD_CLIENT, slot), slot, &client) ==
+               RECORD_GOOD);
+        client.incarnation = UINT32_MAX;
+        uint32_t len = record_put_client(bytes, slot, &client);
+        disk_rewrite(&world->disk, RECORD_CLIENT, slot, (struct bytes){bytes, len});
+    }
+    for (uint32_t slot = 0; slot < disk_slots_used(&world->disk, RECORD_LOCK); slot++) {
+        struct record_lock lock;
+        EXPECT(record_get_lock(disk_at(&world->disk, RECORD_LOCK, slot), slot, &lock) ==
+               RECORD_GOOD);
+        lock.of.incarnation = UINT32_MAX;
+        uint32_t len = record_put_lock(bytes, slot, &lock);
+        disk_rewrite(&world->disk, RECORD_LOCK, slot, (struct bytes){bytes, len});
+    }
+}
+
+/* Nothing that a client can count up ends the server: after the last number comes the first, and
+ * frees what is older all the same. */
+static void play_last_incarnation(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    alpha->frees_all = true;
+    story_take(world, ALPHA);
+    story_wait_ms(world, 1000);
+    machine_crash(world, "killed by the story", false);
+    age(world);
+    story_wait_ms(world, 5000);
+    EXPECT(world->machine.is_up && story_has(world, ALPHA) && story_status(world).locks == 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        locker_reboot(world, alpha);
+        story_wait_ms(world, 500);
+        EXPECT(story_status(world).locks == 0 && disk_count(&world->disk, RECORD_LOCK) == 0);
+        EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
+        story_give_back(world, BETA);
+        story_take(world, ALPHA);
+        story_restart(world);
+        EXPECT(story_has(world, ALPHA) && story_status(world).locks == 1);
+    }
+}
+
+/* What is counted is what was freed, when it was: a reboot of one that had nothing is none. */
+static void play_counted_when_freed(struct world *world)
+{
+    struct locker *alpha = story_locker(world, ALPHA);
+    struct ask_what share = {.procedure = PEER_NLM_SHARE, .reservation = {1, 1}};
+    story_take(world, ALPHA);
+    (void)ask_begin(world, story_process(world, ALPHA), &share);
+    story_wait_ms(world, 100);
+    EXPECT(story_status(world).shares == 1 && story_status(world).reboots.crashes_detected == 0);
+    world->machine.holds_commits = true;
+    locker_reboot(world, alpha);
+    story_notice(world, "192.0.2.11", "alpha", alpha->state);
+    struct reboot_counters counters = story_status(world).reboots;
+    uint32_t freed = 2 - story_status(world).locks - story_status(world).shares;
+    EXPECT(counters.crashes_detected == 1 && counters.locks_cleaned == freed);
+    EXPECT(counters.cleanups == (freed > 0 ? 1 : 0));
+    world->machine.holds_commits = false;
+    machine_commit(world, world->disk.ticket);
+    story_wait_ms(world, 1000);
+    counters = story_status(world).reboots;
+    EXPECT(story_status(world).locks == 0 && story_status(world).shares == 0);
+    EXPECT(counters.cleanups == 1 && counters.locks_cleaned == 2);
+    locker_reboot(world, alpha);
+    story_notice(world, "192.0.2.11", "alpha", alpha->state);
+    story_wait_ms(world, 1000);
+    counters = story_status(world).reboots;
+    EXPECT(counters.crashes_detected == 2);
+    EXPECT(counters.cleanups == 1 && counters.locks_cleaned == 2);
+}
+
 static void lock_from(struct world *world, uint32_t host)
 {
     static struct packet packet;
@@ -177,6 +253,9 @@ const struct scenario scenario_rare_all[] = {
      play_too_many_answers_wait, 0},
     {"moved-to-a-waiter", "exclusion (4) of P2: where it moves, a record of its name waits (D17)",
      play_moved_to_a_waiter, WORLD_OVERRIDE},
+    {"last-incarnation", "A16: a client has as many lives as can be counted", play_last_incarnation,
+     0},
+    {"counted-when-freed", "A20: counters say what was freed", play_counted_when_freed, 0},
     {"many-namesakes", "D17: more pairs than are remembered", play_many_namesakes, 0},
     {"free-all-of-two-boots", "a FREE_ALL looks like a late copy of the one before",
      play_free_all_of_two_boots, 0},
