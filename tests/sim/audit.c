@@ -9,6 +9,7 @@
 
 #include "era.h"
 #include "oracle.h"
+#include "stranger.h"
 #include "told.h"
 
 static bool is_allowed(const struct effect *effect, const struct call *value)
@@ -88,6 +89,8 @@ static void visit_registrants(struct world *world, bool is_loss,
             continue;
         if (record_get_registrant(bytes, slot, &record) != RECORD_GOOD)
             world_fail(world, "O1", "the record in slot %u cannot be read", slot);
+        if (stranger_is_at(world, &record.address))
+            continue;
         struct key *key = find_key(world, &record);
         if (key == NULL)
             world_fail(world, "O2", "a record of %.*s in slot %u that nobody asked for",
@@ -147,6 +150,12 @@ static void check_notice(struct world *world, uint32_t slot, const struct record
 {
     const struct call *promised = NULL, *newest = NULL;
     uint64_t promised_order = 0;
+    if (stranger_may_watch(world, record->mon_name)) {
+        if (stranger_is_spoken_for(world, record))
+            world_fail(world, "O8", "a stranger speaks for %.*s, which is not its name (A8)",
+                       (int)record->mon_name.len, (const char *)record->mon_name.at);
+        return;
+    }
     for (uint32_t i = 0; i < world->plan.names; i++)
         if (bytes_equal_fold(bytes_of_text(world->names[i].text), record->mon_name)) {
             promised = world->names[i].notice;

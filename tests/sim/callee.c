@@ -10,6 +10,7 @@
 #include "called.h"
 #include "era.h"
 #include "peer/packet.h"
+#include "stranger.h"
 #include "told.h"
 
 #include <stdio.h>
@@ -244,7 +245,7 @@ static bool is_served_here(const struct letter *letter, uint32_t prog)
            letter->port == port_of(host, prog, protocol);
 }
 
-/* The same for a call to a locker. */
+/* A call to a locker, or to a stranger. */
 static void serve_locker(struct world *world, const struct letter *letter, struct bytes message)
 {
     struct packet_reader reader = {message.at, message.len, false};
@@ -261,7 +262,9 @@ static void serve_locker(struct world *world, const struct letter *letter, struc
         return;
     }
     bool is_executed = mood != CALLEE_VANISHING || world_chance(world, 50);
-    bool has_answer = is_executed && called_execute(world, letter, message, &packet);
+    bool has_answer = is_executed && (stranger_is_at(world, &letter->host->address)
+                                          ? stranger_execute(world, message, &packet)
+                                          : called_execute(world, letter, message, &packet));
     if (mood == CALLEE_VANISHING) {
         if (letter->line != NULL || world_chance(world, 50))
             line_break(world, letter, 0);
@@ -318,7 +321,7 @@ void callee_receive(struct world *world, const struct letter *letter)
     struct bytes message = {letter->bytes + skip, letter->len - skip};
     if (letter->port == PORTMAPPER)
         ask_portmapper(world, letter, message);
-    else if (called_is_for_locker(world, host, message))
+    else if (stranger_is_at(world, &host->address) || called_is_for_locker(world, host, message))
         serve_locker(world, letter, message);
     else
         serve(world, letter, message);

@@ -10,6 +10,7 @@
 #include "claim_disk.h"
 #include "era.h"
 #include "machine.h"
+#include "stranger.h"
 
 #include <stdlib.h>
 
@@ -205,6 +206,8 @@ bool claim_is_conflict(const struct world *world, const struct process *process,
 {
     const struct lockers *all = world->lockers;
     uint16_t cells = locker_cells(extent->offset, extent->len);
+    if (stranger_is_in_the_way(world, extent))
+        return true;
     for (uint32_t i = 0; i < all->count; i++)
         for (uint32_t p = 0; p < all->at[i].process_count; p++) {
             const struct process *other = &all->at[i].processes[p];
@@ -243,7 +246,7 @@ static bool is_share_conflict(const struct world *world, const struct ask *ask)
             if (&all->at[i].processes[p] != ask->process &&
                 all->at[i].processes[p].reserved_number[ask->extent.file] != 0)
                 return true;
-    return false;
+    return stranger_may_share(world, ask->extent.file);
 }
 
 /* Somebody relies on something in the way of this call. */
@@ -338,7 +341,7 @@ static void check_granted(struct world *world, const struct ask *ask)
 static void check_test(struct world *world, const struct ask *ask, const struct peer_nlm_res *res)
 {
     const struct lockers *all = world->lockers;
-    bool is_found = false;
+    bool is_found = stranger_is_owner(&res->oh) && stranger_is_in_the_way(world, &ask->extent);
     check_grace(world, ask, res->status);
     uint16_t cells = res->status == PEER_NLM_IS_DENIED ? locker_cells(res->offset, res->len) : 0;
     for (uint32_t i = 0; i < all->count; i++)

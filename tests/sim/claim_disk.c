@@ -9,6 +9,7 @@
 #include "core/callback.h"
 #include "era.h"
 #include "machine.h"
+#include "stranger.h"
 
 #define LATE_NS (10 * MILLISECOND) /* one turn of the loop */
 
@@ -18,7 +19,7 @@ struct found {
     struct process *named; /* a lock's: whose it is or was */
     uint32_t file;
     struct cells cells;
-    bool is_offer, is_echo;
+    bool is_offer, is_echo, is_strange;
     struct reservation reservation;
 };
 
@@ -32,6 +33,7 @@ static uint32_t file_of(struct world *world, struct bytes fh)
     world_fail(world, "L4", "the disk holds a record of a file that nobody knows");
 }
 
+/* NULL: a stranger. */
 static struct locker *locker_of(struct world *world, const struct record_client *record)
 {
     struct lockers *all = world->lockers;
@@ -41,6 +43,8 @@ static struct locker *locker_of(struct world *world, const struct record_client 
             bytes_equal(bytes_of_text(locker->name), record->caller_name))
             return locker;
     }
+    if (stranger_is_at(world, &record->address))
+        return NULL;
     world_fail(world, "L4", "the disk holds a client that nobody knows");
 }
 
@@ -56,7 +60,7 @@ static bool is_over(const struct record_client *client, const struct record_of *
     return (int32_t)(of->state - client->free_below) < 0;
 }
 
-/* The client that a record names; false: of an older life. */
+/* The client that a record names, NULL for a stranger; false: of an older life. */
 static bool find_client(struct world *world, const struct record_of *of, struct locker **ret)
 {
     struct record_client client;
@@ -79,6 +83,33 @@ static struct cells cells_of(struct world *world, const struct record_lock *reco
     return (struct cells){cells, record->flags & RECORD_LOCK_EXCLUSIVE ? cells : 0};
 }
 
+/* The file of lockers with this handle; LOCKER_FILES_MAX: none. */
+static uint32_t strange_file(struct bytes fh)
+{
+    uint32_t file = 0;
+    for (; file < LOCKER_FILES_MAX; file++) {
+        struct peer_nlm_bytes handle = locker_handle(file);
+        if (handle.len == fh.len && memcmp(handle.at, fh.at, handle.len) == 0)
+            break;
+    }
+    return file;
+}
+
+/* In a file of lockers, it has asked for that. */
+static struct found read_strange_lock(struct world *world, const struct record_lock *record,
+                                      bool is_current)
+{
+    struct found found = {.file = strange_file(record->fh)};
+    if (found.file == LOCKER_FILES_MAX || !is_current || (record->flags & RECORD_LOCK_LINGERS))
+        return found;
+    found.cells = cells_of(world, record);
+    found.is_strange = true;
+    const struct cells *asked = &world->strangers->asked[found.file];
+    if ((found.cells.any & ~asked->any) != 0 || (found.cells.exclusive & ~asked->exclusive) != 0)
+        world_fail(world, "L4", "the disk holds a lock of a stranger that it never asked for");
+    return found;
+}
+
 static struct found read_lock(struct world *world, uint32_t slot, struct bytes value)
 {
     struct record_lock record;
@@ -86,6 +117,8 @@ static struct found read_lock(struct world *world, uint32_t slot, struct bytes v
     if (record_get_lock(value, slot, &record) != RECORD_GOOD)
         world_fail(world, "L3", "the lock in slot %u cannot be read", slot);
     bool is_current = find_client(world, &record.of, &locker);
+    if (locker == NULL)
+        return read_strange_lock(world, &record, is_current);
     struct found found = {.file = file_of(world, record.fh),
                           .cells = cells_of(world, &record),
                           .is_offer = record.flags & RECORD_LOCK_OFFER,
@@ -108,6 +141,10 @@ static struct found read_share(struct world *world, uint32_t slot, struct bytes 
     if (record_get_share(value, slot, &record) != RECORD_GOOD)
         world_fail(world, "L3", "the share in slot %u cannot be read", slot);
     bool is_current = find_client(world, &record.of, &locker);
+    if (locker == NULL)
+        return (struct found){.file = strange_file(record.fh),
+                              .is_strange = is_current,
+                              .reservation = {record.mode, record.access}};
     struct found found = {.file = file_of(world, record.fh),
                           .reservation = {record.mode, record.access}};
     for (uint32_t p = 0; p < locker->process_count && is_current; p++) {
@@ -221,6 +258,8 @@ void claim_disk_trace(const struct world *world)
 struct image {
     struct cells cells[LOCKER_MAX][LOCKER_PROCESSES_MAX][LOCKER_FILES_MAX];
     struct reservation reserved[LOCKER_MAX][LOCKER_PROCESSES_MAX][LOCKER_FILES_MAX];
+    struct cells strange[LOCKER_FILES_MAX]; /* of strangers */
+    struct reservation strange_reserved[LOCKER_FILES_MAX];
 };
 
 static void check_asked_for(struct world *world, const struct found *found)
@@ -249,6 +288,13 @@ static void accept(const struct found *found)
     }
 }
 
+/* Exactly what its process wishes: another offer is of an earlier wish, and was called for then. */
+static bool is_wish(const struct found *found)
+{
+    const struct extent *wish = &found->process->wish;
+    return found->file == wish->file && found->cells.any == locker_cells(wish->offset, wish->len);
+}
+
 static void read_image(struct world *world, struct image *image, bool is_loss)
 {
     uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
@@ -258,8 +304,13 @@ static void read_image(struct world *world, struct image *image, bool is_loss)
         if (value.len == 0)
             continue;
         struct found found = read_lock(world, slot, value);
+        if (found.is_strange) {
+            image->strange[found.file].any |= found.cells.any;
+            image->strange[found.file].exclusive |= found.cells.exclusive;
+        }
         if (found.process == NULL)
             continue;
+        found.process->has_offer |= found.is_offer && is_wish(&found);
         if (is_loss)
             accept(&found);
         check_asked_for(world, &found);
@@ -274,6 +325,10 @@ static void read_image(struct world *world, struct image *image, bool is_loss)
         if (value.len == 0)
             continue;
         struct found found = read_share(world, slot, value);
+        if (found.is_strange && found.file < LOCKER_FILES_MAX) {
+            image->strange_reserved[found.file].mode |= found.reservation.mode;
+            image->strange_reserved[found.file].access |= found.reservation.access;
+        }
         if (found.process == NULL)
             continue;
         if (is_loss && found.process->reserved_number[found.file] == 0)
@@ -306,10 +361,14 @@ static void check_relied(struct world *world, const struct process *process,
 
 static void check_conflicts(struct world *world, const struct image *image, uint32_t file)
 {
-    struct cells all = {0};
+    struct cells all = image->strange[file];
     for (uint32_t i = 0; i < world->lockers->count; i++)
         for (uint32_t p = 0; p < world->lockers->at[i].process_count; p++) {
             const struct cells *cells = &image->cells[i][p][file];
+            const struct reservation *reserved = &image->reserved[i][p][file];
+            if ((reserved->mode & image->strange_reserved[file].access) != 0 ||
+                (reserved->access & image->strange_reserved[file].mode) != 0)
+                world_fail(world, "L4", "the disk holds conflicting shares of file %u", file);
             if ((cells->exclusive & all.any) != 0 || (cells->any & all.exclusive) != 0)
                 world_fail(world, "L4", "the disk holds conflicting locks in file %u", file);
             all.any |= cells->any;
@@ -325,7 +384,11 @@ void claim_disk_audit(struct world *world)
         return;
     era_audit(world);
     era_expire(world);
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++)
+            all->at[i].processes[p].has_offer = false;
     read_image(world, &image, false);
+    stranger_check_calls(world);
     for (uint32_t i = 0; i < all->count; i++)
         for (uint32_t p = 0; p < all->at[i].process_count; p++)
             check_relied(world, &all->at[i].processes[p], &image);

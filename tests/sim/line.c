@@ -13,6 +13,7 @@
 #include "era.h"
 #include "machine.h"
 #include "peer/packet.h"
+#include "stranger.h"
 #include "told.h"
 
 #include <stdlib.h>
@@ -24,6 +25,9 @@ static struct host *host_of(struct world *world, const struct address *address)
     for (uint32_t i = 0; i < world_host_count(world); i++)
         if (address_equal(&world->hosts[i].address, address))
             return &world->hosts[i];
+    struct host *stranger = stranger_host(world, address);
+    if (stranger != NULL)
+        return stranger;
     char text[ADDRESS_TEXT_MAX];
     address_text(address, text);
     world_fail(world, "O10", "the server calls %s, from where nobody ever called", text);
@@ -136,7 +140,9 @@ static void forge_answer(struct world *world, const struct letter *letter, struc
 static void note_sent(struct world *world, const struct host *host, const struct address *local,
                       struct bytes call)
 {
-    if (called_is_for_locker(world, host, call))
+    if (stranger_is_at(world, &host->address))
+        world->calls_out++; /* it may be told anything */
+    else if (called_is_for_locker(world, host, call))
         called_sent(world, host, local, call);
     else
         told_sent(world, host, local, call);
@@ -175,6 +181,7 @@ void line_turn(struct world *world)
     struct client_action action;
     while (rpc_client_next_action(world->machine.client, &action)) {
         struct host *host = host_of(world, &action.to);
+        host->tried_ns = world->now_ns;
         world->history = hash_mix(world->history, hash_bytes(world->now_ns, action.bytes));
         switch (action.kind) {
         case CLIENT_DATAGRAM:

@@ -157,6 +157,11 @@ struct process {
     struct process_since since, since_before;
     struct cells believed[LOCKER_FILES_MAX]; /* not reclaimed in time: relied on in vain */
 
+    /* See stranger.h. */
+    bool has_offer;      /* of its wish, on the disk, */
+    uint64_t offered_ns; /* since then; */
+    uint32_t clear_run;  /* the last run in which it had none */
+
     /* See statd.h. */
     bool must_reclaim;
     uint16_t pending[LOCKER_FILES_MAX]; /* still to be reclaimed */

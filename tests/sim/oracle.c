@@ -5,6 +5,7 @@
 
 #include "locker.h"
 #include "machine.h"
+#include "stranger.h"
 #include "told.h"
 
 #include "peer/peer_nsm.h"
@@ -131,10 +132,16 @@ void oracle_sent(struct world *world, struct call *call)
     }
 }
 
+/* The table may have no slot left. */
+static bool may_be_full(const struct world *world)
+{
+    return oracle_possible_count(world) + stranger_keys(world) > world->machine.clients_max;
+}
+
 /* A full table takes one more in the place of one that was given up. */
 static void may_evict(struct world *world, const struct key *fresh)
 {
-    if (oracle_possible_count(world) <= world->machine.clients_max)
+    if (!may_be_full(world))
         return;
     for (uint32_t i = 0; i < world->plan.owners; i++)
         for (uint32_t k = 0; k < world->owners[i].key_count; k++) {
@@ -151,6 +158,8 @@ bool oracle_is_cached(const struct world *world, const struct call *call)
     if (call->procedure == PEER_NSM_NULL || call->procedure == PEER_NSM_STAT ||
         call->taken_run != world->machine.run || world->plan.small_cache)
         return false;
+    if (stranger_taken(world) - call->taken_strangers > STRANGER_CACHED_MAX)
+        return false; /* theirs have taken its place */
     if (call->ended_run != world->machine.run)
         return true; /* in progress */
     return call->taken_forgets == call->owner->host->forgets &&
@@ -172,6 +181,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     call->taken_run = world->machine.run;
     call->taken_port = port;
     call->taken_order = ++world->ledger.executions;
+    call->taken_strangers = stranger_taken(world);
     if (call->procedure == PEER_NSM_NOTIFY)
         owner->host->forgets++; /* it may have announced a reboot */
     call->ended_run = 0;
@@ -191,8 +201,8 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     if (call->procedure == PEER_NSM_MON && call->key != NULL) {
         call->was_absent = call->executions == 1 && is_absent_without(call);
         call->was_full = world->machine.store_is_full;
-        call->may_be_refused = world->plan.few_bytes || world->machine.store_is_full ||
-                               oracle_possible_count(world) > world->machine.clients_max;
+        call->may_be_refused =
+            world->plan.few_bytes || world->machine.store_is_full || may_be_full(world);
         may_evict(world, call->key);
     }
     if (call->procedure == PEER_NSM_NOTIFY && !call->must_fail)

@@ -11,25 +11,26 @@
 #include <stdint.h>
 
 enum event_name {
-    QUEUE_PARCEL,  /* subject: a parcel that arrives */
-    QUEUE_OWNER,   /* subject: an owner whose timer fires; ticket: which timer */
-    QUEUE_COMMIT,  /* ticket: the batch that the disk finishes */
-    QUEUE_CRASH,   /* the server dies */
-    QUEUE_BOOT,    /* it starts again */
-    QUEUE_VANDAL,  /* somebody sends rubbish */
-    QUEUE_REBOOT,  /* subject: a host that boots again; ticket: how often that was put off */
-    QUEUE_CALM,    /* faults end */
-    QUEUE_READY,   /* the server may call back; ticket: the run */
-    QUEUE_TICK,    /* the deadline of a call that it makes; ticket: the time */
-    QUEUE_LETTER,  /* subject: a letter that arrives */
-    QUEUE_MOOD,    /* subject: a host whose mood changes */
-    QUEUE_MARKS,   /* have all marks ended? */
-    QUEUE_PROCESS, /* subject: a process of a locker whose timer fires; ticket: which timer */
-    QUEUE_MAIL,    /* subject: mail that arrives */
-    QUEUE_STATD,   /* subject: a locker that says that it restarted; ticket: which time */
-    QUEUE_SESSION, /* a session does something */
-    QUEUE_NOTICE,  /* subject: a locker whose notice arrives; ticket: see statd.c */
-    QUEUE_THAW,    /* a server that was replaced goes on; ticket: the run that it was */
+    QUEUE_PARCEL,   /* subject: a parcel that arrives */
+    QUEUE_OWNER,    /* subject: an owner whose timer fires; ticket: which timer */
+    QUEUE_COMMIT,   /* ticket: the batch that the disk finishes */
+    QUEUE_CRASH,    /* the server dies */
+    QUEUE_BOOT,     /* it starts again */
+    QUEUE_VANDAL,   /* somebody sends rubbish */
+    QUEUE_REBOOT,   /* subject: a host that boots again; ticket: how often that was put off */
+    QUEUE_CALM,     /* faults end */
+    QUEUE_READY,    /* the server may call back; ticket: the run */
+    QUEUE_TICK,     /* the deadline of a call that it makes; ticket: the time */
+    QUEUE_LETTER,   /* subject: a letter that arrives */
+    QUEUE_MOOD,     /* subject: a host whose mood changes */
+    QUEUE_MARKS,    /* have all marks ended? */
+    QUEUE_PROCESS,  /* subject: a process of a locker whose timer fires; ticket: which timer */
+    QUEUE_MAIL,     /* subject: mail that arrives */
+    QUEUE_STATD,    /* subject: a locker that says that it restarted; ticket: which time */
+    QUEUE_SESSION,  /* a session does something */
+    QUEUE_NOTICE,   /* subject: a locker whose notice arrives; ticket: see statd.c */
+    QUEUE_STRANGER, /* a stranger sends something */
+    QUEUE_THAW,     /* a server that was replaced goes on; ticket: the run that it was */
 };
 
 struct queue_event {

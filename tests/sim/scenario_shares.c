@@ -2,8 +2,10 @@
  * scenario_shares.c -- one address has a share of each table, and a full table forgets who holds
  * nothing (R-SEC-12); see story.h.
  */
+#include "core/turn.h"
 #include "machine.h"
 #include "story.h"
+#include "stranger.h"
 
 #define EXPECT SCENARIO_EXPECT
 
@@ -72,11 +74,35 @@ static void play_owed_by_order(struct world *world)
     EXPECT(story_lock(world, DELTA, story_part(1, 4, 1)) == GRANTED);
 }
 
+/* P7: a hundred callbacks to a host that answers none keep nobody waiting for his. */
+static void play_silent_stranger(struct world *world)
+{
+    world->plan.waiters_max = 400;
+    world->plan.calls_max = TURN_CALLS_MAX + 16;
+    stranger_add(world, 1, (struct prng){1});
+    struct strangers *all = world->strangers;
+    restart_with(world, 100);
+    all->hosts[0].mood = CALLEE_SILENT;
+    all->theme = STRANGER_OFFERS;
+    all->version = 4;
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    for (all->length = 200; all->said < all->length; story_wait_ms(world, 2))
+        all->said += stranger_say(world);
+    story_wait_ms(world, 100);
+    EXPECT(story_status(world).offers > 190);
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 500);
+    EXPECT(story_has(world, BETA));
+}
+
 const struct scenario scenario_shares_all[] = {
     {"share-of-an-address", "R-SEC-12: an address over its share", play_share_of_an_address, 0},
     {"full-table", "R-SEC-12: the idle go for a new client", play_full_table, 0},
     {"owed-in-a-full-table", "P3: who is still tried stays", play_owed_in_a_full_table,
      WORLD_UNTOLD},
     {"owed-by-order", "and who was idle before", play_owed_by_order, WORLD_OVERRIDE},
+    {"silent-stranger", "P7: callbacks that nobody answers delay no others", play_silent_stranger,
+     0},
 };
 const uint32_t scenario_shares_count = sizeof scenario_shares_all / sizeof scenario_shares_all[0];

@@ -22,6 +22,7 @@
 #include "session.h"
 #include "spoofer.h"
 #include "statd.h"
+#include "stranger.h"
 #include "told.h"
 #include "vandal.h"
 #include "watcher.h"
@@ -307,6 +308,7 @@ void world_free(struct world *world)
     line_done(world);
     locker_done(world);
     session_done(world);
+    stranger_done(world);
     free(world);
 }
 
@@ -327,6 +329,7 @@ static void begin_calm(struct world *world)
     callee_be_well(world);
     wake_owners(world);
     locker_be_calm(world);
+    stranger_be_calm(world);
     if (world_chance(world, 50))
         machine_crash(world, "the last time", false);
     queue_add(&world->queue, world->now_ns + SECOND, QUEUE_MARKS, NULL, 0);
@@ -477,6 +480,9 @@ static void handle(struct world *world, const struct queue_event *event)
     case QUEUE_MAIL:
         mail_arrive(world, event->subject);
         break;
+    case QUEUE_STRANGER:
+        stranger_act(world);
+        break;
     case QUEUE_SESSION:
         session_act(world);
         break;
@@ -519,6 +525,7 @@ void world_run(struct world *world)
     callee_init(world);
     locker_init(world);
     session_init(world);
+    stranger_init(world);
     machine_boot(world);
     queue_add(&world->queue, until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
     queue_add(&world->queue, world_random(world, 4 * SECOND), QUEUE_VANDAL, NULL, 0);

@@ -101,6 +101,7 @@ struct world;
 struct owner;
 struct lockers;
 struct sessions;
+struct strangers;
 
 /* What a host offers to those who call it back, when it is well. */
 enum callee_kind {
@@ -137,6 +138,7 @@ struct host {
     uint32_t versions; /* of its portmapper: bits 2, 3, 4 */
     bool portmapper_tcp_only;
     uint16_t port_base; /* its services are at this port and the next ones */
+    uint64_t tried_ns;  /* when the server last sent something there */
     bool has_no_statd;
     bool has_box;       /* a translator's status monitor answers for it, */
     uint32_t box_state; /* with a number of its own */
@@ -211,6 +213,7 @@ struct call {
     uint32_t executions;
     uint32_t taken_run, taken_port; /* the last time it was executed */
     uint64_t taken_order;           /* global number of that execution */
+    uint64_t taken_strangers;       /* calls of strangers until then */
     uint32_t breaks;                /* NOTIFY: of its name then; */
     bool may_speak;                 /* NOTIFY: it was certain to be accepted then */
     uint32_t state_floor;           /* its answer must carry a larger state */
@@ -232,7 +235,8 @@ struct connection {
     struct owner *owner;
     uint64_t route;
     uint16_t port;
-    bool is_open;
+    bool is_open; /* its owner uses it */
+    bool is_dead; /* nothing arrives any more: one of the two hosts is gone */
     uint64_t to_server_ns, to_client_ns; /* when the last packet arrives: TCP keeps order */
     uint32_t sent, delivered;
 };
@@ -341,6 +345,7 @@ struct world {
     struct name names[NAMES_MAX];
     struct lockers *lockers;   /* NULL: none */
     struct sessions *sessions; /* the same */
+    struct strangers *strangers;
     struct call **calls;
     uint32_t call_count, call_max;
     struct call *notify_last; /* the newest NOTIFY; the others hang on it */
