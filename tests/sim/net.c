@@ -2,10 +2,12 @@
  * net.c -- TCP keeps order and breaks; UDP loses, repeats, reorders and delays. See net.h.
  *
  * One thing it does not do, unless the world allows it (WORLD_LATE): it does not deliver a datagram
- * after a later call of the same owner was executed, except while the duplicate cache protects
- * (same run, same port, less than 120 s after the answer). That is exclusion (5) of P2: no server
- * can tell such a datagram from a new call. The cache itself is thus tested with every old
- * datagram that it must recognise.
+ * after a later call of the same owner was executed, nor what was sent on a connection that its
+ * owner gave up, except while the duplicate cache protects (same run, less than 120 s after the
+ * answer). That is exclusion (5) of P2: no server can tell such a call from a new one. The cache
+ * itself is thus tested with every old call that it must recognise.
+ *
+ * Segments are lost and sent again by each connection for itself, for up to 25 s.
  */
 #include "net.h"
 
@@ -34,6 +36,8 @@ struct connection *net_connect(struct world *world, struct owner *owner)
         uint32_t turn = world->connection_count;
         owner->port = (uint16_t)(owner->is_privileged ? 600 + turn % 400 : 2000 + turn % 60000);
     }
+    if (owner->keeps_port)
+        net_reset(world, owner); /* the same two ports: what was there is no more */
     *connection = (struct connection){
         .owner = owner, .route = world->connection_count + 1, .port = owner->port, .is_open = true};
     world->connections[world->connection_count++] = connection;
@@ -45,10 +49,22 @@ void net_close(struct connection *connection)
     connection->is_open = false;
 }
 
+void net_reset(struct world *world, const struct owner *owner)
+{
+    for (uint32_t i = 0; i < world->connection_count; i++) {
+        struct connection *connection = world->connections[i];
+        if (connection->owner != owner)
+            continue;
+        connection->is_open = false;
+        connection->is_dead = true;
+    }
+}
+
 void net_break_connections(struct world *world)
 {
     for (uint32_t i = 0; i < world->connection_count; i++) {
         struct connection *connection = world->connections[i];
+        connection->is_dead = true;
         if (!connection->is_open)
             continue;
         connection->is_open = false;
@@ -101,7 +117,7 @@ static void send_stream(struct world *world, bool to_server, struct call *call,
                         struct connection *connection, struct bytes message)
 {
     uint64_t *last_ns = to_server ? &connection->to_server_ns : &connection->to_client_ns;
-    uint64_t at_ns = world->now_ns + delay_ns(world);
+    uint64_t at_ns = world->now_ns + delay_ns(world) + world_resend_ns(world);
     if (at_ns <= *last_ns)
         at_ns = *last_ns + 1;
     *last_ns = at_ns;
@@ -129,12 +145,13 @@ void net_send_reply(struct world *world, struct call *call, struct connection *c
         send_datagram(world, false, call, message);
 }
 
-/* Exclusion (5), and the same for a call that was refused and that its owner is done with. */
+/* Exclusion (5): of datagrams, and of a connection that was given up; and the same for a call that
+ * was refused and that its owner is done with. */
 static bool is_excluded(const struct world *world, const struct parcel *parcel)
 {
     const struct call *call = parcel->call;
-    if (parcel->connection != NULL || world_allows(world, WORLD_LATE) ||
-        oracle_is_cached(world, call))
+    bool is_in_use = parcel->connection != NULL && parcel->connection->is_open;
+    if (is_in_use || world_allows(world, WORLD_LATE) || oracle_is_cached(world, call))
         return false;
     if (call->number < call->owner->void_before)
         return true;
@@ -144,16 +161,18 @@ static bool is_excluded(const struct world *world, const struct parcel *parcel)
 static void arrive_at_server(struct world *world, struct parcel *parcel)
 {
     struct connection *connection = parcel->connection;
-    if (!world->machine.is_up || (connection != NULL && !connection->is_open)) {
-        free(parcel);
-        return;
-    }
-    if (is_excluded(world, parcel)) {
-        world->excluded++;
+    if (!world->machine.is_up || (connection != NULL && connection->is_dead)) {
         free(parcel);
         return;
     }
     bool in_turn = connection == NULL || parcel->order == connection->delivered;
+    if (in_turn && is_excluded(world, parcel)) {
+        world->excluded++;
+        if (connection != NULL)
+            connection->delivered++;
+        free(parcel);
+        return;
+    }
     if (in_turn && machine_receive(world, parcel)) {
         if (connection != NULL)
             connection->delivered++;

@@ -8,7 +8,10 @@
 
 /* A connection of this owner to the running server; NULL: nobody listens. */
 struct connection *net_connect(struct world *world, struct owner *owner);
+/* It is given up: what was sent on it may still arrive, for as long as the kernel likes. */
 void net_close(struct connection *connection);
+/* Its host is gone, and all its connections with it. */
+void net_reset(struct world *world, const struct owner *owner);
 /* The server died: every connection is gone, and the owners notice. */
 void net_break_connections(struct world *world);
 

@@ -354,8 +354,7 @@ void watcher_reboot(struct world *world, struct host *host)
             first = owner;
         if (owner->call != NULL)
             owner->call->is_done = true;
-        if (owner->connection != NULL)
-            net_close(owner->connection);
+        net_reset(world, owner);
         owner->connection = NULL;
         owner->call = owner->again = NULL;
         owner->void_before = owner->calls_made + 1;

@@ -67,7 +67,7 @@ bool world_chance(struct world *world, uint32_t percent)
 
 uint64_t world_resend_ns(struct world *world)
 {
-    if (world->lockers == NULL || world->is_calm || world->is_manual || era_is_pressing(world) ||
+    if (world->is_calm || world->is_manual || era_is_pressing(world) ||
         !prng_chance(&world->tcp, 1 + world->plan.loss / 2))
         return 0;
     uint64_t most_ns = prng_chance(&world->tcp, 60) ? 2 * SECOND : 25 * SECOND;
