@@ -10,6 +10,7 @@
 #include "claim_disk.h"
 #include "era.h"
 #include "machine.h"
+#include "still.h"
 #include "stranger.h"
 
 #include <stdlib.h>
@@ -488,7 +489,7 @@ void claim_overridden(struct locker *locker, const struct extent *extent)
 void claim_frees(struct world *world, struct locker *locker)
 {
     if (locker->freed_run != world->machine.run || locker->freed_state != locker->state)
-        locker->freed_ns = machine_now_ns(world); /* the first word of this reboot */
+        locker->freed_ns = still_lived_ns(world); /* the first word of this reboot */
     locker->freed_run = world->machine.run;
     locker->freed_state = locker->state;
     for (uint32_t p = 0; p < locker->process_count; p++) {

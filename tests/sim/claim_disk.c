@@ -9,6 +9,7 @@
 #include "core/callback.h"
 #include "era.h"
 #include "machine.h"
+#include "still.h"
 #include "stranger.h"
 
 #define LATE_NS (10 * MILLISECOND) /* one turn of the loop */
@@ -182,13 +183,13 @@ struct cells claim_disk_cells(const struct world *world, const struct process *p
 static bool may_linger(struct world *world, const struct locker *locker)
 {
     return locker->freed_run == world->machine.run &&
-           machine_now_ns(world) < locker->freed_ns + CALLBACK_LINGER_NS + LATE_NS;
+           still_lived_ns(world) < locker->freed_ns + CALLBACK_LINGER_NS + LATE_NS;
 }
 
 static bool may_be_echo(struct world *world)
 {
     return world->plan.has_echo &&
-           machine_now_ns(world) < world->machine.boot_ns + ECHO_NS + LATE_NS;
+           still_lived_ns(world) < world->machine.boot_ns + ECHO_NS + LATE_NS;
 }
 
 struct cells claim_disk_lingering(const struct world *world, const struct process *process,

@@ -8,6 +8,7 @@
 #include "era.h"
 
 #include "claim.h"
+#include "still.h"
 
 #define LATE_NS       (30 * SECOND)
 #define QUIET_NS      (5 * SECOND)
@@ -98,7 +99,7 @@ void era_begin(struct world *world, uint32_t state, bool has_stored)
 void era_crash(struct world *world)
 {
     if (world->lockers != NULL)
-        world->lockers->era.died_ns = world->now_ns;
+        world->lockers->era.died_ns = still_lived_ns(world);
 }
 
 void era_resume(struct world *world, uint32_t state)
@@ -129,7 +130,7 @@ void era_ready(struct world *world)
     struct record_server server = {0};
     if (all != NULL && all->era.ready_ns == UINT64_MAX && world->machine.is_ready &&
         disk_server(&world->disk, &server) && server.state >= all->era.state)
-        all->era.ready_ns = world->now_ns;
+        all->era.ready_ns = still_lived_ns(world);
 }
 
 bool era_is_settled(struct world *world)
@@ -154,7 +155,7 @@ bool era_is_settled(struct world *world)
 static void may_be_reached(struct world *world, struct locker *locker)
 {
     if (locker->since.reached_ns == 0)
-        locker->since.reached_ns = world->now_ns;
+        locker->since.reached_ns = still_lived_ns(world);
 }
 
 void era_called(struct world *world, const struct ask *ask)
@@ -193,7 +194,7 @@ void era_called_back(struct world *world, const struct host *host, uint64_t sent
 void era_told(struct world *world, struct locker *locker, uint32_t state)
 {
     if (locker->since.told_ns == 0 && state >= world->lockers->era.state)
-        locker->since.told_ns = world->now_ns;
+        locker->since.told_ns = still_lived_ns(world);
     locker->told_state = state;
     locker->told_era = world->lockers->era.number;
     if (state >= world->lockers->era.state)
@@ -256,7 +257,7 @@ void era_expire(struct world *world)
 {
     struct lockers *all = world->lockers;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
-        uint64_t now_ns = min_u64(world->now_ns, all->era.died_ns);
+        uint64_t now_ns = min_u64(still_due_ns(world), all->era.died_ns);
         if (all->era.number == 0 || now_ns < stays_until_ns(world, &all->at[i]))
             continue;
         for (uint32_t p = 0; p < all->at[i].process_count; p++)
@@ -270,7 +271,7 @@ bool era_must_be_grace(struct world *world)
 {
     const struct era *era = &world->lockers->era;
     bool is_in_time =
-        era->ready_ns == UINT64_MAX || world->now_ns < era->ready_ns + world->plan.grace_ns;
+        era->ready_ns == UINT64_MAX || still_due_ns(world) < era->ready_ns + world->plan.grace_ns;
     return era->number > 0 && is_in_time && !era->is_cut_short &&
            (era->must_last || !era_is_settled(world));
 }
@@ -280,7 +281,8 @@ bool era_may_be_grace(const struct world *world)
     const struct era *era = &world->lockers->era;
     return era->has_stored && !era->is_cut_short &&
            (era->ready_ns == UINT64_MAX ||
-            world->now_ns <= era->ready_ns + world->plan.grace_ns + LATE_GRACE_NS);
+            still_lived_ns(world) <=
+                era->ready_ns + world->plan.grace_ns + LATE_GRACE_NS + still_listens_ns(world));
 }
 
 /* ---- P3 ---- */
@@ -373,5 +375,5 @@ bool era_is_pressing(const struct world *world)
 {
     const struct lockers *all = world->lockers;
     return all != NULL && !world_allows(world, WORLD_UNTOLD) && all->era.ready_ns != UINT64_MAX &&
-           world->now_ns > all->era.ready_ns + world->plan.grace_ns / 3 && is_open(all);
+           still_lived_ns(world) > all->era.ready_ns + world->plan.grace_ns / 3 && is_open(all);
 }

@@ -282,6 +282,7 @@ static void arrive_at_server(struct world *world, const struct letter *letter)
     case LETTER_RECORD:
         abort();
     case LETTER_ANSWER:
+        core_listen_first(world->machine.core); /* something was read */
         if (letter->from_listener)
             machine_hear(world, from, letter->port, bytes);
         else
@@ -296,6 +297,7 @@ static void arrive_at_server(struct world *world, const struct letter *letter)
         rpc_client_connected(client, connection, letter->kind == LETTER_CONNECTED, now_ns);
         break;
     case LETTER_ANSWER_RECORD:
+        core_listen_first(world->machine.core);
         rpc_client_record(client, connection, bytes, now_ns);
         break;
     case LETTER_LOST:
@@ -307,11 +309,15 @@ static void arrive_at_server(struct world *world, const struct letter *letter)
     machine_called(world);
 }
 
+bool line_is_to_server(const struct letter *letter)
+{
+    return letter->kind != LETTER_DATAGRAM && letter->kind != LETTER_CONNECT &&
+           letter->kind != LETTER_RECORD;
+}
+
 void line_arrive(struct world *world, struct letter *letter)
 {
-    bool is_to_host = letter->kind == LETTER_DATAGRAM || letter->kind == LETTER_CONNECT ||
-                      letter->kind == LETTER_RECORD;
-    if (!is_to_host)
+    if (line_is_to_server(letter))
         arrive_at_server(world, letter);
     else if (letter->kind == LETTER_RECORD && letter->line->is_aborted &&
              !world_allows(world, WORLD_LATE))

@@ -54,6 +54,7 @@ void line_turn(struct world *world);
 void line_turn_ghost(struct world *world);
 /* A letter reaches its end of the network. */
 void line_arrive(struct world *world, struct letter *letter);
+bool line_is_to_server(const struct letter *letter);
 /* The server died. */
 void line_cut_all(struct world *world);
 void line_done(struct world *world);

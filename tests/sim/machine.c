@@ -22,15 +22,21 @@
 #include "rpc/outcall.h"
 #include "session.h"
 #include "statd.h"
+#include "still.h"
 #include "told.h"
 
 #include <stdlib.h>
+
+#define FULL_NS (5 * MILLISECOND) /* who finds no room tries again within that */
 
 static const struct program *const programs[] = {&nsm_program, &nlm_program};
 
 uint64_t machine_now_ns(struct world *world)
 {
-    return pace_now_ns(&world->machine.pace, world->now_ns);
+    struct machine *machine = &world->machine;
+    if (machine->still.turn_ns != 0)
+        return machine->still.turn_ns; /* one "now" per turn (wire/clock.h) */
+    return pace_now_ns(&machine->pace, world->now_ns);
 }
 
 static struct core *load_core(struct world *world, uint64_t seed)
@@ -160,7 +166,7 @@ void machine_boot(struct world *world)
         world_set_clock(world);
     machine->pace = (struct pace){0};
     machine->run++;
-    machine->boot_ns = world->now_ns;
+    machine->boot_ns = still_lived_ns(world);
     machine->has_lasted = false;
     machine->core = load_core(world, world->options.seed + machine->run);
     uint64_t now_ns = machine_now_ns(world);
@@ -261,7 +267,17 @@ static bool is_grace_over(const struct world *world)
         return true;
     if (world->lockers != NULL)
         from_ns = world->lockers->era.ready_ns;
-    return from_ns != UINT64_MAX && world->now_ns >= from_ns + world->plan.grace_ns;
+    return from_ns != UINT64_MAX && still_due_ns(world) >= from_ns + world->plan.grace_ns;
+}
+
+/* The clock of grace may begin to run. */
+static void begin_grace(struct world *world)
+{
+    struct lockers *all = world->lockers;
+    bool has_begun = all == NULL || all->era.ready_ns != UINT64_MAX;
+    era_ready(world);
+    if (!has_begun && all->era.ready_ns != UINT64_MAX && all->era.has_stored)
+        still_grace(world);
 }
 
 /* What an incomplete store had to wait for has been waited for (D16). That this is on its way to
@@ -272,8 +288,8 @@ void machine_begin_anew(struct world *world)
     struct machine *machine = &world->machine;
     machine->has_lasted |= is_grace_over(world);
     machine->bumps++;
-    machine->ready_ns = world->now_ns; /* notification begins anew */
-    machine->has_resumed = false;      /* nobody is queued any more */
+    machine->ready_ns = still_lived_ns(world); /* notification begins anew */
+    machine->has_resumed = false;              /* nobody is queued any more */
     era_begin(world, machine->boot_state + 2 * machine->bumps, true);
     locker_server_started(world);
 }
@@ -319,6 +335,7 @@ void machine_crash(struct world *world, const char *why, bool power)
     net_break_connections(world);
     mail_break_all(world);
     line_cut_all(world);
+    still_end(world);
     uint64_t down_ns = !world->is_calm && world_chance(world, 10)
                            ? world_random(world, 150 * SECOND)
                            : world_random(world, 2 * SECOND);
@@ -394,9 +411,10 @@ static void check_given_up(struct world *world)
     core_status(world->machine.core, &status);
     uint64_t earliest_ns =
         world->machine.first_ready_ns + max_u64(plan->window_ns, plan->grace_ns) + plan->give_up_ns;
-    if (status.notify.given_up > 0 && world->now_ns < earliest_ns)
+    uint64_t now_ns = still_lived_ns(world);
+    if (status.notify.given_up > 0 && now_ns < earliest_ns)
         world_fail(world, "O11", "somebody was given up %llu s too early",
-                   (unsigned long long)((earliest_ns - world->now_ns) / SECOND));
+                   (unsigned long long)((earliest_ns - now_ns) / SECOND));
 }
 
 /* The cache has forgotten a host that an answer showed to have started anew. */
@@ -435,6 +453,9 @@ static void ask_for_calls(struct world *world)
 static void call_out(struct world *world)
 {
     struct machine *machine = &world->machine;
+    bool is_full = world->now_ns <= machine->still.full_ns;
+    if (is_full)
+        core_listen_first(machine->core);
     core_work(machine->core, machine_now_ns(world), world_wall_ns(world));
     outcall_turn(machine->core, machine->client, machine->server, machine_now_ns(world),
                  world_wall_ns(world));
@@ -451,54 +472,58 @@ static void call_out(struct world *world)
         next_ns += machine->pace.stood_ns; /* when that will be on the clock */
     if (next_ns == UINT64_MAX || next_ns >= machine->tick_ns)
         return;
-    machine->tick_ns = next_ns > world->now_ns ? next_ns : world->now_ns + 1;
+    uint64_t soon_ns = world->now_ns + (is_full ? MILLISECOND : 1);
+    machine->tick_ns = next_ns > world->now_ns ? next_ns : soon_ns;
     queue_add(&world->queue, machine->tick_ns, QUEUE_TICK, NULL, machine->tick_ns);
+}
+
+/* The steps of a turn; before each but the first the process may be stopped. */
+enum { TURN_BATCH, TURN_ANSWERS, TURN_CALLS, TURN_LAST };
+
+/* False: it died, or stands still. */
+static bool send_answers(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    struct rpc_reply reply;
+    while (rpc_server_next(machine->server, machine_now_ns(world), &reply)) {
+        release(world, &reply);
+        if (dies_here(world, "between two answers") || still_here(world, TURN_ANSWERS))
+            return false;
+    }
+    return true;
+}
+
+void machine_turn_from(struct world *world, uint32_t step)
+{
+    if (!world->machine.is_up)
+        return;
+    if (step <= TURN_BATCH) {
+        if (dies_here(world, "before the batch is taken"))
+            return;
+        ask_for_calls(world);
+        hand_over(world);
+        if (dies_here(world, "after the batch is taken") || still_here(world, TURN_ANSWERS))
+            return;
+    }
+    if (step <= TURN_ANSWERS && (!send_answers(world) || still_here(world, TURN_CALLS)))
+        return;
+    if (step <= TURN_CALLS) {
+        call_out(world);
+        if (dies_here(world, "after calls were made") || still_here(world, TURN_LAST))
+            return;
+    }
+    hand_over(world);
 }
 
 void machine_turn(struct world *world)
 {
-    struct machine *machine = &world->machine;
-    if (!machine->is_up)
-        return;
-    if (dies_here(world, "before the batch is taken"))
-        return;
-    ask_for_calls(world);
-    hand_over(world);
-    if (dies_here(world, "after the batch is taken"))
-        return;
-    struct rpc_reply reply;
-    while (rpc_server_next(machine->server, machine_now_ns(world), &reply)) {
-        release(world, &reply);
-        if (dies_here(world, "between two answers"))
-            return;
-    }
-    call_out(world);
-    if (dies_here(world, "after calls were made"))
-        return;
-    hand_over(world);
+    machine_turn_from(world, TURN_BATCH);
 }
 
-/* What reaches it meanwhile waits in its sockets; its timers come first when it goes on. */
 void machine_stand_still(struct world *world, uint64_t for_ns)
 {
-    struct machine *machine = &world->machine;
-    struct queue later = {0};
-    struct queue_event event;
-    uint64_t until_ns = world->now_ns + for_ns;
-    (void)machine_now_ns(world);
-    pace_sleep(&machine->pace, world->now_ns + 250 * MILLISECOND);
-    while (queue_take(&world->queue, &event))
-        queue_add(&later, event.time_ns > until_ns ? event.time_ns : until_ns, event.name,
-                  event.subject, event.ticket);
-    queue_done(&world->queue);
-    world->queue = later;
-    world->now_ns = until_ns;
-    (void)machine_now_ns(world);
-    pace_sleep(&machine->pace, UINT64_MAX);
-    world_trace(world, "the server stood still for %llu ms",
-                (unsigned long long)(for_ns / MILLISECOND));
-    core_listen_first(machine->core);
-    machine_turn(world);
+    still_begin(world, for_ns, 0);
+    world_run_until(world, world->now_ns + for_ns);
 }
 
 void machine_ready(struct world *world, uint64_t run)
@@ -511,8 +536,8 @@ void machine_ready(struct world *world, uint64_t run)
         .kind = CORE_READY, .now_ns = machine_now_ns(world), .wall_ns = world_wall_ns(world)};
     core_step(machine->core, &input, NULL);
     machine->is_ready = true;
-    machine->ready_ns = machine->first_ready_ns = world->now_ns;
-    era_ready(world);
+    machine->ready_ns = machine->first_ready_ns = still_lived_ns(world);
+    begin_grace(world);
     session_ready(world);
     check_invariants(world);
     machine_turn(world);
@@ -539,10 +564,16 @@ enum rpc_verdict machine_receive_raw(struct world *world, const struct rpc_sourc
 {
     struct machine *machine = &world->machine;
     uint32_t reply_max = rpc_server_reply_max(machine->server);
+    *ret = (struct bytes){0};
+    if (still_is(world))
+        return RPC_NO_ANSWER;         /* of one that does not wait in a socket: it is lost */
+    core_listen_first(machine->core); /* something was read */
     struct xdr_out out = {machine->reply, machine->reply, machine->reply + reply_max, false};
     enum rpc_verdict verdict = rpc_server_receive(
         machine->server, from, message, machine_now_ns(world), world_wall_ns(world), &out);
     *ret = (struct bytes){machine->reply, (uint32_t)(out.at - out.start)};
+    if (verdict == RPC_BUSY && from->peer.transport == RECORD_TCP)
+        machine->still.full_ns = world->now_ns + FULL_NS;
     check_invariants(world);
     return verdict;
 }
@@ -667,8 +698,8 @@ void machine_commit(struct world *world, uint64_t ticket)
     audit_disk(world);
     claim_disk_audit(world);
     session_stored(world);
-    era_ready(world);
+    begin_grace(world);
     machine_turn(world);
-    if (machine->is_up && !disk->is_busy && world_chance(world, 5))
+    if (machine->is_up && !disk->is_busy && !still_is(world) && world_chance(world, 5))
         machine_compare(world);
 }

@@ -19,9 +19,9 @@ bool machine_receive(struct world *world, const struct parcel *parcel);
 /* The disk finished the batch with this ticket. */
 void machine_commit(struct world *world, uint64_t ticket);
 
-/* The time as the server has lived it (base/pace.h). */
+/* The time as the server believes to have lived it (base/pace.h). */
 uint64_t machine_now_ns(struct world *world);
-/* The process is not let run for so long. */
+/* For stories: the process is not let run for so long. Everybody else goes on. */
 void machine_stand_still(struct world *world, uint64_t for_ns);
 
 /* It serves and is registered: whoever must be told something is called from now on. */
@@ -35,6 +35,8 @@ void machine_called(struct world *world);
 
 /* The rest of a turn of the loop: hand over a batch, send what may leave, make calls. */
 void machine_turn(struct world *world);
+/* The same from this step on, 0 being the first. */
+void machine_turn_from(struct world *world, uint32_t step);
 
 /* Raw bytes from an address that no owner has. The answer that leaves at once is in *ret, if any.
  */

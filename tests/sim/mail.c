@@ -9,6 +9,7 @@
 #include "era.h"
 #include "machine.h"
 #include "rpc/drc.h"
+#include "still.h"
 
 #include <stdlib.h>
 
@@ -274,7 +275,7 @@ static void note_taken(struct world *world, struct ask *ask, uint16_t port)
     note_forgetting(world, ask);
     ask->taken_run = world->machine.run;
     ask->taken_era = world->lockers->era.number;
-    ask->taken_ns = world->now_ns;
+    ask->taken_ns = still_lived_ns(world);
     era_called(world, ask);
     ask->taken_port = port;
     ask->taken_forgets = process->locker->forgets;
@@ -414,6 +415,16 @@ static bool arrive_at_server(struct world *world, struct mail *mail)
     queue_add(&world->queue, world->now_ns + 1 + world_random(world, 5 * MILLISECOND), QUEUE_MAIL,
               mail, 0);
     return false;
+}
+
+bool mail_is_to_server(const struct mail *mail)
+{
+    return mail->to_server;
+}
+
+bool mail_is_datagram(const struct mail *mail)
+{
+    return mail->pipe == NULL;
 }
 
 void mail_arrive(struct world *world, struct mail *mail)

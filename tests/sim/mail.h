@@ -33,6 +33,8 @@ void mail_send_void(struct world *world, struct locker *locker, uint32_t xid);
 void mail_arrive_late(struct world *world, struct ask *ask, uint16_t port);
 
 void mail_arrive(struct world *world, struct mail *mail);
+bool mail_is_to_server(const struct mail *mail);
+bool mail_is_datagram(const struct mail *mail);
 /* An answer, or the result of a message, leaves the server. False: for nobody here. */
 bool mail_release(struct world *world, const struct rpc_reply *reply);
 

@@ -6,6 +6,7 @@
 #include "claim.h"
 #include "era.h"
 #include "machine.h"
+#include "still.h"
 
 /* The id of the client on the disk; 0: there is none. */
 static uint64_t client_id(const struct world *world, const struct locker *locker)
@@ -73,7 +74,7 @@ void operator_act(struct world *world)
 {
     struct lockers *all = world->lockers;
     struct locker *locker = &all->at[world_random(world, all->count)];
-    if (!world->machine.is_up || core_is_full(world->machine.core))
+    if (!world->machine.is_up || still_is(world) || core_is_full(world->machine.core))
         return;
     bool ends = world_allows(world, WORLD_OVERRIDE) && world_chance(world, 50);
     (void)operator_order(world, ends ? ORDER_END_GRACE : ORDER_NOTIFY, locker, NULL);

@@ -5,6 +5,7 @@
 
 #include "locker.h"
 #include "machine.h"
+#include "still.h"
 #include "stranger.h"
 #include "told.h"
 
@@ -197,7 +198,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     }
     call->taken_forgets = owner->host->forgets;
     if (call->key != NULL)
-        call->key->news_ns = world->now_ns;
+        call->key->news_ns = still_lived_ns(world);
     if (call->procedure == PEER_NSM_MON && call->key != NULL) {
         call->was_absent = call->executions == 1 && is_absent_without(call);
         call->was_full = world->machine.store_is_full;
@@ -208,7 +209,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     if (call->procedure == PEER_NSM_NOTIFY && !call->must_fail)
         for (uint32_t i = 0; i < world->plan.names; i++)
             if (same_name(world, i, call->name))
-                world->names[i].news_ns = world->now_ns;
+                world->names[i].news_ns = still_lived_ns(world);
     if (call->procedure == PEER_NSM_NOTIFY && !call->must_fail) {
         call->breaks = world->names[call->name].breaks;
         call->may_speak = !world->plan.few_bytes &&

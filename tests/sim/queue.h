@@ -31,6 +31,8 @@ enum event_name {
     QUEUE_NOTICE,   /* subject: a locker whose notice arrives; ticket: see statd.c */
     QUEUE_STRANGER, /* a stranger sends something */
     QUEUE_THAW,     /* a server that was replaced goes on; ticket: the run that it was */
+    QUEUE_STAND,    /* the server stands still; ticket: see still.h */
+    QUEUE_WAKE,     /* it goes on; ticket: which time */
 };
 
 struct queue_event {

@@ -464,11 +464,9 @@ static void play_ready_late(struct world *world)
     EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
 }
 
-/* Decision 022: the process is stopped inside grace for longer than its rest. The oracle counts by
- * the clock, so the story itself says what must be. */
+/* Decision 022: the process is stopped inside grace for longer than its rest. */
 static void play_stands_still_in_grace(struct world *world)
 {
-    world->is_unjudged = true;
     story_take(world, ALPHA);
     EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
     restart_by_hand(world, 20);
@@ -490,7 +488,6 @@ static void play_stands_still_in_grace(struct world *world)
 /* The same: a reclaim is in the socket when grace would end. So short a standstill counts. */
 static void play_unread_when_grace_ends(struct world *world)
 {
-    world->is_unjudged = true;
     story_take(world, ALPHA);
     restart_by_hand(world, 20);
     story_wait_for_end(world, -2);

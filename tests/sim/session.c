@@ -9,6 +9,7 @@
 
 #include "core/tracker.h"
 #include "machine.h"
+#include "still.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,7 +136,7 @@ static void do_register(struct world *world, struct session *session)
         connected(session, &view);
         return;
     case TRACKER_GONE:
-        if (!was_there || session->is_connected || world->now_ns < session->until_ns)
+        if (!was_there || session->is_connected || still_lived_ns(world) < session->until_ns)
             world_fail(world, "T2", "the time of %s is over too early", session->key);
         return;
     case TRACKER_LIMIT:
@@ -158,7 +159,7 @@ static void do_reconnect(struct world *world, struct session *session)
         check_view(world, session, &view, now_of(session)->bytes);
         set_value(world, session, now_of(session)->bytes, view.id);
         connected(session, &view);
-    } else if (was_there && (session->is_connected || world->now_ns < session->until_ns)) {
+    } else if (was_there && (session->is_connected || still_lived_ns(world) < session->until_ns)) {
         world_fail(world, "T2", "%s cannot come back in time", session->key);
     }
 }
@@ -182,7 +183,7 @@ static void do_disconnect(struct world *world, struct session *session)
     if (tracker_disconnect(world->machine.core, session->ref, ttl_s) != TRACKER_UPDATED)
         world_fail(world, "T1", "%s is connected, and not known", session->key);
     session->is_connected = false;
-    session->until_ns = world->now_ns + time_ns;
+    session->until_ns = still_lived_ns(world) + time_ns;
     set_value(world, session, now_of(session)->bytes, now_of(session)->id);
 }
 
@@ -206,7 +207,8 @@ static void clean_up(struct world *world)
                 session = &world->sessions->at[i];
         if (session == NULL || now_of(session)->bytes == 0)
             world_fail(world, "T1", "the time of somebody is over who is not there");
-        if (session->is_connected || (world->now_ns < session->until_ns && !session->is_over))
+        if (session->is_connected ||
+            (still_lived_ns(world) < session->until_ns && !session->is_over))
             world_fail(world, "T2", "the time of %s is over too early", session->key);
         world_trace(world, "the time of %s is over", session->key);
         session->is_over = session->is_taken = true;
@@ -312,7 +314,7 @@ void session_ready(struct world *world)
     struct sessions *all = world->sessions;
     for (uint32_t i = 0; all != NULL && i < SESSIONS_MAX; i++)
         if (all->at[i].until_ns == UINT64_MAX)
-            all->at[i].until_ns = world->now_ns + window_ns(world, &all->at[i]);
+            all->at[i].until_ns = still_lived_ns(world) + window_ns(world, &all->at[i]);
 }
 
 bool session_all_finished(const struct world *world)

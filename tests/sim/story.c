@@ -43,7 +43,8 @@ void story_wait_ms(struct world *world, uint64_t ms)
 
 void story_wait_for_end(struct world *world, int64_t ms)
 {
-    uint64_t end_ns = world->lockers->era.ready_ns + world->plan.grace_ns;
+    uint64_t end_ns =
+        world->lockers->era.ready_ns + world->plan.grace_ns + world->machine.still.left_out_ns;
     uint64_t at_ns = end_ns + (uint64_t)(ms * (int64_t)MILLISECOND);
     EXPECT(at_ns >= world->now_ns);
     world_run_until(world, at_ns);

@@ -4,6 +4,7 @@
 #include "told.h"
 
 #include "era.h"
+#include "still.h"
 
 #include "peer/packet.h"
 
@@ -51,7 +52,7 @@ void told_read(struct world *world, struct bytes message, struct told_call *ret)
 
 static bool is_recent(const struct world *world, uint64_t since_ns)
 {
-    return world->now_ns - since_ns <= TOLD_TIMEOUT_NS;
+    return still_lived_ns(world) - since_ns <= TOLD_TIMEOUT_NS;
 }
 
 static void check_destination(struct world *world, const struct host *host,
@@ -127,7 +128,7 @@ static uint64_t patience_begins_ns(const struct world *world, const struct key *
 bool told_may_be_given_up(const struct world *world, const struct key *key)
 {
     return world->machine.is_ready && key->record_id != 0 &&
-           world->now_ns >= patience_begins_ns(world, key, true) + world->plan.give_up_ns;
+           still_lived_ns(world) >= patience_begins_ns(world, key, true) + world->plan.give_up_ns;
 }
 
 /* Nothing is called for longer than --give-up after the window, or after the last news. */
@@ -138,10 +139,10 @@ static void check_patience(struct world *world, const struct told_call *call)
         return; /* an attempt may have to wait for others */
     uint64_t begin_ns = patience_begins_ns(world, call->key, false);
     uint64_t slack_ns = (plan->stall > 0 ? 120 : 5) * SECOND; /* a stalled store holds it back */
-    if (world->now_ns > begin_ns + plan->give_up_ns + TOLD_TIMEOUT_NS + slack_ns)
+    if (still_lived_ns(world) > begin_ns + plan->give_up_ns + TOLD_TIMEOUT_NS + slack_ns)
         world_fail(world, "O12", "owner %u is called, %llu s after the last reason to",
                    call->key->owner->index,
-                   (unsigned long long)((world->now_ns - begin_ns) / SECOND));
+                   (unsigned long long)((still_lived_ns(world) - begin_ns) / SECOND));
 }
 
 void told_sent(struct world *world, const struct host *host, const struct address *local,
@@ -207,7 +208,7 @@ static void set_value(struct world *world, struct key *key, struct call *value)
     if (key->disk_value == value)
         return;
     if (key->disk_value != NULL)
-        key->disk_value->undone_ns = world->now_ns;
+        key->disk_value->undone_ns = still_lived_ns(world);
     key->disk_value = value;
 }
 
@@ -217,7 +218,7 @@ void told_audit(struct world *world, struct key *key, struct call *value,
     if (!is_loss)
         check_marks(world, key, record);
     if (key->record_id != record->id)
-        key->record_since_ns = world->now_ns;
+        key->record_since_ns = still_lived_ns(world);
     key->record_id = record->id;
     key->disk_told = record->told_state;
     key->disk_relayed = record->relayed_state;
@@ -235,7 +236,7 @@ void told_audit_notice(struct world *world, struct name *name, uint32_t state)
     if (name->disk_notice == state)
         return;
     name->past[name->past_count % PAST_MAX].state = name->disk_notice;
-    name->past[name->past_count++ % PAST_MAX].until_ns = world->now_ns;
+    name->past[name->past_count++ % PAST_MAX].until_ns = still_lived_ns(world);
     name->disk_notice = state;
 }
 

@@ -22,6 +22,7 @@
 #include "session.h"
 #include "spoofer.h"
 #include "statd.h"
+#include "still.h"
 #include "stranger.h"
 #include "told.h"
 #include "vandal.h"
@@ -262,6 +263,16 @@ static void plan_more(struct world *world, struct plan *plan)
         plan->per_address_percent = 10 + (uint32_t)prng_below(more, 60);
 }
 
+/* Worlds without them stay as they were. */
+static void plan_standstills(struct world *world, struct plan *plan)
+{
+    struct prng *prng = &world->still_prng;
+    if (!prng_chance(prng, 25))
+        return;
+    plan->still_mean_ns = (4 + prng_below(prng, 40)) * SECOND;
+    plan->still_step_permyriad = prng_chance(prng, 60) ? 1 + (uint32_t)prng_below(prng, 60) : 0;
+}
+
 static uint64_t until_next_crash_ns(struct world *world)
 {
     return 1 + world_random(world, 2 * world->plan.crash_mean_ns);
@@ -276,6 +287,7 @@ struct world *world_new(const struct world_options *options)
     world->tcp.state = options->seed * UINT64_C(0x9e6c63d0876a9a47) + 3;
     world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     world->more.state = options->seed * UINT64_C(0x9e3779b97f4a7c15) + 7;
+    world->still_prng.state = options->seed * UINT64_C(0xd1342543de82ef95) + 5;
     world->side.state = options->seed * UINT64_C(0x9e6c63d0876a9a47) + 7;
     world->plan.allows = options->allows;
     plan_sizes(world, &world->plan);
@@ -285,6 +297,7 @@ struct world *world_new(const struct world_options *options)
     world->plan.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
     world->plan.has_echo =
         world->plan.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
+    plan_standstills(world, &world->plan);
     world->disk.is_new = true;
     world->disk.is_lazy = world->plan.sync_process;
     return world;
@@ -298,6 +311,7 @@ void world_free(struct world *world)
             free(event.subject);
     queue_done(&world->queue);
     machine_stop(world);
+    still_done(world);
     rpc_client_free(world->machine.ghost);
     free(world->machine.reply);
     disk_done(&world->disk);
@@ -326,6 +340,7 @@ static void begin_calm(struct world *world)
 {
     world_trace(world, "CALM: faults end");
     world->is_calm = true;
+    still_wake_now(world);
     callee_be_well(world);
     wake_owners(world);
     locker_be_calm(world);
@@ -403,7 +418,7 @@ static void disturb_lockers(struct world *world)
         operator_act(world);
     else if (world_chance(world, all->plan.reboots))
         locker_reboot(world, &all->at[world_random(world, all->count)]);
-    else
+    else if (!still_is(world))
         spoofer_strike(world);
 }
 
@@ -415,16 +430,18 @@ static void disturb(struct world *world)
         disturb_lockers(world);
     else if (world->plan.owners > 0 && world_chance(world, world->plan.reboot))
         watcher_reboot(world, host_to_reboot(world));
-    else
+    else if (!still_is(world))
         vandal_strike(world);
     queue_add(&world->queue, world->now_ns + 1 + world_random(world, 4 * SECOND), QUEUE_VANDAL,
               NULL, 0);
 }
 
-static void handle(struct world *world, const struct queue_event *event)
+void world_handle(struct world *world, const struct queue_event *event)
 {
     struct owner *owner = event->subject;
     struct process *process = event->subject;
+    if (still_holds(world, event))
+        return;
     switch (event->name) {
     case QUEUE_PARCEL:
         net_arrive(world, event->subject);
@@ -457,7 +474,13 @@ static void handle(struct world *world, const struct queue_event *event)
         break;
     case QUEUE_THAW:
         machine_thaw(world, event->ticket);
-        return;
+        break;
+    case QUEUE_STAND:
+        still_stand(world, event->ticket);
+        break;
+    case QUEUE_WAKE:
+        still_wake(world, event->ticket);
+        break;
     case QUEUE_READY:
         machine_ready(world, event->ticket);
         break;
@@ -505,7 +528,7 @@ void world_run_until(struct world *world, uint64_t time_ns)
             break;
         }
         world->now_ns = event.time_ns;
-        handle(world, &event);
+        world_handle(world, &event);
     }
     if (time_ns != UINT64_MAX)
         world->now_ns = time_ns;
@@ -527,6 +550,7 @@ void world_run(struct world *world)
     session_init(world);
     stranger_init(world);
     machine_boot(world);
+    still_init(world);
     queue_add(&world->queue, until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
     queue_add(&world->queue, world_random(world, 4 * SECOND), QUEUE_VANDAL, NULL, 0);
     queue_add(&world->queue, world->plan.chaos_ns, QUEUE_CALM, NULL, 0);

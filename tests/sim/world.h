@@ -16,6 +16,8 @@
  * era.h for what they are promised over restarts. Sessions of another protocol use the tracker:
  * session.h.
  *
+ * Its process may stand still while everybody else goes on: still.h.
+ *
  * A run is a number given to a life of the server between two crashes, 1, 2, 3, ...
  */
 #ifndef SIM_WORLD_H
@@ -92,9 +94,11 @@ struct plan {
     bool verifies, distrusts; /* --verify-notify always, --trust-state off */
     uint32_t allows;          /* of enum world_exclusion */
     bool has_sessions;
-    bool nat_forwards; /* what reaches an address reaches both who are behind it */
-    bool is_shared;    /* the disk: who is replaced may only have stood still */
-    bool has_echo;     /* and what it may still call out is kept from others for ECHO_NS */
+    bool nat_forwards;      /* what reaches an address reaches both who are behind it */
+    bool is_shared;         /* the disk: who is replaced may only have stood still */
+    bool has_echo;          /* and what it may still call out is kept from others for ECHO_NS */
+    uint64_t still_mean_ns; /* between two standstills of the server; 0: there are none */
+    uint32_t still_step_permyriad;
 };
 
 struct world;
@@ -278,17 +282,34 @@ struct parcel {
     uint8_t bytes[];
 };
 
+/* A process that does not run; see still.h. */
+struct still {
+    uint64_t since_ns, until_ns; /* until 0: it runs */
+    uint64_t awake_ns;           /* when it had meant to look at the clock again */
+    uint64_t turn_ns;            /* the time of the turn in which it stands, as it was lived */
+    uint32_t step;               /* of that turn; 0: between two turns */
+    uint64_t ticket;
+    uint64_t left_out_ns; /* of its time, in all runs */
+    uint64_t heard_ns;    /* until then it had read everything */
+    uint64_t full_ns;     /* until then calls are left in their connections for lack of room */
+    bool is_reading, is_resuming;
+    uint32_t room;            /* for datagrams */
+    struct queue_event *held; /* what waits, in the order in which it came */
+    uint32_t count, max;
+};
+
 /* The server machine. */
 struct machine {
     bool is_up;
     struct pace pace;
+    struct still still;
     uint32_t run;
     struct core *core;
     struct rpc_server *server;
     struct rpc_client *client;
     bool is_ready;           /* it serves, and may call back */
     uint64_t tick_ns;        /* the next tick in the queue */
-    uint64_t ready_ns;       /* when notification began, or began anew */
+    uint64_t ready_ns;       /* when notification began, or began anew, as it was lived */
     uint64_t first_ready_ns; /* when it began */
     bool has_lasted;         /* so has a grace of this run, before an SM_SIMU_CRASH in it */
     bool was_over;           /* grace was, when the last batch was taken */
@@ -311,7 +332,7 @@ struct machine {
     uint64_t began_ns;      /* when the batch on its way was taken */
     uint64_t send_until_ns; /* with a shared disk: what may leave by the last one (wire/clock.h), */
     uint64_t ghost_until_ns;  /* and of the ghost */
-    uint64_t boot_ns;         /* of this run */
+    uint64_t boot_ns;         /* of this run, as it was lived */
     struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */
 };
 
@@ -333,8 +354,9 @@ struct world {
     struct prng prng;
     struct prng side; /* for kinds of hosts that not every world has: it shifts nobody's history */
     struct prng tcp;  /* what becomes of segments */
-    int64_t wall_skew_ns; /* how far the wall clock is off */
-    struct prng more;     /* for what came later: worlds without it stay as they were */
+    int64_t wall_skew_ns;   /* how far the wall clock is off */
+    struct prng more;       /* for what came later: worlds without it stay as they were */
+    struct prng still_prng; /* when the server stands still */
     uint64_t now_ns;
     struct queue queue;
     struct disk disk;
@@ -366,6 +388,8 @@ void world_free(struct world *world);
 
 /* Chaos, calm, farewell, final checks. Ends the process on the first broken promise. */
 void world_run(struct world *world);
+/* Something happens, unless the server stands still and it is for it. */
+void world_handle(struct world *world, const struct queue_event *event);
 /* For scenarios: handle events until the time or until no event is left. */
 void world_run_until(struct world *world, uint64_t time_ns);
 
