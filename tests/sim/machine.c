@@ -144,12 +144,42 @@ static void choose_limits(struct world *world)
     machine->waiters_max = 1 + (uint32_t)prng_below(&world->more, 6);
 }
 
+/* The largest state of ours that the disk says somebody was told. */
+static uint32_t told_max(const struct world *world)
+{
+    uint32_t max = 0;
+    struct record_registrant registrant;
+    struct record_client client;
+    for (uint32_t slot = 0; slot < disk_slots_used(&world->disk, RECORD_REGISTRANT); slot++)
+        if (record_get_registrant(disk_at(&world->disk, RECORD_REGISTRANT, slot), slot,
+                                  &registrant) == RECORD_GOOD &&
+            registrant.told_state > max)
+            max = registrant.told_state;
+    for (uint32_t slot = 0; slot < disk_slots_used(&world->disk, RECORD_CLIENT); slot++)
+        if (record_get_client(disk_at(&world->disk, RECORD_CLIENT, slot), slot, &client) ==
+                RECORD_GOOD &&
+            client.told_state > max)
+            max = client.told_state;
+    return max;
+}
+
+/* D16: its counters can be made up for by the clock, or by what is stored elsewhere. A server whose
+ * clock is wrong and that has told nobody has no chance. */
+static bool may_lose_server(const struct world *world, const struct record_server *stored)
+{
+    uint64_t told = told_max(world);
+    if (stored->epoch == 0)
+        return false;
+    return world_wall_ns(world) / SECOND > stored->state ||
+           (told >= stored->state && told >= stored->epoch && world->sessions == NULL);
+}
+
 void machine_boot(struct world *world)
 {
     struct machine *machine = &world->machine;
     struct record_server stored = {0};
     bool has_server = disk_server(&world->disk, &stored);
-    if (machine->power_lost) {
+    if (machine->power_lost && has_server) {
         audit_accept_loss(world);
         claim_disk_accept_loss(world);
     } else if (has_server)
@@ -163,7 +193,12 @@ void machine_boot(struct world *world)
 
     choose_limits(world);
     if (world->plan.wall_jumps)
-        world_set_clock(world);
+        world_set_clock(world, &world->more);
+    if (machine->power_lost && may_lose_server(world, &stored) && prng_chance(&world->jumps, 30)) {
+        world_trace(world, "the server record is lost");
+        disk_corrupt(&world->disk, RECORD_SERVER, 0);
+        has_server = false;
+    }
     machine->pace = (struct pace){0};
     machine->run++;
     machine->boot_ns = still_lived_ns(world);

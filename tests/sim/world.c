@@ -80,14 +80,13 @@ uint64_t world_wall_ns(const struct world *world)
     return WALL_START_NS + world->now_ns + (uint64_t)world->wall_skew_ns;
 }
 
-void world_set_clock(struct world *world)
+void world_set_clock(struct world *world, struct prng *prng)
 {
-    struct prng *more = &world->more;
     int64_t day_ns = (int64_t)(86400 * SECOND);
-    world->wall_skew_ns = (int64_t)prng_below(more, 20 * (uint64_t)day_ns) - 10 * day_ns;
-    if (prng_chance(more, 30))
+    world->wall_skew_ns = (int64_t)prng_below(prng, 20 * (uint64_t)day_ns) - 10 * day_ns;
+    if (prng_chance(prng, 30))
         world->wall_skew_ns = -(int64_t)WALL_START_NS;
-    else if (prng_chance(more, 30))
+    else if (prng_chance(prng, 30))
         world->wall_skew_ns = 0;
     world_trace(world, "the clock is set to %llu s",
                 (unsigned long long)(world_wall_ns(world) / SECOND));
@@ -287,6 +286,7 @@ struct world *world_new(const struct world_options *options)
     world->tcp.state = options->seed * UINT64_C(0x9e6c63d0876a9a47) + 3;
     world->prng.state = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     world->more.state = options->seed * UINT64_C(0x9e3779b97f4a7c15) + 7;
+    world->jumps.state = options->seed * UINT64_C(0xaf251af3b0f025b5) + 9;
     world->still_prng.state = options->seed * UINT64_C(0xd1342543de82ef95) + 5;
     world->side.state = options->seed * UINT64_C(0x9e6c63d0876a9a47) + 7;
     world->plan.allows = options->allows;
@@ -426,6 +426,8 @@ static void disturb(struct world *world)
 {
     if (world->is_calm)
         return;
+    if (world->plan.wall_jumps && prng_chance(&world->jumps, 12))
+        world_set_clock(world, &world->jumps);
     if (world->lockers != NULL && world_chance(world, 60))
         disturb_lockers(world);
     else if (world->plan.owners > 0 && world_chance(world, world->plan.reboot))

@@ -78,7 +78,7 @@ struct plan {
     bool few_bytes;   /* the byte budget may be reached */
     bool small_cache; /* the duplicate cache may forget early: the network then repeats less */
     bool limits_vary; /* clients_max changes at a restart */
-    bool wall_jumps;  /* the wall clock is another one after a restart, perhaps that of 1970 */
+    bool wall_jumps;  /* the wall clock is set now and then, perhaps to 1970 */
     bool shrinks;     /* so do all others, also below what is stored */
     bool sync_process;
     bool long_runs; /* few crashes: the cache expires, limits are reached */
@@ -357,6 +357,7 @@ struct world {
     int64_t wall_skew_ns;   /* how far the wall clock is off */
     struct prng more;       /* for what came later: worlds without it stay as they were */
     struct prng still_prng; /* when the server stands still */
+    struct prng jumps;      /* what clocks and stores do on top of that */
     uint64_t now_ns;
     struct queue queue;
     struct disk disk;
@@ -414,7 +415,7 @@ uint64_t world_resend_ns(struct world *world);
 /* What the server machine takes for the time of day. */
 uint64_t world_wall_ns(const struct world *world);
 /* That is set anew: to some time, or to 1970. */
-void world_set_clock(struct world *world);
+void world_set_clock(struct world *world, struct prng *prng);
 const char *world_procedure_text(uint32_t procedure);
 
 #endif
