@@ -44,6 +44,25 @@ static void play_free_all_of_two_boots(struct world *world)
     EXPECT(process->ask == NULL && story_status(world).locks == 0); /* P4 */
 }
 
+/* The same without a record, because it never held anything: after its boot an UNLOCK that looks like
+ * one of before is executed. */
+static void play_free_all_of_nobody(struct world *world)
+{
+    struct locker *beta = story_locker(world, BETA);
+    beta->kind = LOCKER_PCNFS;
+    beta->version = 3;
+    beta->frees_all = true;
+    uint32_t xid_count = beta->xid_count = 10;
+    story_give_back(world, BETA); /* what it does not have */
+    EXPECT(story_status(world).clients == 0);
+    locker_reboot(world, beta);
+    story_wait_ms(world, 100);
+    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
+    beta->xid_count = xid_count;
+    story_give_back(world, BETA);
+    EXPECT(story_status(world).locks == 0);
+}
+
 /* Decision 020: a client may have so many answers that wait for the end of a callback; the next call
  * is executed and not answered, and its repeat is a new call. */
 static enum rpc_verdict unlock_raw(struct world *world, uint32_t xid)
@@ -257,6 +276,8 @@ const struct scenario scenario_rare_all[] = {
      0},
     {"counted-when-freed", "A20: counters say what was freed", play_counted_when_freed, 0},
     {"many-namesakes", "D17: more pairs than are remembered", play_many_namesakes, 0},
+    {"free-all-of-nobody", "R-DRC-1: it has no record, and its calls are forgotten",
+     play_free_all_of_nobody, 0},
     {"free-all-of-two-boots", "a FREE_ALL looks like a late copy of the one before",
      play_free_all_of_two_boots, 0},
 };

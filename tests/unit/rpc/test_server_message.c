@@ -669,11 +669,30 @@ static void test_server_message__free_all_again(void **state)
     }
 }
 
+/* A client that has no record holds nothing, but its calls of before it booted are cached: an UNLOCK
+ * that looks like one of them is executed all the same (R-DRC-1). */
+static void test_server_message__free_all_of_nobody_forgets(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_server(&f, &ample);
+    execute(&f, 3, PEER_NLM_UNLOCK);
+    put_call(3, 4, PEER_NLM_UNLOCK, 0);
+    assert_int_equal(receive(&f), RPC_ANSWERED); /* a repeat */
+    execute(&f, 1, PEER_NLM_FREE_ALL);
+    execute(&f, 2, PEER_NLM_LOCK);
+    assert_int_equal(locks_of(&f), 1);
+    execute(&f, 3, PEER_NLM_UNLOCK);
+    assert_int_equal(locks_of(&f), 0);
+    close_server(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_server_message__a_confirmed_reboot_forgets),
         cmocka_unit_test(test_server_message__free_all_again),
+        cmocka_unit_test(test_server_message__free_all_of_nobody_forgets),
         cmocka_unit_test(test_server_message__procedures_and_versions),
         cmocka_unit_test(test_server_message__results_that_nobody_waits_for),
         cmocka_unit_test(test_server_message__void_then_result),
