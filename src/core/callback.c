@@ -7,9 +7,10 @@
  *      goes when the callback has ended, and not before. lock_drain passes it by.
  *  (3) A late answer hangs on a lingering callback of its owner that overlaps it, or is ready.
  *
- * There are as many slots as waiters, or as many as sixteen addresses may have under way. A callback
- * that lingers has lost its waiter, so there could be more of both: none begins while the table is
- * full. How many linger is bounded by address (turn.h), and so is what CANCEL and UNLOCK look at.
+ * There are as many slots as waiters, or as many as sixteen addresses may have under way. A
+ * callback that lingers has lost its waiter, so there could be more of both: none begins while the
+ * table is full. How many linger is bounded by address (turn.h), and so is what CANCEL and UNLOCK
+ * look at.
  */
 #include "core/callback.h"
 
