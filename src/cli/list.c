@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { PATH_LENGTH = 1024, AGO_MAX = 32, NUMBER_MAX = 64, HEX_MAX = 2 * MAX_HANDLE_SZ + 1 };
-enum { PADDING_END = 4 }; /* fewer bytes than this pad a handle */
+enum { PADDING_DIGITS = 6 }; /* three bytes in hex are the most that pad a handle */
 
 /* ---- clients ---- */
 
@@ -226,7 +226,7 @@ static bool is_wanted(void *context, const json_t *row)
     const char *file = print_string(row, "file");
     size_t len = strlen(file), wanted_len = strlen(list->handle), end = len;
     bool is_found = false;
-    for (; !is_found && end >= wanted_len && len - end < 2 * PADDING_END; end -= 2) {
+    for (; !is_found && end >= wanted_len && len - end <= PADDING_DIGITS; end -= 2) {
         is_found = memcmp(file + end - wanted_len, list->handle, wanted_len) == 0;
         if (end < 2 || memcmp(file + end - 2, "00", 2) != 0)
             break;
