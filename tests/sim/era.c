@@ -217,8 +217,10 @@ static uint64_t stays_until_ns(const struct world *world, const struct locker *l
     const struct locker_since *since = &locker->since;
     if (plan->holds && since->told_ns == 0 && !since->has_reclaimed)
         return era->ready_ns + max_u64(plan->window_ns, plan->grace_ns) + plan->give_up_ns;
-    /* `hold` ends when its answer arrives, or when it reclaims: not before it was told. */
-    uint64_t told_ns = since->is_told || plan->holds ? since->told_ns : 0;
+    /* `hold` ends when its answer arrives: not before it was told; or when it reclaims, as it may
+     * before that, told of an earlier restart. */
+    bool is_held = plan->holds && !since->has_reclaimed;
+    uint64_t told_ns = since->is_told || is_held ? since->told_ns : 0;
     uint64_t until_ns = over_ns, cap_ns = max_u64(over_ns, told_ns) + plan->grace_ns;
     uint64_t from_ns = max_u64(since->is_reached ? since->reached_ns : 0, told_ns);
     if (from_ns != 0) {
@@ -228,6 +230,13 @@ static uint64_t stays_until_ns(const struct world *world, const struct locker *l
     if (since->reclaimed_ns != 0)
         until_ns = max_u64(until_ns, since->reclaimed_ns + QUIET_NS);
     return min_u64(until_ns, cap_ns);
+}
+
+bool era_may_be_provisional(const struct world *world, const struct locker *locker)
+{
+    const struct era *era = &world->lockers->era;
+    uint64_t until_ns = stays_until_ns(world, locker); /* at the earliest */
+    return era->has_stored && (world_allows(world, WORLD_UNTOLD) || world->now_ns < until_ns);
 }
 
 static void expire_process(struct world *world, struct process *process)
@@ -307,6 +316,18 @@ static bool is_marked(const struct record_client *record, uint32_t state)
     return (record->flags & RECORD_CLIENT_MONITORED) && record->told_state < state;
 }
 
+/* P3: a full table may have forgotten one that holds nothing and was given up (R-SEC-12). */
+static bool may_be_forgotten(const struct world *world, const struct locker *locker)
+{
+    const struct plan *plan = &world->plan;
+    const struct era *era = &world->lockers->era;
+    bool is_small =
+        world->machine.clients_max <= world->lockers->count || plan->per_address_percent;
+    return is_small && !relies(locker) && era->ready_ns != UINT64_MAX &&
+           world->now_ns >=
+               era->ready_ns + max_u64(plan->window_ns, plan->grace_ns) + plan->give_up_ns;
+}
+
 void era_audit(struct world *world)
 {
     struct lockers *all = world->lockers;
@@ -318,6 +339,9 @@ void era_audit(struct world *world)
         if (!since->is_reached && since->reached_ns != 0 &&
             find_record(world, &all->at[i], &record) && !is_marked(&record, all->era.state))
             since->is_reached = since->is_told = true; /* its answer has arrived */
+        if (since->is_owed && may_be_forgotten(world, &all->at[i]) &&
+            !find_record(world, &all->at[i], &record))
+            since->is_owed = false;
         /* A store that has lost something may have lost that it was to be told (D16). */
         if (all->at[i].since.is_owed && !all->era.must_last &&
             (!find_record(world, &all->at[i], &record) || !is_marked(&record, all->era.state)))

@@ -56,6 +56,9 @@ void era_told(struct world *world, struct locker *locker, uint32_t state);
 /* Moves what is not relied on any more, as time goes by. */
 void era_expire(struct world *world);
 
+/* May the server have something for this locker that it is still to reclaim? */
+bool era_may_be_provisional(const struct world *world, const struct locker *locker);
+
 /* Must, and may, grace stand now? */
 bool era_must_be_grace(struct world *world);
 bool era_may_be_grace(const struct world *world);

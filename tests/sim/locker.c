@@ -196,11 +196,13 @@ static void lock_answered(struct world *world, struct process *process, const st
         go_on(world, process);
 }
 
-/* CANCEL answered DENIED. In grace that says what is stored, and confirms nothing. */
+/* CANCEL answered DENIED. That says what is stored, and confirms nothing that it is to reclaim. */
 static void owns(struct world *world, struct process *process, const struct ask *ask)
 {
     bool must_reclaim = process->locker->heard_ns >= world->lockers->era.start_ns;
-    locker_has(world, process, &ask->extent, is_confirmed(world, ask) && !ask->may_be_grace);
+    bool may_be_old =
+        ask->may_be_grace || (must_reclaim && era_may_be_provisional(world, process->locker));
+    locker_has(world, process, &ask->extent, is_confirmed(world, ask) && !may_be_old);
     if (must_reclaim)
         statd_reclaim_also(world, process, &ask->extent);
 }

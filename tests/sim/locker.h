@@ -92,7 +92,7 @@ struct ask {
     /* What the server did with it, as seen from outside. */
     uint32_t taken_run, taken_port, before_port, taken_forgets;
     uint64_t taken_order, taken_order_host;
-    uint32_t taken_era;
+    uint32_t taken_era; /* in which this run first took it: its answer may be from there */
     uint64_t taken_ns;
     uint32_t ended_run; /* in which its answer left last; 0: it did not */
     uint64_t ended_ns;

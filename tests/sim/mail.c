@@ -273,8 +273,9 @@ static void note_taken(struct world *world, struct ask *ask, uint16_t port)
 {
     struct process *process = ask->process;
     note_forgetting(world, ask);
+    if (ask->taken_run != world->machine.run)
+        ask->taken_era = world->lockers->era.number;
     ask->taken_run = world->machine.run;
-    ask->taken_era = world->lockers->era.number;
     ask->taken_ns = still_lived_ns(world);
     era_called(world, ask);
     ask->taken_port = port;
