@@ -129,6 +129,9 @@ static void lock_asked(struct ask *ask)
     struct cells *held = &process->held[file];
     uint16_t cells = cells_of(ask);
     ask->held_before = *held;
+    ask->is_new = true;
+    for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++)
+        ask->is_new &= process->shared_number[file][cell] == 0;
     if (!ask->extent.exclusive)
         held->exclusive &= (uint16_t)~cells;
     for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++) {
@@ -152,6 +155,7 @@ void claim_asked(struct world *world, struct ask *ask)
         give_up(&process->believed[file], cells_of(ask));
     } else if (ask->procedure == PEER_NLM_SHARE) {
         ask->reserved_before = process->reserved[file];
+        ask->is_new = process->reserved_number[file] == 0;
         process->reserved[file].mode &= ask->reservation.mode;
         process->reserved[file].access &= ask->reservation.access;
         process->reserved_number[file] = ask->number;
@@ -293,6 +297,7 @@ void claim_executing(struct world *world, struct ask *ask)
 {
     era_expire(world);
     note_grace(world, ask);
+    ask->was_full = (ask->taken_run == 0 || ask->was_full) && world->machine.store_is_full;
     if (ask->procedure == PEER_NLM_SHARE)
         ask->may_be_denied |= is_share_conflict(world, ask);
     else if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_TEST)
@@ -510,6 +515,10 @@ static void free_all_leaves(struct world *world, struct ask *ask)
 
 void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_res *res)
 {
+    bool takes = ask->plain == PEER_NLM_LOCK || ask->procedure == PEER_NLM_SHARE;
+    if (takes && ask->is_new && ask->was_full && res->status == PEER_NLM_IS_GRANTED)
+        world_fail(world, "R-PER-8", "%s/%u gets something new, and the store is full",
+                   ask->process->locker->label, ask->process->svid);
     if (ask->plain == PEER_NLM_LOCK)
         lock_leaves(world, ask, res->status);
     else if (ask->plain == PEER_NLM_UNLOCK)

@@ -82,6 +82,35 @@ uint32_t disk_count(const struct disk *disk, enum record_kind kind)
     return count;
 }
 
+static uint32_t count_all(const struct disk *disk)
+{
+    uint32_t count = 0;
+    for (uint32_t kind = RECORD_SERVER + 1; kind < RECORD_KIND_END; kind++)
+        count += disk_count(disk, kind);
+    return count;
+}
+
+bool disk_has_room(const struct disk *disk)
+{
+    return disk->full_at == 0;
+}
+
+bool disk_is_overrun(const struct disk *disk)
+{
+    return disk->full_at != 0 &&
+           count_all(disk) > disk->room + disk->reserve + disk->full_at / 4;
+}
+
+/* Once lost, room comes back only a little below its end: it does not flicker. */
+static void judge_room(struct disk *disk)
+{
+    uint32_t count = disk->room != 0 ? count_all(disk) : 0;
+    if (disk->full_at == 0 && disk->room != 0 && count >= disk->room)
+        disk->full_at = count;
+    else if (count + 2 < disk->room || disk->room == 0)
+        disk->full_at = 0;
+}
+
 bool disk_server(const struct disk *disk, struct record_server *ret)
 {
     struct bytes value = disk_at(disk, RECORD_SERVER, 0);
@@ -139,6 +168,7 @@ const char *disk_apply(struct disk *disk)
     }
     if (disk->is_lazy && disk->batch.must_sync)
         copy_image(&disk->synced, &disk->kept);
+    judge_room(disk);
     disk->is_busy = false;
     disk->is_new = false;
     return NULL;
@@ -153,6 +183,7 @@ void disk_lose_power(struct disk *disk)
 {
     if (disk->is_lazy)
         copy_image(&disk->kept, &disk->synced);
+    judge_room(disk);
 }
 
 void disk_rewrite(struct disk *disk, enum record_kind kind, uint32_t slot, struct bytes bytes)

@@ -4,6 +4,10 @@
  * The image is a map from (kind, slot) to a value. A batch that the store has taken is a view of
  * the core's own memory until it is applied, so a core that scribbles on a batch in flight is
  * seen. Under `--sync process` a second image holds what a power loss would leave.
+ *
+ * A disk may have an end. Before it comes the reserve, as that of the LMDB back end: two batches
+ * that the core may have filled before it hears that there is no room, and a quarter of what is
+ * stored for UNLOCKs that split. Nothing else may need it.
  */
 #ifndef SIM_DISK_H
 #define SIM_DISK_H
@@ -29,6 +33,10 @@ struct disk {
     uint64_t ticket; /* counts batches taken; names the one in flight */
     struct store_batch batch;
     uint64_t batch_sum;
+
+    /* Room for so many records, and what is reserved behind it; 0: any number (R-PER-8). */
+    uint32_t room, reserve;
+    uint32_t full_at; /* how many there were when room ran out; 0: it has not */
 };
 
 void disk_done(struct disk *disk);
@@ -37,6 +45,10 @@ void disk_done(struct disk *disk);
 uint32_t disk_slots_used(const struct disk *disk, enum record_kind kind);
 /* The value of a slot; empty when there is none. */
 struct bytes disk_at(const struct disk *disk, enum record_kind kind, uint32_t slot);
+/* As src/store/reserve.c judges it: new records are welcome. */
+bool disk_has_room(const struct disk *disk);
+/* More is stored than the room, its reserve, and a quarter of what was there for splits. */
+bool disk_is_overrun(const struct disk *disk);
 uint32_t disk_count(const struct disk *disk, enum record_kind kind);
 
 /* The server record; false when there is none or it cannot be read. */

@@ -335,6 +335,8 @@ static void apply_batch(struct world *world)
 {
     struct record_server server = {0};
     check_disk(world, disk_apply(&world->disk));
+    if (disk_is_overrun(&world->disk))
+        world_fail(world, "R-PER-8", "the store is full, and its reserve is used up");
     world->machine.power_lost = false;
     bool was_incomplete = world->ledger.incomplete;
     world->ledger.incomplete =
@@ -701,6 +703,18 @@ void machine_compare(struct world *world)
         world_fail(world, "O1", "the disk does not hold what the core believes it holds");
 }
 
+/* Notices and locks may grow in number in a full store: one for each name that is watched; by
+ * offers, and by UNLOCKs that split. */
+static void check_growth(struct world *world, const uint32_t before[static RECORD_KIND_END])
+{
+    static const enum record_kind kinds[] = {RECORD_CLIENT, RECORD_REGISTRANT, RECORD_SHARE,
+                                             RECORD_WAITER, RECORD_TRACKED};
+    for (uint32_t i = 0; world->machine.full_for > 1 && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (disk_count(&world->disk, kinds[i]) > before[kinds[i]])
+            world_fail(world, "R-PER-8", "the store is full, and one more %s is stored",
+                       record_kind_name(kinds[i]));
+}
+
 void machine_commit(struct world *world, uint64_t ticket)
 {
     struct machine *machine = &world->machine;
@@ -712,14 +726,16 @@ void machine_commit(struct world *world, uint64_t ticket)
         return;
     }
     uint64_t txn = disk->batch.txn;
-    uint32_t waiters = disk_count(disk, RECORD_WAITER);
+    uint32_t counts[RECORD_KIND_END];
+    for (uint32_t kind = 1; kind < RECORD_KIND_END; kind++)
+        counts[kind] = disk_count(disk, kind);
     apply_batch(world);
-    if (machine->full_for > 1 && disk_count(disk, RECORD_WAITER) > waiters)
-        world_fail(world, "R-PER-8", "the store is full, and one more waiter is stored");
+    check_growth(world, counts);
     if (disk->batch.epoch > world->ledger.epoch_max)
         world->ledger.epoch_max = disk->batch.epoch;
     bool stays = machine->store_is_full && prng_chance(&world->more, world->plan.full_stays);
-    machine->store_is_full = !world->is_calm && (world_chance(world, world->plan.full) || stays);
+    machine->store_is_full = !world->is_calm && (world_chance(world, world->plan.full) || stays ||
+                                                 !disk_has_room(disk));
     machine->full_for = machine->store_is_full ? machine->full_for + 1 : 0;
     world_trace(world, "batch %llu is durable%s", (unsigned long long)txn,
                 machine->store_is_full ? "; the store is full" : "");

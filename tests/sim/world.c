@@ -9,6 +9,7 @@
 #include "world.h"
 
 #include "base/hash.h"
+#include "core/lock.h"
 
 #include "audit.h"
 #include "callee.h"
@@ -272,6 +273,19 @@ static void plan_standstills(struct world *world, struct plan *plan)
     plan->still_step_permyriad = prng_chance(prng, 60) ? 1 + (uint32_t)prng_below(prng, 60) : 0;
 }
 
+/* The disk has an end in some worlds; in some of them it is there from the beginning. */
+static void plan_room(struct world *world)
+{
+    uint64_t dice = hash_mix(UINT64_C(0xf0117), world->options.seed);
+    bool may_be_full = world->lockers == NULL || (world->plan.allows & WORLD_UNTOLD);
+    if (!may_be_full || dice % 100 >= 25)
+        return;
+    world->disk.room = 1 + (uint32_t)(dice / 100 % 40);
+    world->disk.reserve = 2 * (world->plan.batch_puts_max + LOCK_ACCEPT_PUTS_MAX);
+    if (world->lockers != NULL)
+        world->lockers->plan.is_limited = true;
+}
+
 static uint64_t until_next_crash_ns(struct world *world)
 {
     return 1 + world_random(world, 2 * world->plan.crash_mean_ns);
@@ -298,6 +312,7 @@ struct world *world_new(const struct world_options *options)
     world->plan.has_echo =
         world->plan.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
     plan_standstills(world, &world->plan);
+    plan_room(world);
     world->disk.is_new = true;
     world->disk.is_lazy = world->plan.sync_process;
     return world;
