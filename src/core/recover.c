@@ -233,7 +233,8 @@ static bool is_left_over(const struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     return (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE &&
-           lock->callback == SLOT_NONE && !echo_is(core, slot);
+           lock->callback == SLOT_NONE && !echo_is(core, slot) &&
+           !lock_element_is_doomed(core, lock); /* that is nobody's: its drain takes it along */
 }
 
 /*

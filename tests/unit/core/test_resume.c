@@ -111,6 +111,23 @@ static void test_resume__not_after_a_run_that_died_in_grace(void **state)
     assert_false(fixture_status(the_core).grace.is_on);
 }
 
+/* What was offered to a client that has started anew since is nobody's to reclaim: no grace. */
+static void test_resume__an_offer_of_an_earlier_life_begins_no_grace(void **state)
+{
+    (void)state;
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    (void)granted(B);
+    free_all(B);
+    restart_unready();
+    assert_false(fixture_status(the_core).grace.is_on);
+    core_check(the_core);
+    assert_int_equal(lock(C, 50, 1, X), LOCK_GRANTED);
+    settle();
+    assert_int_equal(lock(C, 0, 10, X), LOCK_GRANTED);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(test_resume__##name, setup, teardown)
 
 int main(void)
@@ -118,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(goes_on_as_if_nothing_had_happened),    CASE(a_waiter_is_granted_after_the_crash),
         CASE(an_offer_counts_as_possibly_delivered), CASE(a_cancelled_place_does_not_come_back),
+        CASE(an_offer_of_an_earlier_life_begins_no_grace),
         CASE(not_after_a_run_that_died_in_grace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
