@@ -96,6 +96,7 @@ static const char *const names[EVENT_KIND_END] = {
     [EVENT_NOTICE] = "notice",
     [EVENT_NOTICE_IGNORED] = "notice_ignored",
     [EVENT_NOTICE_AMBIGUOUS] = "notice_ambiguous",
+    [EVENT_NOTICE_FOREIGN] = "notice_foreign",
     [EVENT_NOTICE_UNCONFIRMED] = "notice_unconfirmed",
     [EVENT_TOLD] = "told",
     [EVENT_NOT_REACHED] = "not_reached",

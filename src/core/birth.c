@@ -77,11 +77,11 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
     uint32_t folds = registrants + slots_max[RECORD_NOTICE] + clients;
     int err = intern_init(&core->folds, core->arena, folds, core->seed);
     if (err == 0)
-        err = intern_init(&core->names, core->arena, folds + registrants + waiters + PROBE_MAX,
-                          core->seed);
+        err = intern_init(&core->names, core->arena,
+                          folds + registrants + waiters + PROBE_MAX + HEARSAY_MAX, core->seed);
     if (err == 0)
         err = quota_init(core, registrants + clients + slots_max[RECORD_TRACKED] + PROBE_MAX +
-                                   1); /* one moves */
+                                   HEARSAY_MAX + 1); /* one moves */
     if (err == 0)
         err = registrant_init(core, registrants);
     if (err == 0)
@@ -106,6 +106,8 @@ static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND
         err = callback_init(core, waiters);
     if (err == 0)
         err = probe_init(core);
+    if (err == 0)
+        err = hearsay_init(core);
     if (err == 0)
         err = silent_init(core, slots_max[RECORD_CLIENT], slots_max[RECORD_WAITER]);
     if (err == 0)
@@ -161,6 +163,7 @@ void core_free(struct core *core)
     grant_done(core);
     callback_done(core);
     probe_done(core);
+    hearsay_done(core);
     silent_done(core);
     unsettled_done(core);
     grace_done(core);

@@ -161,13 +161,18 @@ static void hear_notice(struct core *core, const struct peer *from, const struct
         return;
     }
     enum reboot_heard heard = reboot_hear(core, &from->address, request->mon_name, state);
-    bool is_believed = heard == REBOOT_NEWS || heard == REBOOT_REPEATED;
-    switch (notice_hear(core, &from->address, request->mon_name, state, is_believed)) {
+    if (heard == REBOOT_AMBIGUOUS)
+        return; /* the notice with the full name does the work, for those who watch it too */
+    enum notice_trust trust = heard == REBOOT_NEWS || heard == REBOOT_REPEATED ? NOTICE_TRUE
+                              : heard == REBOOT_UNHEARD                        ? NOTICE_CLAIM
+                                                                               : NOTICE_MINOR_CLAIM;
+    switch (notice_hear(core, &from->address, request->mon_name, state, trust)) {
     case NOTICE_NEW:
         core_host_restarted(core, &from->address);
         report(core, EVENT_NOTICE, from, request->mon_name, state);
         break;
     case NOTICE_KNOWN:
+    case NOTICE_ASKING:
         break;
     case NOTICE_UNHEARD:
         if (heard == REBOOT_UNHEARD)
@@ -310,6 +315,10 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
         CHECK(!core_is_full(core));
         call_done(core, input);
         return;
+    case CORE_RESOLVED:
+        CHECK(!core_is_full(core));
+        hearsay_resolved(core, input->lookup, input->addresses, input->address_count);
+        return;
     case CORE_ORDER:
         CHECK(!core_is_full(core));
         ret->order_result = operate(core, input->order);
@@ -337,6 +346,18 @@ bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *re
 bool core_next_ending_call(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns)
 {
     return callback_next_ending(core, ret_id, ret_deadline_ns);
+}
+
+bool core_next_lookup(struct core *core, uint64_t now_ns, struct core_lookup *ret)
+{
+    CHECK(now_ns >= core->now_ns);
+    core->now_ns = now_ns;
+    return hearsay_next_lookup(core, ret);
+}
+
+uint64_t core_lookup_deadline_ns(const struct core *core)
+{
+    return hearsay_deadline_ns(core);
 }
 
 bool core_next_answer(struct core *core, uint32_t *ret_ticket, uint64_t *ret_after_txn)
@@ -457,6 +478,7 @@ void core_check(const struct core *core)
     notify_check(core);
     client_check(core);
     probe_check(core);
+    hearsay_check(core);
     silent_check(core);
     owner_check(core);
     file_check(core);

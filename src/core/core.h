@@ -10,7 +10,8 @@
  *   request ----------> +---------------+ ---------> answer, with after_txn
  *   stored up to txn -> |     core      | ---------> batch of changed records (pulled)
  *   call ended -------> |               | ---------> calls to registrants (pulled)
- *                       +---------------+ ---------> events for the operator
+ *   name resolved ----> +---------------+ ---------> names to resolve (pulled)
+ *                                         ---------> events for the operator
  *
  * The gate (P1). `after_txn` names the batch that must be durable before the answer may leave: the
  * open batch if anything changed since the last one was taken, else the last one taken. Every
@@ -93,6 +94,7 @@ enum core_input_kind {
     CORE_STORED,
     CORE_READY,     /* we serve and are registered: notification begins (R-NOTIFY-7) */
     CORE_CALL_DONE, /* a call of core_next_call ended */
+    CORE_RESOLVED,  /* a look-up of core_next_lookup ended */
     CORE_ORDER,     /* an operator changes something */
 };
 
@@ -116,6 +118,11 @@ struct core_input {
             uint32_t status;         /* GRANTED: what it answered, an enum lock_status */
             uint32_t state;          /* SM_STAT: the number it answered; 0: none */
             bool is_repeated;        /* it may have reached the host more than once */
+        };
+        struct {
+            uint64_t lookup;                 /* its id */
+            const struct address *addresses; /* that the name has; none: unknown, or a failure */
+            uint32_t address_count;
         };
         const struct order *order;
     };
@@ -243,6 +250,16 @@ bool core_next_ending_call(struct core *core, uint64_t *ret_id, uint64_t *ret_de
 
 /* An answer that had to wait (ANSWER_LATER) may leave when this batch is durable; false: none. */
 bool core_next_answer(struct core *core, uint32_t *ret_ticket, uint64_t *ret_after_txn);
+/* A name whose addresses the resolver is to say, off the loop. The view dies with the next call
+ * into the core. CORE_RESOLVED must follow, sooner or later; false: none, or not yet. */
+struct core_lookup {
+    uint64_t id;
+    struct bytes name; /* no address, and without a NUL */
+};
+bool core_next_lookup(struct core *core, uint64_t now_ns, struct core_lookup *ret);
+/* When that may have one; UINT64_MAX: not as things are. */
+uint64_t core_lookup_deadline_ns(const struct core *core);
+
 /* When core_next_call may have one or core_work something to do; UINT64_MAX: not as things are. */
 uint64_t core_deadline_ns(const struct core *core);
 /* The same when only callbacks could be made. */

@@ -24,6 +24,7 @@ enum event_kind {
     EVENT_NOTICE,           /* SM_NOTIFY accepted: name, value = state */
     EVENT_NOTICE_IGNORED,   /* SM_NOTIFY that nobody here has a reason to believe */
     EVENT_NOTICE_AMBIGUOUS, /* the same: several clients there have that name, with their domains */
+    EVENT_NOTICE_FOREIGN,   /* the same: the resolver does not know that name at that address */
     EVENT_NOTICE_UNCONFIRMED, /* the same, and the client's own status monitor was asked */
     EVENT_TOLD,               /* a target answered: name = its own, value = the state it was told */
     EVENT_NOT_REACHED,        /* a first attempt failed: the same; it is tried again */

@@ -5,10 +5,11 @@
  *  (1) Every notice's name is watched by at least one registrant, in some spelling.
  *  (2) There is at most one notice per name, whatever the spelling.
  *
- * Who may speak for a name (D7): the host whose address the name spells, any host from which
- * somebody registered to watch that name, and a lock client that is believed to have started anew
- * (reboot.h). Everybody else is ignored: a notice makes us call every
- * registrant of the name, and such calls are not for strangers to order (P5).
+ * Who may speak for a name (D7): only its host. That is a lock client of that name and address
+ * which is believed to have rebooted (reboot.h), the address that the name spells, or one that the
+ * resolver knows under that name (hearsay.h). To watch a name gives no right to speak for it.
+ * Everybody else is ignored: a notice makes us call every registrant of the name, and such calls
+ * are not for strangers to order (P5).
  */
 #include "core/notice.h"
 
@@ -40,15 +41,31 @@ static uint32_t find(const struct core *core, uint32_t fold)
     return chains_first(&core->notices.by_name, fold);
 }
 
-static bool may_speak_for(const struct core *core, const struct address *from,
-                          struct bytes mon_name, uint32_t fold)
+/* The last thing that was believed of this name is the same, from the same host. */
+static bool is_repeat(const struct core *core, const struct address *from, uint32_t fold,
+                      uint32_t state)
+{
+    uint32_t slot = find(core, fold);
+    return slot != SLOT_NONE && notice_at(core, slot)->state == state &&
+           address_equal(&notice_at(core, slot)->address, from);
+}
+
+/* Somebody says so. NOTICE_NEW: it is the host of that name; NOTICE_KNOWN: and it was believed
+ * before. */
+static enum notice_result weigh(struct core *core, const struct address *from,
+                                struct bytes mon_name, uint32_t state, bool is_minor)
 {
     struct address named;
-    if (address_parse(mon_name, &named) && address_equal(&named, from)) {
-        MARK("notice_by_address");
-        return true;
+    if (is_repeat(core, from, core_find_fold(core, mon_name), state)) {
+        MARK("notice_repeated");
+        return NOTICE_KNOWN;
     }
-    return registrant_watches(core, from, fold);
+    if (!address_parse(mon_name, &named))
+        return hearsay_add(core, from, mon_name, state, is_minor) ? NOTICE_ASKING : NOTICE_UNHEARD;
+    if (!address_equal(&named, from))
+        return NOTICE_UNHEARD;
+    MARK("notice_by_address");
+    return NOTICE_NEW;
 }
 
 /* A notice in this slot, linked and holding references to its name. False: no bytes for that. */
@@ -79,23 +96,25 @@ static void drop(struct core *core, uint32_t slot)
 }
 
 enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
-                               uint32_t state, bool is_believed)
+                               uint32_t state, enum notice_trust trust)
 {
     uint32_t fold = core_find_fold(core, mon_name);
     /* State 0 says nothing: no host that counts its restarts is at 0, and here it means "none". */
-    if (state == 0 || fold == SLOT_NONE || !registrant_any_of(core, fold) ||
-        !(is_believed || may_speak_for(core, from, mon_name, fold))) {
+    if (state == 0 || fold == SLOT_NONE || !registrant_any_of(core, fold)) {
         MARK("notice_unheard");
         return NOTICE_UNHEARD;
     }
+    enum notice_result weighed =
+        trust == NOTICE_TRUE ? NOTICE_NEW
+                             : weigh(core, from, mon_name, state, trust == NOTICE_MINOR_CLAIM);
+    if (weighed != NOTICE_NEW)
+        return weighed;
     struct notice content = {.heard_ns = core->wall_ns, .state = state, .address = *from};
     uint32_t slot = find(core, fold);
     if (slot != SLOT_NONE) {
         struct notice *known = notice_at(core, slot);
-        if (known->state == state) {
-            MARK("notice_repeated");
+        if (known->state == state)
             return NOTICE_KNOWN;
-        }
         MARK("notice_replaced");
         known->state = state;
         known->heard_ns = core->wall_ns;

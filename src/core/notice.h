@@ -34,13 +34,22 @@ void notice_done(struct core *core);
 enum notice_result {
     NOTICE_NEW,     /* recorded, or an older one replaced */
     NOTICE_KNOWN,   /* the same state was recorded before: a repeat */
-    NOTICE_UNHEARD, /* nobody watches that name, the sender may not speak for it, or it says 0 */
+    NOTICE_ASKING,  /* the resolver is asked whether the sender may speak for that name */
+    NOTICE_UNHEARD, /* nobody watches that name, the sender may not speak for it, or it says 0; or
+                     * there is no place for it to wait in */
     NOTICE_BYTES,   /* no bytes left to keep it in */
 };
 
-/* SM_NOTIFY with an acceptable name. `is_believed`: a lock client is meant, and it is true. */
+/* Whether it is true, as far as is known. */
+enum notice_trust {
+    NOTICE_CLAIM,       /* somebody says so; who may not is reported (hearsay.h) */
+    NOTICE_MINOR_CLAIM, /* the same, of a host whose restart is looked into under another name */
+    NOTICE_TRUE,        /* it is: a lock client's word, or that of an address of that name */
+};
+
+/* SM_NOTIFY with an acceptable name. */
 enum notice_result notice_hear(struct core *core, const struct address *from, struct bytes mon_name,
-                               uint32_t state, bool is_believed);
+                               uint32_t state, enum notice_trust trust);
 
 /* The state last heard of this name; 0: none. `fold` is the slot of a name without case. */
 uint32_t notice_state(const struct core *core, uint32_t fold);

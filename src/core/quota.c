@@ -3,8 +3,8 @@
  *
  * Always true, and asserted by quota_check():
  *  (1) An address is here exactly while somebody holds a reference to it, once.
- *  (2) The references are its clients, registrants, tracked clients and questions; over all
- *      addresses each count adds up to what its table holds.
+ *  (2) The references are its clients, registrants, tracked clients, questions and notices
+ *      that wait; over all addresses each count adds up to what its table holds.
  */
 #include "core/quota.h"
 
@@ -64,6 +64,7 @@ uint32_t quota_keep(struct core *core, const struct address *address)
         *quota_at(core, slot) = (struct quota){.address = *address, .hash = hash};
         list_init(&quota_at(core, slot)->idle);
         list_init(&quota_at(core, slot)->parked);
+        list_init(&quota_at(core, slot)->said);
         list_init(&quota_at(core, slot)->wake_turn);
         list_init(&quota_at(core, slot)->woken_files);
         chains_add(&all->by_address, chains_of_hash(&all->by_address, hash), slot);
@@ -83,7 +84,7 @@ void quota_release(struct core *core, uint32_t slot)
         CHECK(quota->counts[kind] == 0);
     CHECK(list_is_empty(&quota->idle) && list_is_empty(&quota->parked));
     CHECK(quota->turning == 0 && quota->calling == 0 && list_is_empty(&quota->woken_files));
-    CHECK(quota->questions == 0 && quota->calibrations == 0);
+    CHECK(quota->questions == 0 && quota->calibrations == 0 && quota->said_count == 0);
     list_remove(&quota->wake_turn);
     chains_remove(&all->by_address, chains_of_hash(&all->by_address, quota->hash), slot);
     table_remove(&all->table, slot);

@@ -6,9 +6,9 @@
  * limit one of them may take; at least one element. What was stored above that is kept: a limit
  * concerns only what is new.
  *
- * An address is known here while a client, registrant or tracked client of it is, or a question
- * about one; each of them holds a reference. Locks, shares and waiters count where their client is. Counting costs the same
- * however many there are (P7).
+ * An address is known here while a client, registrant or tracked client of it is, a question about
+ * one, or a notice that it sent and that waits; each of them holds a reference. Locks, shares and
+ * waiters count where their client is. Counting costs the same however many there are (P7).
  */
 #ifndef CORE_QUOTA_H
 #define CORE_QUOTA_H
@@ -41,7 +41,10 @@ struct quota {
     bool is_silent;            /* the last one was not answered */
     uint32_t questions;        /* to its status monitor, because of its own word; of probe.h */
     uint32_t calibrations;     /* the same, of our own accord */
-    uint32_t keepers;          /* references of questions */
+    struct list said;          /* its notices that wait for another one of it; of hearsay.h */
+    uint32_t said_count;       /* all of its notices there, */
+    uint32_t saying;           /* and the slot of the one whose turn it is, if there are any */
+    uint32_t keepers;          /* references of questions and of notices */
     struct list parked;        /* its clients whose callbacks must wait for that */
     struct list woken_files;   /* where its waiter is the first to be looked at again (waiter.h) */
     struct list wake_turn;     /* its place among addresses with such files */

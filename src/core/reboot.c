@@ -372,9 +372,10 @@ void reboot_probed(struct core *core, uint32_t slot, const struct probe_question
         return;
     }
     /* From elsewhere anybody may say any number: what its own status monitor says is relayed. */
-    bool is_own_name = question->reason != PROBE_OTHER_NAME;
-    if (notice_hear(core, &question->from, name, state != 0 ? state : question->notified,
-                    is_own_name) == NOTICE_NEW) {
+    enum notice_trust trust =
+        question->reason != PROBE_OTHER_NAME ? NOTICE_TRUE : NOTICE_MINOR_CLAIM;
+    if (notice_hear(core, &question->from, name, state != 0 ? state : question->notified, trust) ==
+        NOTICE_NEW) {
         core_host_restarted(core, &question->from);
         event_add(&core->events, EVENT_NOTICE, &question->from, name, question->notified);
     }

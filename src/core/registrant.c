@@ -41,8 +41,6 @@ int registrant_init(struct core *core, uint32_t slots_max)
     if (err == 0)
         err = chains_init_hash(&all->by_key, slots_max);
     if (err == 0)
-        err = chains_init_hash(&all->by_watch, slots_max);
-    if (err == 0)
         err = chains_init(&all->by_address, slots_max, slots_max);
     if (err == 0)
         err = chains_init(&all->by_name, core->folds.table.max, slots_max);
@@ -55,7 +53,6 @@ void registrant_done(struct core *core)
     table_done(&all->table);
     intern_done(&all->addresses);
     chains_done(&all->by_key);
-    chains_done(&all->by_watch);
     chains_done(&all->by_address);
     chains_done(&all->by_name);
 }
@@ -63,11 +60,6 @@ void registrant_done(struct core *core)
 static struct bytes address_bytes(const struct address *address)
 {
     return (struct bytes){(const uint8_t *)address, sizeof *address};
-}
-
-static uint64_t watch_hash(const struct core *core, uint32_t address, uint32_t fold)
-{
-    return hash_mix(core->seed, (uint64_t)address << 32 | fold);
 }
 
 /* The key as the caller sent it. */
@@ -115,7 +107,6 @@ static void link_slot(struct core *core, uint32_t slot)
     r->quota = quota_keep(core, &address);
     quota_add(core, r->quota, QUOTA_REGISTRANT, 1);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, r->key_hash), slot);
-    chains_add(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot);
     chains_add(&all->by_address, r->address, slot);
     chains_add(&all->by_name, r->mon_fold, slot);
 }
@@ -144,7 +135,6 @@ static bool intern_key(struct core *core, const struct key *key, struct registra
         release_key(core, r);
         return false;
     }
-    r->watch_hash = watch_hash(core, r->address, r->mon_fold);
     return true;
 }
 
@@ -235,7 +225,6 @@ void registrant_forget(struct core *core, uint32_t slot)
     struct registrants *all = &core->registrants;
     struct registrant r = *registrant_at(core, slot);
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, r.key_hash), slot);
-    chains_remove(&all->by_watch, chains_of_hash(&all->by_watch, r.watch_hash), slot);
     chains_remove(&all->by_address, r.address, slot);
     chains_remove(&all->by_name, r.mon_fold, slot);
     notify_forget(core, target_of_registrant(slot));
@@ -285,22 +274,6 @@ uint32_t registrant_find_id(const struct core *core, uint64_t id)
     while (slot != SLOT_NONE && registrant_at(core, slot)->id != id)
         slot = table_next(table, slot);
     return slot;
-}
-
-bool registrant_watches(const struct core *core, const struct address *address, uint32_t fold)
-{
-    const struct registrants *all = &core->registrants;
-    uint32_t from = intern_find(&all->addresses, address_bytes(address));
-    if (from == SLOT_NONE)
-        return false;
-    uint64_t hash = watch_hash(core, from, fold);
-    uint32_t slot = chains_first(&all->by_watch, chains_of_hash(&all->by_watch, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&all->by_watch, slot)) {
-        const struct registrant *r = registrant_at(core, slot);
-        if (r->address == from && r->mon_fold == fold)
-            return true;
-    }
-    return false;
 }
 
 bool registrant_any_of(const struct core *core, uint32_t fold)
@@ -380,9 +353,7 @@ void registrant_check(const struct core *core)
                           r->my_proc};
         CHECK(r->key_hash == key_hash(core, &key));
         CHECK(find(core, &key, r->key_hash) == slot);
-        CHECK(r->watch_hash == watch_hash(core, r->address, r->mon_fold));
         CHECK(bytes_equal_fold(intern_bytes(&core->folds, r->mon_fold), key.mon_name));
-        CHECK(chains_has(&all->by_watch, chains_of_hash(&all->by_watch, r->watch_hash), slot));
         CHECK(chains_has(&all->by_address, r->address, slot));
         CHECK(chains_has(&all->by_name, r->mon_fold, slot));
         CHECK(r->id != 0);

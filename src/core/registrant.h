@@ -21,7 +21,7 @@ struct registrant {
     uint64_t registered_ns;
     uint64_t heard_ns; /* wall clock: its last SM_MON or answer in this run; not stored */
     uint64_t server_epoch;
-    uint64_t key_hash, watch_hash;
+    uint64_t key_hash;
     uint32_t address, mon_name, my_name;
     uint32_t mon_fold; /* mon_name without case, in the core's pool of such names */
     uint32_t my_prog, my_vers, my_proc;
@@ -35,7 +35,6 @@ struct registrant {
 struct registrants {
     struct table table;       /* of struct registrant; slots are the store's keys */
     struct chains by_key;     /* hash of the whole key */
-    struct chains by_watch;   /* hash of (address, mon_fold) */
     struct chains by_address; /* chain = slot of the address */
     struct chains by_name;    /* chain = slot of mon_fold: a name is watched in every spelling */
     struct intern addresses;
@@ -71,9 +70,7 @@ uint32_t registrant_find_id(const struct core *core, uint64_t id);
 /* An operator, or a full table, does without it. */
 void registrant_forget(struct core *core, uint32_t slot);
 
-/* Does somebody at this address watch this name? `fold` is the slot of a name without case. */
-bool registrant_watches(const struct core *core, const struct address *address, uint32_t fold);
-/* Does anybody watch this name? */
+/* Does anybody watch this name? `fold` is the slot of a name without case. */
 bool registrant_any_of(const struct core *core, uint32_t fold);
 
 /* A stored record comes back. False: the slot is taken or the key is there already. */

@@ -13,6 +13,7 @@
 #include "core/file.h"
 #include "core/grace.h"
 #include "core/grant.h"
+#include "core/hearsay.h"
 #include "core/leftover.h"
 #include "core/lock.h"
 #include "core/locking.h"
@@ -81,6 +82,7 @@ struct core {
     struct echoes echoes;
     struct namesakes namesakes;
     struct probes probes;
+    struct hearsays hearsays;
     struct silent silent;
     struct reboot_counters reboots;
     struct address restarted[RESTARTED_MAX]; /* of this step: core_next_restarted */

@@ -50,6 +50,7 @@ struct daemon {
     struct wire *wire;
     struct caller *caller;
     struct names *names;
+    struct resolving *resolving;
     struct registrar *registrar;
     bool is_registered, is_named; /* both: ready */
     struct driver *driver;

@@ -7,6 +7,7 @@
  *     1. an idle store gets the open batch             core_take_batch, worker_commit
  *     2. answers whose batch is durable leave          wire_flush
  *     3. waiters are served, clients freed, in pieces  core_work
+ *        names that others claim are asked for         resolving_turn
  *        calls of our own are made and have ended      outcall_turn, caller_turn
  *     4. events become log lines                       log_drain
  *
@@ -222,7 +223,11 @@ static bool must_ask_first(struct driver *driver, uint64_t now_ns)
 static void set_next_call(struct driver *driver, uint64_t now_ns, bool is_waiting)
 {
     uint64_t next_ns = outcall_deadline_ns(driver->parts.core, driver->parts.client);
-    if (next_ns == UINT64_MAX || (is_waiting && next_ns <= now_ns)) {
+    uint64_t resolving_ns = resolving_deadline_ns(driver->parts.resolving);
+    if (is_waiting && next_ns <= now_ns)
+        next_ns = UINT64_MAX;
+    next_ns = resolving_ns < next_ns ? resolving_ns : next_ns;
+    if (next_ns == UINT64_MAX) {
         (void)uv_timer_stop(&driver->next_call);
         return;
     }
@@ -235,6 +240,7 @@ static void call_out(struct driver *driver)
     struct driver_parts *parts = &driver->parts;
     uint64_t now_ns = clock_now_ns(parts->clock);
     core_work(parts->core, now_ns, clock_wall_ns(parts->clock));
+    resolving_turn(parts->resolving, now_ns, clock_wall_ns(parts->clock));
     bool is_waiting = must_ask_first(driver, now_ns);
     if (!is_waiting)
         outcall_turn(parts->core, parts->client, parts->server, now_ns,

@@ -12,6 +12,7 @@
 #include "core/core.h"
 #include "daemon/log.h"
 #include "daemon/registrar.h"
+#include "daemon/resolving.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
 #include "store/worker.h"
@@ -33,6 +34,7 @@ struct driver_parts {
     struct wire *wire;
     struct caller *caller;
     struct registrar *registrar;
+    struct resolving *resolving;
     struct http *control;  /* whose answers wait for the store; NULL: none */
     struct events *events; /* for streams; NULL: none */
     struct store *store;

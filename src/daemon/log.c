@@ -73,6 +73,10 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "ignored a restart notice: several clients of that address have that name, with "          \
         "different domains; the notice with the full name counts",                                 \
         "name", "state")                                                                           \
+    ROW(EVENT_NOTICE_FOREIGN, WARNING,                                                             \
+        "ignored a restart notice: the resolver does not know that name at that address; nobody "  \
+        "who watches it was told",                                                                 \
+        "name", "state")                                                                           \
     ROW(EVENT_NOTICE_UNCONFIRMED, WARNING,                                                         \
         "ignored a restart notice: the status monitor of the client that it names does not "       \
         "confirm it; nothing was freed",                                                           \

@@ -91,7 +91,8 @@ static int run(struct daemon *daemon, const struct privilege *privilege)
 static void clean_up(struct daemon *daemon, int exit_code)
 {
     control_close(&daemon->control); /* before its socket is closed */
-    if (!names_close(daemon->names))
+    bool is_idle = names_close(daemon->names);
+    if (!resolving_close(daemon->resolving) || !is_idle)
         _exit(exit_code); /* what is left to be done is to free memory */
     http_free(daemon->http);
     http_free(daemon->control_http);
@@ -106,6 +107,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     driver_free(daemon->driver);
     registrar_free(daemon->registrar);
     names_free(daemon->names);
+    resolving_free(daemon->resolving);
     caller_free(daemon->caller);
     wire_free(daemon->wire);
     rpc_client_free(daemon->client);

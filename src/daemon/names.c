@@ -1,8 +1,8 @@
 /*
  * names.c -- see names.h.
  *
- * The resolver is asked in libuv's threads. An answer that comes too late for readiness is learned
- * all the same: clients that are tried again hear it.
+ * An answer of the resolver that comes too late for readiness is learned all the same: clients that
+ * are tried again hear it.
  *
  * "localhost" is what every host calls itself. Where the host's own name is that, it is not said to
  * others: a client may watch itself under it.
@@ -10,12 +10,12 @@
 #include "daemon/names.h"
 
 #include "base/check.h"
-#include "wire/sockaddr.h"
+#include "daemon/resolver.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HOST_NAME_MAX_LEN = 255 };
+enum { HOST_NAME_MAX_LEN = 255, THIS_HOST = NAMING_ADDRESSES_MAX };
 
 _Static_assert(CONFIG_NAME_MAX + 2 <= CORE_NAMES_MAX, "every --name, the host name, the short one");
 
@@ -32,14 +32,12 @@ struct names {
     names_done_fn on_done; /* NULL: called, or nobody waits */
     uv_timer_t patience;
     bool has_timer;
-    uint32_t open_count; /* questions */
-    uv_getaddrinfo_t host_question;
-    bool is_host_asked;
+    struct resolver *resolver;
     uint32_t local_count;
-    struct address locals[NAMING_ADDRESSES_MAX];
-    uv_getnameinfo_t questions[NAMING_ADDRESSES_MAX];
-    bool is_asked[NAMING_ADDRESSES_MAX];
+    struct address locals[NAMING_ADDRESSES_MAX]; /* a question's id is the place of its address */
 };
+
+static void on_answer(void *context, uint64_t id, const struct resolver_answer *answer);
 
 /* ---- what is known at once ---- */
 
@@ -65,6 +63,11 @@ struct names *names_new(uv_loop_t *loop, const struct config *config)
     if (names == NULL)
         return NULL;
     names->loop = loop;
+    names->resolver = resolver_new(loop, NAMING_ADDRESSES_MAX + 1, names, on_answer);
+    if (names->resolver == NULL) {
+        free(names);
+        return NULL;
+    }
     for (uint32_t i = 0; i < config->names.count; i++)
         add(names, bytes_of_text(config->names.at[i]));
     if (gethostname(names->host_name, HOST_NAME_MAX_LEN) != 0)
@@ -80,6 +83,9 @@ struct names *names_new(uv_loop_t *loop, const struct config *config)
 
 void names_free(struct names *names)
 {
+    if (names == NULL)
+        return;
+    resolver_free(names->resolver);
     free(names);
 }
 
@@ -118,58 +124,23 @@ static void learn(struct names *names, const struct address *local, const char *
         core_learn_name(names->core, local, bytes_of_text(name));
 }
 
-static void answered(struct names *names)
+static void on_answer(void *context, uint64_t id, const struct resolver_answer *answer)
 {
-    CHECK(names->open_count > 0);
-    if (--names->open_count == 0)
+    struct names *names = context;
+    if (id != THIS_HOST)
+        learn(names, &names->locals[id], answer->name);
+    else if (answer->name != NULL && !is_loopback_name(bytes_of_text(answer->name)))
+        learn(names, NULL, answer->name);
+    if (resolver_open_count(names->resolver) == 0)
         stop_waiting(names);
-}
-
-static void on_host(uv_getaddrinfo_t *question, int status, struct addrinfo *result)
-{
-    struct names *names = question->data;
-    names->is_host_asked = false;
-    if (status == 0 && result != NULL && result->ai_canonname != NULL &&
-        !is_loopback_name(bytes_of_text(result->ai_canonname)))
-        learn(names, NULL, result->ai_canonname);
-    uv_freeaddrinfo(result);
-    answered(names);
-}
-
-static void on_local(uv_getnameinfo_t *question, int status, const char *name, const char *service)
-{
-    struct names *names = question->data;
-    uint32_t index = (uint32_t)(question - names->questions);
-    (void)service;
-    names->is_asked[index] = false;
-    if (status == 0)
-        learn(names, &names->locals[index], name);
-    answered(names);
 }
 
 static void ask_host(struct names *names)
 {
-    struct addrinfo hints = {.ai_flags = AI_CANONNAME};
     if (names->host_name[0] == '\0' || strchr(names->host_name, '.') != NULL)
         return; /* there is none, or it is the full name already */
-    names->host_question.data = names;
-    if (uv_getaddrinfo(names->loop, &names->host_question, on_host, names->host_name, NULL,
-                       &hints) != 0)
-        return;
-    names->is_host_asked = true;
-    names->open_count++;
-}
-
-static void ask_local(struct names *names, uint32_t index)
-{
-    struct sockaddr_storage to;
-    (void)sockaddr_of(&names->locals[index], 0, &to);
-    names->questions[index].data = names;
-    if (uv_getnameinfo(names->loop, &names->questions[index], on_local, (struct sockaddr *)&to,
-                       NI_NAMEREQD) != 0)
-        return;
-    names->is_asked[index] = true;
-    names->open_count++;
+    (void)resolver_ask_host(names->resolver, THIS_HOST,
+                            bytes_of_text(names->host_name)); /* or not */
 }
 
 void names_ask(struct names *names, struct core *core, void *context, names_done_fn on_done)
@@ -181,8 +152,8 @@ void names_ask(struct names *names, struct core *core, void *context, names_done
     if (names->local_count > 0) /* somebody is to be told */
         ask_host(names);
     for (uint32_t i = 0; i < names->local_count; i++)
-        ask_local(names, i);
-    if (names->open_count == 0) {
+        (void)resolver_ask_address(names->resolver, i, &names->locals[i]); /* or not */
+    if (resolver_open_count(names->resolver) == 0) {
         stop_waiting(names);
         return;
     }
@@ -194,16 +165,10 @@ void names_ask(struct names *names, struct core *core, void *context, names_done
 
 bool names_close(struct names *names)
 {
-    bool is_idle = true;
     if (names == NULL)
         return true;
     names->core = NULL;
     names->on_done = NULL;
     stop_waiting(names);
-    if (names->is_host_asked)
-        is_idle &= uv_cancel((uv_req_t *)&names->host_question) == 0;
-    for (uint32_t i = 0; i < names->local_count; i++)
-        if (names->is_asked[i])
-            is_idle &= uv_cancel((uv_req_t *)&names->questions[i]) == 0;
-    return is_idle;
+    return resolver_close(names->resolver);
 }

@@ -9,6 +9,7 @@
 
 #include "era.h"
 #include "oracle.h"
+#include "resolver.h"
 #include "stranger.h"
 #include "told.h"
 
@@ -123,25 +124,15 @@ static void check_present(struct world *world, struct key *key, struct call *val
                key->base.call ? key->base.call->id : 0, was_removed ? "removed" : "changed");
 }
 
+/* Only the host of a name may have said so (A8). */
 static bool may_hold_notice(const struct world *world, const struct record_notice *record,
                             const struct call *call)
 {
     const char *name = world->names[call->name].text;
-    struct address address;
-    if (!bytes_equal_fold(record->mon_name, bytes_of_text(name)) || record->state != call->state ||
-        !address_equal(&record->address, &call->owner->host->address))
-        return false;
-    if (address_parse(bytes_of_text(name), &address) && address_equal(&address, &record->address))
-        return true;
-    for (uint32_t i = 0; i < world->plan.owners; i++) {
-        const struct owner *owner = &world->owners[i];
-        if (owner->host != call->owner->host)
-            continue;
-        for (uint32_t k = 0; k < owner->key_count; k++)
-            if (bytes_equal_fold(bytes_of_text(name_of(world, &owner->keys[k])), record->mon_name))
-                return true;
-    }
-    return false;
+    return bytes_equal_fold(record->mon_name, bytes_of_text(name)) &&
+           record->state == call->state &&
+           address_equal(&record->address, &call->owner->host->address) &&
+           resolver_is_host_of(world, call->owner->host, call->name);
 }
 
 /* The notice of a name on the disk is from the answered call that was executed last, or from one

@@ -97,8 +97,7 @@ bool disk_has_room(const struct disk *disk)
 
 bool disk_is_overrun(const struct disk *disk)
 {
-    return disk->full_at != 0 &&
-           count_all(disk) > disk->room + disk->reserve + disk->full_at / 4;
+    return disk->full_at != 0 && count_all(disk) > disk->room + disk->reserve + disk->full_at / 4;
 }
 
 /* Once lost, room comes back only a little below its end: it does not flicker. */

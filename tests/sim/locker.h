@@ -98,8 +98,8 @@ struct ask {
     uint64_t ended_ns;
     bool may_be_denied;  /* somebody may have had something in the way */
     bool must_be_denied; /* TEST: somebody relied on something in the way, whenever it was asked */
-    bool is_new;   /* LOCK, SHARE: of what it asks for, it can have nothing */
-    bool was_full; /* the store took no new records when it was executed */
+    bool is_new;         /* LOCK, SHARE: of what it asks for, it can have nothing */
+    bool was_full;       /* the store took no new records when it was executed */
     bool may_be_grace, must_be_grace; /* grace could have stood, or must have */
     bool must_be_granted;             /* a reclaim of what was relied on */
     uint32_t answer_len;

@@ -19,6 +19,7 @@
 #include "peer/peer_nsm.h"
 #include "proto/nlm.h"
 #include "proto/nsm.h"
+#include "resolver.h"
 #include "rpc/outcall.h"
 #include "session.h"
 #include "statd.h"
@@ -202,6 +203,7 @@ void machine_boot(struct world *world)
     machine->pace = (struct pace){0};
     machine->run++;
     machine->boot_ns = still_lived_ns(world);
+    resolver_boot(world);
     machine->has_lasted = false;
     machine->core = load_core(world, world->options.seed + machine->run);
     uint64_t now_ns = machine_now_ns(world);
@@ -494,6 +496,7 @@ static void call_out(struct world *world)
     if (is_full || machine->still.is_reading)
         core_listen_first(machine->core);
     core_work(machine->core, machine_now_ns(world), world_wall_ns(world));
+    resolver_turn(world);
     outcall_turn(machine->core, machine->client, machine->server, machine_now_ns(world),
                  world_wall_ns(world));
     note_restarts(world);
@@ -505,6 +508,11 @@ static void call_out(struct world *world)
     uint64_t next_ns = rpc_client_deadline_ns(machine->client);
     uint64_t due_ns = outcall_deadline_ns(machine->core, machine->client);
     next_ns = due_ns < next_ns ? due_ns : next_ns;
+    for (uint32_t i = 0; i < LOOKUPS_MAX; i++) {
+        uint64_t lookup_ns = core_lookup_deadline_ns(machine->core);
+        if (!machine->lookups[i].is_used && lookup_ns < next_ns)
+            next_ns = lookup_ns;
+    }
     if (next_ns != UINT64_MAX)
         next_ns += machine->pace.stood_ns; /* when that will be on the clock */
     if (next_ns == UINT64_MAX || next_ns >= machine->tick_ns)
@@ -734,8 +742,8 @@ void machine_commit(struct world *world, uint64_t ticket)
     if (disk->batch.epoch > world->ledger.epoch_max)
         world->ledger.epoch_max = disk->batch.epoch;
     bool stays = machine->store_is_full && prng_chance(&world->more, world->plan.full_stays);
-    machine->store_is_full = !world->is_calm && (world_chance(world, world->plan.full) || stays ||
-                                                 !disk_has_room(disk));
+    machine->store_is_full =
+        !world->is_calm && (world_chance(world, world->plan.full) || stays || !disk_has_room(disk));
     machine->full_for = machine->store_is_full ? machine->full_for + 1 : 0;
     world_trace(world, "batch %llu is durable%s", (unsigned long long)txn,
                 machine->store_is_full ? "; the store is full" : "");

@@ -11,8 +11,8 @@
  *      not refused without a reason (D2).
  *  O6  With faults off, every call that is repeated gets an answer.
  *  O7  A repeat of an answered call gets the same answer (R-DRC-1, 2).
- *  O8  An accepted SM_NOTIFY is on the disk once it is answered, while anybody watches the name; no
- *      notice is there from a host that has no right to send it (D7).
+ *  O8  An accepted SM_NOTIFY of an address is on the disk once it is answered, while anybody
+ *      watches it; no notice is there from another than the host of that name (D7).
  *
  * A promise is made when the answer leaves the server, not when it arrives: the server cannot know
  * which of the two a crash will separate.

@@ -33,6 +33,7 @@ enum event_name {
     QUEUE_THAW,     /* a server that was replaced goes on; ticket: the run that it was */
     QUEUE_STAND,    /* the server stands still; ticket: see still.h */
     QUEUE_WAKE,     /* it goes on; ticket: which time */
+    QUEUE_RESOLVED, /* the resolver answers; ticket: see resolver.c */
 };
 
 struct queue_event {

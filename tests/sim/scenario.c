@@ -412,6 +412,27 @@ static void play_relay(struct world *world)
     EXPECT(told_all_ended(world));
 }
 
+/* A8: who watches a name may not speak for it; who has it may, as the resolver says. */
+static void play_name_of_a_host(struct world *world)
+{
+    struct name *name = &world->names[0]; /* what NOTIFY is about here */
+    (void)snprintf(name->text, sizeof name->text, "host.example");
+    name->at_hosts = 1U << 3;
+    for (uint32_t i = 1; i < 3; i++) {
+        world->owners[i].keys[1].name = 0;
+        (void)ask_and_wait(world, i, PEER_NSM_MON, 1);
+    }
+    (void)ask_and_wait(world, 2, PEER_NSM_NOTIFY, 0); /* of the host that it watches */
+    wait_ms(world, 5000);
+    EXPECT(world->owners[1].keys[1].told_count == 0 && world->owners[2].keys[1].told_count == 0);
+    EXPECT(disk_count(&world->disk, RECORD_NOTICE) == 0);
+    struct call *notice = ask_and_wait(world, 3, PEER_NSM_NOTIFY, 0);
+    wait_ms(world, 5000);
+    EXPECT(was_told(world, 1, 1, false, notice->state) &&
+           was_told(world, 2, 1, false, notice->state));
+    EXPECT(told_all_ended(world));
+}
+
 /* Executed, but the answer was lost: it is told again, because nobody can know. */
 static void play_answer_lost(struct world *world)
 {
@@ -458,6 +479,7 @@ const struct scenario scenario_all[] = {
     {"given-up-makes-room", "R-SEC-12: a full table takes one for one that was given up",
      play_given_up_makes_room, 0},
     {"relay", "an SM_NOTIFY reaches those who watch the name, once", play_relay, 0},
+    {"name-of-a-host", "A8: only the host of a name speaks for it", play_name_of_a_host, 0},
     {"answer-lost", "told, but the answer never came: told again", play_answer_lost, 0},
 };
 const uint32_t scenario_count = sizeof scenario_all / sizeof scenario_all[0];

@@ -10,6 +10,7 @@
 
 #include "locker.h"
 #include "machine.h"
+#include "oracle.h"
 #include "peer/peer_nsm.h"
 
 #include <stdio.h>
@@ -135,10 +136,50 @@ static void note_forgotten(struct world *world, const struct address *address)
             all->at[i].forgets++;
 }
 
+/* SM_MON of a name that others watch, then SM_NOTIFY of it: to watch gives no right to speak.
+ * Whether anybody is told is for audit.c. He unregisters in the same breath, so that the store
+ * never knows him. */
+static bool strike_as_watcher(struct world *world)
+{
+    static struct packet packet;
+    uint8_t priv[PEER_NSM_PRIV_LEN] = "stranger";
+    bool has_room = world->plan.owners > 0 &&
+                    oracle_possible_count(world) < world->machine.clients_max &&
+                    !world->machine.store_is_full;
+    if (!has_room || !world_side_chance(world, 40))
+        return false;
+    const struct owner *owner = &world->owners[world_side(world, world->plan.owners)];
+    const struct key *key = &owner->keys[world_side(world, owner->key_count)];
+    struct peer_nsm_id id = {world->names[key->name].text, "stranger", 100021, 4, 16};
+    struct rpc_source from = {
+        .peer = {.local = owner->host->local, .port = 996, .transport = RECORD_UDP}};
+    (void)address_parse(bytes_of_text("10.66.6.6"), &from.peer.address);
+    uint32_t xid = (uint32_t)world_side(world, UINT32_MAX);
+    enum rpc_verdict verdict = RPC_NO_ANSWER;
+    world_trace(world, "somebody registers %.40s, and says that it restarted", id.mon_name);
+    for (uint32_t i = 0; i < 3 && verdict != RPC_BUSY; i++) {
+        struct bytes reply;
+        packet_clear(&packet);
+        if (i == 0)
+            peer_nsm_put_mon(&packet, xid, &id, priv);
+        else if (i == 1)
+            peer_nsm_put_notify(&packet, xid + 1, id.mon_name, 4711);
+        else
+            peer_nsm_put_unmon(&packet, xid + 2, &id);
+        struct bytes message = {packet.bytes, packet.len};
+        verdict = machine_receive_raw(world, &from, message, &reply);
+    }
+    if (verdict == RPC_BUSY)
+        machine_crash(world, "with a stranger's registration in the open batch", false);
+    else
+        machine_turn(world);
+    return true;
+}
+
 void spoofer_strike(struct world *world)
 {
     static struct packet packet;
-    if (!world->machine.is_up || strike_from_next_door(world))
+    if (!world->machine.is_up || strike_from_next_door(world) || strike_as_watcher(world))
         return;
     const struct process *victim = choose_victim(world);
     enum peer_nlm_procedure procedure =

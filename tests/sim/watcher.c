@@ -13,6 +13,7 @@
 #include "net.h"
 #include "oracle.h"
 #include "peer/peer_nsm.h"
+#include "resolver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +145,14 @@ static void begin_bad(struct world *world, struct owner *owner, uint32_t procedu
 
 static uint32_t name_for_notice(struct world *world, const struct owner *owner)
 {
+    if (world_side_chance(world, 30)) { /* another name of its own, if it has one */
+        uint32_t name = (uint32_t)world_side(world, world->plan.names);
+        for (uint32_t i = 0; i < world->plan.names; i++, name = (name + 1) % world->plan.names)
+            if (resolver_is_host_of(world, owner->host, name))
+                return name;
+    }
+    if (world_side_chance(world, 30)) /* one that it watches: that gives it no right */
+        return owner->keys[world_side(world, owner->key_count)].name;
     if (world_chance(world, 50))
         return owner->host->index; /* its own address: the first names are those of the hosts */
     return (uint32_t)world_random(world, world->plan.names);
@@ -428,6 +437,7 @@ static void init_names(struct world *world)
     snprintf(world->names[world->plan.names - 1].text, NAME_TEXT_MAX, "server");
     snprintf(world->names[world->plan.names - 2].text, NAME_TEXT_MAX, "SERVER");
     snprintf(world->names[world->plan.names - 3].text, NAME_TEXT_MAX, "Server");
+    resolver_init(world);
 }
 
 static bool has_key(const struct owner *owner, const struct key *key)

@@ -20,6 +20,7 @@
 #include "mail.h"
 #include "net.h"
 #include "operator.h"
+#include "resolver.h"
 #include "session.h"
 #include "spoofer.h"
 #include "statd.h"
@@ -457,6 +458,21 @@ static void disturb(struct world *world)
               NULL, 0);
 }
 
+static void crash(struct world *world)
+{
+    if (world->is_calm)
+        return;
+    machine_crash(world, "killed", world_chance(world, 50));
+    queue_add(&world->queue, world->now_ns + until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
+}
+
+/* What the server machine does when the time has come. */
+static void (*const of_machine[])(struct world *, uint64_t ticket) = {
+    [QUEUE_COMMIT] = machine_commit,    [QUEUE_READY] = machine_ready, [QUEUE_TICK] = machine_tick,
+    [QUEUE_THAW] = machine_thaw,        [QUEUE_STAND] = still_stand,   [QUEUE_WAKE] = still_wake,
+    [QUEUE_RESOLVED] = resolver_answer,
+};
+
 void world_handle(struct world *world, const struct queue_event *event)
 {
     struct owner *owner = event->subject;
@@ -471,14 +487,8 @@ void world_handle(struct world *world, const struct queue_event *event)
         if (event->ticket == owner->timer)
             watcher_act(world, owner);
         break;
-    case QUEUE_COMMIT:
-        machine_commit(world, event->ticket);
-        break;
     case QUEUE_CRASH:
-        if (world->is_calm)
-            break;
-        machine_crash(world, "killed", world_chance(world, 50));
-        queue_add(&world->queue, world->now_ns + until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
+        crash(world);
         break;
     case QUEUE_BOOT:
         machine_boot(world);
@@ -492,21 +502,6 @@ void world_handle(struct world *world, const struct queue_event *event)
         break;
     case QUEUE_CALM:
         begin_calm(world);
-        break;
-    case QUEUE_THAW:
-        machine_thaw(world, event->ticket);
-        break;
-    case QUEUE_STAND:
-        still_stand(world, event->ticket);
-        break;
-    case QUEUE_WAKE:
-        still_wake(world, event->ticket);
-        break;
-    case QUEUE_READY:
-        machine_ready(world, event->ticket);
-        break;
-    case QUEUE_TICK:
-        machine_tick(world, event->ticket);
         break;
     case QUEUE_LETTER:
         line_arrive(world, event->subject);
@@ -536,6 +531,15 @@ void world_handle(struct world *world, const struct queue_event *event)
         break;
     case QUEUE_NOTICE:
         statd_arrive(world, event->subject, event->ticket);
+        break;
+    case QUEUE_COMMIT:
+    case QUEUE_READY:
+    case QUEUE_TICK:
+    case QUEUE_THAW:
+    case QUEUE_STAND:
+    case QUEUE_WAKE:
+    case QUEUE_RESOLVED:
+        of_machine[event->name](world, event->ticket);
         break;
     }
 }

@@ -10,7 +10,7 @@
  *       +-----replies-------+<------replies--------+                                         |
  *   callee.c <----------> line.c <---calls back----+ (core, outcall, rpc_client)      |
  *   oracle.c notes what was asked and answered, told.c what was told; both hold it against <--+
- *   the disk
+ *   the disk; resolver.c knows whose name is whose
  *
  * Watchers monitor (NSM); beside them, or instead of them, lockers lock (NLM): see locker.h, and
  * era.h for what they are promised over restarts. Sessions of another protocol use the tracker:
@@ -45,6 +45,7 @@ enum {
     REPLY_KEPT_MAX = 64,
     LIFE_MAX = 64,
     PAST_MAX = 16,
+    LOOKUPS_MAX = 2, /* of the server's resolver at once */
 };
 
 /*
@@ -151,6 +152,8 @@ struct host {
 /* A name that is monitored, and the promise that an answered SM_NOTIFY made for it. */
 struct name {
     char text[NAME_TEXT_MAX];
+    uint32_t at_hosts;     /* whose name it is, one bit each, as the resolver knows */
+    bool is_slow;          /* and for many seconds does not */
     uint32_t breaks;       /* how often nobody was certain to watch it */
     uint32_t seen;         /* mark of the last audit that found its notice */
     struct call *notice;   /* the answered one that was executed last, or NULL */
@@ -328,6 +331,11 @@ struct machine {
     struct {
         uint64_t txn, ticket;
     } asks[2];
+    struct {
+        bool is_used;
+        uint64_t id;
+        uint32_t name;
+    } lookups[LOOKUPS_MAX]; /* of resolver.h */
     uint64_t durable_txn;
     uint64_t began_ns;      /* when the batch on its way was taken */
     uint64_t send_until_ns; /* with a shared disk: what may leave by the last one (wire/clock.h), */

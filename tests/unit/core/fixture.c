@@ -106,6 +106,34 @@ struct core_answer fixture_notify(struct core *core, const char *from, const cha
     return fixture_step(core, &peer, &request);
 }
 
+bool fixture_resolve(struct core *core, const char *const *addresses)
+{
+    struct core_lookup lookup;
+    struct address list[8];
+    uint32_t count = 0;
+    if (!core_next_lookup(core, now_ns, &lookup))
+        return false;
+    for (; addresses != NULL && addresses[count] != NULL; count++)
+        list[count] = fixture_address(addresses[count]);
+    struct core_input input = {.kind = CORE_RESOLVED,
+                               .now_ns = now_ns,
+                               .wall_ns = now_ns,
+                               .lookup = lookup.id,
+                               .addresses = list,
+                               .address_count = count};
+    core_step(core, &input, NULL);
+    core_check(core);
+    return true;
+}
+
+struct core_answer fixture_notify_named(struct core *core, const char *from, const char *mon_name,
+                                        uint32_t state)
+{
+    struct core_answer answer = fixture_notify(core, from, mon_name, state);
+    (void)fixture_resolve(core, (const char *const[]){from, NULL});
+    return answer;
+}
+
 bool fixture_notify_restarts(struct core *core, const char *from, const char *mon_name,
                              uint32_t state)
 {

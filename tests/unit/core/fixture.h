@@ -27,7 +27,13 @@ struct core_answer fixture_unmon(struct core *core, const char *from, const char
 struct core_answer fixture_unmon_all(struct core *core, const char *from, const char *my_name);
 struct core_answer fixture_notify(struct core *core, const char *from, const char *mon_name,
                                   uint32_t state);
-/* The same; does a host count as restarted then? */
+/* The name that the resolver is to be asked for has these addresses (NULL: it is unknown). False:
+ * nothing is to be asked. */
+bool fixture_resolve(struct core *core, const char *const *addresses);
+/* SM_NOTIFY from the host of that name, as the resolver says. */
+struct core_answer fixture_notify_named(struct core *core, const char *from, const char *mon_name,
+                                        uint32_t state);
+/* SM_NOTIFY; does a host count as restarted then? */
 bool fixture_notify_restarts(struct core *core, const char *from, const char *mon_name,
                              uint32_t state);
 struct core_answer fixture_stat(struct core *core, const char *mon_name);

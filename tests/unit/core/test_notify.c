@@ -491,9 +491,10 @@ static void test_notify__relays(void **state)
     (void)fixture_mon(core, "10.0.0.3", "other", "lockd", 2);
     assert_true(store());
     (void)fixture_notify(core, "10.9.9.9", "peer", 5); /* no right to speak */
+    assert_true(fixture_resolve(core, NULL));
     (void)store();
     assert_quiet();
-    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
     assert_quiet(); /* not durable */
     assert_true(store());
     struct core_call call = only_call();
@@ -503,11 +504,11 @@ static void test_notify__relays(void **state)
     fixture_call_done(core, call.id, true, 1);
     assert_true(store());
     assert_int_equal(stored_registrant(0).relayed_state, 5);
-    (void)fixture_notify(core, "10.0.0.2", "PEER", 5); /* a repeat */
+    (void)fixture_notify_named(core, "10.0.0.2", "PEER", 5); /* a repeat */
     (void)store();
     fixture_wait(SECOND);
     assert_quiet();
-    (void)fixture_notify(core, "10.0.0.2", "PEER", 7);
+    (void)fixture_notify_named(core, "10.0.0.2", "PEER", 7);
     assert_true(store());
     fixture_wait(SECOND);
     call = only_call();
@@ -525,7 +526,7 @@ static void test_notify__both_in_one_call(void **state)
     begin();
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
-    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
     assert_true(store());
     uint32_t old = our_state();
     restart(); /* before the relay was answered */
@@ -560,14 +561,14 @@ static void test_notify__a_relay_is_no_restart(void **state)
     assert_true(store());
     crash();
     assert_true(store());
-    (void)fixture_notify(core, "10.0.0.2", "peer", 3);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 3);
     assert_true(store());
     assert_quiet();
     fixture_ready(core);
     struct core_call call = only_call();
     assert_int_equal(call.status_count, 2);
     fixture_call_done(core, call.id, true, 2);
-    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
     assert_true(store());
     fixture_wait(SECOND);
     call = only_call();
@@ -595,7 +596,7 @@ static void test_notify__relays_are_spaced(void **state)
         (void)fixture_mon(core, "10.0.0.2", "peer", my_name, 1);
     }
     assert_true(store());
-    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
     fixture_wait(SECOND); /* the store is slow */
     assert_quiet();
     assert_true(store());
@@ -631,7 +632,7 @@ static void test_notify__a_late_relay_has_its_ladder(void **state)
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
     fixture_wait(100000 * SECOND);
-    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
     assert_true(store());
     struct core_call call = only_call();
     static const uint64_t steps[] = {2, 4, 8, 16};

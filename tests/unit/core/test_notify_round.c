@@ -123,7 +123,7 @@ static void test_notify_round__half_an_answer_reaches(void **state)
     (void)state;
     struct core_call call;
     begin(1, &fixture_limits);
-    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
     (void)fixture_store(core);
     fixture_ready(core);
     assert_true(fixture_next_call(core, &call));
@@ -143,7 +143,7 @@ static void test_notify_round__relays_are_not_part_of_it(void **state)
     take_calls(&id, 1);
     fixture_call_done(core, id, true, 1);
     assert_int_equal(rounds_over("1 of 1 reached, 0 failed", 0), 1);
-    (void)fixture_notify(core, "10.0.0.2", "peer", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
     (void)fixture_store(core);
     take_calls(&id, 1);
     fixture_call_done(core, id, true, 1);

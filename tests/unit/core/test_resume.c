@@ -133,8 +133,10 @@ static void test_resume__an_offer_of_an_earlier_life_begins_no_grace(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(goes_on_as_if_nothing_had_happened),    CASE(a_waiter_is_granted_after_the_crash),
-        CASE(an_offer_counts_as_possibly_delivered), CASE(a_cancelled_place_does_not_come_back),
+        CASE(goes_on_as_if_nothing_had_happened),
+        CASE(a_waiter_is_granted_after_the_crash),
+        CASE(an_offer_counts_as_possibly_delivered),
+        CASE(a_cancelled_place_does_not_come_back),
         CASE(an_offer_of_an_earlier_life_begins_no_grace),
         CASE(not_after_a_run_that_died_in_grace),
     };

@@ -152,7 +152,7 @@ static void test_outcall__two_statuses_over_one_connection(void **state)
     (void)state;
     begin(&fixture_limits, 4);
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 9);
-    (void)fixture_notify(core, "10.0.0.2", "srv", 5);
+    (void)fixture_notify_named(core, "10.0.0.2", "srv", 5);
     (void)fixture_simu_crash(core, "127.0.0.1", 700);
     store();
     turn();
@@ -254,7 +254,7 @@ static void test_outcall__the_longest_names_fit(void **state)
     limits.server_name = (struct bytes){(const uint8_t *)name, 1024};
     begin(&limits, 4);
     (void)fixture_mon(core, "10.0.0.2", name, "lockd", 9);
-    (void)fixture_notify(core, "10.0.0.2", name, 5);
+    (void)fixture_notify_named(core, "10.0.0.2", name, 5);
     (void)fixture_simu_crash(core, "127.0.0.1", 700);
     store();
     turn();

@@ -444,7 +444,8 @@ static void test_server__a_reboot_ends_what_is_known_of_its_ports(void **state)
     struct rpc_client *client = rpc_client_new(&limits, 1, 1);
     assert_non_null(client);
     rpc_server_set_client(f.server, client);
-    peer_nsm_put_mon(&call, 1, &lockd, priv);
+    const struct peer_nsm_id of_host = {"10.0.0.2", "lockd", 100021, 4, 16};
+    peer_nsm_put_mon(&call, 1, &of_host, priv);
     assert_int_equal(receive(&f), RPC_WAITING);
     store(&f);
 
@@ -464,11 +465,11 @@ static void test_server__a_reboot_ends_what_is_known_of_its_ports(void **state)
 
     notify(&f, 2, "other", 5); /* nobody watches that name */
     assert_int_equal(first_port(client, 3, &action), SERVICE);
-    f.from.peer.address.bytes[3] = 3; /* not who watches the name */
-    notify(&f, 3, "srv", 5);
+    f.from.peer.address.bytes[3] = 3; /* not the host of that name */
+    notify(&f, 3, "10.0.0.2", 5);
     assert_int_equal(first_port(client, 4, &action), SERVICE);
     f.from.peer.address = monitored;
-    notify(&f, 4, "srv", 5);
+    notify(&f, 4, "10.0.0.2", 5);
     assert_int_equal(first_port(client, 5, &action), PORTMAPPER);
     assert_int_equal(action.kind, CLIENT_DATAGRAM);
     rpc_client_check(client);
