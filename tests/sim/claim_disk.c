@@ -14,7 +14,7 @@
 
 #define LATE_NS (10 * MILLISECOND) /* one turn of the loop */
 
-/* One record of a lock or a share, with whose it is; process NULL: it is being freed, or an echo. */
+/* One record of a lock or a share, with whose it is; process NULL: being freed, or an echo. */
 struct found {
     struct process *process;
     struct process *named; /* a lock's: whose it is or was */

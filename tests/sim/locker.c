@@ -356,8 +356,8 @@ static void begin_share(struct world *world, struct process *process, uint32_t f
     (void)ask_begin(world, process, &what);
 }
 
-/* (1): SHARE carries no state. Between a reboot and the first sign of it that the server believes it
- * would look like one from before, and end with that. Those who reserve notify first. */
+/* (1): SHARE carries no state. Between a reboot and the first sign of it that the server believes
+ * it would look like one from before, and end with that. Those who reserve notify first. */
 static bool shares(const struct world *world, const struct locker *locker)
 {
     if (!world_allows(world, WORLD_UNTOLD) && locker->kind == LOCKER_PCNFS)

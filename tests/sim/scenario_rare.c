@@ -63,8 +63,8 @@ static void play_free_all_of_nobody(struct world *world)
     EXPECT(story_status(world).locks == 0);
 }
 
-/* Decision 020: a client may have so many answers that wait for the end of a callback; the next call
- * is executed and not answered, and its repeat is a new call. */
+/* Decision 020: a client may have so many answers that wait for the end of a callback; the next
+ * call is executed and not answered, and its repeat is a new call. */
 static enum rpc_verdict unlock_raw(struct world *world, uint32_t xid)
 {
     static struct packet packet;
