@@ -18,7 +18,7 @@
 
 static uint32_t next_xid(struct locker *locker)
 {
-    return ((locker->index + 1) << 22 | ++locker->xid_count) * UINT32_C(0x9e3779b1);
+    return ((locker->xid_base + 1) << 22 | ++locker->xid_count) * UINT32_C(0x9e3779b1);
 }
 
 static void fill_cookie(struct ask *ask)
@@ -26,7 +26,7 @@ static void fill_cookie(struct ask *ask)
     struct locker *locker = ask->process->locker;
     if (ask->is_message) {
         ask->cookie_len = 8;
-        store_be32(ask->cookie, 0xc00c1e00U + locker->index);
+        store_be32(ask->cookie, 0xc00c1e00U + locker->xid_base);
         store_be32(ask->cookie + 4, ++locker->cookie_count);
     } else {
         ask->cookie_len = 4;

@@ -72,7 +72,7 @@ static uint16_t port_of(const struct host *host, uint32_t prog, uint32_t protoco
     bool is_registered =
         host->mood != CALLEE_NOT_YET &&
         (host->kind == CALLEE_BOTH || (host->kind == CALLEE_UDP && protocol == PROTOCOL_UDP));
-    if (prog == 100024 && host->has_no_statd)
+    if ((prog == 100024 && host->has_no_statd) || (prog == 100021 && host->has_no_lockd))
         return 0;
     if (!is_registered || (prog != 100021 && prog != 200048 && prog != 100024))
         return 0;

@@ -297,8 +297,8 @@ bool era_may_be_grace(const struct world *world)
 /* ---- P3 ---- */
 
 /* The client record of this locker on the disk. */
-static bool find_record(const struct world *world, const struct locker *locker,
-                        struct record_client *ret)
+bool era_find_record(const struct world *world, const struct locker *locker,
+                     struct record_client *ret)
 {
     uint32_t used = disk_slots_used(&world->disk, RECORD_CLIENT);
     for (uint32_t slot = 0; slot < used; slot++) {
@@ -337,14 +337,14 @@ void era_audit(struct world *world)
         struct record_client record;
         struct locker_since *since = &all->at[i].since;
         if (!since->is_reached && since->reached_ns != 0 &&
-            find_record(world, &all->at[i], &record) && !is_marked(&record, all->era.state))
+            era_find_record(world, &all->at[i], &record) && !is_marked(&record, all->era.state))
             since->is_reached = since->is_told = true; /* its answer has arrived */
         if (since->is_owed && may_be_forgotten(world, &all->at[i]) &&
-            !find_record(world, &all->at[i], &record))
+            !era_find_record(world, &all->at[i], &record))
             since->is_owed = false;
         /* A store that has lost something may have lost that it was to be told (D16). */
         if (all->at[i].since.is_owed && !all->era.must_last &&
-            (!find_record(world, &all->at[i], &record) || !is_marked(&record, all->era.state)))
+            (!era_find_record(world, &all->at[i], &record) || !is_marked(&record, all->era.state)))
             world_fail(world, "P3",
                        "%s relied on something, was not told of state %u, and has no "
                        "mark",
@@ -364,7 +364,7 @@ bool era_all_told(const struct world *world)
     const struct lockers *all = world->lockers;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
         struct record_client record;
-        if (can_be_told(&all->at[i]) && find_record(world, &all->at[i], &record) &&
+        if (can_be_told(&all->at[i]) && era_find_record(world, &all->at[i], &record) &&
             is_marked(&record, all->era.state))
             return false;
     }
@@ -377,7 +377,7 @@ uint32_t era_untellable_count(const struct world *world)
     uint32_t count = 0;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
         struct record_client record;
-        count += !can_be_told(&all->at[i]) && find_record(world, &all->at[i], &record) &&
+        count += !can_be_told(&all->at[i]) && era_find_record(world, &all->at[i], &record) &&
                  is_marked(&record, all->era.state);
     }
     return count;

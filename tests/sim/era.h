@@ -70,6 +70,10 @@ bool era_all_told(const struct world *world);
 /* How many clients are stored that are to be told and cannot be. */
 uint32_t era_untellable_count(const struct world *world);
 
+/* The client record of this locker on the disk. */
+bool era_find_record(const struct world *world, const struct locker *locker,
+                     struct record_client *ret);
+
 /* A strict world has to be kind now, or somebody cannot reclaim in time. */
 bool era_is_pressing(const struct world *world);
 

@@ -68,7 +68,8 @@ static void go_on(struct world *world, struct process *process)
 
 static bool can_be_called(const struct locker *locker)
 {
-    return locker->host->kind == CALLEE_BOTH || locker->host->kind == CALLEE_UDP;
+    return !locker->host->has_no_lockd &&
+           (locker->host->kind == CALLEE_BOTH || locker->host->kind == CALLEE_UDP);
 }
 
 /* It was told BLOCKED, or goes on waiting. */

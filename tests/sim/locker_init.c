@@ -1,8 +1,8 @@
 /*
  * locker_init.c -- who the lockers are: hosts, names, kinds, processes; see locker.h.
  *
- * The last two have the same name at different addresses; the second may share the address of the
- * first, behind a translator. Processes have the same numbers everywhere, so that nothing but the
+ * The last two have the same name at different addresses; some share an address, behind a
+ * translator. Processes have the same numbers everywhere, so that nothing but the
  * client tells them apart.
  */
 #include "locker.h"
@@ -67,7 +67,7 @@ static void init_locker(struct world *world, uint32_t index)
     bool is_hidden =
         index == 1 && world_chance(world, 25) && world->lockers->at[0].kind != LOCKER_PCNFS;
     uint32_t host = is_hidden ? 0 : index;
-    locker->index = index;
+    locker->index = locker->xid_base = index;
     locker->host = &world->hosts[world->plan.hosts + host];
     (void)snprintf(locker->name, sizeof locker->name, "%s", names[index]);
     (void)snprintf(locker->label, sizeof locker->label, "%s.%u", names[index], index);
@@ -104,32 +104,111 @@ static void rename_locker(struct locker *locker, const char *name)
     (void)snprintf(locker->label, sizeof locker->label, "%s.%u", name, locker->index);
 }
 
+/* The generator of what this file decides beyond init_locker: it shifts nobody's history. */
+static struct prng likeness_of(const struct world *world)
+{
+    return (struct prng){world->options.seed * UINT64_C(0xaf251af3b0f025b5) + 13};
+}
+
+static bool is_called(const struct locker *locker, const char *name)
+{
+    return strcmp(locker->name, name) == 0;
+}
+
+/* It is behind the same address as another one from now on. */
+static void move_behind(struct locker *locker, struct locker *first)
+{
+    bool is_registered = first->host->kind == CALLEE_BOTH || first->host->kind == CALLEE_UDP;
+    locker->host = first->host;
+    if (locker->kind == LOCKER_MACOS && !is_registered)
+        locker->is_tcp = false;
+}
+
+/* A box before any of them, with one, two or three hosts behind it, and a status monitor of its own
+ * that answers for all. Its number is older or newer than everybody's, or by chance that of one. */
+static void add_box(struct world *world, struct prng *like)
+{
+    struct lockers *all = world->lockers;
+    uint32_t first = (uint32_t)prng_below(like, all->count), behind = 1;
+    struct locker *front = &all->at[first];
+    if (front->kind == LOCKER_PCNFS || front->host->has_no_statd)
+        return;
+    uint32_t wanted = 1 + (uint32_t)prng_below(like, 3);
+    for (uint32_t i = first + 1; i < all->count && behind < wanted; i++) {
+        bool is_alike = false; /* exclusion (1) */
+        for (uint32_t k = 0; k < all->count; k++)
+            is_alike |= all->at[k].host == front->host && is_called(&all->at[k], all->at[i].name);
+        if (is_alike || all->at[i].host == front->host)
+            continue;
+        move_behind(&all->at[i], front);
+        behind++;
+    }
+    struct host *host = front->host;
+    host->has_box = prng_chance(like, 70);
+    host->box_state = prng_chance(like, 30)   ? 11
+                      : prng_chance(like, 30) ? front->state
+                                              : 50011 + 1000 * first;
+    host->box_swallows = world_allows(world, WORLD_UNTOLD) && prng_chance(like, 40);
+}
+
+/* A clone: name, state, process numbers and xids of its master, at another address. Some have no
+ * lock manager that could be called back. */
+static void add_clone(struct world *world, struct prng *like)
+{
+    struct lockers *all = world->lockers;
+    struct locker *clone = &all->at[all->count - 1];
+    struct locker *master = &all->at[prng_below(like, all->count - 1)];
+    for (uint32_t i = 0; i + 1 < all->count; i++)
+        if (all->at[i].host == clone->host ||
+            (all->at[i].host == master->host && &all->at[i] != master))
+            return; /* not behind one address with another */
+    rename_locker(clone, master->name);
+    clone->state = clone->host->nsm_state = master->state;
+    clone->xid_base = master->xid_base;
+    struct locker *deaf = prng_chance(like, 50) ? clone : master;
+    if (!prng_chance(like, 50))
+        return;
+    deaf->host->has_no_lockd = true;
+    if (deaf->kind == LOCKER_MACOS)
+        deaf->is_tcp = false; /* its results could not be carried */
+}
+
+/* Names that differ in the domain only, or in that one has none; often behind one address. */
+static void add_domains(struct world *world, struct prng *like)
+{
+    struct lockers *all = world->lockers;
+    struct locker *first = &all->at[0], *second = &all->at[1];
+    bool is_bare = !all->plan.is_limited && prng_chance(like, 80);
+    rename_locker(first, "web1.prod");
+    rename_locker(second, is_bare ? "web1" : "web1.test");
+    if (first->kind != LOCKER_PCNFS && first->host != second->host && prng_chance(like, 60))
+        move_behind(second, first);
+}
+
 /*
- * Who can be mistaken for whom. The last two may be clones: with one name, and one state number,
- * until one of them reboots. The first two may have names that differ in the domain only, and
- * others of that kind may be around who never lock (spoofer.h). None of them calls itself "web1"
- * unless the world allows exclusion (1) of P2: there another announces its whole name.
- * And before some hosts there is a box whose own status monitor answers.
+ * Who can be mistaken for whom. Two may be clones. Two may have names that differ in the domain
+ * only, and others of that kind may be around who never lock (spoofer.h). Before some hosts there
+ * is a box whose own status monitor answers. The two localhosts may have one state number.
  */
 static void init_likeness(struct world *world)
 {
     struct lockers *all = world->lockers;
+    struct prng like = likeness_of(world);
     if (all->count == LOCKER_MAX && world_side_chance(world, 50)) {
         struct locker *clone = &all->at[LOCKER_MAX - 1];
         clone->state = clone->host->nsm_state = all->at[LOCKER_MAX - 2].state;
     }
-    if (world_side_chance(world, 40)) {
-        rename_locker(&all->at[0], world_allows(world, WORLD_ALIKE) ? "web1" : "web1.prod");
-        if (all->count > 1)
-            rename_locker(&all->at[1], "web1.test");
-    }
-    for (uint32_t i = 0; i < all->count; i++) {
-        struct host *host = all->at[i].host;
-        if (!locker_is_first(world, &all->at[i]) || !world_side_chance(world, 15))
-            continue;
-        host->has_box = true; /* older or newer than everybody, and nobody's */
-        host->box_state = world_side_chance(world, 30) ? 11 : 50011 + 1000 * i;
-    }
+    if (all->count > 1 && prng_chance(&like, 40))
+        add_domains(world, &like);
+    if (prng_chance(&like, 40))
+        add_box(world, &like);
+    if (all->count > 2 && prng_chance(&like, 35))
+        add_clone(world, &like);
+    for (uint32_t i = 0; i < all->count; i++)
+        world_trace(world, "%s is at host %u, state %u, xids of %u%s%s", all->at[i].label,
+                    all->at[i].host->index, all->at[i].state, all->at[i].xid_base,
+                    all->at[i].host->has_box ? ", behind a box" : "",
+                    all->at[i].host->has_no_lockd ? ", not called back" : "");
 }
 
 void locker_init(struct world *world)

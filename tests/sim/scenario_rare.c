@@ -44,8 +44,8 @@ static void play_free_all_of_two_boots(struct world *world)
     EXPECT(process->ask == NULL && story_status(world).locks == 0); /* P4 */
 }
 
-/* The same without a record, because it never held anything: after its boot an UNLOCK that looks like
- * one of before is executed. */
+/* The same without a record, because it never held anything: after its boot an UNLOCK that looks
+ * like one of before is executed. */
 static void play_free_all_of_nobody(struct world *world)
 {
     struct locker *beta = story_locker(world, BETA);

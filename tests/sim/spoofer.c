@@ -109,6 +109,8 @@ static bool strike_from_next_door(struct world *world)
         return false;
     char name[64];
     bool is_short = world_side_chance(world, 70);
+    for (uint32_t i = 0; i < all->count; i++) /* exclusion (1): it would be that one's whole name */
+        is_short &= all->at[i].host != locker->host || strchr(all->at[i].name, '.') != NULL;
     uint32_t state = locker->state + 2 * (uint32_t)world_side(world, 3);
     struct rpc_source from = {.peer = {.address = locker->host->address,
                                        .local = locker->host->local,
@@ -176,10 +178,33 @@ static bool strike_as_watcher(struct world *world)
     return true;
 }
 
+/* The box before a host says that it restarted itself. */
+static bool strike_from_box(struct world *world)
+{
+    static struct packet packet;
+    struct lockers *all = world->lockers;
+    const struct host *host = all->at[world_side(world, all->count)].host;
+    if (!host->has_box || !world_side_chance(world, 40))
+        return false;
+    struct rpc_source from = {
+        .peer = {
+            .address = host->address, .local = host->local, .port = 996, .transport = RECORD_UDP}};
+    struct bytes reply;
+    packet_clear(&packet);
+    peer_nsm_put_notify(&packet, (uint32_t)world_side(world, UINT32_MAX), "nat-box",
+                        host->box_state);
+    world_trace(world, "the box before host %u says that it restarted, state %u", host->index,
+                host->box_state);
+    (void)machine_receive_raw(world, &from, (struct bytes){packet.bytes, packet.len}, &reply);
+    machine_turn(world);
+    return true;
+}
+
 void spoofer_strike(struct world *world)
 {
     static struct packet packet;
-    if (!world->machine.is_up || strike_from_next_door(world) || strike_as_watcher(world))
+    if (!world->machine.is_up || strike_from_next_door(world) || strike_from_box(world) ||
+        strike_as_watcher(world))
         return;
     const struct process *victim = choose_victim(world);
     enum peer_nlm_procedure procedure =

@@ -100,7 +100,7 @@ static void begin_reclaim(struct world *world, struct locker *locker)
 static bool hears(const struct world *world, const struct locker *locker)
 {
     const struct lockers *all = world->lockers;
-    if (locker->kind == LOCKER_PCNFS)
+    if (locker->kind == LOCKER_PCNFS || (locker->host->has_box && locker->host->box_swallows))
         return false;
     for (uint32_t i = 0; i < locker->index && !world->plan.nat_forwards; i++)
         if (all->at[i].host == locker->host)
@@ -235,12 +235,24 @@ void statd_reclaimed(struct world *world, struct ask *ask, uint32_t status)
 
 /* ---- telling of their own ---- */
 
+/* Decision 021: one that has a client's number by chance, and starts anew before that client tells
+ * its next one, is believed. No server could tell. */
+static bool may_start_anew(const struct world *world, const struct host *host)
+{
+    const struct lockers *all = world->lockers;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].host == host &&
+            (all->at[i].state == host->box_state || !all->at[i].is_known))
+            return false;
+    return true;
+}
+
 /* A box that translates addresses starts anew at times; its number has to do with nobody's. */
 uint32_t statd_state(struct world *world, struct host *host)
 {
     if (!host->has_box)
         return host->nsm_state;
-    if (world_side_chance(world, 20))
+    if (world_side_chance(world, 20) && may_start_anew(world, host))
         host->box_state += 2;
     return host->box_state;
 }
@@ -261,6 +273,22 @@ static bool is_ambiguous(const struct world *world, const struct locker *locker)
             all->at[i].name[len] == '.')
             return true;
     return false;
+}
+
+/* Exclusion (1): what it announces is the whole name of another one behind its address, and the
+ * server does not know that there are two. */
+static bool is_anothers(const struct world *world, const struct locker *locker)
+{
+    const struct lockers *all = world->lockers;
+    size_t len = strcspn(locker->name, ".");
+    bool has_namesake = false;
+    for (uint32_t i = 0; i < all->count; i++)
+        has_namesake |= &all->at[i] != locker && all->at[i].host == locker->host &&
+                        strlen(all->at[i].name) == len &&
+                        strncmp(all->at[i].name, locker->name, len) == 0;
+    struct record_client record;
+    return has_namesake && !world_allows(world, WORLD_ALIKE) &&
+           !era_find_record(world, locker, &record);
 }
 
 static void put_notice(const struct locker *locker, bool is_short, struct packet *packet)
@@ -324,6 +352,8 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
     said.state = (uint32_t)(ticket >> 1);
     said.notice_xid = (uint32_t)(ticket >> 33);
     if (!world->machine.is_up)
+        return;
+    if (is_short && is_anothers(world, locker))
         return;
     put_notice(&said, is_short, &packet);
     struct rpc_source from = {.peer = {.address = locker->host->address,

@@ -8,8 +8,8 @@
  *
  * What it has may be in the way of others (L5), who wait for it like for anybody else. It may take
  * nothing that somebody relies on (L4), not more than its share of a table (R-SEC-12), and not
- * anybody's turn (P7): the host of one that is offered a lock is called within seconds, however much
- * a silent stranger is offered.
+ * anybody's turn (P7): the host of one that is offered a lock is called within seconds, however
+ * much a silent stranger is offered.
  */
 #ifndef SIM_STRANGER_H
 #define SIM_STRANGER_H

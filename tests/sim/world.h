@@ -145,8 +145,10 @@ struct host {
     uint16_t port_base; /* its services are at this port and the next ones */
     uint64_t tried_ns;  /* when the server last sent something there */
     bool has_no_statd;
+    bool has_no_lockd;  /* it can be told of restarts, and not be called back */
     bool has_box;       /* a translator's status monitor answers for it, */
-    uint32_t box_state; /* with a number of its own */
+    uint32_t box_state; /* with a number of its own, */
+    bool box_swallows;  /* and keeps for itself what it is told */
 };
 
 /* A name that is monitored, and the promise that an answered SM_NOTIFY made for it. */

@@ -669,8 +669,8 @@ static void test_server_message__free_all_again(void **state)
     }
 }
 
-/* A client that has no record holds nothing, but its calls of before it booted are cached: an UNLOCK
- * that looks like one of them is executed all the same (R-DRC-1). */
+/* A client that has no record holds nothing, but its calls of before it booted are cached: an
+ * UNLOCK that looks like one of them is executed all the same (R-DRC-1). */
 static void test_server_message__free_all_of_nobody_forgets(void **state)
 {
     (void)state;
