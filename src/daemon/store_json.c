@@ -7,6 +7,7 @@
 #include "daemon/store_json.h"
 
 #include "base/check.h"
+#include "store/record_layout.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -20,151 +21,57 @@ static void add_key(struct text *line, const char *key)
     text_add(line, "\": ");
 }
 
-static void add_number(struct text *line, const char *key, uint64_t value)
+static void add_quoted(struct text *line, void (*add)(struct text *, struct bytes),
+                       struct bytes bytes)
 {
-    add_key(line, key);
-    text_add_u64(line, value);
-}
-
-static void add_name(struct text *line, const char *key, struct bytes name)
-{
-    add_key(line, key);
     text_add_char(line, '"');
-    text_add_json(line, name);
+    add(line, bytes);
     text_add_char(line, '"');
 }
 
-static void add_hex(struct text *line, const char *key, struct bytes bytes)
+static uint64_t number_of(const struct record_field *field, const void *record)
 {
-    add_key(line, key);
-    text_add_char(line, '"');
-    text_add_hex(line, bytes);
-    text_add_char(line, '"');
+    uint64_t number = record_layout_number(field, record);
+    if (field->json_flag != 0)
+        return (number & field->json_flag) != 0;
+    if (field->rule != RULE_END)
+        return number;
+    return number == UINT64_MAX ? 0 : number - record_layout_number(field - 1, record) + 1;
 }
 
-static void add_address(struct text *line, const char *key, const struct address *address)
+static void add_field(struct text *line, const struct record_field *field, const void *record)
 {
-    add_key(line, key);
-    text_add_char(line, '"');
-    text_add_address(line, address);
-    text_add_char(line, '"');
-}
-
-static bool add_server(struct text *line, struct bytes value)
-{
-    struct record_server record;
-    if (record_get_server(value, &record) != RECORD_GOOD)
-        return false;
-    add_number(line, "epoch", record.epoch);
-    add_number(line, "state", record.state);
-    add_number(line, "restart_state", record.restart_state);
-    add_number(line, "incomplete", (record.flags & RECORD_SERVER_INCOMPLETE) != 0);
-    return true;
-}
-
-static bool add_registrant(struct text *line, uint32_t slot, struct bytes value)
-{
-    struct record_registrant record;
-    if (record_get_registrant(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_number(line, "id", record.id);
-    add_name(line, "mon_name", record.mon_name);
-    add_name(line, "callback_host", record.my_name);
-    add_number(line, "callback_prog", record.my_prog);
-    add_address(line, "address", &record.address);
-    return true;
-}
-
-static bool add_notice(struct text *line, uint32_t slot, struct bytes value)
-{
-    struct record_notice record;
-    if (record_get_notice(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_name(line, "mon_name", record.mon_name);
-    add_number(line, "state", record.state);
-    return true;
-}
-
-static bool add_client(struct text *line, uint32_t slot, struct bytes value)
-{
-    struct record_client record;
-    if (record_get_client(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_number(line, "id", record.id);
-    add_name(line, "caller_name", record.caller_name);
-    add_address(line, "address", &record.address);
-    return true;
-}
-
-static bool add_lock(struct text *line, uint32_t slot, struct bytes value)
-{
-    struct record_lock record;
-    if (record_get_lock(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_number(line, "client_id", record.of.client_id);
-    add_hex(line, "fh", record.fh);
-    add_number(line, "offset", record.start);
-    add_number(line, "length", record.end == UINT64_MAX ? 0 : record.end - record.start + 1);
-    add_number(line, "exclusive", (record.flags & RECORD_LOCK_EXCLUSIVE) != 0);
-    return true;
-}
-
-static bool add_waiter(struct text *line, uint32_t slot, struct bytes value)
-{
-    struct record_waiter record;
-    if (record_get_waiter(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_number(line, "client_id", record.of.client_id);
-    add_hex(line, "fh", record.fh);
-    add_number(line, "offset", record.offset);
-    add_number(line, "length", record.len);
-    return true;
-}
-
-static bool add_share(struct text *line, uint32_t slot, struct bytes value)
-{
-    struct record_share record;
-    if (record_get_share(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_number(line, "client_id", record.of.client_id);
-    add_hex(line, "fh", record.fh);
-    return true;
-}
-
-static bool add_tracked(struct text *line, uint32_t slot, struct bytes value)
-{
-    struct record_tracked record;
-    if (record_get_tracked(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_number(line, "id", record.id);
-    add_name(line, "protocol", record.protocol);
-    add_hex(line, "key", record.key);
-    return true;
-}
-
-static bool add_fields(struct text *line, enum record_kind kind, uint32_t slot, struct bytes value)
-{
-    switch (kind) {
-    case RECORD_SERVER:
-        return add_server(line, value);
-    case RECORD_REGISTRANT:
-        return add_registrant(line, slot, value);
-    case RECORD_NOTICE:
-        return add_notice(line, slot, value);
-    case RECORD_CLIENT:
-        return add_client(line, slot, value);
-    case RECORD_LOCK:
-        return add_lock(line, slot, value);
-    case RECORD_WAITER:
-        return add_waiter(line, slot, value);
-    case RECORD_SHARE:
-        return add_share(line, slot, value);
-    case RECORD_TRACKED:
-        return add_tracked(line, slot, value);
-    case RECORD_KIND_END:
-        break;
+    add_key(line, field->json);
+    switch (field->type) {
+    case FIELD_U32:
+    case FIELD_U64:
+    case FIELD_TIME:
+        text_add_u64(line, number_of(field, record));
+        return;
+    case FIELD_ADDRESS:
+        text_add_char(line, '"');
+        text_add_address(line, record_layout_address(field, record));
+        text_add_char(line, '"');
+        return;
+    case FIELD_NAME:
+    case FIELD_WORD:
+        add_quoted(line, text_add_json, record_layout_bytes(field, record));
+        return;
+    case FIELD_HANDLE:
+    case FIELD_PRIV:
+        add_quoted(line, text_add_hex, record_layout_bytes(field, record));
+        return;
     }
     UNREACHABLE();
+}
+
+/* The field with this place among the keys, from 1; NULL: there are no more. */
+static const struct record_field *field_at(const struct record_layout *layout, uint32_t place)
+{
+    for (uint32_t i = 0; i < layout->count; i++)
+        if (layout->fields[i].json_at == place)
+            return &layout->fields[i];
+    return NULL;
 }
 
 bool store_json_put(struct text *line, enum record_kind kind, uint32_t slot, struct bytes value)
@@ -172,9 +79,16 @@ bool store_json_put(struct text *line, enum record_kind kind, uint32_t slot, str
     text_add(line, "{\"kind\": \"");
     text_add(line, record_kind_name(kind));
     text_add(line, "\"");
-    add_number(line, "slot", slot);
-    bool is_good = add_fields(line, kind, slot, value);
-    add_hex(line, "record", value);
+    add_key(line, "slot");
+    text_add_u64(line, slot);
+    const struct record_layout *layout = record_layout_of(kind);
+    const struct record_field *field = NULL;
+    union record_any record;
+    bool is_good = record_get(value, kind, slot, &record) == RECORD_GOOD;
+    for (uint32_t place = 1; is_good && (field = field_at(layout, place)) != NULL; place++)
+        add_field(line, field, &record);
+    add_key(line, "record");
+    add_quoted(line, text_add_hex, value);
     text_add(line, "}");
     return is_good;
 }
@@ -228,6 +142,7 @@ static int take(json_t *object, uint8_t *buffer, struct record_change *ret, stru
     const char *hex = json_string_value(json_object_get(object, "record"));
     const json_t *slot = json_object_get(object, "slot");
     struct record_change change = {0};
+    union record_any record;
     uint32_t len = 0;
     if (kind == NULL || !find_kind(kind, &change.kind))
         return refuse(ret_why, "no kind that this version knows");
@@ -238,10 +153,7 @@ static int take(json_t *object, uint8_t *buffer, struct record_change *ret, stru
         return refuse(ret_why, "no record in lower-case hexadecimal");
     change.slot = (uint32_t)json_integer_value(slot);
     change.value = (struct bytes){buffer, len};
-    char scrap[STORE_JSON_LINE_MAX];
-    struct text fields;
-    text_init(&fields, scrap, sizeof scrap);
-    if (!add_fields(&fields, change.kind, change.slot, change.value))
+    if (record_get(change.value, change.kind, change.slot, &record) != RECORD_GOOD)
         return refuse(ret_why, "the record is damaged, or of a newer format");
     *ret = change;
     return 0;

@@ -223,42 +223,6 @@ static int adjust_mark(struct lmdb *lmdb, enum unsynced_mark mark,
     return 0;
 }
 
-/* What the core will take for a record of this kind, of this version or a newer one. */
-static bool is_intact(int kind, uint32_t slot, struct bytes value)
-{
-    struct record_server server;
-    struct record_registrant registrant;
-    struct record_notice notice;
-    struct record_client client;
-    struct record_lock lock;
-    struct record_waiter waiter;
-    struct record_share share;
-    struct record_tracked tracked;
-    if (slot >= RECORD_SLOT_MAX)
-        return false;
-    switch ((enum record_kind)kind) {
-    case RECORD_SERVER:
-        return slot == 0 && record_get_server(value, &server) != RECORD_CORRUPT;
-    case RECORD_REGISTRANT:
-        return record_get_registrant(value, slot, &registrant) != RECORD_CORRUPT;
-    case RECORD_NOTICE:
-        return record_get_notice(value, slot, &notice) != RECORD_CORRUPT;
-    case RECORD_CLIENT:
-        return record_get_client(value, slot, &client) != RECORD_CORRUPT;
-    case RECORD_LOCK:
-        return record_get_lock(value, slot, &lock) != RECORD_CORRUPT;
-    case RECORD_WAITER:
-        return record_get_waiter(value, slot, &waiter) != RECORD_CORRUPT;
-    case RECORD_SHARE:
-        return record_get_share(value, slot, &share) != RECORD_CORRUPT;
-    case RECORD_TRACKED:
-        return record_get_tracked(value, slot, &tracked) != RECORD_CORRUPT;
-    case RECORD_KIND_END:
-        break;
-    }
-    UNREACHABLE();
-}
-
 /*
  * The highest slot of an intact record. A damaged key may be any number, and must not make the core
  * reserve memory for so many slots. The checksum covers the key.
@@ -266,14 +230,17 @@ static bool is_intact(int kind, uint32_t slot, struct bytes value)
 static int find_slots_used(struct lmdb *lmdb, MDB_cursor *cursor, int kind, uint32_t *ret)
 {
     MDB_val key, value;
+    union record_any record;
     uint32_t slot = 0;
     int code = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
     for (; code == 0; code = mdb_cursor_get(cursor, &key, &value, MDB_PREV)) {
         if (key.mv_size != sizeof slot || value.mv_size > UINT32_MAX)
             return MDB_CORRUPTED;
         memcpy(&slot, key.mv_data, sizeof slot);
-        if (is_intact(kind, slot, (struct bytes){value.mv_data, (uint32_t)value.mv_size}))
-            break;
+        struct bytes bytes = {value.mv_data, (uint32_t)value.mv_size};
+        if (slot < RECORD_SLOT_MAX &&
+            record_get(bytes, (enum record_kind)kind, slot, &record) != RECORD_CORRUPT)
+            break; /* of this format or a newer one */
         lmdb->has_strays = true;
     }
     if (code != 0 && code != MDB_NOTFOUND)

@@ -168,8 +168,8 @@ static bool add_change(struct postgres_batch *batch, const struct change *change
                          &(struct postgres_cell){.bytes = {slot, sizeof slot}});
     }
     struct postgres_cell cells[POSTGRES_COLUMNS_MAX];
-    postgres_table_fill(change->kind, change->slot, change->value, &batch->scratch, cells);
-    uint32_t width = postgres_table_width(postgres_table_of(change->kind));
+    uint32_t width =
+        postgres_table_fill(change->kind, change->slot, change->value, &batch->scratch, cells);
     for (uint32_t i = 0; i < width; i++)
         if (!array_add(&batch->puts[change->kind][i], &cells[i]))
             return false;
@@ -197,9 +197,10 @@ int postgres_batch_fill(struct postgres_batch *batch, const struct store_batch *
             return -ENOMEM;
     }
     for (int kind = RECORD_SERVER + 1; kind < RECORD_KIND_END; kind++) {
-        const struct postgres_table *table = postgres_table_of((enum record_kind)kind);
-        for (uint32_t i = 0; table->columns[i].name != NULL; i++)
-            array_end(&batch->puts[kind][i], table->columns[i].type);
+        struct postgres_column columns[POSTGRES_COLUMNS_MAX];
+        uint32_t width = postgres_table_columns((enum record_kind)kind, columns);
+        for (uint32_t i = 0; i < width; i++)
+            array_end(&batch->puts[kind][i], columns[i].type);
         array_end(&batch->deletes[kind], POSTGRES_INT4);
     }
     return 0;
@@ -218,20 +219,21 @@ __attribute__((format(printf, 3, 4))) static void append(char sql[static SQL_MAX
     *len += (size_t)added;
 }
 
-static void write_put(const struct postgres_table *table, char sql[static SQL_MAX])
+static void write_put(enum record_kind kind, char sql[static SQL_MAX])
 {
+    struct postgres_column columns[POSTGRES_COLUMNS_MAX];
+    uint32_t width = postgres_table_columns(kind, columns);
     size_t len = 0;
-    append(sql, &len, "INSERT INTO %s (", table->name);
-    for (uint32_t i = 0; table->columns[i].name != NULL; i++)
-        append(sql, &len, "%s%s", i > 0 ? ", " : "", table->columns[i].name);
+    append(sql, &len, "INSERT INTO %s (", postgres_table_name(kind));
+    for (uint32_t i = 0; i < width; i++)
+        append(sql, &len, "%s%s", i > 0 ? ", " : "", columns[i].name);
     append(sql, &len, ") SELECT * FROM unnest(");
-    for (uint32_t i = 0; table->columns[i].name != NULL; i++)
-        append(sql, &len, "%s$%u::%s[]", i > 0 ? ", " : "", i + 1,
-               type_names[table->columns[i].type]);
+    for (uint32_t i = 0; i < width; i++)
+        append(sql, &len, "%s$%u::%s[]", i > 0 ? ", " : "", i + 1, type_names[columns[i].type]);
     append(sql, &len, ") ON CONFLICT (slot) DO UPDATE SET ");
-    for (uint32_t i = 1; table->columns[i].name != NULL; i++)
-        append(sql, &len, "%s%s = excluded.%s", i > 1 ? ", " : "", table->columns[i].name,
-               table->columns[i].name);
+    for (uint32_t i = 1; i < width; i++)
+        append(sql, &len, "%s%s = excluded.%s", i > 1 ? ", " : "", columns[i].name,
+               columns[i].name);
 }
 
 /* "put 5": the name of a prepared statement. */
@@ -246,12 +248,12 @@ static bool send_prepares(PGconn *connection)
     if (PQsendPrepare(connection, "fence", "SELECT holdfast_fence($1, $2, $3, $4)", 0, NULL) == 0)
         return false;
     for (int kind = RECORD_SERVER + 1; kind < RECORD_KIND_END; kind++) {
-        const struct postgres_table *table = postgres_table_of((enum record_kind)kind);
-        write_put(table, sql);
+        write_put((enum record_kind)kind, sql);
         write_name(name, "put", kind);
         if (PQsendPrepare(connection, name, sql, 0, NULL) == 0)
             return false;
-        (void)snprintf(sql, sizeof sql, "DELETE FROM %s WHERE slot = ANY($1::int4[])", table->name);
+        (void)snprintf(sql, sizeof sql, "DELETE FROM %s WHERE slot = ANY($1::int4[])",
+                       postgres_table_name((enum record_kind)kind));
         write_name(name, "delete", kind);
         if (PQsendPrepare(connection, name, sql, 0, NULL) == 0)
             return false;
@@ -339,7 +341,8 @@ static bool send_changes(const struct postgres_batch *batch, PGconn *connection)
     char name[16];
     for (int kind = RECORD_SERVER + 1; kind < RECORD_KIND_END; kind++) {
         const struct array *puts = batch->puts[kind], *deletes = &batch->deletes[kind];
-        uint32_t width = postgres_table_width(postgres_table_of((enum record_kind)kind));
+        struct postgres_column columns[POSTGRES_COLUMNS_MAX];
+        uint32_t width = postgres_table_columns((enum record_kind)kind, columns);
         write_name(name, "put", kind);
         if (puts->count > 0 && !send_prepared(connection, name, (int)width, puts))
             return false;

@@ -22,7 +22,7 @@ enum postgres_outcome postgres_load_slots(struct postgres_session *session, uint
         PGresult *result = NULL;
         if (kind != RECORD_SERVER)
             (void)snprintf(sql, sizeof sql, "SELECT coalesce(max(slot) + 1, 0) FROM %s",
-                           postgres_table_of((enum record_kind)kind)->name);
+                           postgres_table_name((enum record_kind)kind));
         enum postgres_outcome outcome = postgres_session_run(session, sql, deadline_ns, &result);
         if (outcome != POSTGRES_DONE)
             return outcome;
@@ -81,7 +81,7 @@ static enum postgres_outcome load_table(struct loading *loading, enum record_kin
     char sql[SQL_MAX] = "SELECT record, epoch, txn FROM server WHERE record IS NOT NULL";
     if (kind != RECORD_SERVER)
         (void)snprintf(sql, sizeof sql, "SELECT slot, record FROM %s ORDER BY slot",
-                       postgres_table_of(kind)->name);
+                       postgres_table_name(kind));
     bool is_refused = false;
     if (PQsendQueryParams(session->connection, sql, 0, NULL, NULL, NULL, NULL, 1) == 0 ||
         PQsetSingleRowMode(session->connection) == 0) {

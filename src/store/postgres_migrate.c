@@ -68,7 +68,7 @@ static enum postgres_outcome find_records(struct postgres_session *session, uint
 {
     *ret_table = NULL;
     for (int kind = RECORD_SERVER + 1; kind < RECORD_KIND_END && *ret_table == NULL; kind++) {
-        const char *table = postgres_table_of((enum record_kind)kind)->name;
+        const char *table = postgres_table_name((enum record_kind)kind);
         char sql[128];
         bool is_there = false, has_records = false;
         (void)snprintf(sql, sizeof sql, "SELECT to_regclass('%s') IS NOT NULL", table);

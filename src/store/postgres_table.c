@@ -1,78 +1,56 @@
 /*
  * postgres_table.c -- records as rows; see postgres_table.h and src/store/sql.
  *
- * Each kind has a row in `tables` and a function that fills its cells, in the order of the columns.
+ * A column is a field that names one (record_layout.h), and its type follows from the field's.
  * Integers are big-endian, times microseconds since the year 2000: PostgreSQL's binary formats.
  */
 #include "store/postgres_table.h"
 
 #include "base/address.h"
 #include "base/check.h"
+#include "store/record_layout.h"
 
 /* The beginning of 2000 in seconds since 1970. */
 #define YEAR_2000_S INT64_C(946684800)
 
-#define SLOT                                                                                       \
-    {                                                                                              \
-        "slot", POSTGRES_INT4                                                                      \
-    }
-#define RECORD                                                                                     \
-    {                                                                                              \
-        "record", POSTGRES_BYTEA                                                                   \
-    }
-
-static const struct postgres_table tables[RECORD_KIND_END] = {
-    [RECORD_REGISTRANT] = {"nsm_client_registrations",
-                           {SLOT,
-                            {"client_id", POSTGRES_INT8},
-                            {"mon_name", POSTGRES_TEXT},
-                            {"priv", POSTGRES_BYTEA},
-                            {"callback_host", POSTGRES_TEXT},
-                            {"callback_prog", POSTGRES_INT8},
-                            {"callback_vers", POSTGRES_INT8},
-                            {"callback_proc", POSTGRES_INT8},
-                            {"registered_at", POSTGRES_TIME},
-                            {"server_epoch", POSTGRES_INT8},
-                            {"address", POSTGRES_TEXT},
-                            {"local_address", POSTGRES_TEXT},
-                            {"transport", POSTGRES_TEXT},
-                            {"told_state", POSTGRES_INT8},
-                            {"relayed_state", POSTGRES_INT8},
-                            RECORD}},
-    [RECORD_NOTICE] = {"notices",
-                       {SLOT,
-                        {"mon_name", POSTGRES_TEXT},
-                        {"address", POSTGRES_TEXT},
-                        {"state", POSTGRES_INT8},
-                        RECORD}},
-    [RECORD_CLIENT] = {"clients",
-                       {SLOT,
-                        {"client_id", POSTGRES_INT8},
-                        {"caller_name", POSTGRES_TEXT},
-                        {"address", POSTGRES_TEXT},
-                        RECORD}},
-    [RECORD_LOCK] = {"locks", {SLOT, {"client_id", POSTGRES_INT8}, {"fh", POSTGRES_BYTEA}, RECORD}},
-    [RECORD_WAITER] = {"waiters",
-                       {SLOT, {"client_id", POSTGRES_INT8}, {"fh", POSTGRES_BYTEA}, RECORD}},
-    [RECORD_SHARE] = {"shares",
-                      {SLOT, {"client_id", POSTGRES_INT8}, {"fh", POSTGRES_BYTEA}, RECORD}},
-    [RECORD_TRACKED] = {"tracked",
-                        {SLOT, {"client_id", POSTGRES_INT8}, {"protocol", POSTGRES_TEXT}, RECORD}},
-};
-
-_Static_assert(RECORD_KIND_END == RECORD_TRACKED + 1, "a new kind needs a table and a migration");
-
-const struct postgres_table *postgres_table_of(enum record_kind kind)
+const char *postgres_table_name(enum record_kind kind)
 {
-    CHECK(kind > RECORD_SERVER && kind < RECORD_KIND_END);
-    return &tables[kind];
+    CHECK(kind != RECORD_SERVER);
+    return record_layout_of(kind)->table;
 }
 
-uint32_t postgres_table_width(const struct postgres_table *table)
+static enum postgres_type type_of(const struct record_field *field)
 {
+    switch (field->type) {
+    case FIELD_U32:
+    case FIELD_U64:
+        return field->words == NULL ? POSTGRES_INT8 : POSTGRES_TEXT;
+    case FIELD_TIME:
+        return POSTGRES_TIME;
+    case FIELD_ADDRESS:
+    case FIELD_NAME:
+    case FIELD_WORD:
+        return POSTGRES_TEXT;
+    case FIELD_HANDLE:
+    case FIELD_PRIV:
+        return POSTGRES_BYTEA;
+    }
+    UNREACHABLE();
+}
+
+uint32_t postgres_table_columns(enum record_kind kind,
+                                struct postgres_column ret[static POSTGRES_COLUMNS_MAX])
+{
+    const struct record_layout *layout = record_layout_of(kind);
     uint32_t width = 0;
-    while (table->columns[width].name != NULL)
-        width++;
+    ret[width++] = (struct postgres_column){"slot", POSTGRES_INT4};
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const struct record_field *field = &layout->fields[i];
+        CHECK(width < POSTGRES_COLUMNS_MAX - 1);
+        if (field->column != NULL)
+            ret[width++] = (struct postgres_column){field->column, type_of(field)};
+    }
+    ret[width++] = (struct postgres_column){"record", POSTGRES_BYTEA};
     return width;
 }
 
@@ -96,6 +74,13 @@ static uint8_t *take(struct row *row, uint32_t len)
     uint8_t *at = scratch->at + scratch->len;
     scratch->len += len;
     return at;
+}
+
+static void add_copy(struct row *row, struct bytes bytes)
+{
+    uint8_t *at = take(row, bytes.len);
+    memcpy(at, bytes.at, bytes.len);
+    add_bytes(row, (struct bytes){at, bytes.len});
 }
 
 static void add_u32(struct row *row, uint32_t value)
@@ -146,114 +131,54 @@ static void add_address(struct row *row, const struct address *address)
     add_bytes(row, bytes_of_text(at));
 }
 
-/* ---- kinds: each false when the value cannot be read ---- */
-
-static bool fill_registrant(struct row *row, uint32_t slot, struct bytes value)
+static void add_field(struct row *row, const struct record_field *field, const void *record)
 {
-    struct record_registrant record;
-    if (record_get_registrant(value, slot, &record) != RECORD_GOOD)
-        return false;
-    uint8_t *priv = take(row, RECORD_PRIV_LEN);
-    memcpy(priv, record.priv, RECORD_PRIV_LEN);
-    add_u64(row, record.id);
-    add_name(row, record.mon_name);
-    add_bytes(row, (struct bytes){priv, RECORD_PRIV_LEN});
-    add_name(row, record.my_name);
-    add_u64(row, record.my_prog);
-    add_u64(row, record.my_vers);
-    add_u64(row, record.my_proc);
-    add_time(row, record.registered_ns);
-    add_u64(row, record.server_epoch);
-    add_address(row, &record.address);
-    add_address(row, &record.local);
-    add_bytes(row, bytes_of_text(record.transport == RECORD_TCP ? "tcp" : "udp"));
-    add_u64(row, record.told_state);
-    add_u64(row, record.relayed_state);
-    return true;
+    switch (field->type) {
+    case FIELD_U32:
+    case FIELD_U64:
+        if (field->words != NULL)
+            add_bytes(row, bytes_of_text(field->words[record_layout_number(field, record)]));
+        else
+            add_u64(row, record_layout_number(field, record));
+        return;
+    case FIELD_TIME:
+        add_time(row, record_layout_number(field, record));
+        return;
+    case FIELD_ADDRESS:
+        add_address(row, record_layout_address(field, record));
+        return;
+    case FIELD_NAME:
+    case FIELD_WORD:
+        add_name(row, record_layout_bytes(field, record));
+        return;
+    case FIELD_HANDLE:
+        add_bytes(row, record_layout_bytes(field, record));
+        return;
+    case FIELD_PRIV: /* unlike the others it lies in the struct, not in the value */
+        add_copy(row, record_layout_bytes(field, record));
+        return;
+    }
+    UNREACHABLE();
 }
 
-static bool fill_notice(struct row *row, uint32_t slot, struct bytes value)
+uint32_t postgres_table_fill(enum record_kind kind, uint32_t slot, struct bytes value,
+                             struct postgres_scratch *scratch,
+                             struct postgres_cell ret[static POSTGRES_COLUMNS_MAX])
 {
-    struct record_notice record;
-    if (record_get_notice(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_name(row, record.mon_name);
-    add_address(row, &record.address);
-    add_u64(row, record.state);
-    return true;
-}
-
-static bool fill_client(struct row *row, uint32_t slot, struct bytes value)
-{
-    struct record_client record;
-    if (record_get_client(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_u64(row, record.id);
-    add_name(row, record.caller_name);
-    add_address(row, &record.address);
-    return true;
-}
-
-static bool fill_lock(struct row *row, uint32_t slot, struct bytes value)
-{
-    struct record_lock record;
-    if (record_get_lock(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_u64(row, record.of.client_id);
-    add_bytes(row, record.fh);
-    return true;
-}
-
-static bool fill_waiter(struct row *row, uint32_t slot, struct bytes value)
-{
-    struct record_waiter record;
-    if (record_get_waiter(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_u64(row, record.of.client_id);
-    add_bytes(row, record.fh);
-    return true;
-}
-
-static bool fill_share(struct row *row, uint32_t slot, struct bytes value)
-{
-    struct record_share record;
-    if (record_get_share(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_u64(row, record.of.client_id);
-    add_bytes(row, record.fh);
-    return true;
-}
-
-static bool fill_tracked(struct row *row, uint32_t slot, struct bytes value)
-{
-    struct record_tracked record;
-    if (record_get_tracked(value, slot, &record) != RECORD_GOOD)
-        return false;
-    add_u64(row, record.id);
-    add_name(row, record.protocol);
-    return true;
-}
-
-typedef bool (*fill_fn)(struct row *row, uint32_t slot, struct bytes value);
-
-static const fill_fn fillers[RECORD_KIND_END] = {
-    [RECORD_REGISTRANT] = fill_registrant, [RECORD_NOTICE] = fill_notice,
-    [RECORD_CLIENT] = fill_client,         [RECORD_LOCK] = fill_lock,
-    [RECORD_WAITER] = fill_waiter,         [RECORD_SHARE] = fill_share,
-    [RECORD_TRACKED] = fill_tracked,
-};
-
-void postgres_table_fill(enum record_kind kind, uint32_t slot, struct bytes value,
-                         struct postgres_scratch *scratch,
-                         struct postgres_cell ret[static POSTGRES_COLUMNS_MAX])
-{
-    uint32_t width = postgres_table_width(postgres_table_of(kind));
+    const struct record_layout *layout = record_layout_of(kind);
+    union record_any record;
+    bool is_good = record_get(value, kind, slot, &record) == RECORD_GOOD;
     scratch->len = 0;
     struct row row = {scratch, ret};
     add_u32(&row, slot);
-    bool is_good = fillers[kind](&row, slot, value);
-    CHECK(!is_good || row.next == ret + width - 1);
-    for (uint32_t i = 1; !is_good && i + 1 < width; i++)
-        ret[i] = (struct postgres_cell){.is_null = true};
-    ret[width - 1] = (struct postgres_cell){.bytes = value};
+    for (uint32_t i = 0; i < layout->count; i++) {
+        if (layout->fields[i].column == NULL)
+            continue;
+        if (is_good)
+            add_field(&row, &layout->fields[i], &record);
+        else
+            *row.next++ = (struct postgres_cell){.is_null = true};
+    }
+    add_bytes(&row, value);
+    return (uint32_t)(row.next - ret);
 }

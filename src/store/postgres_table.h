@@ -2,7 +2,8 @@
  * postgres_table.h -- the table of each kind of record, and what its columns show of a record.
  *
  * Column 0 is the slot, the last one the record itself; they are what is loaded. Those between are
- * for people, and empty for a record that this version cannot read.
+ * the fields that have a column (record_layout.h), for people, and empty for a record that this
+ * version cannot read.
  */
 #ifndef STORE_POSTGRES_TABLE_H
 #define STORE_POSTGRES_TABLE_H
@@ -21,13 +22,8 @@ enum postgres_type {
 };
 
 struct postgres_column {
-    const char *name; /* NULL behind the last */
-    enum postgres_type type;
-};
-
-struct postgres_table {
     const char *name;
-    struct postgres_column columns[POSTGRES_COLUMNS_MAX + 1];
+    enum postgres_type type;
 };
 
 /* One value, as PostgreSQL's binary format has it. */
@@ -42,13 +38,14 @@ struct postgres_scratch {
     uint32_t len;
 };
 
-/* The table of a kind other than RECORD_SERVER. */
-const struct postgres_table *postgres_table_of(enum record_kind kind);
-uint32_t postgres_table_width(const struct postgres_table *table);
+/* The table of a kind other than RECORD_SERVER, and its columns; how many is returned. */
+const char *postgres_table_name(enum record_kind kind);
+uint32_t postgres_table_columns(enum record_kind kind,
+                                struct postgres_column ret[static POSTGRES_COLUMNS_MAX]);
 
-/* The cells of a record's row; they point into the value and the scratch. */
-void postgres_table_fill(enum record_kind kind, uint32_t slot, struct bytes value,
-                         struct postgres_scratch *scratch,
-                         struct postgres_cell ret[static POSTGRES_COLUMNS_MAX]);
+/* The cells of a record's row, one per column; they point into the value and the scratch. */
+uint32_t postgres_table_fill(enum record_kind kind, uint32_t slot, struct bytes value,
+                             struct postgres_scratch *scratch,
+                             struct postgres_cell ret[static POSTGRES_COLUMNS_MAX]);
 
 #endif

@@ -220,6 +220,23 @@ enum record_result record_get_share(struct bytes value, uint32_t slot, struct re
 enum record_result record_get_tracked(struct bytes value, uint32_t slot,
                                       struct record_tracked *ret);
 
+/* The same for a kind that is not known before. */
+union record_any {
+    struct record_server server;
+    struct record_registrant registrant;
+    struct record_notice notice;
+    struct record_client client;
+    struct record_lock lock;
+    struct record_waiter waiter;
+    struct record_share share;
+    struct record_tracked tracked;
+};
+
+uint32_t record_put(uint8_t *buffer, enum record_kind kind, uint32_t slot,
+                    const union record_any *record);
+enum record_result record_get(struct bytes value, enum record_kind kind, uint32_t slot,
+                              union record_any *ret);
+
 /* One change: a new value, or (deleted) none any more. */
 struct record_change {
     enum record_kind kind;

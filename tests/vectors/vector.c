@@ -295,7 +295,7 @@ int vector_run_directory(const char *directory, vector_fn check, bool (*at_end)(
     }
     free(entries);
     if (at_end != NULL)
-        report(at_end(), directory, "every procedure has its vectors");
+        report(at_end(), directory, "nothing is without vectors");
     printf("1..%u\n", test_count);
     return failure_count == 0 ? 0 : 1;
 }

@@ -13,7 +13,8 @@
  *        00000005
  *
  * Kinds:
- *   args        arguments of the procedure that the file is named after; text is what they mean
+ *   args        arguments of the procedure that the file is named after, or a stored record of that
+ *               kind; text is what they mean
  *   garbage     arguments that must be refused
  *   result      its result; text is what is encoded
  *   bad_result  a result that must be refused when somebody else sends it
@@ -46,7 +47,7 @@ enum vector_kind {
 
 enum vector_oracle { VECTOR_BOTH_WAYS, VECTOR_DECODE_ONLY, VECTOR_NO_ORACLE };
 
-enum { VECTOR_TEXT_MAX = 4096, VECTOR_BYTES_MAX = 4096, VECTOR_NAME_MAX = 64 };
+enum { VECTOR_TEXT_MAX = 8192, VECTOR_BYTES_MAX = 4096, VECTOR_NAME_MAX = 64 };
 
 struct vector {
     char name[VECTOR_NAME_MAX];
