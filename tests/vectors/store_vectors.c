@@ -108,6 +108,25 @@ static bool is_shown(enum record_kind kind, uint32_t slot, struct bytes value, c
     return is_same("what is shown", shown, expected);
 }
 
+/* A line that was exported is read back. */
+static bool comes_back(enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    static char line[STORE_JSON_LINE_MAX];
+    uint8_t buffer[RECORD_VALUE_MAX];
+    char why[256];
+    struct text text, cause;
+    struct record_change change;
+    text_init(&text, line, sizeof line);
+    text_init(&cause, why, sizeof why);
+    if (!store_json_put(&text, kind, slot, value))
+        return false;
+    if (slot >= RECORD_SLOT_MAX) /* which no store has */
+        return store_json_get(line, buffer, &change, &cause) != 0;
+    if (store_json_get(line, buffer, &change, &cause) != 0)
+        return is_same("the import", why, "accepted");
+    return change.kind == kind && change.slot == slot && bytes_equal(change.value, value);
+}
+
 /* ---- the check of a vector ---- */
 
 static enum record_kind kind_of_file(const char *file)
@@ -137,7 +156,7 @@ static enum vector_verdict check(const char *file, const struct vector *vector)
     }
     has_vector[kind][value.at[3]] = true;
     bool good = means(kind, slot, &record, vector->text);
-    good &= is_shown(kind, slot, value, vector->more);
+    good &= is_shown(kind, slot, value, vector->more) && comes_back(kind, slot, value);
     struct bytes today = {again, record_put(again, kind, slot, &record)};
     if (value.at[3] == RECORD_FORMAT)
         good &= bytes_equal(today, value);
