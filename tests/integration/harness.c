@@ -449,11 +449,14 @@ static bool parse_record(const char *line, struct harness_record *ret)
 {
     struct harness_record record = {0};
     unsigned long long id, epoch;
-    if (sscanf(line, "server epoch=%llu state=%u", &epoch, &record.state) == 2) {
+    if (sscanf(line, "server slot=0 txn=%*u epoch=%llu next_id=%*u state=%u", &epoch,
+               &record.state) == 2) {
         record.is_server = true;
     } else if (sscanf(line,
-                      "registrant id=%llu epoch=%llu address=%63s prog=%u vers=%u proc=%u "
-                      "priv=%32s mon_name=%3099s my_name=%3099s",
+                      "registrant slot=%*u id=%llu registered_ns=%*u server_epoch=%llu "
+                      "address=%63s local=%*s port=%*u transport=%*u my_prog=%u my_vers=%u "
+                      "my_proc=%u told_state=%*u relayed_state=%*u priv=%32s mon_name=%3099s "
+                      "my_name=%3099s",
                       &id, &epoch, record.address, &record.my_prog, &record.my_vers,
                       &record.my_proc, record.priv, record.mon_name, record.my_name) == 9) {
         record.id = id;

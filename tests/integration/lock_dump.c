@@ -52,8 +52,11 @@ static void take_client(struct reading *reading, const char *line)
 {
     struct client *client = &reading->clients[reading->dump.clients];
     bool is_read = reading->dump.clients < CLIENTS_MAX &&
-                   sscanf(line, "client id=%llu epoch=%*s address=%63s local=%*s caller_name=%127s",
-                          &client->id, client->address, client->name) == 3;
+                   sscanf(line,
+                          "client slot=%*u id=%llu registered_ns=%*u seen_ns=%*u rebooted_ns=%*u "
+                          "untold_ns=%*u server_epoch=%*u address=%63s",
+                          &client->id, client->address) == 2 &&
+                   sscanf(strrchr(line, '='), "=%127s", client->name) == 1; /* caller_name */
     if (HARNESS_EXPECT(is_read, "a client that cannot be read: %s", line))
         reading->dump.clients++;
     else
@@ -90,16 +93,14 @@ static void take_lock(struct reading *reading, const char *line)
 {
     struct lock_dump_lock lock = {0};
     unsigned long long id, start, end;
-    unsigned exclusive, offer, unmonitored, lingers, slot;
-    char fh[LOCK_CALL_HEX_MAX], oh[2 * sizeof(lock.oh)];
+    unsigned flags, slot;
+    char fh[LOCK_CALL_HEX_MAX];
     uint8_t handle[LOCK_CALL_FH_LEN];
     bool is_read =
         sscanf(line,
-               "lock client=%llu client_slot=%*u incarnation=%*u state=%u svid=%u fh=%255s "
-               "start=%llu end=%llu len=%*s exclusive=%u offer=%u unmonitored=%u oh=%511s "
-               "lingers=%u slot=%u",
-               &id, &lock.state, &lock.svid, fh, &start, &end, &exclusive, &offer, &unmonitored, oh,
-               &lingers, &slot) == 12;
+               "lock slot=%u of.client_id=%llu of.client=%*u of.incarnation=%*u of.state=%u "
+               "granted_ns=%*u start=%llu end=%llu len=%*u svid=%u flags=%u fh=%255s oh=%255s",
+               &slot, &id, &lock.state, &start, &end, &lock.svid, &flags, fh, lock.oh) == 9;
     const struct client *client = is_read ? find_client(reading, id) : NULL;
     lock.file = is_read ? lock_call_file(handle, bytes_of_hex(fh, handle, sizeof(handle))) : 0;
     if (!HARNESS_EXPECT(is_read && client && lock.file != UINT32_MAX,
@@ -111,12 +112,11 @@ static void take_lock(struct reading *reading, const char *line)
     memcpy(lock.name, client->name, sizeof(lock.name));
     lock.start = start;
     lock.end = end;
-    lock.exclusive = exclusive == 1;
-    lock.is_offer = offer == 1;
-    lock.is_unmonitored = unmonitored == 1;
-    lock.is_echo = lingers == 1;
+    lock.exclusive = (flags & 1) != 0;
+    lock.is_offer = (flags & 2) != 0;
+    lock.is_unmonitored = (flags & 4) != 0;
+    lock.is_echo = (flags & 8) != 0;
     lock.is_alone = lock.is_offer && !lock.is_echo;
-    bytes_of_hex(oh, (uint8_t *)lock.oh, sizeof(lock.oh) - 1);
     reading->dump.locks++;
     reading->dump.offers += lock.is_offer;
     reading->dump.echoes += lock.is_echo;
@@ -129,22 +129,24 @@ static void take_lock(struct reading *reading, const char *line)
 static void take_waiter(struct reading *reading, const char *line)
 {
     struct lock_dump_waiter waiter = {0};
-    char fh[LOCK_CALL_HEX_MAX], offer[16];
+    char fh[LOCK_CALL_HEX_MAX];
+    unsigned offer;
     uint8_t handle[LOCK_CALL_FH_LEN];
     bool is_read =
         sscanf(line,
-               "waiter client=%*s client_slot=%*u incarnation=%*u state=%*u svid=%u fh=%255s "
-               "offset=%*s len=%*s exclusive=%*u message=%*u order=%*s cookie=%*s offer_slot=%15s",
-               &waiter.svid, fh, offer) == 3;
+               "waiter slot=%*u of.client_id=%*u of.client=%*u of.incarnation=%*u of.state=%*u "
+               "queued_ns=%*u order=%*u cookie=%*u offset=%*u len=%*u local=%*s offer=%u svid=%u "
+               "version=%*u transport=%*u flags=%*u caller_name=%*s fh=%255s",
+               &offer, &waiter.svid, fh) == 3;
     reading->dump.waiters++;
     if (!HARNESS_EXPECT(is_read, "a waiter that cannot be read: %s", line)) {
         reading->is_good = false;
         return;
     }
     waiter.file = lock_call_file(handle, bytes_of_hex(fh, handle, sizeof(handle)));
-    waiter.is_offered = offer[0] != '-';
+    waiter.is_offered = offer != UINT32_MAX;
     for (uint32_t i = 0; waiter.is_offered && i < reading->kept_count; i++)
-        if (reading->kept[i].slot == strtoul(offer, NULL, 10))
+        if (reading->kept[i].slot == offer)
             reading->kept[i].lock.is_alone = false;
     if (reading->visit_waiter)
         reading->visit_waiter(reading->context, &waiter);
@@ -160,7 +162,8 @@ static void take_line(void *context, const char *line)
         take_lock(reading, line);
     else if (strncmp(line, "waiter ", 7) == 0)
         take_waiter(reading, line);
-    else if (sscanf(line, "server epoch=%llu state=%u", &epoch, &reading->dump.state) == 2)
+    else if (sscanf(line, "server slot=0 txn=%*u epoch=%llu next_id=%*u state=%u", &epoch,
+                    &reading->dump.state) == 2)
         reading->dump.epoch = epoch;
     reading->dump.shares += strncmp(line, "share ", 6) == 0;
 }

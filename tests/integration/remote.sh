@@ -77,7 +77,7 @@ expect "five registrations of that host are stored, none of ours" same \
     "$(stored open | sed -n 's/^registrant .* address=\([^ ]*\) .* mon_name=\([^ ]*\) .*/\1:\2/p' |
         sort | xargs)" "10.77.0.1:10.77.0.2 10.77.0.1:NAMED.example 10.77.0.1:localhost 10.77.0.1:udp 10.77.0.1:watched"
 expect "the believable notices are stored" same \
-    "$(stored open | sed -n 's/^notice state=\([0-9]*\) .*mon_name=\(.*\)/\2:\1/p' | sort |
+    "$(stored open | sed -n 's/^notice .* state=\([0-9]*\) mon_name=\(.*\)/\2:\1/p' | sort |
         xargs)" \
     "10.77.0.2:9 localhost:13 named.EXAMPLE:11"
 

@@ -90,8 +90,9 @@ static void take_registrant(struct history_found *found, const char *line)
     char expected_address[64], expected_priv[33];
     uint8_t priv_bytes[PEER_NSM_PRIV_LEN];
     if (sscanf(line,
-               "registrant id=%*u epoch=%*u address=%63s prog=%*u vers=%*u proc=%*u priv=%32s "
-               "mon_name=%1024s my_name=%1024s",
+               "registrant slot=%*u id=%*u registered_ns=%*u server_epoch=%*u address=%63s "
+               "local=%*s port=%*u transport=%*u my_prog=%*u my_vers=%*u my_proc=%*u "
+               "told_state=%*u relayed_state=%*u priv=%32s mon_name=%1024s my_name=%1024s",
                address, priv, mon_name, my_name) != 4 ||
         sscanf(my_name, "owner%u", &post.owner) != 1 || post.owner >= HISTORY_OWNERS ||
         sscanf(mon_name, "host%u", &post.key) != 1 || post.key >= HISTORY_KEYS ||
@@ -121,8 +122,11 @@ static void take_client(struct history_found *found, const char *line)
     uint32_t owner = HISTORY_OWNERS;
     struct history_name name;
     char address[64], expected_address[64], caller_name[HISTORY_NAME_MAX];
-    if (sscanf(line, "client id=%llu epoch=%*u address=%63s local=%*s caller_name=%1024s", &id,
-               address, caller_name) != 3 ||
+    if (sscanf(line,
+               "client slot=%*u id=%llu registered_ns=%*u seen_ns=%*u rebooted_ns=%*u "
+               "untold_ns=%*u server_epoch=%*u address=%63s",
+               &id, address) != 2 ||
+        sscanf(strrchr(line, '='), "=%1024s", caller_name) != 1 ||
         sscanf(caller_name, "owner%u", &owner) != 1 || owner >= HISTORY_OWNERS ||
         !history_is_locker(owner)) {
         complain(found, "a client that never locked: %.200s", line);
@@ -141,13 +145,13 @@ static void take_client(struct history_found *found, const char *line)
 static void take_lock(struct history_found *found, const char *line)
 {
     unsigned long long client = 0, start = 0, end = 0;
-    uint32_t owner = HISTORY_OWNERS, exclusive = 0;
+    uint32_t owner = HISTORY_OWNERS;
     char fh[129], oh[129], expected[129];
     if (sscanf(line,
-               "lock client=%llu client_slot=%*u incarnation=%*u state=%*u svid=%u fh=%128s "
-               "start=%llu end=%llu len=%*u exclusive=%u offer=0 unmonitored=0 oh=%128s",
-               &client, &owner, fh, &start, &end, &exclusive, oh) != 7 ||
-        owner >= HISTORY_OWNERS || !history_is_locker(owner) || exclusive != 1) {
+               "lock slot=%*u of.client_id=%llu of.client=%*u of.incarnation=%*u of.state=%*u "
+               "granted_ns=%*u start=%llu end=%llu len=%*u svid=%u flags=1 fh=%128s oh=%128s",
+               &client, &start, &end, &owner, fh, oh) != 6 ||
+        owner >= HISTORY_OWNERS || !history_is_locker(owner)) {
         complain(found, "a lock that nobody took: %.200s", line);
         return;
     }
@@ -159,8 +163,7 @@ static void take_lock(struct history_found *found, const char *line)
     hex_of(&lock.fh, expected);
     bool is_right =
         key < HISTORY_KEYS && client == found->clients[owner] && strcmp(fh, expected) == 0;
-    hex_of(&lock.oh, expected);
-    if (!is_right || strcmp(oh, expected) != 0) {
+    if (!is_right || strlen(oh) != lock.oh.len || memcmp(oh, lock.oh.at, lock.oh.len) != 0) {
         complain(found, "a lock of owner%u is stored with wrong fields: %.200s", owner, line);
         return;
     }
@@ -173,7 +176,8 @@ static void take_lock(struct history_found *found, const char *line)
 static void take_line(struct history_found *found, const char *line)
 {
     unsigned state = 0, flags = 0;
-    if (sscanf(line, "server epoch=%*u state=%u txn=%*u flags=%u", &state, &flags) == 2) {
+    if (sscanf(line, "server slot=0 txn=%*u epoch=%*u next_id=%*u state=%u flags=%u", &state,
+               &flags) == 2) {
         found->flags = flags;
         if (state != found->state)
             complain(found, "state %u is stored, %u was announced", state, found->state);
