@@ -11,7 +11,7 @@
  */
 #include "fuzz.h"
 #include "store/crc32c.h"
-#include "store/record.h"
+#include "store/record_layout.h"
 
 enum {
     HEADER_LEN = 8,
@@ -25,114 +25,38 @@ static enum record_kind kind_of(uint8_t choice)
     return (enum record_kind)(RECORD_SERVER + choice % (RECORD_KIND_END - RECORD_SERVER));
 }
 
-/* Where a decoded record puts its names and handles, and what it encodes to. */
-struct outcome {
-    enum record_result result;
-    struct bytes views[3];
-    uint32_t len; /* of what it encodes to */
-};
-
-static struct outcome decode_nsm(enum record_kind kind, uint32_t slot, struct bytes value,
-                                 uint8_t *again)
+/* Names and handles of a decoded record are views into its value. */
+static void check_views(enum record_kind kind, const union record_any *record, struct bytes value)
 {
-    struct record_server server;
-    struct record_registrant registrant;
-    struct record_notice notice;
-    struct outcome outcome = {.result = RECORD_CORRUPT};
-    if (kind == RECORD_SERVER) {
-        outcome.result = record_get_server(value, &server);
-        if (outcome.result == RECORD_GOOD)
-            outcome.len = record_put_server(again, &server);
-    } else if (kind == RECORD_REGISTRANT) {
-        outcome.result = record_get_registrant(value, slot, &registrant);
-        if (outcome.result == RECORD_GOOD) {
-            outcome.views[0] = registrant.mon_name;
-            outcome.views[1] = registrant.my_name;
-            outcome.len = record_put_registrant(again, slot, &registrant);
-        }
-    } else {
-        outcome.result = record_get_notice(value, slot, &notice);
-        if (outcome.result == RECORD_GOOD) {
-            outcome.views[0] = notice.mon_name;
-            outcome.len = record_put_notice(again, slot, &notice);
-        }
+    const struct record_layout *layout = record_layout_of(kind);
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const struct record_field *field = &layout->fields[i];
+        if (field->type == FIELD_NAME || field->type == FIELD_HANDLE || field->type == FIELD_WORD)
+            CHECK(fuzz_is_inside(record_layout_bytes(field, record), value.at, value.len));
     }
-    return outcome;
 }
 
-static struct outcome decode_nlm(enum record_kind kind, uint32_t slot, struct bytes value,
-                                 uint8_t *again)
+/* How much longer today's format is than one that lacked the last numbers of the kind. */
+static uint32_t growth_since(enum record_kind kind, uint8_t format)
 {
-    struct record_client client;
-    struct record_lock lock;
-    struct record_waiter waiter;
-    struct record_share share;
-    struct outcome outcome = {.result = RECORD_CORRUPT};
-    if (kind == RECORD_CLIENT) {
-        outcome.result = record_get_client(value, slot, &client);
-        if (outcome.result == RECORD_GOOD) {
-            outcome.views[0] = client.caller_name;
-            outcome.len = record_put_client(again, slot, &client);
-        }
-    } else if (kind == RECORD_LOCK) {
-        outcome.result = record_get_lock(value, slot, &lock);
-        if (outcome.result == RECORD_GOOD) {
-            outcome.views[0] = lock.fh;
-            outcome.views[1] = lock.oh;
-            outcome.len = record_put_lock(again, slot, &lock);
-        }
-    } else if (kind == RECORD_WAITER) {
-        outcome.result = record_get_waiter(value, slot, &waiter);
-        if (outcome.result == RECORD_GOOD) {
-            outcome.views[0] = waiter.fh;
-            outcome.views[1] = waiter.oh;
-            outcome.views[2] = waiter.caller_name;
-            outcome.len = record_put_waiter(again, slot, &waiter);
-        }
-    } else {
-        outcome.result = record_get_share(value, slot, &share);
-        if (outcome.result == RECORD_GOOD) {
-            outcome.views[0] = share.fh;
-            outcome.views[1] = share.oh;
-            outcome.len = record_put_share(again, slot, &share);
-        }
-    }
-    return outcome;
+    const struct record_layout *layout = record_layout_of(kind);
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < layout->count; i++)
+        if (layout->fields[i].since > format)
+            len += layout->fields[i].type == FIELD_U32 ? 4 : 8;
+    return len;
 }
 
-static struct outcome decode_tracked(uint32_t slot, struct bytes value, uint8_t *again)
-{
-    struct record_tracked tracked;
-    struct outcome outcome = {.result = record_get_tracked(value, slot, &tracked)};
-    if (outcome.result != RECORD_GOOD)
-        return outcome;
-    outcome.views[0] = tracked.protocol;
-    outcome.views[1] = tracked.key;
-    outcome.views[2] = tracked.bytes;
-    outcome.len = record_put_tracked(again, slot, &tracked);
-    return outcome;
-}
-
-static struct outcome decode(enum record_kind kind, uint32_t slot, struct bytes value,
-                             uint8_t *again)
-{
-    if (kind == RECORD_TRACKED)
-        return decode_tracked(slot, value, again);
-    return kind < RECORD_CLIENT ? decode_nsm(kind, slot, value, again)
-                                : decode_nlm(kind, slot, value, again);
-}
-
-/* An older format is shorter: a server record had a field less, a zone was a number, not a name.
+/* An older format is shorter: fields were missing, and a zone was a number, not a name.
  * What it says must be what its bytes in today's format say, and nothing else may have changed. */
 static void check_older(enum record_kind kind, uint32_t slot, struct bytes value,
                         struct bytes today)
 {
     static uint8_t again[RECORD_VALUE_MAX];
-    struct outcome outcome = decode(kind, slot, today, again);
-    CHECK(outcome.result == RECORD_GOOD);
-    CHECK(bytes_equal(today, (struct bytes){again, outcome.len}));
-    bool has_grown = kind == RECORD_SERVER && value.at[3] < 3;
-    uint32_t len = value.len + (has_grown ? 4 : 0);
+    union record_any record;
+    CHECK(record_get(today, kind, slot, &record) == RECORD_GOOD);
+    CHECK(bytes_equal(today, (struct bytes){again, record_put(again, kind, slot, &record)}));
+    uint32_t len = value.len + growth_since(kind, value.at[3]);
     CHECK(today.len >= len && today.len <= len + ZONE_DIGITS_MAX);
     if (today.len == len)
         CHECK(memcmp(today.at + HEADER_LEN, value.at + HEADER_LEN, value.len - HEADER_LEN) == 0);
@@ -142,12 +66,12 @@ static void check_older(enum record_kind kind, uint32_t slot, struct bytes value
 static enum record_result check_value(enum record_kind kind, uint32_t slot, struct bytes value)
 {
     static uint8_t again[RECORD_VALUE_MAX];
-    struct outcome outcome = decode(kind, slot, value, again);
-    if (outcome.result != RECORD_GOOD)
-        return outcome.result;
-    struct bytes today = {again, outcome.len};
-    for (uint32_t i = 0; i < 3; i++)
-        CHECK(fuzz_is_inside(outcome.views[i], value.at, value.len));
+    union record_any record;
+    enum record_result result = record_get(value, kind, slot, &record);
+    if (result != RECORD_GOOD)
+        return result;
+    check_views(kind, &record, value);
+    struct bytes today = {again, record_put(again, kind, slot, &record)};
     CHECK(again[0] == value.at[0] && again[1] == value.at[1]);
     if (value.at[3] == RECORD_FORMAT)
         CHECK(bytes_equal(value, today));
