@@ -364,6 +364,8 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
         reboot_of_reclaim(core, s.client, r->state);
     if (is_known || is_taken_on_trust)
         status = grant(core, from, r, s, SLOT_NONE);
+    else
+        namesake_of_reclaim(core, from, r);
     note_reclaim(core, from, r, status, is_news);
     return status;
 }
@@ -494,6 +496,7 @@ static enum lock_status take_share(struct core *core, const struct peer *from,
     free_doomed_shares(core, r->fh);
     if (share_is_denied(core, client, r)) {
         MARK("share_denied");
+        namesake_of_share(core, from, r);
         return LOCK_DENIED;
     }
     client = need_client(core, from, r);
@@ -519,6 +522,8 @@ static enum lock_status share(struct core *core, const struct peer *from,
     uint32_t unsettled = is_known ? client_at(core, client)->unsettled_shares : 0;
     if (may_reclaim_share(core, client, r))
         status = take_share(core, from, r, client);
+    else
+        namesake_of_share_reclaim(core, from, r);
     bool is_news = !is_known || client_at(core, client)->unsettled_shares < unsettled;
     note_reclaim(core, from, r, status, is_news);
     return status;

@@ -3,6 +3,9 @@
  *
  * A pair is an event when it is new and then at most once an hour: a client that polls would fill
  * the log.
+ *
+ * A lock in the way says whose it is. What else refuses somebody does not: then clients of that name
+ * elsewhere are looked at, a few of them.
  */
 #include "core/namesake.h"
 
@@ -12,6 +15,8 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define AGAIN_NS  (3600 * SECOND_NS)
 #define KEEP_NS   (86400 * SECOND_NS)
+
+enum { ELSEWHERE_MAX = 8 }; /* looked at for one request */
 
 static bool is_over(const struct core *core, const struct namesake *pair)
 {
@@ -99,4 +104,45 @@ void namesake_refused(struct core *core, uint32_t client, const struct peer *fro
     pair->logged_ns = core->now_ns;
     event_add(&core->events, EVENT_NAMESAKE_REFUSED, &from->address,
               intern_bytes(&core->names, holder->name), holder->id);
+}
+
+static bool has_lock(const struct core *core, uint32_t client, const struct lock_request *r)
+{
+    uint32_t owner = owner_find(core, client, r->svid), file = file_find(core, r->fh);
+    return owner != SLOT_NONE && file != SLOT_NONE &&
+           (lock_covers(core, owner, file, r->start, r->end, r->exclusive) ||
+            leftover_covers(core, owner, file, r->start, r->end, r->exclusive));
+}
+
+/* The first client of that name elsewhere of which this is true. */
+static void look(struct core *core, const struct peer *from, const struct lock_request *r,
+                 bool (*has)(const struct core *, uint32_t, const struct lock_request *))
+{
+    const struct chains *by_name = &core->clients.by_name;
+    uint32_t fold = core_find_fold(core, r->caller_name), left = ELSEWHERE_MAX;
+    uint32_t slot = fold == SLOT_NONE ? SLOT_NONE : chains_first(by_name, fold);
+    for (; slot != SLOT_NONE && left-- > 0; slot = chains_next(by_name, slot)) {
+        struct address address = client_address(core, slot);
+        if (address_equal(&address, &from->address) || !has(core, slot, r))
+            continue;
+        MARK("namesake_of_another_refusal");
+        namesake_refused(core, slot, from);
+        return;
+    }
+}
+
+void namesake_of_share(struct core *core, const struct peer *from, const struct lock_request *r)
+{
+    look(core, from, r, share_is_denied_by);
+}
+
+void namesake_of_reclaim(struct core *core, const struct peer *from, const struct lock_request *r)
+{
+    look(core, from, r, has_lock);
+}
+
+void namesake_of_share_reclaim(struct core *core, const struct peer *from,
+                               const struct lock_request *r)
+{
+    look(core, from, r, share_matches);
 }

@@ -1,6 +1,6 @@
 /*
- * namesake.h -- requests that were refused by a lock of a client with the same name elsewhere
- * (D17).
+ * namesake.h -- requests that were refused by a lock or a share of a client with the same name
+ * elsewhere, and reclaims of what only that one has (D17).
  *
  * Two addresses are two clients. One that is refused by its own name may be another host that
  * happens to have it, or the very same one under a new address, whose old lock nobody will ever
@@ -38,6 +38,12 @@ struct namesakes {
 
 /* A request of this client's name from elsewhere met a lock of it. */
 void namesake_refused(struct core *core, uint32_t client, const struct peer *from);
+/* These were refused. Is it for a client of their name elsewhere: one whose reservation denies this
+ * SHARE; one that has what is to be reclaimed? */
+void namesake_of_share(struct core *core, const struct peer *from, const struct lock_request *r);
+void namesake_of_reclaim(struct core *core, const struct peer *from, const struct lock_request *r);
+void namesake_of_share_reclaim(struct core *core, const struct peer *from,
+                               const struct lock_request *r);
 
 /* The pair in this place; NULL: there is none, or it is over. */
 const struct namesake *namesake_at(const struct core *core, uint32_t index);

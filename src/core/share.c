@@ -30,6 +30,8 @@
 
 #define MODE_MAX 3u /* two bits: read, write */
 
+enum { LOOKED_AT_MAX = 256 }; /* of one client in another one's request (P7) */
+
 struct share *share_at(const struct core *core, uint32_t slot)
 {
     return table_at(&core->shares.table, slot);
@@ -242,6 +244,21 @@ bool share_is_denied(const struct core *core, uint32_t client, const struct lock
     uint32_t slot = client == SLOT_NONE ? SLOT_NONE : find(core, client, request->oh, request->fh);
     return file != SLOT_NONE && conflicts(core, file, request->mode, request->access,
                                           slot == SLOT_NONE ? NULL : share_at(core, slot));
+}
+
+bool share_is_denied_by(const struct core *core, uint32_t client,
+                        const struct lock_request *request)
+{
+    const struct chains *by_client = &core->shares.by_client;
+    uint32_t file = file_find(core, request->fh), left = LOOKED_AT_MAX;
+    uint32_t slot = file == SLOT_NONE ? SLOT_NONE : chains_first(by_client, client);
+    for (; slot != SLOT_NONE && left-- > 0; slot = chains_next(by_client, slot)) {
+        const struct share *share = share_at(core, slot);
+        if (share->file == file && !share_is_over(core, share) &&
+            ((share->mode & request->access) != 0 || (share->access & request->mode) != 0))
+            return true;
+    }
+    return false;
 }
 
 enum lock_status share_take(struct core *core, uint32_t client, const struct lock_request *request,

@@ -47,6 +47,9 @@ enum lock_room share_room(const struct core *core, uint32_t client);
 
 /* Would this reservation meet another's? A client of SLOT_NONE has none of its own. */
 bool share_is_denied(const struct core *core, uint32_t client, const struct lock_request *request);
+/* The same of one client's reservations in that file; of very many the newest are looked at. */
+bool share_is_denied_by(const struct core *core, uint32_t client,
+                        const struct lock_request *request);
 /* SHARE of a file that exists in the pool or not; the client is known. */
 enum lock_status share_take(struct core *core, uint32_t client, const struct lock_request *request,
                             uint64_t wall_ns);

@@ -129,6 +129,38 @@ static void test_namesake__both_are_on_the_list(void **state)
     assert_true(view_find_client(the_core, id_of(A), &client) && !client.is_moved);
 }
 
+/* A1: also a reservation that is refused, and what the old address has and the new one reclaims. */
+static void test_namesake__every_refusal_counts(void **state)
+{
+    (void)state;
+    locker_done();
+    (void)locker_new(&fixture_limits);
+    assert_int_equal(lock(A, 0, 10, S), LOCK_GRANTED);
+    assert_int_equal(share(A, 3, 3, 0), LOCK_GRANTED);
+    (void)count_events(EVENT_NAMESAKE_REFUSED);
+    assert_int_equal(share(B, 3, 3, 0), LOCK_DENIED);          /* another name */
+    assert_int_equal(share(ELSEWHERE, 0, 0, 0), LOCK_GRANTED); /* denies and uses nothing */
+    assert_int_equal(fixture_status(the_core).namesakes, 0);
+    assert_int_equal(share(ELSEWHERE, 3, 3, 0), LOCK_DENIED);
+    assert_int_equal(fixture_status(the_core).namesakes, 1);
+    assert_int_equal(count_events(EVENT_NAMESAKE_REFUSED), 1);
+
+    restart();
+    assert_int_equal(fixture_status(the_core).namesakes, 0);
+    assert_int_equal(lock(B, 0, 10, S | RECLAIM), LOCK_DENIED);
+    assert_int_equal(lock(ELSEWHERE, 20, 10, S | RECLAIM), LOCK_DENIED); /* nobody has that */
+    assert_int_equal(count_events(EVENT_NAMESAKE_REFUSED), 0);
+    assert_int_equal(lock(ELSEWHERE, 0, 10, S | RECLAIM), LOCK_DENIED);
+    assert_int_equal(count_events(EVENT_NAMESAKE_REFUSED), 1);
+
+    restart();
+    assert_int_equal(share(ELSEWHERE, 3, 3, RECLAIM), LOCK_DENIED);
+    assert_int_equal(fixture_status(the_core).namesakes, 1);
+    struct view_namesake view;
+    assert_true(view_namesake(the_core, 0, &view));
+    assert_int_equal(view.holder.client, id_of(A));
+}
+
 static void test_namesake__a_pair_is_an_event_once_an_hour(void **state)
 {
     (void)state;
@@ -266,15 +298,11 @@ static void test_namesake__moves_to_another_family(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(nothing_moves_by_itself),
-        CASE(both_are_on_the_list),
-        CASE(a_pair_is_an_event_once_an_hour),
-        CASE(the_newest_pairs_are_kept),
-        CASE(an_order_moves_the_record_with_its_locks),
-        CASE(the_old_address_was_not_told),
-        CASE(a_record_there_that_holds_nothing_gives_way),
-        CASE(every_way_an_order_fails),
-        CASE(moves_to_another_family),
+        CASE(nothing_moves_by_itself),      CASE(both_are_on_the_list),
+        CASE(every_refusal_counts),         CASE(a_pair_is_an_event_once_an_hour),
+        CASE(the_newest_pairs_are_kept),    CASE(an_order_moves_the_record_with_its_locks),
+        CASE(the_old_address_was_not_told), CASE(a_record_there_that_holds_nothing_gives_way),
+        CASE(every_way_an_order_fails),     CASE(moves_to_another_family),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
