@@ -81,7 +81,8 @@ struct client {
     bool is_counted;           /* as crashed, and it was not heard of as alive since */
     uint32_t drained_count;    /* freed since the drain began */
     bool is_cleaned;           /* that something was freed for that crash is counted, too */
-    bool drain_is_search;      /* only when it finds something was there a crash */
+    bool drain_is_search;      /* only when it finds something was there a crash, */
+    bool has_found;            /* and it has */
     bool is_released;          /* the drain is an operator's: it is no crash */
     uint32_t quota;            /* of its address, with a reference */
     struct list ready, turn;   /* its offers to be called; its place among others (turn.h) */

@@ -236,6 +236,7 @@ bool client_free_older(struct core *core, uint32_t slot)
         return true;
     }
     client->drain_is_search = true;
+    client->has_found = false;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     begin_drain(core, slot);
     return true;
@@ -280,6 +281,11 @@ static uint32_t drain_one(struct core *core, uint32_t slot, uint32_t max)
         count += share_drain(core, slot, max - count, &shares_freed);
     CHECK(count <= max);
     client->drained_count += shares_freed; /* lock_free_if_doomed counts the locks */
+    if (client->drain_is_search && client->drained_count > 0 && !client->has_found) {
+        struct address address = client_address(core, slot);
+        client->has_found = true;
+        core_host_restarted(core, &address);
+    }
     return count;
 }
 
@@ -307,7 +313,7 @@ bool client_drain(struct core *core)
 {
     struct clients *all = &core->clients;
     uint32_t left = CLIENT_DRAIN_MAX;
-    while (!list_is_empty(&all->draining)) {
+    while (!list_is_empty(&all->draining) && core->restarted_count < RESTARTED_MAX) {
         struct client *client = LIST_ELEMENT(all->draining.next, struct client, draining);
         uint32_t slot = client_slot(core, client);
         left -= drain_one(core, slot, left);
@@ -317,7 +323,7 @@ bool client_drain(struct core *core)
         }
         end_drain(core, slot);
     }
-    return false;
+    return !list_is_empty(&all->draining);
 }
 
 bool client_drain_now(struct core *core, uint32_t slot)

@@ -373,6 +373,7 @@ void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
     core->wall_ns = wall_ns;
+    core->restarted_count = 0;
     (void)grace_work(core); /* core_deadline_ns says whether there is more */
     recover_work(core);
     echo_work(core);

@@ -41,8 +41,8 @@ static void report(struct core *core, enum event_kind kind, uint32_t slot, uint3
     event_add(&core->events, kind, &address, name, state);
 }
 
-/* It started anew, as we find out now; of very much, only whether anything is older is found out
- * later, and a living client's answers are worth more than a guess. */
+/* It started anew, as we find out now; of very much, whether anything is older is found out later
+ * (client_drain), and a living client's answers are worth more than a guess. */
 static void note_restart(struct core *core, uint32_t slot)
 {
     struct address address = client_address(core, slot);
@@ -357,9 +357,9 @@ static bool decide(struct core *core, uint32_t slot, const struct probe_question
 void reboot_probed(struct core *core, uint32_t slot, const struct probe_question *question,
                    uint32_t state)
 {
-    if (state != 0)
-        grace_reached(core, slot);
     client_calibrate(core, slot, state);
+    if (state != 0 && client_is_calibrated(client_at(core, slot)))
+        grace_reached(core, slot); /* another one's answer says nothing of this client */
     bool is_believed = decide(core, slot, question, state);
     client_calibrate(core, slot, state); /* it says what is known by now */
     struct bytes name = question->mon_name;

@@ -240,6 +240,7 @@ static void call_out(struct driver *driver)
     struct driver_parts *parts = &driver->parts;
     uint64_t now_ns = clock_now_ns(parts->clock);
     core_work(parts->core, now_ns, clock_wall_ns(parts->clock));
+    rpc_server_forget_restarted(parts->server);
     resolving_turn(parts->resolving, now_ns, clock_wall_ns(parts->clock));
     bool is_waiting = must_ask_first(driver, now_ns);
     if (!is_waiting)

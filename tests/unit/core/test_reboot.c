@@ -370,6 +370,55 @@ static void test_reboot__an_uncalibrated_answer_says_nothing(void **state)
     }
 }
 
+/* A3: nor does it say that the client is there. */
+static void test_reboot__an_uncalibrated_answer_reaches_nobody(void **state)
+{
+    (void)state;
+    struct probe_question question = {.reason = PROBE_RESUME};
+    are_calibrated = false;
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    restart_unready();
+    uint64_t seen_ns = client_last_seen_ns(client_of(A));
+    fixture_wait(FIXTURE_SECOND);
+    assert_true(probe_begin(the_core, client_slot(the_core, client_of(A)), &question));
+    says(asked(A), 7); /* of the box before it */
+    assert_int_equal(client_last_seen_ns(client_of(A)), seen_ns);
+    assert_int_equal(client_of(A)->reached_ns, 0);
+    assert_true(probe_begin(the_core, client_slot(the_core, client_of(A)), &question));
+    says(asked(A), 3); /* its own */
+    assert_int_equal(client_last_seen_ns(client_of(A)), fixture_now_ns());
+    assert_int_equal(client_of(A)->reached_ns, fixture_now_ns());
+}
+
+/* A19: of very many locks it is found out later whether any are of an earlier life. */
+static void test_reboot__found_by_a_search(void **state)
+{
+    (void)state;
+    enum { MANY = CLIENT_DRAIN_MAX + 100 };
+    struct core_limits limits = fixture_limits;
+    struct address restarted, of_a = fixture_address(A.address);
+    limits.locks_max = limits.locks_per_client_max = 2 * MANY;
+    limits.batch_puts_max = 2 * MANY;
+    limits.distrust_state = true; /* so that locks of two states stand side by side */
+    for (uint32_t first_state = 3; first_state <= 5; first_state += 2) {
+        new_with(&limits);
+        assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
+        lock_many(the_core, first_state, A, 10, MANY);
+        assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
+        settle();
+        (void)fixture_notify(the_core, A.address, "a", 5);
+        assert_false(core_next_restarted(the_core, &restarted));
+        core_work(the_core, fixture_now_ns(), fixture_now_ns());
+        bool is_found = core_next_restarted(the_core, &restarted);
+        assert_int_equal(is_found, first_state == 3);
+        assert_true(!is_found || address_equal(&restarted, &of_a));
+        core_work(the_core, fixture_now_ns(), fixture_now_ns());
+        assert_false(core_next_restarted(the_core, &restarted)); /* once */
+        settle();
+        assert_int_equal(client_of(A)->lock_count, first_state == 3 ? 2 : MANY + 2);
+    }
+}
+
 /* Exactly what the client has just told: that is calibration. */
 static void test_reboot__an_older_lock_calibrates(void **state)
 {
@@ -634,6 +683,8 @@ int main(void)
         TEST(all_names_of_one_host),
         TEST(a_short_name_among_very_many),
         TEST(an_uncalibrated_answer_says_nothing),
+        TEST(an_uncalibrated_answer_reaches_nobody),
+        TEST(found_by_a_search),
         TEST(an_older_lock_calibrates),
         TEST(a_state_is_not_learned_from_an_answer),
         TEST(a_stranger_uses_up_his_own_budget),
