@@ -17,6 +17,7 @@
 #include "core/state.h"
 
 #define STATE_MAX       UINT32_C(0x7fffffff) /* the protocol's state is a signed number */
+#define STATE_STRIDE    (UINT32_C(1) << 20)  /* half a million starts */
 #define COUNTER_MAX     UINT64_C(0x7fffffffffffffff)
 #define OFFERS_AGAIN_NS UINT64_C(1000000000)
 
@@ -195,8 +196,12 @@ static void replace_lost_server(struct core *core, uint64_t wall_seconds)
     server->epoch = core->epoch_seen_max > wall_seconds ? core->epoch_seen_max : wall_seconds;
     server->next_id = core->id_seen_max > wall_seconds ? core->id_seen_max : wall_seconds;
     server->next_id++;
-    /* That one was told; the clock may say less (D16). Each start raised it by two at least. */
+    /* That one was told; the clock may say less (D16). Each start raised it by two at least, and
+     * records are behind: every answer to SM_STAT carries the state, and a client that was told
+     * under one name of several knows a state that its record does not. */
     server->state = core->state_seen_max;
+    if (server->state <= STATE_MAX - STATE_STRIDE)
+        server->state += STATE_STRIDE;
     if (server->epoch < server->state)
         server->epoch = server->state;
 }

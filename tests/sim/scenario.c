@@ -168,6 +168,21 @@ static void play_lost_server_record_and_no_clock(struct world *world)
     EXPECT(state_of(ask_and_wait(world, 1, PEER_NSM_STAT, 0)) > before);
 }
 
+/* The same, where nobody's record knows of the last starts, and everybody who asked does. */
+static void play_lost_server_record_and_records_behind(struct world *world)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    world->owners[1].host->mood = CALLEE_SILENT;
+    for (int i = 0; i < 40; i++)
+        restart(world, false, false);
+    uint32_t before = state_of(ask_and_wait(world, 2, PEER_NSM_STAT, 0));
+    disk_corrupt(&world->disk, RECORD_SERVER, 0);
+    world->ledger.incomplete = true;
+    world->wall_skew_ns = -(int64_t)(world_wall_ns(world) - SECOND);
+    restart(world, false, false);
+    EXPECT(state_of(ask_and_wait(world, 2, PEER_NSM_STAT, 0)) > before);
+}
+
 static void play_corrupt_registrant(struct world *world)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
@@ -460,6 +475,8 @@ const struct scenario scenario_all[] = {
      play_lost_server_record, 0},
     {"lost-server-record-no-clock", "and past everything that anybody was told",
      play_lost_server_record_and_no_clock, 0},
+    {"lost-server-record-unknown-starts", "and past what was said and stands in no record",
+     play_lost_server_record_and_records_behind, 0},
     {"corrupt-registrant", "a record that cannot be read is dropped, and that is told (D16)",
      play_corrupt_registrant, 0},
     {"power-loss", "--sync process: power loss may undo a removal, not a registration",

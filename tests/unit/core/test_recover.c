@@ -211,7 +211,7 @@ static void test_recover__lost_server_record_and_no_clock(void **state)
     core_start(core, &early);
     core_check(core);
     struct core_status status = fixture_status(core);
-    assert_int_equal(status.state, 4713);
+    assert_int_equal(status.state, 4713 + (1 << 20)); /* far beyond what records say */
     assert_true(status.epoch > 300);
     assert_true(status.incomplete);
     fixture_store(core);
