@@ -456,19 +456,29 @@ static void check_given_up(struct world *world)
                    (unsigned long long)((earliest_ns - now_ns) / SECOND));
 }
 
-/* The cache has forgotten a host that an answer showed to have started anew. */
+/* `host` NULL: any. */
+static void note_restart(struct world *world, const struct address *host)
+{
+    for (uint32_t i = 0; i < world_host_count(world); i++)
+        world->hosts[i].forgets += host == NULL || address_equal(&world->hosts[i].address, host);
+    for (uint32_t i = 0; world->lockers != NULL && i < world->lockers->count; i++)
+        world->lockers->at[i].forgets +=
+            host == NULL || address_equal(&world->lockers->at[i].host->address, host);
+}
+
+/* The cache has forgotten a host that an answer showed to have started anew. Of events that found
+ * no room nobody knows whose they were. */
 static void note_restarts(struct world *world)
 {
+    struct event_ring *events = core_events(world->machine.core);
     struct event event;
-    while (event_take(core_events(world->machine.core), &event)) {
-        if (event.kind != EVENT_CLIENT_REBOOTED && event.kind != EVENT_CLIENT_RENEWED)
-            continue;
-        for (uint32_t i = 0; i < world_host_count(world); i++)
-            world->hosts[i].forgets += address_equal(&world->hosts[i].address, &event.from);
-        for (uint32_t i = 0; world->lockers != NULL && i < world->lockers->count; i++)
-            world->lockers->at[i].forgets +=
-                address_equal(&world->lockers->at[i].host->address, &event.from);
-    }
+    while (event_take(events, &event))
+        if (event.kind == EVENT_CLIENT_REBOOTED || event.kind == EVENT_CLIENT_RENEWED ||
+            event.kind == EVENT_NOTICE)
+            note_restart(world, &event.from);
+    if (events->lost > 0)
+        note_restart(world, NULL);
+    events->lost = 0;
 }
 
 /* With a shared disk what calls have to send needs a batch that is taken later. */
