@@ -258,13 +258,13 @@ bool client_free_all(struct core *core, const struct address *from, struct bytes
                      uint32_t state)
 {
     uint32_t slot = name.len == 0 ? SLOT_NONE : client_find(core, from, name);
-    core_host_restarted(core, from); /* its calls of before may be known, also if it is not */
     if (slot == SLOT_NONE) {
         MARK("free_all_of_nobody");
         event_add(&core->events, EVENT_FREE_ALL_IGNORED, from, name, 0);
         return false;
     }
     grace_reached(core, slot);
+    core_host_restarted(core, from);
     client_renew(core, slot);
     client_saw_state(core, slot, state); /* or its first LOCK would free what it took since */
     return true;

@@ -107,7 +107,7 @@ static uint64_t key_hash(const struct drc *drc, const struct drc_key *key)
     return hash_bytes(drc->seed, (struct bytes){(const uint8_t *)key, sizeof *key});
 }
 _Static_assert(sizeof(struct drc_key) ==
-                   sizeof(struct address) + 6 * sizeof(uint32_t) + sizeof(uint64_t),
+                   sizeof(struct address) + 6 * sizeof(uint32_t) + 2 * sizeof(uint64_t),
                "a key is hashed and compared as bytes, so it has no padding");
 
 static uint64_t address_hash(const struct drc *drc, const struct address *address)
@@ -361,6 +361,21 @@ void drc_forget(struct drc *drc, const struct address *address)
     caller->life++; /* what is in progress ends without being kept */
     for (uint32_t left = caller->done_count; left > 0; left--)
         drop(drc, LIST_ELEMENT(caller->done.next, struct entry, in_address));
+}
+
+void drc_forget_client(struct drc *drc, const struct address *address, uint64_t client)
+{
+    uint32_t slot = find_caller(drc, address, address_hash(drc, address));
+    if (slot == SLOT_NONE)
+        return;
+    struct caller *caller = table_at(&drc->callers, slot);
+    struct list *at = caller->done.next;
+    for (uint32_t left = caller->done_count; left > 0; left--) {
+        struct entry *entry = LIST_ELEMENT(at, struct entry, in_address);
+        at = at->next;
+        if (entry->key.client == client)
+            drop(drc, entry);
+    }
 }
 
 void drc_forget_all(struct drc *drc)

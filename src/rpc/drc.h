@@ -38,6 +38,7 @@ struct drc_key {
     uint32_t xid, prog, vers, proc, args_len;
     uint32_t owner;     /* whose call it is, a hash; it follows from the arguments. 0: nobody's */
     uint64_t args_hash; /* drc_args_hash of the argument bytes */
+    uint64_t client;    /* like the owner: the client as a whole */
 };
 
 enum drc_verdict {
@@ -82,6 +83,8 @@ void drc_end(struct drc *drc, uint64_t entry, struct bytes reply, uint64_t now_n
 
 /* A rebooted client numbers its calls anew: forget what it had asked and been answered. */
 void drc_forget(struct drc *drc, const struct address *address);
+/* The same of one client at that address; what is in progress is kept. */
+void drc_forget_client(struct drc *drc, const struct address *address, uint64_t client);
 /* We did, or act as if: what was granted before may be given up, and must not be said again. */
 void drc_forget_all(struct drc *drc);
 

@@ -316,11 +316,38 @@ static uint32_t owner_of(const struct rpc_server *server, const struct request *
     return (uint32_t)hash | 1;
 }
 
+/* The client whose FREE_ALL makes the cache forget this call; 0: none. */
+static uint32_t client_of(const struct rpc_server *server, const struct request *request)
+{
+    switch (request->kind) {
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+        return whole_client(server, request->lock.caller_name);
+    case REQUEST_NLM_FREE_ALL:
+        return whole_client(server, request->mon_name);
+    case REQUEST_NSM_MON:
+    case REQUEST_NSM_UNMON:
+    case REQUEST_NSM_UNMON_ALL:
+    case REQUEST_NSM_NOTIFY:
+    case REQUEST_NSM_STAT:
+    case REQUEST_NSM_SIMU_CRASH:
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+        break;
+    }
+    return 0;
+}
+
 static struct drc_key cache_key(const struct rpc_server *server, const struct rpc_source *from,
                                 const struct rpc_call *call, const struct request *request)
 {
     return (struct drc_key){.address = from->peer.address,
                             .owner = owner_of(server, request),
+                            .client = client_of(server, request),
                             .xid = call->xid,
                             .prog = call->prog,
                             .vers = call->vers,
@@ -566,6 +593,9 @@ static bool execute(struct rpc_server *server, const struct rpc_source *from,
     struct core_answer answer;
     core_step(server->core, &input, &answer);
     rpc_server_forget_restarted(server);
+    if (request->kind == REQUEST_NLM_FREE_ALL) /* also of one that has no record */
+        drc_forget_client(server->cache, &from->peer.address,
+                          whole_client(server, request->mon_name));
     if (answer.response.we_restarted)
         drc_forget_all(server->cache);
 

@@ -128,13 +128,12 @@ static bool strike_from_next_door(struct world *world)
     return true;
 }
 
-/* FREE_ALL says that a host of this address booted: the cache forgets what it knows of all of them,
- * whatever name it carries. */
-static void note_forgotten(struct world *world, const struct address *address)
+/* FREE_ALL says that a client booted: the cache forgets what that name asked from this address. */
+static void note_forgotten(struct world *world, const struct address *address, const char *name)
 {
     struct lockers *all = world->lockers;
     for (uint32_t i = 0; i < all->count; i++)
-        if (address_equal(&all->at[i].host->address, address))
+        if (address_equal(&all->at[i].host->address, address) && strcmp(all->at[i].name, name) == 0)
             all->at[i].forgets++;
 }
 
@@ -227,7 +226,7 @@ void spoofer_strike(struct world *world)
     world_trace(world, "somebody sends %s in the name of %s/%u", peer_nlm_procedure_text(procedure),
                 victim->locker->label, victim->svid);
     if (procedure == PEER_NLM_FREE_ALL)
-        note_forgotten(world, &address);
+        note_forgotten(world, &address, victim->locker->name);
     enum rpc_verdict verdict =
         machine_receive_raw(world, &from, (struct bytes){packet.bytes, packet.len}, &reply);
     if (verdict == RPC_NO_ANSWER && world->plan.messages_per_second == 0)
