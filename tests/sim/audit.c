@@ -289,6 +289,8 @@ void audit_boot(struct world *world, uint32_t stored_state)
     machine->has_resumed = has_resumed;
     if (!has_resumed)
         ledger->state_floor = ledger->state_max;
+    else if (ledger->state_floor >= status.state) /* a run in between left nothing behind */
+        ledger->state_floor = status.state - 1;
 }
 
 void audit_empty(struct world *world)

@@ -85,6 +85,7 @@ void era_begin(struct world *world, uint32_t state, bool has_stored)
                             .start_ns = world->now_ns,
                             .state = state,
                             .has_stored = has_stored,
+                            .holds = world->plan.holds,
                             .must_last = world->ledger.incomplete && !world->machine.has_lasted,
                             .died_ns = UINT64_MAX,
                             .ready_ns = UINT64_MAX};
@@ -215,11 +216,11 @@ static uint64_t stays_until_ns(const struct world *world, const struct locker *l
         return UINT64_MAX;
     uint64_t over_ns = era->ready_ns + plan->grace_ns;
     const struct locker_since *since = &locker->since;
-    if (plan->holds && since->told_ns == 0 && !since->has_reclaimed)
+    if (era->holds && since->told_ns == 0 && !since->has_reclaimed)
         return era->ready_ns + max_u64(plan->window_ns, plan->grace_ns) + plan->give_up_ns;
     /* `hold` ends when its answer arrives: not before it was told; or when it reclaims, as it may
      * before that, told of an earlier restart. */
-    bool is_held = plan->holds && !since->has_reclaimed;
+    bool is_held = era->holds && !since->has_reclaimed;
     uint64_t told_ns = since->is_told || is_held ? since->told_ns : 0;
     uint64_t until_ns = over_ns, cap_ns = max_u64(over_ns, told_ns) + plan->grace_ns;
     uint64_t from_ns = max_u64(since->is_reached ? since->reached_ns : 0, told_ns);

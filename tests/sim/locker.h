@@ -246,6 +246,7 @@ struct era {
     bool has_stored;   /* something may have to be reclaimed */
     bool must_last;    /* the store may have lost something (D16) */
     bool is_cut_short; /* an operator has ended its grace */
+    bool holds;        /* --unreachable hold, when it began */
 };
 
 struct lockers {

@@ -264,6 +264,18 @@ static void plan_more(struct world *world, struct plan *plan)
         plan->per_address_percent = 10 + (uint32_t)prng_below(more, 60);
 }
 
+/* Restarts with other modes and limits; a world that is strict otherwise may have small tables,
+ * because what is stored above a limit may be reclaimed all the same. */
+static void plan_restarts(struct world *world, struct plan *plan)
+{
+    struct prng *jumps = &world->jumps;
+    plan->reconfigures = prng_chance(jumps, 35);
+    if (plan->reconfigures && world->lockers != NULL && prng_chance(jumps, 50)) {
+        plan->shrinks = true;
+        world->lockers->plan.is_limited = true;
+    }
+}
+
 /* Worlds without them stay as they were. */
 static void plan_standstills(struct world *world, struct plan *plan)
 {
@@ -312,6 +324,7 @@ struct world *world_new(const struct world_options *options)
     world->plan.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
     world->plan.has_echo =
         world->plan.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
+    plan_restarts(world, &world->plan);
     plan_standstills(world, &world->plan);
     plan_room(world);
     world->disk.is_new = true;

@@ -66,7 +66,8 @@ struct world_options {
     uint32_t allows; /* what a scenario may do: of enum world_exclusion */
 };
 
-/* What a seed decides before anything happens. Percentages unless the name says otherwise. */
+/* What a seed decides before anything happens. Percentages unless the name says otherwise. Limits
+ * and modes are those of the current run: an operator may change them at a restart. */
 struct plan {
     uint32_t hosts, owners, names;
     uint32_t lockers; /* each with a host */
@@ -76,11 +77,12 @@ struct plan {
     uint32_t clients_max, outbox_max, cache_max, batch_puts_max;
     uint32_t calls_max, lines_max; /* calls of the server at once, and their connections */
     uint64_t bytes_max;
-    bool few_bytes;   /* the byte budget may be reached */
-    bool small_cache; /* the duplicate cache may forget early: the network then repeats less */
-    bool limits_vary; /* clients_max changes at a restart */
-    bool wall_jumps;  /* the wall clock is set now and then, perhaps to 1970 */
-    bool shrinks;     /* so do all others, also below what is stored */
+    bool few_bytes;    /* the byte budget may be reached */
+    bool small_cache;  /* the duplicate cache may forget early: the network then repeats less */
+    bool limits_vary;  /* clients_max changes at a restart */
+    bool wall_jumps;   /* the wall clock is set now and then, perhaps to 1970 */
+    bool shrinks;      /* so do those of locks, also below what is stored */
+    bool reconfigures; /* so do modes and the other limits */
     bool sync_process;
     bool long_runs; /* few crashes: the cache expires, limits are reached */
     uint32_t loss, duplication, late, stall, reboot, full;
