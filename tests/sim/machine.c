@@ -15,6 +15,7 @@
 #include "line.h"
 #include "mail.h"
 #include "net.h"
+#include "operator.h"
 #include "oracle.h"
 #include "peer/peer_nsm.h"
 #include "proto/nlm.h"
@@ -355,8 +356,10 @@ static void begin_grace(struct world *world)
     struct lockers *all = world->lockers;
     bool has_begun = all == NULL || all->era.ready_ns != UINT64_MAX;
     era_ready(world);
-    if (!has_begun && all->era.ready_ns != UINT64_MAX && all->era.has_stored)
+    if (!has_begun && all->era.ready_ns != UINT64_MAX && all->era.has_stored) {
         still_grace(world);
+        operator_grace(world);
+    }
 }
 
 /* What an incomplete store had to wait for has been waited for (D16). That this is on its way to

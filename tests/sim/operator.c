@@ -39,7 +39,7 @@ static enum order_result give(struct world *world, const struct order *order, st
     core_status(world->machine.core, &before);
     world_trace(world, "the operator orders %s of %s", names[kind], locker->label);
     core_step(world->machine.core, &input, &answer);
-    if (answer.order_result == ORDER_DONE) {
+    if (answer.order_result == ORDER_DONE || answer.order_result == ORDER_BEGUN) {
         core_status(world->machine.core, &after);
         world->machine.bumps += (after.state - before.state) / 2;
         if (kind == ORDER_END_GRACE)
@@ -68,6 +68,64 @@ enum order_result operator_move(struct world *world, struct locker *locker,
 {
     struct order order = {.kind = ORDER_MOVE, .client = client_id(world, locker), .to = *to};
     return give(world, &order, locker, NULL);
+}
+
+/* No call of it about this file is under way (NULL: any), nor does it wait there. */
+static bool is_idle(const struct locker *locker, const struct extent *extent)
+{
+    for (uint32_t p = 0; p < locker->process_count; p++) {
+        const struct process *process = &locker->processes[p];
+        bool is_there = extent == NULL || process->wish.file == extent->file;
+        bool asks_there = process->ask != NULL && (extent == NULL || process->ask->reclaim ||
+                                                   process->ask->extent.file == extent->file);
+        if (asks_there || (is_there && (process->is_waiting || process->is_in_doubt)))
+            return false;
+    }
+    return true;
+}
+
+enum { ANY_ORDER, END_OF_GRACE };
+
+static void set_next(struct world *world)
+{
+    queue_add(&world->queue, world->now_ns + 1 + prng_below(&world->jumps, 16 * SECOND),
+              QUEUE_ORDER, NULL, ANY_ORDER);
+}
+
+void operator_init(struct world *world)
+{
+    if (world->lockers != NULL && world_allows(world, WORLD_OVERRIDE))
+        set_next(world);
+}
+
+void operator_grace(struct world *world)
+{
+    if (world->is_calm || world->is_manual || !world_allows(world, WORLD_OVERRIDE) ||
+        !prng_chance(&world->jumps, 30))
+        return;
+    queue_add(&world->queue, world->now_ns + prng_below(&world->jumps, world->plan.grace_ns + 1),
+              QUEUE_ORDER, NULL, END_OF_GRACE);
+}
+
+void operator_give(struct world *world, uint64_t ticket)
+{
+    struct lockers *all = world->lockers;
+    struct prng *prng = &world->jumps;
+    if (world->is_calm)
+        return;
+    if (ticket == ANY_ORDER)
+        set_next(world);
+    if (!world->machine.is_up || still_is(world) || core_is_full(world->machine.core))
+        return;
+    struct locker *locker = &all->at[prng_below(prng, all->count)];
+    struct extent extent = {.file = (uint32_t)prng_below(prng, all->plan.files)};
+    const struct extent *where = prng_chance(prng, 50) ? &extent : NULL;
+    if (ticket == END_OF_GRACE || prng_chance(prng, 20))
+        (void)operator_order(world, ORDER_END_GRACE, locker, NULL);
+    else if (prng_chance(prng, 25))
+        (void)operator_order(world, ORDER_NOTIFY, locker, NULL);
+    else if (is_idle(locker, where))
+        (void)operator_order(world, ORDER_RELEASE, locker, where);
 }
 
 void operator_act(struct world *world)

@@ -34,6 +34,7 @@ enum event_name {
     QUEUE_STAND,    /* the server stands still; ticket: see still.h */
     QUEUE_WAKE,     /* it goes on; ticket: which time */
     QUEUE_RESOLVED, /* the resolver answers; ticket: see resolver.c */
+    QUEUE_ORDER,    /* an operator gives an order; ticket: see operator.c */
 };
 
 struct queue_event {

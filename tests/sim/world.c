@@ -270,6 +270,8 @@ static void plan_restarts(struct world *world, struct plan *plan)
 {
     struct prng *jumps = &world->jumps;
     plan->reconfigures = prng_chance(jumps, 35);
+    if (world->lockers != NULL && prng_chance(jumps, 10))
+        plan->allows |= WORLD_OVERRIDE;
     if (plan->reconfigures && world->lockers != NULL && prng_chance(jumps, 50)) {
         plan->shrinks = true;
         world->lockers->plan.is_limited = true;
@@ -483,7 +485,7 @@ static void crash(struct world *world)
 static void (*const of_machine[])(struct world *, uint64_t ticket) = {
     [QUEUE_COMMIT] = machine_commit,    [QUEUE_READY] = machine_ready, [QUEUE_TICK] = machine_tick,
     [QUEUE_THAW] = machine_thaw,        [QUEUE_STAND] = still_stand,   [QUEUE_WAKE] = still_wake,
-    [QUEUE_RESOLVED] = resolver_answer,
+    [QUEUE_RESOLVED] = resolver_answer, [QUEUE_ORDER] = operator_give,
 };
 
 void world_handle(struct world *world, const struct queue_event *event)
@@ -552,6 +554,7 @@ void world_handle(struct world *world, const struct queue_event *event)
     case QUEUE_STAND:
     case QUEUE_WAKE:
     case QUEUE_RESOLVED:
+    case QUEUE_ORDER:
         of_machine[event->name](world, event->ticket);
         break;
     }
@@ -589,6 +592,7 @@ void world_run(struct world *world)
     stranger_init(world);
     machine_boot(world);
     still_init(world);
+    operator_init(world);
     queue_add(&world->queue, until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
     queue_add(&world->queue, world_random(world, 4 * SECOND), QUEUE_VANDAL, NULL, 0);
     queue_add(&world->queue, world->plan.chaos_ns, QUEUE_CALM, NULL, 0);
