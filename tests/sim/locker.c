@@ -247,6 +247,7 @@ void locker_answered(struct world *world, struct ask *ask, const struct peer_nlm
     struct process *process = ask->process;
     process->timer++; /* no repetition */
     world->lockers->answered = (enum peer_nlm_status)res->status;
+    world->lockers->heard = *res;
     if (ask->reclaim) {
         statd_reclaimed(world, ask, res->status);
         return;

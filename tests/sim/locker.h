@@ -267,7 +267,8 @@ struct lockers {
     uint32_t expired; /* times that something was not reclaimed in time: exclusion (2) */
 
     /* For scenarios. */
-    enum peer_nlm_status answered; /* the last answer that any of them got */
+    enum peer_nlm_status answered; /* the last answer that any of them got, */
+    struct peer_nlm_res heard;     /* and all of it */
     bool falls_silent;             /* who executes an SM_NOTIFY */
     bool is_mute;                  /* callbacks are executed, not answered */
     bool holds_results;            /* GRANTED_RES wait for called_release */

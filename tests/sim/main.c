@@ -2,18 +2,22 @@
  * main.c -- sim: run the simulated world for many seeds.
  *
  *   sim [--seeds N] [--first F] [--seed S] [--seconds T] [--verbose] [--marks] [--scenario NAME]
+ *       [--stories]
  *
- * Every scenario and the seeds 1 to HOLDFAST_SIM_SEEDS (500) are run; --seeds and --seed run seeds
- * only, --first begins with another seed than 1, --seconds runs seeds until the time is over,
- * --scenario one story. Every tenth seed is run
- * twice, and both histories must be equal to the last byte. The first broken promise ends the
- * program with exit code 1, the seed, and the command that shows it with its trace.
+ * Every scenario, every story of tests/stories (or HOLDFAST_STORIES) and the seeds 1 to
+ * HOLDFAST_SIM_SEEDS (500) are run; --seeds and --seed run seeds only, --first begins with another
+ * seed than 1, --seconds runs seeds until the time is over, --scenario one story, --stories those
+ * of tests/stories only, as TAP. Every tenth seed is run twice, and both histories must be equal to
+ * the last byte. The first broken promise ends the program with exit code 1, the seed, and the
+ * command that shows it with its trace.
  *
  * --marks lists the MARKs of the server that nothing reached. That is a failure when the scenarios
  * and at least 500 seeds were run; fewer prove nothing.
  */
 #include "base/check.h"
 #include "scenario.h"
+#include "stories/script.h"
+#include "stories/sim.h"
 #include "story.h"
 #include "world.h"
 
@@ -30,7 +34,7 @@ enum { MARKS_SEEDS_MIN = 500 };
 
 struct arguments {
     uint64_t seeds, first, seed, seconds;
-    bool has_seed, has_seeds, has_seconds, verbose, marks;
+    bool has_seed, has_seeds, has_seconds, verbose, marks, stories;
     const char *scenario;
 };
 
@@ -131,7 +135,7 @@ static void usage(void)
 {
     fprintf(stderr,
             "usage: sim [--seeds N] [--first F] [--seed S] [--seconds T] [--verbose] [--marks] "
-            "[--scenario NAME]\nscenarios:\n");
+            "[--scenario NAME] [--stories]\nscenarios, and the stories of tests/stories:\n");
     for (uint32_t b = 0; b < BOOK_COUNT; b++)
         for (uint32_t i = 0; i < *books[b].count; i++)
             fprintf(stderr, "  %-34s %s\n", books[b].stories[i].name, books[b].stories[i].about);
@@ -140,11 +144,15 @@ static void usage(void)
 
 static struct arguments read_arguments(int count, char **values)
 {
-    static const struct option options[] = {
-        {"seeds", required_argument, NULL, 'n'},    {"first", required_argument, NULL, 'f'},
-        {"seed", required_argument, NULL, 's'},     {"seconds", required_argument, NULL, 't'},
-        {"verbose", no_argument, NULL, 'v'},        {"marks", no_argument, NULL, 'm'},
-        {"scenario", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"seeds", required_argument, NULL, 'n'},
+                                            {"first", required_argument, NULL, 'f'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"seconds", required_argument, NULL, 't'},
+                                            {"verbose", no_argument, NULL, 'v'},
+                                            {"marks", no_argument, NULL, 'm'},
+                                            {"scenario", required_argument, NULL, 'c'},
+                                            {"stories", no_argument, NULL, 'o'},
+                                            {NULL, 0, NULL, 0}};
     struct arguments arguments = {.seeds = 500, .first = 1};
     const char *budget = getenv("HOLDFAST_SIM_SEEDS");
     bool good = budget == NULL || read_number(budget, &arguments.seeds);
@@ -167,6 +175,8 @@ static struct arguments read_arguments(int count, char **values)
             arguments.marks = true;
         } else if (option == 'c') {
             arguments.scenario = optarg;
+        } else if (option == 'o') {
+            arguments.stories = true;
         } else {
             usage();
         }
@@ -191,11 +201,25 @@ static bool run_stories(const struct arguments *arguments, const struct book *bo
     return found;
 }
 
+static const char *stories_directory(void)
+{
+    const char *given = getenv("HOLDFAST_STORIES");
+    return given != NULL ? given : "tests/stories";
+}
+
+static void begin_story(const char *slug)
+{
+    snprintf(running, sizeof running, "sim: scenario %s broke CHECK\n", slug);
+}
+
 static bool run_scenarios(const struct arguments *arguments)
 {
     bool found = false;
     for (uint32_t b = 0; b < BOOK_COUNT; b++)
         found |= run_stories(arguments, &books[b]);
+    if (!found || arguments->scenario == NULL)
+        found |=
+            sim_tell(stories_directory(), arguments->scenario, arguments->verbose, begin_story);
     return found;
 }
 
@@ -210,6 +234,8 @@ int main(int count, char **values)
     struct totals totals = {0};
     time_t start = time(NULL);
     (void)signal(SIGABRT, on_abort);
+    if (arguments.stories)
+        return script_main(&sim_driver, stories_directory(), arguments.scenario);
     if (arguments.scenario != NULL) {
         if (!run_scenarios(&arguments))
             usage();

@@ -8,7 +8,6 @@
 #include "locker.h"
 #include "machine.h"
 #include "mail.h"
-#include "peer/peer_nsm.h"
 #include "story.h"
 
 #define EXPECT SCENARIO_EXPECT
@@ -355,18 +354,6 @@ static void play_share_only(struct world *world)
     EXPECT(world->lockers->answered == GRANTED); /* alpha did not come back */
 }
 
-static void simulate_crash(struct world *world)
-{
-    static struct packet packet;
-    static uint32_t xid = 1;
-    packet_clear(&packet);
-    peer_nsm_put_simu_crash(&packet, xid++);
-    story_send(world, "127.0.0.1", 600, &packet);
-    machine_begin_anew(world);
-    locker_forgotten(world);
-    machine_turn(world);
-}
-
 /* D6: the same without a crash. */
 static void play_simulated_crash(struct world *world)
 {
@@ -382,7 +369,7 @@ static void play_simulated_crash(struct world *world)
     EXPECT(story_holds(world, OTHER, offered) && story_status(world).offers == 1);
     uint32_t before = story_status(world).state;
     story_be(world, BETA, CALLEE_SILENT);
-    simulate_crash(world);
+    story_simulate_crash(world);
     story_wait_ms(world, 3000);
     EXPECT(story_status(world).state == before + 2 && is_grace(world));
     EXPECT(story_is_told(world, ALPHA) && story_status(world).waiters == 0);
@@ -401,7 +388,7 @@ static void play_simulated_crash_and_cache(struct world *world)
     story_wait_ms(world, 100);
     EXPECT(story_has(world, BETA));
     world->lockers->holds_reclaims = true;
-    simulate_crash(world);
+    story_simulate_crash(world);
     story_wait_ms(world, 100);
     story_wait_for_end(world, 500);
     EXPECT(story_lock(world, OTHER, story_bytes) == GRANTED);
@@ -417,7 +404,7 @@ static void play_simulated_crash_and_stalled_store(struct world *world)
     world->machine.holds_commits = true;
     story_ask(world, BETA, PEER_NLM_LOCK, &story_bytes, false);
     story_wait_ms(world, 10);
-    simulate_crash(world);
+    story_simulate_crash(world);
     story_wait_ms(world, 60000);
     EXPECT(!story_has(world, BETA));
     world->machine.holds_commits = false;
@@ -435,7 +422,7 @@ static void play_simulated_crash_and_incomplete(struct world *world)
     story_restart(world);
     EXPECT(is_grace(world) && story_status(world).incomplete);
     story_wait_ms(world, 10000);
-    simulate_crash(world);
+    story_simulate_crash(world);
     story_wait_ms(world, 19000);
     EXPECT(story_lock(world, ALPHA, story_bytes) == GRACE);
     story_wait_for_end(world, -100);
@@ -443,7 +430,7 @@ static void play_simulated_crash_and_incomplete(struct world *world)
     world->machine.holds_commits = true;
     story_wait_for_end(world, 100);
     EXPECT(!is_grace(world) && world->disk.is_busy && world->ledger.incomplete);
-    simulate_crash(world);
+    story_simulate_crash(world);
     story_ask(world, BETA, PEER_NLM_LOCK, &story_bytes, false);
     story_wait_ms(world, 100);
     EXPECT(!is_grace(world) && !story_has(world, BETA));

@@ -146,6 +146,18 @@ void story_restart(struct world *world)
     story_wait_ms(world, 300);
 }
 
+void story_simulate_crash(struct world *world)
+{
+    static struct packet packet;
+    static uint32_t xid = 1;
+    packet_clear(&packet);
+    peer_nsm_put_simu_crash(&packet, xid++);
+    story_send(world, "127.0.0.1", 600, &packet);
+    machine_begin_anew(world);
+    locker_forgotten(world);
+    machine_turn(world);
+}
+
 bool story_is_told(struct world *world, enum who who)
 {
     return story_locker(world, who)->told_state == story_status(world).state;
@@ -202,15 +214,15 @@ static void init_locker(struct world *world, enum who who)
     host->portmapper_tcp_only = false;
 }
 
-void story_run(const struct scenario *scenario, bool verbose)
+struct world *story_new(const char *name, uint32_t allows, bool verbose)
 {
-    struct world *world = world_new(
-        &(struct world_options){.seed = 1, .verbose = verbose, .allows = scenario->allows});
-    world->scenario = scenario->name;
+    struct world *world =
+        world_new(&(struct world_options){.seed = 1, .verbose = verbose, .allows = allows});
+    world->scenario = name;
     world->is_manual = world->is_calm = true;
     world->plan = (struct plan){.lockers = 5,
                                 .names = 8,
-                                .allows = scenario->allows,
+                                .allows = allows,
                                 .clients_max = 100,
                                 .locks_max = 4000,
                                 .locks_per_client_max = 4000,
@@ -232,9 +244,25 @@ void story_run(const struct scenario *scenario, bool verbose)
     locker_init(world);
     for (uint32_t i = 0; i < world->plan.lockers; i++)
         init_locker(world, (enum who)i);
+    return world;
+}
+
+void story_boot(struct world *world)
+{
     machine_boot(world);
     story_wait_ms(world, 1000);
-    scenario->play(world);
+}
+
+void story_end(struct world *world)
+{
     claim_disk_audit(world);
     world_free(world);
+}
+
+void story_run(const struct scenario *scenario, bool verbose)
+{
+    struct world *world = story_new(scenario->name, scenario->allows, verbose);
+    story_boot(world);
+    scenario->play(world);
+    story_end(world);
 }

@@ -20,6 +20,11 @@ extern const struct extent story_bytes;
 
 /* Ends the process when something else happens than the story tells. */
 void story_run(const struct scenario *scenario, bool verbose);
+/* The same in parts: a world that is not booted yet, whose plan and lockers may be changed; up and
+ * ready; judged and gone. */
+struct world *story_new(const char *name, uint32_t allows, bool verbose);
+void story_boot(struct world *world);
+void story_end(struct world *world);
 
 struct locker *story_locker(struct world *world, enum who who);
 struct process *story_process(struct world *world, enum who who);
@@ -50,6 +55,8 @@ void story_give_back(struct world *world, enum who who);
 void story_be(struct world *world, enum who who, enum callee_mood mood);
 /* Kill, start, ready. */
 void story_restart(struct world *world);
+/* SM_SIMU_CRASH from this machine (D6). */
+void story_simulate_crash(struct world *world);
 /* It knows our state. */
 bool story_is_told(struct world *world, enum who who);
 
