@@ -35,31 +35,6 @@ static void new_with(const struct core_limits *limits)
 
 /* ---- requests ---- */
 
-static void test_reboot_life__a_newer_lock_frees_first(void **state)
-{
-    (void)state;
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 4, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(A2, 4, 1, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock_in(5, A2, 0, X), LOCK_GRANTED); /* by another process */
-    assert_int_equal(client_of(A)->lock_count, 1);
-    assert_int_equal(client_of(A)->waiter_count, 0);
-    assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 1);
-    assert_false(notify(A, "a", 5)); /* late */
-    assert_int_equal(client_of(A)->lock_count, 1);
-}
-
-static void test_reboot_life__the_first_state_frees_nothing(void **state)
-{
-    (void)state;
-    assert_int_equal(lock(A, 0, 1, X | UNMONITORED), LOCK_GRANTED);
-    assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->lock_count, 2);
-    assert_false(notify(A, "a", 3)); /* late: what had no state is not older */
-    assert_int_equal(client_of(A)->lock_count, 2);
-    assert_int_equal(client_of(A)->state_seen, 3);
-}
-
 static void test_reboot_life__states_of_requests_may_be_distrusted(void **state)
 {
     (void)state;
@@ -140,38 +115,6 @@ static void test_reboot_life__a_reclaim_in_another_state_updates_in_place(void *
     assert_int_equal(fixture_status(the_core).locks, 2);
 }
 
-static void test_reboot_life__inside_grace(void **state)
-{
-    (void)state;
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(share(A, 0, 1, 0), LOCK_GRANTED);
-    assert_int_equal(lock(B, 2, 1, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(lock(B, 2, 1, X | RECLAIM), LOCK_GRANTED);
-    assert_true(fixture_status(the_core).grace.is_on);
-    assert_int_equal(fixture_status(the_core).grace.unsettled, 2);
-    assert_true(notify(A, "a", 5));
-    assert_false(has_locks(A));
-    assert_int_equal(fixture_status(the_core).grace.unsettled, 0);
-    assert_false(fixture_status(the_core).grace.is_on); /* nobody else is waited for */
-    assert_int_equal(lock(C, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(5, A, 0, X | RECLAIM), LOCK_GRACE);
-}
-
-static void test_reboot_life__inside_grace_what_was_reclaimed_since_stays(void **state)
-{
-    (void)state;
-    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(lock_in(5, A, 0, X | RECLAIM), LOCK_GRANTED);
-    assert_true(notify(A, "a", 5));
-    assert_int_equal(client_of(A)->lock_count, 1);
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
-    assert_int_equal(lock(B, 2, 1, X), LOCK_GRANTED);
-}
-
 /* What is to be freed is found again by its stamps, whichever way it was marked. */
 static void crash_while_freed(uint32_t old_state, uint32_t new_state, bool has_new)
 {
@@ -236,22 +179,6 @@ static void test_reboot_life__a_hundred_thousand_locks_delay_nobody(void **state
     assert_int_equal(fixture_status(core).reboots.locks_cleaned, MANY);
     assert_int_equal(fixture_status(core).reboots.cleanups, 1);
     core_free(core);
-}
-
-/* R-SEC-5 holds in grace too: what it held before nobody will reclaim, and nobody waits for it. */
-static void test_reboot_life__a_newer_lock_settles_in_grace(void **state)
-{
-    (void)state;
-    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
-    restart();
-    assert_true(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock_in(3, A, 2, X), LOCK_GRACE); /* the same life: it may still reclaim */
-    assert_int_equal(client_of(A)->lock_count, 1);
-    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRACE);
-    assert_int_equal(client_of(A)->lock_count, 0);
-    settle();
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
 }
 
 /* FREE_ALL says the new state; without it the first LOCK would look like one more reboot. */
@@ -370,15 +297,10 @@ static void test_reboot_life__a_clean_up_is_counted_when_it_happens(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_newer_lock_frees_first),
-        TEST(the_first_state_frees_nothing),
         TEST(states_of_requests_may_be_distrusted),
         TEST(an_older_lock_is_processed_and_asked_about),
         TEST(a_newer_lock_that_frees_much_is_asked_again),
         TEST(a_reclaim_in_another_state_updates_in_place),
-        TEST(inside_grace),
-        TEST(inside_grace_what_was_reclaimed_since_stays),
-        TEST(a_newer_lock_settles_in_grace),
         TEST(free_all_tells_the_state),
         TEST(every_call_reaches),
         TEST(a_crash_is_counted_once),

@@ -205,64 +205,6 @@ static void test_recovery_cases__the_end_of_grace_fills_no_batch_over(void **sta
     assert_int_equal(fixture_status(the_core).locks, 2 * COUNT);
 }
 
-/* R-GRACE-5, R-GRACE-10: told long after the end it has as much time as anybody. */
-static void test_recovery_cases__hold_gives_a_slow_reclaimer_its_time(void **state)
-{
-    (void)state;
-    limits.hold_unreachable = true;
-    new_core();
-    for (uint64_t i = 0; i < 60; i++)
-        assert_int_equal(lock(A, 10 * i, 5, X), LOCK_GRANTED);
-    restart();
-    in_vain(300);
-    assert_false(fixture_status(the_core).grace.is_on);
-    told();
-    for (uint64_t i = 0; i < 60; i++) {
-        assert_int_equal(lock(A, 10 * i, 5, X | RECLAIM), LOCK_GRANTED);
-        fixture_wait(SECOND);
-        settle();
-    }
-}
-
-/* The same when its answer was lost, or has not arrived yet: who reclaims knows. That it had called
- * before changes nothing. */
-static void test_recovery_cases__hold_and_a_lost_answer(void **state)
-{
-    (void)state;
-    limits.hold_unreachable = true;
-    for (int calls = 0; calls < 2; calls++) {
-        new_core();
-        for (uint64_t i = 0; i < 60; i++)
-            assert_int_equal(lock(A, 10 * i, 5, X), LOCK_GRANTED);
-        restart();
-        if (calls)
-            assert_int_equal(test(A, 5, 1, X), LOCK_GRACE);
-        in_vain(300);
-        assert_false(fixture_status(the_core).grace.is_on);
-        for (uint64_t i = 0; i < 60; i++) {
-            assert_int_equal(lock(A, 10 * i, 5, X | RECLAIM), LOCK_GRANTED);
-            in_vain(1);
-        }
-    }
-}
-
-/* D5 (5): that a client calls does not mean that it knows. Its time begins when it is told. */
-static void test_recovery_cases__called_early_told_late(void **state)
-{
-    (void)state;
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(test(A, 50, 1, X), LOCK_GRACE);
-    in_vain(80);
-    told();
-    assert_true(fixture_status(the_core).grace.is_on);
-    fixture_wait(11 * SECOND);
-    settle();
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-}
-
 /* Told of the restart before the last one, it does not know of the last one. */
 static void test_recovery_cases__old_news_are_no_news(void **state)
 {
@@ -305,22 +247,6 @@ static void test_recovery_cases__no_resume_over_lost_waiters(void **state)
         assert_int_equal(fixture_status(the_core).grace.is_on, waits);
         assert_int_equal(the_core->server.state == before, !waits);
     }
-}
-
-/* D2: who is gone for good does not take the place of others for ever. */
-static void test_recovery_cases__who_is_gone_can_be_forgotten(void **state)
-{
-    (void)state;
-    limits.clients_max = 2;
-    new_core();
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
-    restart();
-    in_vain(500);
-    assert_int_equal(fixture_status(the_core).locks, 0);
-    assert_int_equal(lock(C, 0, 1, X), LOCK_NO_RESOURCES); /* both are still tried */
-    assert_int_equal(order(ORDER_RELEASE, A), ORDER_DONE);
-    assert_int_equal(lock(C, 0, 1, X), LOCK_GRANTED);
 }
 
 /* R-NOTIFY-4: given up, until it calls us. */
@@ -606,12 +532,8 @@ int main(void)
         CASE(what_is_over_leaves_nothing_unsettled),
         CASE(a_resume_writes_no_waiters),
         CASE(the_end_of_grace_fills_no_batch_over),
-        CASE(hold_gives_a_slow_reclaimer_its_time),
-        CASE(hold_and_a_lost_answer),
-        CASE(called_early_told_late),
         CASE(old_news_are_no_news),
         CASE(no_resume_over_lost_waiters),
-        CASE(who_is_gone_can_be_forgotten),
         CASE(whoever_calls_is_worth_trying),
         CASE(what_is_released_is_in_nobodys_way),
         CASE(a_new_counter_frees_what_had_no_number),
