@@ -91,48 +91,6 @@ static void bsd_owns_what_it_cannot_cancel(void)
     stage_demand_free(holder, &wanted);
 }
 
-/* CANCEL while the callback is not answered: the offer is withdrawn. */
-static void cancel_crosses_the_callback(void)
-{
-    uint32_t wait;
-    bool is_owned;
-    stage_case("CANCEL crosses a callback that nobody answers");
-    struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
-    struct emu_request wanted = stage_request(7, 0, 100);
-    if (!make_wait(holder, one, &wait))
-        return;
-    EMU_NET_LOCKED(one->answer = EMU_ANSWER_NEVER);
-    release(holder);
-    if (!stage_wait_callbacks(one, 1))
-        return;
-    stage_demand_held(holder, &wanted, one, 7); /* an offer stands in the way like a lock */
-    stage_demand(emu_client_give_up(one, wait, &is_owned), GRANTED, "cancel of an offer");
-    stage_wait_free(holder, &wanted);
-}
-
-/* D13: silence never releases; the poll takes what was offered (R-BLK-5). */
-static void silence_releases_nothing(void)
-{
-    uint32_t wait;
-    stage_case("a callback that nobody answers, and then a poll");
-    struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
-    struct emu_request wanted = stage_request(7, 0, 100), again = stage_request(3, 0, 100);
-    if (!make_wait(holder, one, &wait))
-        return;
-    EMU_NET_LOCKED(one->answer = EMU_ANSWER_NEVER);
-    release(holder);
-    if (!stage_wait_callbacks(one, 1))
-        return;
-    stage_demand(emu_client_lock(holder, &again), DENIED, "a lock of what is offered");
-    if (!stage_wait_callbacks(one, 2)) /* asked again */
-        return;
-    stage_demand(emu_client_lock(holder, &again), DENIED, "a lock of what is still offered");
-    stage_demand(emu_client_poll(one, wait), GRANTED, "a poll for what is offered");
-    stage_demand_held(holder, &wanted, one, 7);
-    stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
-    stage_demand_free(holder, &wanted);
-}
-
 /* R-DRC-3: the repeat of an accepted callback is refused by the client, which holds the lock. */
 static void accepts_and_answers_late(void)
 {
@@ -158,26 +116,6 @@ static void accepts_and_answers_late(void)
             return;
     stage_demand_held(holder, &wanted, one, 7);
     stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
-    stage_demand_free(holder, &wanted);
-}
-
-/* R-BLK-7: DENIED to the first attempt is a refusal, and the next one in line is served. */
-static void refused_goes_to_the_next(void)
-{
-    uint32_t first_wait, second_wait;
-    stage_case("a client that does not want the lock any more");
-    struct emu_host *holder = stage_host("linux", "holder");
-    struct emu_host *first = stage_host("linux", "first"), *second = stage_host("linux", "second");
-    struct emu_request wanted = stage_request(7, 0, 100);
-    if (!make_wait(holder, first, &first_wait) ||
-        !stage_demand(emu_client_block(second, &wanted, &second_wait), BLOCKED, "the second one"))
-        return;
-    emu_host_restart_lockd(first); /* it forgets, and says nothing */
-    release(holder);
-    stage_demand_granted(second, second_wait, "the second one");
-    HARNESS_EXPECT(stage_callbacks(first) == 1, "the first one was asked %u times",
-                   stage_callbacks(first));
-    stage_demand(emu_client_unlock(second, &wanted), GRANTED, "unlock");
     stage_demand_free(holder, &wanted);
 }
 
@@ -265,33 +203,6 @@ static void unreachable_is_passed_over(enum emu_portmap_mode mode, const char *n
     stage_demand(emu_client_unlock(first, &wanted), GRANTED, "unlock");
 }
 
-/* R-BLK-19: a refused upgrade leaves the read lock. */
-static void refused_upgrade_keeps_the_lock(void)
-{
-    uint32_t wait;
-    bool is_owned;
-    stage_case("a cancelled upgrade leaves what was held");
-    struct emu_host *other = stage_host("linux", "other"), *one = stage_host("linux", "one");
-    struct emu_request read = stage_request(7, 0, 100), write = read, theirs = read;
-    read.exclusive = false;
-    theirs.exclusive = false;
-    theirs.svid = 3;
-    stage_demand(emu_client_lock(one, &read), GRANTED, "a shared lock");
-    stage_demand(emu_client_lock(other, &theirs), GRANTED, "another one");
-    if (!stage_demand(emu_client_block(one, &write, &wait), BLOCKED, "the upgrade"))
-        return;
-    EMU_NET_LOCKED(one->answer = EMU_ANSWER_NEVER);
-    stage_demand(emu_client_unlock(other, &theirs), GRANTED, "unlock of the other");
-    if (!stage_wait_callbacks(one, 1))
-        return;
-    stage_demand(emu_client_lock(other, &theirs), DENIED, "a shared lock under the offer");
-    stage_demand(emu_client_give_up(one, wait, &is_owned), GRANTED, "cancel of the upgrade");
-    stage_wait_free(other, &theirs);
-    stage_demand(emu_client_lock(other, &theirs), GRANTED, "a shared lock after it");
-    theirs.exclusive = true;
-    stage_demand(emu_client_lock(other, &theirs), DENIED, "an exclusive one beside the other's");
-}
-
 /* R-BLK-16: one unlock serves everybody who fits. */
 static void all_readers_are_granted(void)
 {
@@ -312,89 +223,16 @@ static void all_readers_are_granted(void)
     stage_demand(emu_client_lock(holder, &held), DENIED, "a writer among readers");
 }
 
-/* ---- R-BLK-17: whatever frees a range serves who waits for it ---- */
-
-static void free_by_part(struct emu_host *holder)
-{
-    struct emu_request part = stage_request(3, 20, 10);
-    stage_demand(emu_client_unlock(holder, &part), GRANTED, "unlock of a part");
-}
-
-static void free_by_downgrade(struct emu_host *holder)
-{
-    struct emu_request weaker = stage_request(3, 0, 100);
-    weaker.exclusive = false;
-    stage_demand(emu_client_lock(holder, &weaker), GRANTED, "downgrade");
-}
-
-static void free_by_free_all(struct emu_host *holder)
-{
-    stage_demand(emu_client_free_all(holder, holder->name), 0, "FREE_ALL");
-}
-
-static void every_way_serves_waiters(void)
-{
-    static const struct {
-        const char *name;
-        void (*free_range)(struct emu_host *holder);
-        bool is_for_readers;
-    } ways[] = {
-        {"unlock of a part serves a waiter", free_by_part, false},
-        {"a downgrade serves a reader", free_by_downgrade, true},
-        {"FREE_ALL serves a waiter", free_by_free_all, false},
-    };
-    for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        uint32_t wait;
-        stage_case(ways[i].name);
-        struct emu_host *holder = stage_host("linux", "holder"), *one = stage_host("linux", "one");
-        struct emu_request held = stage_request(3, 0, 100), wanted = stage_request(7, 20, 10);
-        wanted.exclusive = !ways[i].is_for_readers;
-        stage_demand(emu_client_lock(holder, &held), GRANTED, "lock of the holder");
-        if (!stage_demand(emu_client_block(one, &wanted, &wait), BLOCKED, "a blocking lock"))
-            continue;
-        ways[i].free_range(holder);
-        stage_demand_granted(one, wait, "who waits");
-        stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
-    }
-}
-
-/* The first in line is offered the lock and cancels: the second one is served. */
-static void cancel_serves_the_next(void)
-{
-    uint32_t first_wait, second_wait;
-    bool is_owned;
-    stage_case("CANCEL of an offer serves the next one");
-    struct emu_host *holder = stage_host("linux", "holder");
-    struct emu_host *first = stage_host("linux", "first"), *second = stage_host("linux", "second");
-    struct emu_request wanted = stage_request(7, 0, 100);
-    EMU_NET_LOCKED(first->answer = EMU_ANSWER_NEVER);
-    if (!make_wait(holder, first, &first_wait) ||
-        !stage_demand(emu_client_block(second, &wanted, &second_wait), BLOCKED, "the second one"))
-        return;
-    release(holder);
-    if (!stage_wait_callbacks(first, 1))
-        return;
-    HARNESS_EXPECT(stage_callbacks(second) == 0, "the second one was called first");
-    stage_demand(emu_client_give_up(first, first_wait, &is_owned), GRANTED, "cancel of an offer");
-    stage_demand_granted(second, second_wait, "the second one");
-}
-
 void emulators_grants_run(void)
 {
     mac_keeps_its_place();
     mac_lockd_restarts();
     bsd_owns_what_it_cannot_cancel();
-    cancel_crosses_the_callback();
-    silence_releases_nothing();
     accepts_and_answers_late();
-    refused_goes_to_the_next();
     solaris_is_in_grace();
     falls_back_to_granted();
     falls_back_to_the_other_transport(false);
     falls_back_to_the_other_transport(true);
     unreachable_is_passed_over(EMU_PORTMAP_EMPTY, "a client whose portmapper knows no NLM");
-    refused_upgrade_keeps_the_lock();
     all_readers_are_granted();
-    every_way_serves_waiters();
-    cancel_serves_the_next();
 }

@@ -15,109 +15,6 @@
 
 #define EXPECT SCENARIO_EXPECT
 
-/* Alpha has it, beta waits and cannot hear, alpha gives it back: a callback is under way. */
-static void begin_callback(struct world *world, enum who waits)
-{
-    story_take(world, ALPHA);
-    story_wait_for(world, waits);
-    story_be(world, waits, CALLEE_DEAF);
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 2500);
-    EXPECT(!story_has(world, waits) && story_status(world).offers == 1);
-}
-
-/* Whoever waits from now on is not told what somebody was told before. */
-static void expect_no_callback(struct world *world, enum who who)
-{
-    uint32_t called = world->lockers->callbacks;
-    story_wait_for(world, who);
-    story_be(world, who, CALLEE_WELL);
-    story_wait_ms(world, 20000);
-    EXPECT(world->lockers->callbacks == called && !story_has(world, who));
-}
-
-static void play_cancel_crosses_granted(struct world *world)
-{
-    begin_callback(world, BETA);
-    story_do(world, BETA, PEER_NLM_CANCEL, true);
-    EXPECT(!story_is_waiting(world, BETA) && story_status(world).offers == 0);
-    story_take(world, DELTA);
-    expect_no_callback(world, BETA);
-}
-
-static void play_poll_crosses_callback(struct world *world)
-{
-    begin_callback(world, BETA);
-    story_do(world, BETA, PEER_NLM_LOCK, true); /* the poll is the answer (R-BLK-5) */
-    EXPECT(story_has(world, BETA));
-    story_give_back(world, BETA);
-    story_take(world, DELTA);
-    expect_no_callback(world, BETA);
-}
-
-static void play_unlock_before_the_answer(struct world *world)
-{
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    world->lockers->is_mute = true;
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
-    story_give_back(world, BETA);
-    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 0);
-    story_take(world, DELTA);
-    world->lockers->is_mute = false;
-    expect_no_callback(world, BETA);
-}
-
-static void play_free_all_during_callback(struct world *world)
-{
-    world->lockers->at[BETA].frees_all = true;
-    begin_callback(world, BETA);
-    locker_reboot(world, &world->lockers->at[BETA]);
-    story_wait_ms(world, 100);
-    EXPECT(story_status(world).offers == 0 && story_status(world).waiters == 0);
-    story_take(world, DELTA);
-    expect_no_callback(world, BETA);
-}
-
-static void play_part_of_an_offer(struct world *world)
-{
-    begin_callback(world, BETA);
-    story_process(world, BETA)->is_waiting = false;
-    story_ask(world, BETA, PEER_NLM_UNLOCK, &(struct extent){.offset = 2, .len = 1}, false);
-    story_wait_ms(world, 100);
-    EXPECT(story_status(world).offers == 0);
-    EXPECT(claim_disk_cells(world, story_process(world, BETA), 0, true).exclusive == 0x38);
-    story_be(world, BETA, CALLEE_WELL);
-    story_give_back(world, BETA);
-    EXPECT(story_status(world).locks == 0);
-}
-
-static void play_offer_and_crash(struct world *world)
-{
-    begin_callback(world, BETA);
-    story_restart(world);
-    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 1);
-    story_do(world, DELTA, PEER_NLM_LOCK, false);
-    EXPECT(!story_has(world, DELTA)); /* grace: it may have taken it */
-    story_be(world, BETA, CALLEE_WELL);
-    story_wait_ms(world, 20000);
-    EXPECT(story_status(world).locks == 0); /* told, it does not reclaim what it does not have */
-    story_do(world, BETA, PEER_NLM_LOCK, true);
-    EXPECT(story_has(world, BETA));
-}
-
-/* R-BLK-5: 1, 2, 4, 8 s after a callback that nobody heard there is another one. */
-static void play_callback_is_repeated(struct world *world)
-{
-    begin_callback(world, BETA);
-    story_wait_ms(world, 12000);
-    story_be(world, BETA, CALLEE_WELL);
-    story_wait_ms(world, 10000);
-    EXPECT(story_has(world, BETA));
-}
-
 /* ---- GRANTED_MSG and its results ---- */
 
 static void begin_result(struct world *world)
@@ -206,102 +103,6 @@ static void play_one_socket(struct world *world)
 
 /* ---- the queue ---- */
 
-static void play_cancel_and_relock(struct world *world)
-{
-    story_take(world, ALPHA);
-    story_wait_for(world, GAMMA);
-    story_wait_for(world, DELTA);
-    struct process *gamma = story_process(world, GAMMA);
-    story_ask(world, GAMMA, PEER_NLM_CANCEL, &story_bytes, true);
-    gamma->locks_again = true;
-    story_wait_ms(world, 300);
-    EXPECT(story_is_waiting(world, GAMMA) && gamma->ask == NULL);
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, GAMMA) && !story_has(world, DELTA)); /* it kept its place (R-BLK-12) */
-    story_give_back(world, GAMMA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, DELTA));
-}
-
-static void play_duplicate_lock(struct world *world)
-{
-    story_take(world, ALPHA);
-    for (int i = 0; i < 4; i++)
-        story_wait_for(world, BETA);
-    EXPECT(story_status(world).waiters == 1);
-    uint32_t called = world->lockers->callbacks;
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 5000);
-    EXPECT(story_has(world, BETA) && world->lockers->callbacks == called + 1);
-    EXPECT(story_status(world).waiters == 0);
-}
-
-static void play_upgrade_deadlock(struct world *world)
-{
-    struct extent shared = story_bytes;
-    shared.exclusive = false;
-    story_ask(world, ALPHA, PEER_NLM_LOCK, &shared, false);
-    story_ask(world, BETA, PEER_NLM_LOCK, &shared, false);
-    story_wait_ms(world, 100);
-    story_do(world, ALPHA, PEER_NLM_LOCK, true);
-    EXPECT(story_is_waiting(world, ALPHA));
-    story_do(world, BETA, PEER_NLM_LOCK, true);
-    EXPECT(!story_is_waiting(world, BETA)); /* DEADLCK */
-    story_give_back(world, BETA);
-    story_wait_ms(world, 300);
-    EXPECT(story_process(world, ALPHA)->held[0].exclusive != 0);
-}
-
-/* Each waits for what the other has, but one of them was not there to be told and comes back. */
-static void play_back_in_the_queue(struct world *world)
-{
-    struct extent second = {.file = 1, .len = 1, .exclusive = true};
-    world->lockers->at[BETA].host->kind = CALLEE_HINT;
-    story_ask(world, BETA, PEER_NLM_LOCK, &second, false);
-    story_wait_ms(world, 100);
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 15000); /* passed over (D13) */
-    story_take(world, ALPHA);
-    story_ask(world, ALPHA, PEER_NLM_LOCK, &second, true);
-    story_wait_ms(world, 100);
-    EXPECT(story_is_waiting(world, ALPHA));
-    story_do(world, BETA, PEER_NLM_LOCK, true);
-    EXPECT(!story_is_waiting(world, BETA));
-}
-
-static void play_passed_over(struct world *world)
-{
-    struct host *host = world->lockers->at[BETA].host;
-    host->kind = CALLEE_HINT; /* not registered */
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    story_wait_for(world, DELTA);
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 15000);
-    EXPECT(story_has(world, DELTA) && !story_has(world, BETA));
-    story_wait_for(world, BETA); /* it polls, and is in the queue again */
-    host->kind = CALLEE_BOTH;
-    story_give_back(world, DELTA);
-    story_wait_ms(world, 15000);
-    EXPECT(story_has(world, BETA));
-}
-
-/* It does not want it any more: the next one gets it. */
-static void play_refused_callback(struct world *world)
-{
-    story_take(world, ALPHA);
-    story_locker(world, BETA)->is_tcp = true;
-    story_wait_for(world, BETA);
-    story_wait_for(world, DELTA);
-    story_process(world, BETA)->is_waiting = false; /* it was killed */
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 1000);
-    EXPECT(!story_has(world, BETA) && story_has(world, DELTA));
-}
-
 /* It refuses a copy that may not have been the first: the lock is its own, perhaps, until it says
  * CANCEL. */
 static void play_doubt(struct world *world)
@@ -347,16 +148,6 @@ static void play_leaves_the_queue_order(struct world *world)
     EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == PEER_NLM_IS_GRANTED);
     story_wait_ms(world, 1000);
     EXPECT(story_holds(world, OTHER, rest));
-}
-
-static void play_silent_waiter(struct world *world)
-{
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    story_wait_ms(world, 290000);
-    EXPECT(story_status(world).waiters == 1);
-    story_wait_ms(world, 20000);
-    EXPECT(story_status(world).waiters == 0);
 }
 
 /* A program starts anew: it says the same with the same xid, from another port. */
@@ -621,53 +412,16 @@ static void play_moved_client(struct world *world)
     EXPECT(story_status(world).locks == 0);
 }
 
-/* A21: who was cancelled and keeps a place does not wait. */
-static void play_place_does_not_count(struct world *world)
-{
-    world->lockers->plan.is_limited = true;
-    world->plan.waiters_max = 1;
-    story_restart(world);
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    EXPECT(story_is_waiting(world, BETA));
-    story_do(world, BETA, PEER_NLM_CANCEL, true);
-    story_ask(world, DELTA, PEER_NLM_LOCK, &story_bytes, true);
-    story_wait_ms(world, 200);
-    EXPECT(story_is_waiting(world, DELTA));
-}
-
 const struct scenario scenario_lock_all[] = {
-    {"cancel-crosses-granted", "CANCEL ends an offer whose callback is under way",
-     play_cancel_crosses_granted, 0},
-    {"poll-crosses-callback", "a poll is the answer, and the callback is void then",
-     play_poll_crosses_callback, 0},
-    {"unlock-before-the-answer", "UNLOCK overtakes the answer to the callback",
-     play_unlock_before_the_answer, 0},
-    {"free-all-during-callback", "a client reboots while it is being called",
-     play_free_all_during_callback, 0},
-    {"part-of-an-offer", "UNLOCK of some bytes of an offer that may have been taken",
-     play_part_of_an_offer, 0},
-    {"offer-and-crash", "the server dies with an offer: it is a lock afterwards",
-     play_offer_and_crash, 0},
-    {"callback-is-repeated", "nobody heard the first callback", play_callback_is_repeated, 0},
     {"late-result", "GRANTED_RES comes after the second callback", play_late_result, 0},
     {"early-denied", "DENIED to a second copy arrives first", play_early_denied, 0},
     {"result-from-elsewhere", "GRANTED_RES from another address (P5)", play_result_from_elsewhere,
      0},
     {"one-socket", "the result of a message goes to one port once", play_one_socket, 0},
-    {"cancel-and-relock", "macOS keeps its place in the queue", play_cancel_and_relock, 0},
-    {"duplicate-lock", "the same blocking LOCK several times", play_duplicate_lock, 0},
-    {"upgrade-deadlock", "two readers both want to write", play_upgrade_deadlock, 0},
-    {"back-in-the-queue", "a circle is closed by one who was passed over", play_back_in_the_queue,
-     0},
-    {"passed-over", "D13: nobody there, the next one gets it; its own poll brings it back",
-     play_passed_over, 0},
-    {"refused-callback", "GRANTED is answered with DENIED", play_refused_callback, 0},
     {"doubt", "a refusal that says little, and CANCEL", play_doubt, 0},
     {"doubt-about-an-upgrade", "and what it held before", play_doubt_about_an_upgrade, 0},
     {"leaves-the-queue-order", "a waiter that holds something waits for nobody's turn",
      play_leaves_the_queue_order, 0},
-    {"silent-waiter", "R-BLK-6: a queued request that nobody repeats", play_silent_waiter, 0},
     {"other-port", "a cached answer is for one port (R-DRC-1)", play_other_port, 0},
     {"late-unlock", "exclusion (5) of P2: an old UNLOCK after a restart", play_late_unlock,
      WORLD_LATE},
@@ -680,8 +434,6 @@ const struct scenario scenario_lock_all[] = {
     {"clone", "D17: the same name and state number from another address", play_clone, 0},
     {"moved-client", "exclusion (4) of P2: an operator moves a client (D17)", play_moved_client,
      WORLD_OVERRIDE},
-    {"place-does-not-count", "a cancelled waiter keeps its place and takes nobody's",
-     play_place_does_not_count, 0},
     {"drained-in-pieces", "FREE_ALL of more than one turn frees", play_drained_in_pieces, 0},
 };
 const uint32_t scenario_lock_count = sizeof scenario_lock_all / sizeof scenario_lock_all[0];

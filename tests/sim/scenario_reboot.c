@@ -40,59 +40,6 @@ static uint16_t stored(struct world *world, enum who who)
     return claim_disk_cells(world, story_process(world, who), story_bytes.file, true).any;
 }
 
-/* R-SEC-3: its locks are freed at once; the same notice again frees nothing of its new life. */
-static void play_repeated_notice(struct world *world)
-{
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    uint32_t state = reboot(world, ALPHA);
-    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
-    EXPECT(story_has(world, BETA)); /* P4 */
-    EXPECT(story_status(world).reboots.cleanups == 1);
-    struct extent again = story_part(0, 8, 2);
-    EXPECT(story_lock(world, ALPHA, again) == GRANTED);
-    notify(world, ADDRESS_OF_ALPHA, "alpha.example.org", state);
-    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
-    EXPECT(story_status(world).locks == 2 && story_holds(world, ALPHA, again));
-    EXPECT(story_status(world).reboots.cleanups == 1);
-}
-
-/* A notice of an earlier life arrives late: its status monitor says another state. */
-static void play_late_notice(struct world *world)
-{
-    story_take(world, ALPHA);
-    uint32_t first = reboot(world, ALPHA);
-    uint32_t second = reboot(world, ALPHA);
-    notify(world, ADDRESS_OF_ALPHA, "alpha", second);
-    EXPECT(story_status(world).locks == 0);
-    story_take(world, ALPHA);
-    notify(world, ADDRESS_OF_ALPHA, "alpha", first);
-    story_wait_ms(world, 6000);
-    EXPECT(story_status(world).locks == 1);
-}
-
-/* R-SEC-5: its SM_NOTIFY was lost; its LOCK says it. */
-static void play_lock_with_a_newer_state(struct world *world)
-{
-    story_take(world, ALPHA);
-    (void)reboot(world, ALPHA);
-    EXPECT(story_lock(world, BETA, story_bytes) == DENIED);
-    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRANTED);
-    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
-}
-
-/* An older state in a LOCK frees nothing, is processed, and has its status monitor asked. */
-static void play_lock_with_an_older_state(struct world *world)
-{
-    struct locker *alpha = story_locker(world, ALPHA);
-    story_take(world, ALPHA);
-    alpha->state -= 2;
-    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRANTED);
-    story_wait_ms(world, 6000);
-    EXPECT(story_status(world).locks == 2);
-    EXPECT(story_lock(world, BETA, story_bytes) == DENIED);
-}
-
 /* R-SEC-3: it is installed anew and counts from the beginning; its status monitor confirms it. What
  * it had reclaimed without a state is stamped with the one that was known, and is freed, too. */
 static void play_counter_begins_anew(struct world *world)
@@ -133,20 +80,6 @@ static void play_stamp_of_a_reclaim(struct world *world)
     world->is_unjudged = true; /* it says that it rebooted, and did not */
     notify(world, "192.0.2.14", "delta", delta->state);
     EXPECT(story_status(world).locks == 1 && stored(world, DELTA) == 0);
-}
-
-/* P5: somebody else's name, from an address whose status monitor says what he says. */
-static void play_spoofed_notice(struct world *world)
-{
-    uint32_t state = story_locker(world, ALPHA)->state + 2;
-    story_take(world, ALPHA);
-    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
-    story_locker(world, BETA)->host->nsm_state = state;
-    notify(world, ADDRESS_OF_BETA, "alpha", state);
-    notify(world, ADDRESS_OF_NOBODY, "alpha", state);
-    notify(world, ADDRESS_OF_ALPHA, "somebody", state);
-    story_wait_ms(world, 6000);
-    EXPECT(story_status(world).locks == 2 && story_has(world, ALPHA));
 }
 
 /* R-ID-3 (c): locks from one address, tells from another; the one that is recorded is asked. */
@@ -311,59 +244,7 @@ static void play_strangers_budget(struct world *world)
     EXPECT(story_status(world).locks == 0);
 }
 
-/* In grace, too: a client that rebooted has nothing to reclaim, and grace ends. */
-static void play_reboot_in_grace(struct world *world)
-{
-    story_take(world, ALPHA);
-    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
-    world->lockers->holds_reclaims = true;
-    story_restart(world);
-    EXPECT(story_reclaim(world, BETA, story_part(1, 0, 1)) == GRANTED);
-    uint32_t state = reboot(world, ALPHA);
-    EXPECT(story_status(world).grace.is_on);
-    notify(world, ADDRESS_OF_ALPHA, "alpha", state);
-    EXPECT(!story_status(world).grace.is_on && story_status(world).locks == 1);
-    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
-}
-
 /* ---- runs that are resumed ---- */
-
-/* D12: as if nothing had happened, for who waits as well. */
-static void play_resume(struct world *world)
-{
-    world->plan.resumes = true;
-    story_restart(world); /* from now on waiters are stored */
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    uint32_t state = story_status(world).state;
-    story_restart(world);
-    EXPECT(world->machine.has_resumed && story_status(world).state == state);
-    EXPECT(story_status(world).waiters == 1 && !story_status(world).grace.is_on);
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRANTED);
-    EXPECT(story_locker(world, ALPHA)->heard_count == 0);
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, BETA)); /* by a callback: it asks nothing */
-}
-
-/* The callback was taken, and its answer lost with the run: the lock is its own all the same. */
-static void play_offer_and_resume(struct world *world)
-{
-    world->plan.resumes = true;
-    story_restart(world);
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    world->lockers->is_mute = true;
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
-    story_restart(world);
-    EXPECT(world->machine.has_resumed && story_status(world).offers == 1);
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-    world->lockers->is_mute = false;
-    story_give_back(world, BETA);
-    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 0);
-}
 
 /* The same when the next start must not resume, because delta cannot be reached and is waited for;
  * and over the start after that, which may. */
@@ -394,34 +275,6 @@ static void play_offer_and_no_resume(struct world *world)
     EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
     story_give_back(world, BETA);
     EXPECT(story_status(world).locks == 1 && story_status(world).offers == 0);
-}
-
-/* D12: a run in reclaim mode stores nobody who waits; the next one cannot go on from there. */
-static void play_no_resume_of_a_reclaim_run(struct world *world)
-{
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    world->plan.resumes = true;
-    story_restart(world);
-    EXPECT(!world->machine.has_resumed && story_is_told(world, BETA));
-}
-
-/* D12: the run before died in grace. */
-static void play_no_resume_in_grace(struct world *world)
-{
-    story_take(world, ALPHA);
-    world->lockers->holds_reclaims = true;
-    story_restart(world);
-    EXPECT(story_status(world).grace.is_on);
-    world->plan.resumes = true;
-    story_restart(world);
-    EXPECT(!world->machine.has_resumed && story_status(world).grace.is_on);
-    EXPECT(story_is_told(world, ALPHA));
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRACE);
-    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
-    story_wait_ms(world, 300);
-    story_restart(world);
-    EXPECT(world->machine.has_resumed && story_has(world, ALPHA));
 }
 
 /* Or after grace, with something still provisional. */
@@ -531,13 +384,8 @@ static void play_many_questions(struct world *world)
 }
 
 const struct scenario scenario_reboot_all[] = {
-    {"repeated-notice", "a notice twice, full name and short", play_repeated_notice, 0},
-    {"late-notice", "a notice of an earlier life", play_late_notice, 0},
-    {"lock-with-a-newer-state", "the notice was lost", play_lock_with_a_newer_state, 0},
-    {"lock-with-an-older-state", "frees nothing", play_lock_with_an_older_state, 0},
     {"counter-begins-anew", "a client that was installed anew", play_counter_begins_anew, 0},
     {"stamp-of-a-reclaim", "a reclaim with state 0 has a stamp", play_stamp_of_a_reclaim, 0},
-    {"spoofed-notice", "P5: from a wrong address", play_spoofed_notice, 0},
     {"multihomed", "a notice from another address of the client", play_multihomed, 0},
     {"two-behind-one-address", "what the wrong status monitor says", play_two_behind_one_address,
      0},
@@ -547,12 +395,7 @@ const struct scenario scenario_reboot_all[] = {
     {"short-name-of-two", "web1.prod and web1.test behind one address", play_short_name_of_two, 0},
     {"confirmed-reboot-forgets", "answers of the old life", play_confirmed_reboot_forgets, 0},
     {"strangers-budget", "notices in a client's name, at any rate", play_strangers_budget, 0},
-    {"reboot-in-grace", "settles what it held", play_reboot_in_grace, 0},
-    {"resume", "D12: a waiter is granted after the crash", play_resume, 0},
-    {"offer-and-resume", "an offer that was taken", play_offer_and_resume, 0},
     {"offer-and-no-resume", "the same over a reclaim and a resume", play_offer_and_no_resume, 0},
-    {"no-resume-of-a-reclaim-run", "who waited is told", play_no_resume_of_a_reclaim_run, 0},
-    {"no-resume-in-grace", "a run that died in grace", play_no_resume_in_grace, 0},
     {"no-resume-with-something-open", "a run that died with something provisional",
      play_no_resume_with_something_open, 0},
     {"resume-finds-a-reboot", "SM_STAT after a resume", play_resume_finds_a_reboot, 0},

@@ -29,43 +29,6 @@ static void restart_by_hand(struct world *world, uint64_t grace_s)
     story_restart(world);
 }
 
-/* R-GRACE-3: one reclaim per client is not all of them. */
-static void play_second_reclaim_is_late(struct world *world)
-{
-    struct extent second = story_part(1, 0, 1), of_beta = story_part(1, 2, 1);
-    story_take(world, ALPHA);
-    EXPECT(story_lock(world, ALPHA, second) == GRANTED);
-    EXPECT(story_lock(world, BETA, of_beta) == GRANTED);
-    restart_by_hand(world, 90);
-    story_wait_ms(world, 3000);
-    EXPECT(story_is_told(world, ALPHA) && story_is_told(world, BETA));
-    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
-    EXPECT(story_reclaim(world, BETA, of_beta) == GRANTED);
-    story_wait_ms(world, 10000);
-    EXPECT(story_lock(world, OTHER, story_part(1, 5, 1)) == GRACE);
-    story_wait_ms(world, 10000);
-    EXPECT(story_reclaim(world, ALPHA, second) == GRANTED);
-    EXPECT(!is_grace(world)); /* that was all */
-    EXPECT(story_lock(world, OTHER, story_part(1, 5, 1)) == GRANTED);
-}
-
-/* A reclaim settles the bytes that it names, no others. */
-static void play_half_a_reclaim(struct world *world)
-{
-    struct extent first = story_part(0, 2, 2), rest = story_part(0, 4, 2);
-    story_take(world, ALPHA);
-    restart_by_hand(world, 20);
-    EXPECT(story_reclaim(world, ALPHA, first) == GRANTED);
-    EXPECT(is_grace(world) && story_status(world).grace.unsettled == 1);
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRACE);
-    EXPECT(story_lock(world, ALPHA, first) == GRACE); /* table 3.3 */
-    story_wait_for_end(world, -1000);
-    EXPECT(story_lock(world, OTHER, rest) == GRACE);
-    story_wait_for_end(world, 6000);
-    EXPECT(story_lock(world, OTHER, rest) == GRANTED);
-    EXPECT(story_lock(world, OTHER, first) == DENIED);
-}
-
 /* R-GRACE-10: who is reclaiming may go on, until it has been quiet for 5 s. */
 static void play_busy_reclaimer(struct world *world)
 {
@@ -122,18 +85,6 @@ static void play_told_at_the_end(struct world *world)
     EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
     story_wait_for_end(world, 60000);
     EXPECT(story_has(world, ALPHA));
-}
-
-/* D5 (6): it cannot be called, but it calls. */
-static void play_calls_at_the_end(struct world *world)
-{
-    story_take(world, BETA);
-    story_locker(world, BETA)->host->kind = CALLEE_BARE;
-    restart_by_hand(world, 60);
-    story_wait_for_end(world, -2000);
-    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRACE);
-    story_wait_for_end(world, 10000);
-    EXPECT(story_reclaim(world, BETA, story_bytes) == GRANTED);
 }
 
 /* R-GRACE-5: `hold` keeps what a silent client holds, until it is heard of and then some, or until
@@ -232,126 +183,6 @@ static void play_another_name_first(struct world *world)
     story_be(world, DELTA, CALLEE_WELL);
     story_wait_ms(world, 7000);
     EXPECT(story_is_told(world, DELTA) && !is_grace(world) && story_has(world, DELTA));
-}
-
-/* R-GRACE-6: everything begins anew, with a larger state. */
-static void play_crash_in_grace(struct world *world)
-{
-    struct extent of_beta = story_part(1, 2, 1);
-    story_take(world, ALPHA);
-    EXPECT(story_lock(world, BETA, of_beta) == GRANTED);
-    restart_by_hand(world, 20);
-    uint32_t first = story_status(world).state;
-    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
-    story_restart(world);
-    EXPECT(story_status(world).state > first && is_grace(world));
-    EXPECT(story_lock(world, OTHER, story_part(1, 5, 1)) == GRACE);
-    EXPECT(story_is_told(world, ALPHA) && story_is_told(world, BETA));
-    EXPECT(story_reclaim(world, BETA, of_beta) == GRANTED);
-    EXPECT(is_grace(world)); /* what was reclaimed in the run before is to be reclaimed again */
-    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
-    EXPECT(!is_grace(world));
-    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED); /* again, after grace */
-}
-
-/* With block and reclaim (table 3.3). */
-static void reclaim_and_wait(struct world *world, enum who who)
-{
-    struct ask_what what = {
-        .procedure = PEER_NLM_LOCK, .extent = story_bytes, .block = true, .reclaim = true};
-    (void)ask_begin(world, story_process(world, who), &what);
-    story_wait_ms(world, 100);
-}
-
-/* R-GRACE-4: what is not stored is not reclaimed. */
-static void play_bogus_reclaims(struct world *world)
-{
-    struct extent shared = story_part(1, 0, 4);
-    shared.exclusive = false;
-    story_take(world, ALPHA);
-    EXPECT(story_lock(world, BETA, shared) == GRANTED);
-    restart_by_hand(world, 20);
-    EXPECT(story_reclaim(world, BETA, story_part(0, 8, 1)) == DENIED);  /* nobody's */
-    EXPECT(story_reclaim(world, BETA, story_bytes) == DENIED);          /* another's */
-    EXPECT(story_reclaim(world, OTHER, story_part(0, 8, 1)) == DENIED); /* of a stranger */
-    EXPECT(story_reclaim(world, ALPHA, story_part(0, 1, 4)) == DENIED); /* more than it has */
-    EXPECT(story_reclaim(world, BETA, story_part(1, 0, 4)) == DENIED);  /* a stronger mode */
-    story_process(world, ALPHA)->held[0] = (struct cells){0x3c, 0x3c};  /* it has it all the same */
-    story_process(world, BETA)->held[1] = (struct cells){0x0f, 0};
-    reclaim_and_wait(world, OTHER); /* "and wait for it" is not heard */
-    EXPECT(world->lockers->answered == DENIED && story_status(world).waiters == 0);
-    reclaim_and_wait(world, ALPHA);
-    EXPECT(world->lockers->answered == GRANTED);
-    EXPECT(is_grace(world) && story_reclaim(world, BETA, shared) == GRANTED);
-    EXPECT(!is_grace(world));
-    EXPECT(story_reclaim(world, OTHER, story_part(0, 8, 1)) == GRACE); /* too late */
-}
-
-/* R-NM-1: what is not monitored outlives everything, and asks for no grace. */
-static void play_unmonitored(struct world *world)
-{
-    struct locker *pc = story_locker(world, OTHER);
-    pc->kind = LOCKER_PCNFS;
-    pc->version = 3;
-    pc->host->has_no_statd = true;
-    EXPECT(story_lock(world, OTHER, story_bytes) == GRANTED);
-    story_restart(world);
-    EXPECT(!is_grace(world));
-    EXPECT(story_lock(world, ALPHA, story_bytes) == DENIED);
-    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRANTED);
-    story_restart(world);
-    story_wait_ms(world, 60000);
-    EXPECT(story_lock(world, BETA, story_bytes) == DENIED);
-}
-
-/* Somebody waited, and asks again after grace: who waits is told, too. */
-static void play_waiter_asks_again(struct world *world)
-{
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    world->lockers->holds_reclaims = true;
-    story_restart(world);
-    EXPECT(story_status(world).waiters == 0);
-    story_wait_ms(world, 1000);
-    EXPECT(story_is_told(world, BETA));
-    story_do(world, BETA, PEER_NLM_LOCK, true);
-    EXPECT(world->lockers->answered == GRACE);
-    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED && !is_grace(world));
-    story_wait_for(world, BETA);
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, BETA));
-}
-
-static void reserve(struct world *world, enum who who, uint32_t file, bool reclaim)
-{
-    struct ask_what what = {.procedure = PEER_NLM_SHARE,
-                            .extent = {.file = file},
-                            .reservation = {2, 2},
-                            .reclaim = reclaim};
-    (void)ask_begin(world, story_process(world, who), &what);
-    story_wait_ms(world, 100);
-}
-
-/* Nothing but a share is stored. */
-static void play_share_only(struct world *world)
-{
-    reserve(world, ALPHA, 0, false);
-    EXPECT(world->lockers->answered == GRANTED);
-    restart_by_hand(world, 20);
-    EXPECT(is_grace(world));
-    reserve(world, BETA, 0, false);
-    EXPECT(world->lockers->answered == GRACE);
-    reserve(world, BETA, 0, true);
-    EXPECT(world->lockers->answered == DENIED && is_grace(world));
-    reserve(world, BETA, 1, true); /* one that nobody has */
-    EXPECT(world->lockers->answered == DENIED && is_grace(world));
-    reserve(world, ALPHA, 0, true);
-    EXPECT(world->lockers->answered == GRANTED && !is_grace(world));
-    story_restart(world);
-    story_wait_for_end(world, 1000);
-    reserve(world, BETA, 0, false);
-    EXPECT(world->lockers->answered == GRANTED); /* alpha did not come back */
 }
 
 /* D6: the same without a crash. */
@@ -503,26 +334,17 @@ static void play_dead_for_long(struct world *world)
 }
 
 const struct scenario scenario_recovery_all[] = {
-    {"second-reclaim-is-late", "one reclaim per client does not end grace",
-     play_second_reclaim_is_late, 0},
-    {"half-a-reclaim", "a reclaim settles what it names", play_half_a_reclaim, WORLD_UNTOLD},
     {"busy-reclaimer", "R-GRACE-10: who is reclaiming goes on after the end", play_busy_reclaimer,
      WORLD_UNTOLD},
     {"cut-off-for-a-while", "D5: not reached at first, back inside grace", play_cut_off_for_a_while,
      0},
     {"told-at-the-end", "D5 (5): told when grace ends, 30 s more", play_told_at_the_end, 0},
-    {"calls-at-the-end", "D5 (6): who calls counts as reached", play_calls_at_the_end, 0},
     {"hold", "R-GRACE-5: --unreachable hold", play_hold, WORLD_UNTOLD},
     {"hold-who-calls", "R-GRACE-5: not told, but calling", play_hold_who_calls, 0},
     {"hold-answer-lost", "R-GRACE-5: told, and its answer is lost", play_hold_answer_lost, 0},
     {"one-of-two-calls", "D5 is judged by address", play_one_of_two_calls, 0},
     {"another-name-first", "the last of our names is the one that it knows",
      play_another_name_first, 0},
-    {"crash-in-grace", "grace begins anew", play_crash_in_grace, 0},
-    {"bogus-reclaims", "R-GRACE-4: what is not stored is refused", play_bogus_reclaims, 0},
-    {"unmonitored", "NM_LOCK outlives a restart without grace", play_unmonitored, 0},
-    {"waiter-asks-again", "R-BLK-14: a waiter over a restart", play_waiter_asks_again, 0},
-    {"share-only", "grace for a share", play_share_only, WORLD_UNTOLD},
     {"simulated-crash", "D6: SM_SIMU_CRASH with locks", play_simulated_crash, WORLD_UNTOLD},
     {"simulated-crash-and-cache", "R-DRC-1: the duplicate cache is empty after it",
      play_simulated_crash_and_cache, WORLD_UNTOLD},

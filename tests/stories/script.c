@@ -243,8 +243,8 @@ static struct script_step read_step(struct script *script)
     } else if (words_take("log has")) {
         step.verb = SCRIPT_LOG_HAS;
         step.value = words_take("once");
-        const char *text = strstr(words_text(), words_peek());
-        snprintf(step.word, sizeof(step.word), "%s", text);
+        const char *text = strstr(words_text(), step.value ? "once " : "has ");
+        snprintf(step.word, sizeof(step.word), "%s", text == NULL ? "" : strchr(text, ' ') + 1);
         words_skip();
     } else if (words_take("grace is")) {
         step.verb = SCRIPT_GRACE_IS;
