@@ -3,24 +3,19 @@
  * they are the same after a file.
  */
 #include "bench/keys.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #define CONNECTIONS 3
 #define REGISTERED  10
 #define REPLACED    100
 
-static void test_keys__count_stays_and_no_key_returns(void **state)
+TEST(test_keys__count_stays_and_no_key_returns)
 {
-    (void)state;
     struct keys keys;
     bool is_live[REGISTERED + REPLACED * CONNECTIONS] = {false},
                                          was_used[sizeof(is_live)] = {false};
@@ -43,9 +38,8 @@ static void test_keys__count_stays_and_no_key_returns(void **state)
     keys_done(&keys);
 }
 
-static void test_keys__without_any_a_key_replaces_itself(void **state)
+TEST(test_keys__without_any_a_key_replaces_itself)
 {
-    (void)state;
     struct keys keys;
     uint32_t added, removed;
     assert_true(keys_init(&keys, CONNECTIONS, 0));
@@ -55,9 +49,8 @@ static void test_keys__without_any_a_key_replaces_itself(void **state)
     keys_done(&keys);
 }
 
-static void test_keys__survive_in_a_file(void **state)
+TEST(test_keys__survive_in_a_file)
 {
-    (void)state;
     char path[] = "/tmp/holdfast-keys-XXXXXX";
     struct keys keys, again;
     uint32_t added, removed;
@@ -83,22 +76,12 @@ static void test_keys__survive_in_a_file(void **state)
     keys_done(&keys);
 }
 
-static void test_keys__names_are_addresses(void **state)
+TEST(test_keys__names_are_addresses)
 {
-    (void)state;
     char name[KEYS_NAME_MAX];
     assert_string_equal(keys_name(0, name), "10.0.0.0");
     assert_string_equal(keys_name(0x010203, name), "10.1.2.3");
     assert_string_equal(keys_name(0xffffff, name), "10.255.255.255");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys__count_stays_and_no_key_returns),
-        cmocka_unit_test(test_keys__without_any_a_key_replaces_itself),
-        cmocka_unit_test(test_keys__survive_in_a_file),
-        cmocka_unit_test(test_keys__names_are_addresses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

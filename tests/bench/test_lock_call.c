@@ -4,17 +4,13 @@
  * each other nowhere, and file handles come from a file.
  */
 #include "bench/lock_call.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define COOKIE UINT64_C(0x1122334455667788)
 
@@ -54,9 +50,8 @@ static void check_call(const struct lock_call_files *files, enum peer_nlm_proced
     free(call.packet);
 }
 
-static void test_lock_call__what_is_patched_is_read_back(void **state)
+TEST(test_lock_call__what_is_patched_is_read_back)
 {
-    (void)state;
     struct lock_call_files files = load(3, NULL);
     check_call(&files, PEER_NLM_TEST);
     check_call(&files, PEER_NLM_LOCK);
@@ -75,9 +70,8 @@ static void check_reply(const uint8_t *reply, uint32_t len, const struct peer_nl
     assert_memory_equal(reply, expected.bytes + 4, len);
 }
 
-static void test_lock_call__answers_are_what_a_server_sends(void **state)
+TEST(test_lock_call__answers_are_what_a_server_sends)
 {
-    (void)state;
     uint8_t reply[LOCK_CALL_REPLY_MAX];
     const struct lock_call_range holder = {0, 12, 4096};
     static struct peer_nlm_res res;
@@ -93,9 +87,8 @@ static void test_lock_call__answers_are_what_a_server_sends(void **state)
     check_reply(reply, lock_call_denied(reply, COOKIE, &holder), &res);
 }
 
-static void test_lock_call__held_locks_touch_nowhere(void **state)
+TEST(test_lock_call__held_locks_touch_nowhere)
 {
-    (void)state;
     struct lock_call_files files = load(4, NULL);
     for (uint32_t number = 0; number < 100; number++) {
         struct lock_call_range one = lock_call_held(&files, number);
@@ -108,9 +101,8 @@ static void test_lock_call__held_locks_touch_nowhere(void **state)
     free(files.handles);
 }
 
-static void test_lock_call__handles_come_from_a_file(void **state)
+TEST(test_lock_call__handles_come_from_a_file)
 {
-    (void)state;
     char path[] = "/tmp/holdfast-handles-XXXXXX";
     struct lock_call_files files;
     int fd = mkstemp(path);
@@ -132,13 +124,4 @@ static void test_lock_call__handles_come_from_a_file(void **state)
     free(files.handles);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lock_call__what_is_patched_is_read_back),
-        cmocka_unit_test(test_lock_call__answers_are_what_a_server_sends),
-        cmocka_unit_test(test_lock_call__held_locks_touch_nowhere),
-        cmocka_unit_test(test_lock_call__handles_come_from_a_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

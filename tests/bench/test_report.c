@@ -3,16 +3,12 @@
  * what was not measured, goals are judged by it, and a written file can be compared with.
  */
 #include "bench/report.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct report report;
 
@@ -44,9 +40,8 @@ static char *printed(const char *compare_with)
     return text;
 }
 
-static void test_report__ratios_are_made_inside_a_round(void **state)
+TEST(test_report__ratios_are_made_inside_a_round)
 {
-    (void)state;
     struct report_line *line = fresh(0);
     add(line, 100, 200); /* the machine is fast */
     add(line, 10, 20);   /* slow */
@@ -58,18 +53,16 @@ static void test_report__ratios_are_made_inside_a_round(void **state)
     assert_float_equal(report_theirs(line).rate, 50, 1e-9);
 }
 
-static void test_report__median_of_an_even_count_is_between(void **state)
+TEST(test_report__median_of_an_even_count_is_between)
 {
-    (void)state;
     struct report_line *line = fresh(0);
     add(line, 1, 1);
     add(line, 3, 1);
     assert_float_equal(report_ratio(line), 2, 1e-9);
 }
 
-static void test_report__what_was_not_measured_does_not_count(void **state)
+TEST(test_report__what_was_not_measured_does_not_count)
 {
-    (void)state;
     struct report_line *line = fresh(2);
     assert_float_equal(report_ratio(line), 0, 0);
     assert_int_equal(report_judge(line), REPORT_NO_GOAL);
@@ -78,9 +71,8 @@ static void test_report__what_was_not_measured_does_not_count(void **state)
     assert_float_equal(report_ratio(line), 3, 1e-9);
 }
 
-static void test_report__goals_are_judged(void **state)
+TEST(test_report__goals_are_judged)
 {
-    (void)state;
     struct report_line *line = fresh(0.6);
     add(line, 6, 10);
     assert_int_equal(report_judge(line), REPORT_PASS);
@@ -94,18 +86,16 @@ static void test_report__goals_are_judged(void **state)
     assert_int_equal(report_judge(line), REPORT_NO_GOAL);
 }
 
-static void test_report__rounds_beyond_the_limit_are_dropped(void **state)
+TEST(test_report__rounds_beyond_the_limit_are_dropped)
 {
-    (void)state;
     struct report_line *line = fresh(0);
     for (uint32_t i = 0; i < REPORT_ROUNDS_MAX + 5; i++)
         add(line, 1, 1);
     assert_int_equal(line->rounds, REPORT_ROUNDS_MAX);
 }
 
-static void test_report__a_skipped_line_says_why(void **state)
+TEST(test_report__a_skipped_line_says_why)
 {
-    (void)state;
     struct report_line *line = fresh(0);
     report_skip(line, "\"%s\"\n", "quoted");
     assert_string_equal(line->skipped, "'quoted''");
@@ -114,9 +104,8 @@ static void test_report__a_skipped_line_says_why(void **state)
     free(text);
 }
 
-static void test_report__a_file_is_compared_with(void **state)
+TEST(test_report__a_file_is_compared_with)
 {
-    (void)state;
     char path[] = "/tmp/holdfast-report-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -141,16 +130,4 @@ static void test_report__a_file_is_compared_with(void **state)
     fclose(nowhere);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_report__ratios_are_made_inside_a_round),
-        cmocka_unit_test(test_report__median_of_an_even_count_is_between),
-        cmocka_unit_test(test_report__what_was_not_measured_does_not_count),
-        cmocka_unit_test(test_report__goals_are_judged),
-        cmocka_unit_test(test_report__rounds_beyond_the_limit_are_dropped),
-        cmocka_unit_test(test_report__a_skipped_line_says_why),
-        cmocka_unit_test(test_report__a_file_is_compared_with),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

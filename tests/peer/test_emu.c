@@ -15,13 +15,10 @@
 #include "peer/emu_table.h"
 #include "peer/peer_nsm.h"
 #include "peer/toy.h"
+#include "unit/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define FIRST UINT32_C(0x7f4d0101) /* 127.77.1.1 */
 #define WAIT  5000
@@ -38,17 +35,15 @@ static struct emu_host *make(const char *kind, uint32_t index, const char *name)
     return host;
 }
 
-static int begin(void **state)
+TEST_FIXTURE(begin)
 {
-    (void)state;
     memset(&toy, 0, sizeof(toy));
     a = b = NULL;
     return emu_net_start() && toy_open(&toy) ? 0 : -1;
 }
 
-static int end(void **state)
+TEST_FIXTURE(end)
 {
-    (void)state;
     emu_host_free(a);
     emu_host_free(b);
     emu_net_stop();
@@ -87,9 +82,8 @@ static void check_cycle(const char *kind, bool is_udp)
     a = b = NULL;
 }
 
-static void test_emu__every_kind_locks_waits_and_is_called_back(void **state)
+TEST(test_emu__every_kind_locks_waits_and_is_called_back)
 {
-    (void)state;
     for (uint32_t i = 0; i < emu_table_count(); i++) {
         const struct emu_row *row = emu_table_at(i);
         if (row->arrangement != EMU_ONE)
@@ -105,7 +99,7 @@ static void test_emu__every_kind_locks_waits_and_is_called_back(void **state)
     }
 }
 
-static void test_emu__answers_come_to_the_socket_or_to_the_port(void **state)
+TEST(test_emu__answers_come_to_the_socket_or_to_the_port)
 {
     struct emu_request one = {.file = 1, .svid = 1, .len = 1};
     (void)state;
@@ -126,7 +120,7 @@ static void test_emu__answers_come_to_the_socket_or_to_the_port(void **state)
     assert_true(now > calls + 1); /* it asked again */
 }
 
-static void test_emu__polling_finds_what_no_callback_says(void **state)
+TEST(test_emu__polling_finds_what_no_callback_says)
 {
     static const char *const kinds[] = {"linux", "macos"};
     struct emu_request one = {.file = 1, .svid = 1, .exclusive = true, .len = 1};
@@ -149,7 +143,7 @@ static void test_emu__polling_finds_what_no_callback_says(void **state)
     }
 }
 
-static void test_emu__giving_up_cancels(void **state)
+TEST(test_emu__giving_up_cancels)
 {
     struct emu_request one = {.file = 1, .svid = 1, .exclusive = true, .len = 1};
     uint32_t wait;
@@ -177,7 +171,7 @@ static uint32_t repeated_xids(void)
     return count;
 }
 
-static void test_emu__a_repeat_has_the_same_xid(void **state)
+TEST(test_emu__a_repeat_has_the_same_xid)
 {
     struct emu_request one = {.file = 1, .svid = 1, .exclusive = true, .len = 1};
     (void)state;
@@ -241,7 +235,7 @@ static uint32_t server_address(void)
     return UINT32_C(0x7f4d0001);
 }
 
-static void test_emu__accepts_only_what_it_waits_for(void **state)
+TEST(test_emu__accepts_only_what_it_waits_for)
 {
     static const char *const kinds[] = {"linux", "freebsd", "solaris", "macos", "hpux-like"};
     (void)state;
@@ -270,7 +264,7 @@ static void test_emu__accepts_only_what_it_waits_for(void **state)
     }
 }
 
-static void test_emu__rules_of_their_own(void **state)
+TEST(test_emu__rules_of_their_own)
 {
     uint32_t from = server_address();
     (void)state;
@@ -343,9 +337,8 @@ static void check_late(uint32_t procedure)
     EMU_NET_LOCKED(memset(toy.locks, 0, sizeof(toy.locks)));
 }
 
-static void test_emu__accepts_at_once_and_answers_late_or_never(void **state)
+TEST(test_emu__accepts_at_once_and_answers_late_or_never)
 {
-    (void)state;
     check_late(PEER_NLM_GRANTED);
     check_late(PEER_NLM_GRANTED_MSG);
     b = make_waiting("linux", 2);
@@ -357,7 +350,7 @@ static void test_emu__accepts_at_once_and_answers_late_or_never(void **state)
 
 /* ---- names, statd, portmapper ---- */
 
-static void test_emu__owners_and_cookies_look_like_the_originals(void **state)
+TEST(test_emu__owners_and_cookies_look_like_the_originals)
 {
     struct emu_request to_end = {.file = 1, .svid = 7, .offset = 3};
     static struct peer_nlm_args args;
@@ -403,7 +396,7 @@ static uint32_t restarts_after(struct emu_host *host, uint32_t from, const char 
     return restarts;
 }
 
-static void test_emu__statd_believes_as_the_originals_do(void **state)
+TEST(test_emu__statd_believes_as_the_originals_do)
 {
     uint32_t from = server_address();
     (void)state;
@@ -438,7 +431,7 @@ static int find_port(const struct emu_host *host, enum emu_lookup lookup, uint32
     return emu_portmap_find(&route, &query, 300);
 }
 
-static void test_emu__portmapper_speaks_three_versions(void **state)
+TEST(test_emu__portmapper_speaks_three_versions)
 {
     static const enum emu_lookup lookups[] = {EMU_LOOKUP_PMAP2, EMU_LOOKUP_RPCB4_FIRST,
                                               EMU_LOOKUP_RPCB_ONLY};
@@ -467,7 +460,7 @@ static void test_emu__portmapper_speaks_three_versions(void **state)
     assert_int_equal(find_port(a, EMU_LOOKUP_PMAP2, PEER_NLM_PROGRAM, 4, true), -ETIMEDOUT);
 }
 
-static void test_emu__pairs_share_what_they_should(void **state)
+TEST(test_emu__pairs_share_what_they_should)
 {
     struct emu_host_config config = {.address = FIRST, .name = "n", .server = toy.at};
     struct emu_host *pair[EMU_TABLE_HOSTS_MAX];
@@ -488,23 +481,4 @@ static void test_emu__pairs_share_what_they_should(void **state)
     emu_host_free(pair[0]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_emu__##name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_kind_locks_waits_and_is_called_back),
-        TEST(answers_come_to_the_socket_or_to_the_port),
-        TEST(polling_finds_what_no_callback_says),
-        TEST(giving_up_cancels),
-        TEST(a_repeat_has_the_same_xid),
-        TEST(accepts_only_what_it_waits_for),
-        TEST(rules_of_their_own),
-        TEST(accepts_at_once_and_answers_late_or_never),
-        TEST(owners_and_cookies_look_like_the_originals),
-        TEST(statd_believes_as_the_originals_do),
-        TEST(portmapper_speaks_three_versions),
-        TEST(pairs_share_what_they_should),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(begin, end, NULL, NULL)

@@ -6,12 +6,9 @@
  * too many is refused. A checker that reads wrongly would accuse or acquit the server by mistake.
  */
 #include "peer/peer_nlm.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const uint32_t versions[] = {1, 3, 4};
 
@@ -30,7 +27,7 @@ static void fill(struct peer_nlm_args *args, uint32_t fh_len)
     args->lock.svid = 7;
 }
 
-static void test_nlm__lock_has_the_golden_bytes(void **state)
+TEST(test_nlm__lock_has_the_golden_bytes)
 {
     static const uint8_t expected[] = {
         0, 0,   0,   4,   0,   0,   0,   1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0,
@@ -52,7 +49,7 @@ static void test_nlm__lock_has_the_golden_bytes(void **state)
     assert_int_equal(packet.len, 92);
 }
 
-static void test_nlm__test_result_has_the_golden_bytes(void **state)
+TEST(test_nlm__test_result_has_the_golden_bytes)
 {
     static const uint8_t expected[] = {0, 0, 0, 4, 0, 0, 0, 1, 0,   0,   0,   1,   0,   0, 0, 1,
                                        0, 0, 0, 7, 0, 0, 0, 5, '7', '@', 'c', 'l', '1', 0, 0, 0,
@@ -132,9 +129,8 @@ static void check_res(uint32_t vers, uint32_t procedure, uint32_t status)
     assert_memory_equal(first.bytes, second.bytes, first.len);
 }
 
-static void test_nlm__every_procedure_reads_what_it_writes(void **state)
+TEST(test_nlm__every_procedure_reads_what_it_writes)
 {
-    (void)state;
     for (uint32_t v = 0; v < 3; v++) {
         for (uint32_t procedure = 0; procedure < PEER_NLM_PROCEDURES; procedure++) {
             if (strcmp(peer_nlm_procedure_text(procedure), "?") == 0)
@@ -147,7 +143,7 @@ static void test_nlm__every_procedure_reads_what_it_writes(void **state)
     }
 }
 
-static void test_nlm__old_versions_have_no_new_status(void **state)
+TEST(test_nlm__old_versions_have_no_new_status)
 {
     static struct packet packet;
     static struct peer_nlm_res res;
@@ -164,7 +160,7 @@ static void test_nlm__old_versions_have_no_new_status(void **state)
     }
 }
 
-static void test_nlm__oversized_objects_can_be_sent_and_are_not_read(void **state)
+TEST(test_nlm__oversized_objects_can_be_sent_and_are_not_read)
 {
     static struct packet packet;
     static struct peer_nlm_args args;
@@ -179,7 +175,7 @@ static void test_nlm__oversized_objects_can_be_sent_and_are_not_read(void **stat
     }
 }
 
-static void test_nlm__a_call_is_read_as_it_was_written(void **state)
+TEST(test_nlm__a_call_is_read_as_it_was_written)
 {
     static struct packet call;
     static struct peer_nlm_args args;
@@ -202,15 +198,4 @@ static void test_nlm__a_call_is_read_as_it_was_written(void **state)
     assert_false(packet_get_call(&reader, &header));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nlm__lock_has_the_golden_bytes),
-        cmocka_unit_test(test_nlm__test_result_has_the_golden_bytes),
-        cmocka_unit_test(test_nlm__every_procedure_reads_what_it_writes),
-        cmocka_unit_test(test_nlm__old_versions_have_no_new_status),
-        cmocka_unit_test(test_nlm__oversized_objects_can_be_sent_and_are_not_read),
-        cmocka_unit_test(test_nlm__a_call_is_read_as_it_was_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

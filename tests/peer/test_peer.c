@@ -9,19 +9,16 @@
 #include "peer/ledger.h"
 #include "peer/load.h"
 #include "peer/peer_nsm.h"
+#include "unit/test.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static void test_peer__notify_has_the_golden_bytes(void **state)
+TEST(test_peer__notify_has_the_golden_bytes)
 {
     static const uint8_t expected[] = {0x01, 0x02, 0x03, 0x04, 0, 0,   0,   0,   0, 0, 0, 2, 0,
                                        1,    0x86, 0xb8, 0,    0, 0,   1,   0,   0, 0, 6, 0, 0,
@@ -34,7 +31,7 @@ static void test_peer__notify_has_the_golden_bytes(void **state)
     assert_memory_equal(call.bytes, expected, sizeof(expected));
 }
 
-static void test_peer__auth_sys_has_the_length_it_says(void **state)
+TEST(test_peer__auth_sys_has_the_length_it_says)
 {
     static struct packet call;
     struct packet_call header = {.xid = 9, .prog = 1, .vers = 2, .proc = 3, .auth = 1};
@@ -90,9 +87,8 @@ static const struct reply_case reply_cases[] = {
      "AUTH_ERROR"},
 };
 
-static void test_peer__reads_every_reply_and_refuses_cut_ones(void **state)
+TEST(test_peer__reads_every_reply_and_refuses_cut_ones)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(reply_cases) / sizeof(reply_cases[0]); i++) {
         const struct reply_case *one = &reply_cases[i];
         struct packet_reply reply;
@@ -108,7 +104,7 @@ static void test_peer__reads_every_reply_and_refuses_cut_ones(void **state)
     }
 }
 
-static void test_peer__results_have_exactly_their_shape(void **state)
+TEST(test_peer__results_have_exactly_their_shape)
 {
     static const uint8_t words[12] = {0, 0, 0, 1, 0, 0, 0, 9};
     struct packet_reply reply = {.accepted = true, .status = PACKET_SUCCESS, .body = words};
@@ -126,7 +122,7 @@ static void test_peer__results_have_exactly_their_shape(void **state)
     assert_int_equal(number, 9);
 }
 
-static void test_peer__ledger_accuses_exactly_what_is_wrong(void **state)
+TEST(test_peer__ledger_accuses_exactly_what_is_wrong)
 {
     struct ledger_owner owner = {0};
     struct ledger_keys found = {0};
@@ -253,7 +249,7 @@ static void count_answer(void *context, uint32_t link, uint64_t tag,
     answers[(*next)++] = (uint32_t)tag;
 }
 
-static void test_peer__speaks_with_a_responder(void **state)
+TEST(test_peer__speaks_with_a_responder)
 {
     static struct packet call, other, answer;
     struct responder responder = {0};
@@ -304,7 +300,7 @@ static void test_peer__speaks_with_a_responder(void **state)
     close(responder.listen_fd);
 }
 
-static void test_peer__gives_up_at_the_deadline(void **state)
+TEST(test_peer__gives_up_at_the_deadline)
 {
     static struct packet call, answer;
     struct packet_reply reply;
@@ -323,16 +319,4 @@ static void test_peer__gives_up_at_the_deadline(void **state)
     assert_int_equal(dial_call(&route, &call, 5000, &answer, &reply), -ECONNREFUSED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peer__notify_has_the_golden_bytes),
-        cmocka_unit_test(test_peer__auth_sys_has_the_length_it_says),
-        cmocka_unit_test(test_peer__reads_every_reply_and_refuses_cut_ones),
-        cmocka_unit_test(test_peer__results_have_exactly_their_shape),
-        cmocka_unit_test(test_peer__ledger_accuses_exactly_what_is_wrong),
-        cmocka_unit_test(test_peer__speaks_with_a_responder),
-        cmocka_unit_test(test_peer__gives_up_at_the_deadline),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -6,10 +6,9 @@
  * are skipped.
  */
 #include "admin/control.h"
+#include "unit/test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -17,8 +16,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char root[] = "/tmp/holdfast-test-control-XXXXXX";
 static char path[256];
@@ -80,9 +77,8 @@ static void end(struct control *control)
     assert_int_equal(close(fd), 0);
 }
 
-static void test_control__is_for_its_owner_only(void **state)
+TEST(test_control__is_for_its_owner_only)
 {
-    (void)state;
     struct stat info;
     mode_t before = umask(0);
     struct control control = open_at(path);
@@ -93,18 +89,16 @@ static void test_control__is_for_its_owner_only(void **state)
     assert_int_not_equal(lstat(path, &info), 0);
 }
 
-static void test_control__a_living_server_is_left_alone(void **state)
+TEST(test_control__a_living_server_is_left_alone)
 {
-    (void)state;
     struct control first = open_at(path);
     assert_refused(path, 69, "another server answers there");
     assert_true(is_socket(path));
     end(&first);
 }
 
-static void test_control__a_dead_server_is_replaced(void **state)
+TEST(test_control__a_dead_server_is_replaced)
 {
-    (void)state;
     struct control dead = open_at(path);
     assert_int_equal(close(dead.fd), 0); /* as when its process was killed */
     struct control control = open_at(path);
@@ -114,9 +108,8 @@ static void test_control__a_dead_server_is_replaced(void **state)
     assert_int_equal(close(dead.directory_fd), 0);
 }
 
-static void test_control__only_its_own_file_is_removed(void **state)
+TEST(test_control__only_its_own_file_is_removed)
 {
-    (void)state;
     struct control first = open_at(path);
     assert_int_equal(unlink(path), 0);
     struct control second = open_at(path);
@@ -126,9 +119,8 @@ static void test_control__only_its_own_file_is_removed(void **state)
     assert_false(is_socket(path));
 }
 
-static void test_control__other_things_are_left_alone(void **state)
+TEST(test_control__other_things_are_left_alone)
 {
-    (void)state;
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);
@@ -150,9 +142,8 @@ static void test_control__other_things_are_left_alone(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-static void test_control__paths_that_cannot_be(void **state)
+TEST(test_control__paths_that_cannot_be)
 {
-    (void)state;
     char where[512];
     (void)snprintf(where, sizeof where, "%s/missing/control.sock", root);
     assert_refused(where, 2, "No such file or directory; its directory must be there");
@@ -162,9 +153,8 @@ static void test_control__paths_that_cannot_be(void **state)
     assert_refused(where, 2, "the name is too long");
 }
 
-static void test_control__a_path_may_be_long(void **state)
+TEST(test_control__a_path_may_be_long)
 {
-    (void)state;
     char directory[256], where[512];
     (void)snprintf(directory, sizeof directory, "%s/%0150d", root, 0);
     assert_int_equal(mkdir(directory, 0700), 0);
@@ -187,9 +177,8 @@ static void need_root(void)
 }
 
 /* Its user cannot be asked whether it lives: it is in use, whatever it is. */
-static void test_control__a_server_of_another_user_is_in_use(void **state)
+TEST(test_control__a_server_of_another_user_is_in_use)
 {
-    (void)state;
     need_root();
     struct control first = open_at(path);
     assert_int_equal(chmod(root, 0777), 0);
@@ -207,9 +196,8 @@ static void test_control__a_server_of_another_user_is_in_use(void **state)
     end(&first);
 }
 
-static void test_control__is_given_to_who_uses_it(void **state)
+TEST(test_control__is_given_to_who_uses_it)
 {
-    (void)state;
     need_root();
     struct stat info;
     struct control control = open_at(path);
@@ -244,9 +232,8 @@ static int make_guard(mode_t mode)
 }
 
 /* Whoever can open the directory can lock it; that is nothing to us (A13). */
-static void test_control__a_locked_directory_keeps_nobody_waiting(void **state)
+TEST(test_control__a_locked_directory_keeps_nobody_waiting)
 {
-    (void)state;
     int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     said[0] = '\0';
@@ -256,9 +243,8 @@ static void test_control__a_locked_directory_keeps_nobody_waiting(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static void test_control__a_start_under_way_is_waited_for_with_a_word(void **state)
+TEST(test_control__a_start_under_way_is_waited_for_with_a_word)
 {
-    (void)state;
     held_fd = make_guard(0600);
     assert_int_equal(flock(held_fd, LOCK_EX), 0);
     struct control control = open_at(path);
@@ -268,9 +254,8 @@ static void test_control__a_start_under_way_is_waited_for_with_a_word(void **sta
     end(&control);
 }
 
-static void test_control__but_not_for_ever(void **state)
+TEST(test_control__but_not_for_ever)
 {
-    (void)state;
     char guard[300];
     guard_path(guard);
     int fd = make_guard(0600);
@@ -286,9 +271,8 @@ static void test_control__but_not_for_ever(void **state)
     end(&control);
 }
 
-static void test_control__a_guard_that_others_can_open_is_refused(void **state)
+TEST(test_control__a_guard_that_others_can_open_is_refused)
 {
-    (void)state;
     char guard[300];
     guard_path(guard);
     int fd = make_guard(0644);
@@ -313,37 +297,17 @@ static void test_control__a_guard_that_others_can_open_is_refused(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     if (mkdtemp(root) == NULL)
         return -1;
     (void)snprintf(path, sizeof path, "%s/control.sock", root);
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     return rmdir(root);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_control__is_for_its_owner_only),
-        cmocka_unit_test(test_control__a_living_server_is_left_alone),
-        cmocka_unit_test(test_control__a_dead_server_is_replaced),
-        cmocka_unit_test(test_control__only_its_own_file_is_removed),
-        cmocka_unit_test(test_control__other_things_are_left_alone),
-        cmocka_unit_test(test_control__paths_that_cannot_be),
-        cmocka_unit_test(test_control__a_path_may_be_long),
-        cmocka_unit_test(test_control__a_server_of_another_user_is_in_use),
-        cmocka_unit_test(test_control__is_given_to_who_uses_it),
-        cmocka_unit_test(test_control__a_locked_directory_keeps_nobody_waiting),
-        cmocka_unit_test(test_control__a_start_under_way_is_waited_for_with_a_word),
-        cmocka_unit_test(test_control__but_not_for_ever),
-        cmocka_unit_test(test_control__a_guard_that_others_can_open_is_refused),
-    };
-    return cmocka_run_group_tests_name("control", tests, set_up, tear_down);
-}
+TEST_MAIN(NULL, NULL, set_up, tear_down)

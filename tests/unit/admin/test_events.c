@@ -11,19 +11,16 @@
 #include "../core/fixture.h"
 #include "admin/http.h"
 #include "admin/page.h"
+#include "unit/test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define KEPT       512 /* as docs/http.md promises */
 #define PER_SECOND 100
@@ -140,7 +137,7 @@ static const char *read_from(struct world *world, const char *last_id, const cha
     return text;
 }
 
-static void test_events__who_comes_back_misses_nothing(void **state)
+TEST(test_events__who_comes_back_misses_nothing)
 {
     struct world *world = *state;
     happen(world, 3); /* ids 1 to 3, and nobody listens */
@@ -151,7 +148,7 @@ static void test_events__who_comes_back_misses_nothing(void **state)
     assert_null(strstr(text, "event: lost"));
 }
 
-static void test_events__who_comes_late_is_told_how_much_is_lost(void **state)
+TEST(test_events__who_comes_late_is_told_how_much_is_lost)
 {
     struct world *world = *state;
     for (uint32_t second = 0; second < 6; second++) {
@@ -168,7 +165,7 @@ static void test_events__who_comes_late_is_told_how_much_is_lost(void **state)
                 strstr(text, lost)); /* the status is first of all */
 }
 
-static void test_events__more_than_fits_a_second_is_counted(void **state)
+TEST(test_events__more_than_fits_a_second_is_counted)
 {
     struct world *world = *state;
     happen(world, PER_SECOND + 7);
@@ -181,7 +178,7 @@ static void test_events__more_than_fits_a_second_is_counted(void **state)
 
 /* The server was started anew while the reader was away, and more has happened since than it had
  * seen of the run before, or less. */
-static void test_events__who_read_another_run_gets_all_of_this_one(void **state)
+TEST(test_events__who_read_another_run_gets_all_of_this_one)
 {
     static const char *const ids[] = {"6-1", "6-2", "6-3", "6-999", "18446744073709551615-0",
                                       /* of a program that did not tell runs apart */
@@ -196,7 +193,7 @@ static void test_events__who_read_another_run_gets_all_of_this_one(void **state)
     }
 }
 
-static void test_events__what_is_no_id_is_none(void **state)
+TEST(test_events__what_is_no_id_is_none)
 {
     static const char *const ids[] = {RUN_TEXT "-4", /* never given */
                                       RUN_TEXT "-",
@@ -222,9 +219,8 @@ static void test_events__what_is_no_id_is_none(void **state)
 }
 
 /* One that it does not know is never written into its log, and nobody would notice. */
-static void test_events__the_page_has_words_for_every_kind(void **state)
+TEST_WITH(test_events__the_page_has_words_for_every_kind, NULL, NULL)
 {
-    (void)state;
     char *page = calloc(1, page_len + 1);
     assert_non_null(page);
     memcpy(page, page_bytes, page_len);
@@ -247,18 +243,4 @@ static void test_events__the_page_has_words_for_every_kind(void **state)
     free(page);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_events__who_comes_back_misses_nothing, start, stop),
-        cmocka_unit_test_setup_teardown(test_events__who_comes_late_is_told_how_much_is_lost, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(test_events__more_than_fits_a_second_is_counted, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(test_events__who_read_another_run_gets_all_of_this_one,
-                                        start, stop),
-        cmocka_unit_test_setup_teardown(test_events__what_is_no_id_is_none, start, stop),
-        cmocka_unit_test(test_events__the_page_has_words_for_every_kind),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(start, stop, NULL, NULL)

@@ -6,19 +6,16 @@
  * client. uv_loop_close at the end proves that no handle was left behind.
  */
 #include "admin/http.h"
+#include "unit/test.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define READY_REASON "the store has not committed for \"7\" s"
 
@@ -149,7 +146,7 @@ static void assert_contains(const char *text, const char *part)
 
 #define END "Connection: close\r\n\r\n"
 
-static void test_http__health_and_readiness(void **state)
+TEST(test_http__health_and_readiness)
 {
     struct server *server = *state;
     assert_answer(ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ok\n");
@@ -165,14 +162,14 @@ static void test_http__health_and_readiness(void **state)
     atomic_store(&server->is_ready, true);
 }
 
-static void test_http__head_has_no_body(void **state)
+TEST(test_http__head_has_no_body)
 {
     const char *answer = ask(*state, "HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n" END);
     assert_answer(answer, 200, "");
     assert_contains(answer, "content-length: 3\r\n");
 }
 
-static void test_http__connections_are_kept(void **state)
+TEST(test_http__connections_are_kept)
 {
     struct server *server = *state;
     char answer[2048];
@@ -186,7 +183,7 @@ static void test_http__connections_are_kept(void **state)
 }
 
 /* It is there while the store is still loaded, and its policy is its own and the only one. */
-static void test_http__the_page_runs_its_own_script_only(void **state)
+TEST(test_http__the_page_runs_its_own_script_only)
 {
     struct server *server = *state;
     const char *answer = ask(server, "HEAD / HTTP/1.1\r\nHost: localhost\r\n" END);
@@ -206,7 +203,7 @@ static void test_http__the_page_runs_its_own_script_only(void **state)
                     "HTTP/1.1 405 ");
 }
 
-static void test_http__unknown_paths_are_404_in_json(void **state)
+TEST(test_http__unknown_paths_are_404_in_json)
 {
     struct server *server = *state;
     assert_answer(ask(server, "GET // HTTP/1.1\r\nHost: localhost\r\n" END), 404,
@@ -230,7 +227,7 @@ static void test_http__unknown_paths_are_404_in_json(void **state)
     assert_contains(answer, "\\\"...\", \"hint\": ");
 }
 
-static void test_http__unknown_parameters_are_400_and_say_what_is_known(void **state)
+TEST(test_http__unknown_parameters_are_400_and_say_what_is_known)
 {
     struct server *server = *state;
     assert_answer(ask(server, "GET /api/v1/clients?stat=x HTTP/1.1\r\nHost: localhost\r\n" END),
@@ -248,7 +245,7 @@ static void test_http__unknown_parameters_are_400_and_say_what_is_known(void **s
 }
 
 /* Left out, it would be as if nothing had been asked for in particular. */
-static void test_http__parameters_have_one_value_each(void **state)
+TEST(test_http__parameters_have_one_value_each)
 {
     struct server *server = *state;
     assert_answer(ask(server, "GET /api/v1/locks?client HTTP/1.1\r\nHost: localhost\r\n" END), 400,
@@ -267,7 +264,7 @@ static void test_http__parameters_have_one_value_each(void **state)
                     "HTTP/1.1 503 "); /* nothing is wrong with it, but there is no core here */
 }
 
-static void test_http__other_methods_are_405_and_their_bodies_stay_unread(void **state)
+TEST(test_http__other_methods_are_405_and_their_bodies_stay_unread)
 {
     struct server *server = *state;
     static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "BREW"};
@@ -285,7 +282,7 @@ static void test_http__other_methods_are_405_and_their_bodies_stay_unread(void *
     }
 }
 
-static void test_http__a_body_with_get_ends_the_connection(void **state)
+TEST(test_http__a_body_with_get_ends_the_connection)
 {
     struct server *server = *state;
     const char *answer = ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -293,7 +290,7 @@ static void test_http__a_body_with_get_ends_the_connection(void **state)
     assert_null(strstr(answer, " 200 "));
 }
 
-static void test_http__only_our_names_are_answered(void **state)
+TEST(test_http__only_our_names_are_answered)
 {
     struct server *server = *state;
     static const char *const ours[] = {"localhost",     "LocalHost:99", "127.0.0.1", "127.0.0.1:80",
@@ -324,7 +321,7 @@ static void test_http__only_our_names_are_answered(void **state)
     assert_answer(ask(server, "GET /healthz HTTP/1.0\r\n\r\n"), 200, "ok\n");
 }
 
-static void test_http__bad_input_does_not_hurt(void **state)
+TEST(test_http__bad_input_does_not_hurt)
 {
     struct server *server = *state;
     int fd = connect_to(server);
@@ -341,7 +338,7 @@ static void test_http__bad_input_does_not_hurt(void **state)
 }
 
 /* More slow peers than there are places. They are never idle, so only being sent away frees one. */
-static void test_http__slow_peers_do_not_keep_others_out(void **state)
+TEST(test_http__slow_peers_do_not_keep_others_out)
 {
     struct server *server = *state;
     enum { SLOW = 200, ROUNDS_MAX = 2000 };
@@ -367,9 +364,8 @@ static void test_http__slow_peers_do_not_keep_others_out(void **state)
 }
 
 /* Closed while connections are idle, half-way through a request, and kept alive. */
-static void test_http__closes_in_the_middle_of_anything(void **state)
+TEST(test_http__closes_in_the_middle_of_anything)
 {
-    (void)state;
     struct server server;
     start_on(&server, "127.0.0.1");
     char answer[2048];
@@ -384,7 +380,7 @@ static void test_http__closes_in_the_middle_of_anything(void **state)
     assert_int_equal(close(kept), 0);
 }
 
-static void test_http__an_address_in_use_is_69(void **state)
+TEST(test_http__an_address_in_use_is_69)
 {
     struct server *server = *state, second;
     int exit_code = 0;
@@ -401,9 +397,8 @@ static void test_http__an_address_in_use_is_69(void **state)
     assert_int_equal(uv_loop_close(&second.loop), 0);
 }
 
-static void test_http__wildcard_is_asked_by_address_or_own_name(void **state)
+TEST(test_http__wildcard_is_asked_by_address_or_own_name)
 {
-    (void)state;
     struct server server;
     start_on(&server, "0.0.0.0");
     assert_answer(ask(&server, "GET /healthz HTTP/1.1\r\nHost: 192.0.2.1:1\r\n" END), 200, "ok\n");
@@ -429,24 +424,4 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_http__health_and_readiness),
-        cmocka_unit_test(test_http__head_has_no_body),
-        cmocka_unit_test(test_http__connections_are_kept),
-        cmocka_unit_test(test_http__the_page_runs_its_own_script_only),
-        cmocka_unit_test(test_http__unknown_paths_are_404_in_json),
-        cmocka_unit_test(test_http__unknown_parameters_are_400_and_say_what_is_known),
-        cmocka_unit_test(test_http__parameters_have_one_value_each),
-        cmocka_unit_test(test_http__other_methods_are_405_and_their_bodies_stay_unread),
-        cmocka_unit_test(test_http__a_body_with_get_ends_the_connection),
-        cmocka_unit_test(test_http__only_our_names_are_answered),
-        cmocka_unit_test(test_http__bad_input_does_not_hurt),
-        cmocka_unit_test(test_http__slow_peers_do_not_keep_others_out),
-        cmocka_unit_test(test_http__closes_in_the_middle_of_anything),
-        cmocka_unit_test(test_http__an_address_in_use_is_69),
-        cmocka_unit_test(test_http__wildcard_is_asked_by_address_or_own_name),
-    };
-    return cmocka_run_group_tests_name("http", tests, set_up, tear_down);
-}
+TEST_MAIN(NULL, NULL, set_up, tear_down)

@@ -7,13 +7,9 @@
 #include "admin/list.h"
 
 #include "../core/monitor.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 3000 }; /* more than one turn frees */
 
@@ -36,9 +32,8 @@ static enum order_result release_a(void)
     return answer.order_result;
 }
 
-static void test_list__freeing_is_said_before_recovering(void **state)
+TEST(test_list__freeing_is_said_before_recovering)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.locks_max = limits.locks_per_client_max = limits.batch_puts_max = 2 * COUNT;
     limits.bytes_max = 64 << 20;
@@ -58,10 +53,4 @@ static void test_list__freeing_is_said_before_recovering(void **state)
     locker_done();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list__freeing_is_said_before_recovering),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

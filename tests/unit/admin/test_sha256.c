@@ -5,14 +5,11 @@
  * hashes come from another program (sha256sum).
  */
 #include "admin/sha256.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void expect(const void *data, size_t len, const char *hex)
 {
@@ -24,9 +21,8 @@ static void expect(const void *data, size_t len, const char *hex)
     assert_string_equal(text, hex);
 }
 
-static void test_sha256__examples_of_the_standard(void **state)
+TEST(test_sha256__examples_of_the_standard)
 {
-    (void)state;
     static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
     expect("", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     expect("abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -34,9 +30,8 @@ static void test_sha256__examples_of_the_standard(void **state)
            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-static void test_sha256__a_million_letters(void **state)
+TEST(test_sha256__a_million_letters)
 {
-    (void)state;
     size_t len = 1000000;
     char *data = malloc(len);
     assert_non_null(data);
@@ -45,9 +40,8 @@ static void test_sha256__a_million_letters(void **state)
     free(data);
 }
 
-static void test_sha256__where_padding_turns(void **state)
+TEST(test_sha256__where_padding_turns)
 {
-    (void)state;
     static const struct {
         size_t len;
         const char *hex;
@@ -67,12 +61,4 @@ static void test_sha256__where_padding_turns(void **state)
         expect(data, rows[i].len, rows[i].hex);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sha256__examples_of_the_standard),
-        cmocka_unit_test(test_sha256__a_million_letters),
-        cmocka_unit_test(test_sha256__where_padding_turns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

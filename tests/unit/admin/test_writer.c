@@ -3,14 +3,11 @@
  * what was put in. That reader is jansson, which also says what is UTF-8.
  */
 #include "admin/writer.h"
+#include "unit/test.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void assert_written(struct writer *writer, const char *expected)
 {
@@ -47,7 +44,7 @@ static json_t *read_bytes(struct bytes bytes)
     return read_back(&writer);
 }
 
-static void test_writer__puts_commas_where_they_belong(void **state)
+TEST(test_writer__puts_commas_where_they_belong)
 {
     struct writer writer = {0};
     (void)state;
@@ -75,7 +72,7 @@ static void test_writer__puts_commas_where_they_belong(void **state)
                             "\n{\"a\":2,\"b\":{},\"c\":false}],\"words\":[\"x\",null]}\n");
 }
 
-static void test_writer__writes_what_the_api_promises(void **state)
+TEST(test_writer__writes_what_the_api_promises)
 {
     struct writer writer = {0};
     struct address address = {.family = 4, .bytes = {10, 0, 0, 5}};
@@ -96,7 +93,7 @@ static void test_writer__writes_what_the_api_promises(void **state)
                             "\"hex\":\"00af\",\"at\":\"10.0.0.5\",\"nowhere\":null}");
 }
 
-static void test_writer__numbers_are_read_by_others(void **state)
+TEST(test_writer__numbers_are_read_by_others)
 {
     static const uint64_t numbers[] = {0, 9, 10, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
     (void)state;
@@ -141,7 +138,7 @@ static void check_bytes(struct bytes bytes)
     json_decref(value);
 }
 
-static void test_writer__bytes_of_peers_stay_text(void **state)
+TEST(test_writer__bytes_of_peers_stay_text)
 {
     uint8_t bytes[4];
     (void)state;
@@ -170,9 +167,8 @@ static bool shows(const char *bytes, const char *text)
 }
 
 /* A name is found by what is shown of it: UTF-8 as it is, anything else byte by byte as Latin-1. */
-static void test_writer__knows_what_it_shows(void **state)
+TEST(test_writer__knows_what_it_shows)
 {
-    (void)state;
     assert_true(shows("web1", "WEB1"));
     assert_false(shows("web1", "web"));
     assert_false(shows("web", "web1"));
@@ -187,7 +183,7 @@ static void test_writer__knows_what_it_shows(void **state)
     assert_false(shows("\xe4", ""));
 }
 
-static void test_writer__grows_with_its_text(void **state)
+TEST(test_writer__grows_with_its_text)
 {
     struct writer writer = {0};
     (void)state;
@@ -206,7 +202,7 @@ static void test_writer__grows_with_its_text(void **state)
 }
 
 /* What failed once stays failed, also for what would fit again. */
-static void test_writer__a_gap_is_never_closed(void **state)
+TEST(test_writer__a_gap_is_never_closed)
 {
     struct writer writer = {0};
     size_t len = 7;
@@ -226,16 +222,4 @@ static void test_writer__a_gap_is_never_closed(void **state)
     assert_written(&writer, "[]");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_writer__puts_commas_where_they_belong),
-        cmocka_unit_test(test_writer__writes_what_the_api_promises),
-        cmocka_unit_test(test_writer__numbers_are_read_by_others),
-        cmocka_unit_test(test_writer__bytes_of_peers_stay_text),
-        cmocka_unit_test(test_writer__knows_what_it_shows),
-        cmocka_unit_test(test_writer__grows_with_its_text),
-        cmocka_unit_test(test_writer__a_gap_is_never_closed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,11 +3,7 @@
  * are folded, scopes are kept where they mean something, and text and struct convert both ways.
  */
 #include "base/address.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static struct address parse(const char *text)
 {
@@ -23,17 +19,15 @@ static void assert_text(const struct address *address, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_address__has_no_padding(void **state)
+TEST(test_address__has_no_padding)
 {
-    (void)state;
     /* Equality and hashing are over the bytes of the struct. */
     assert_int_equal(sizeof(struct address), 16 + ADDRESS_ZONE_MAX + 4);
     assert_int_equal(sizeof(struct address) % 8, 0);
 }
 
-static void test_address__v4_mapped_is_v4(void **state)
+TEST(test_address__v4_mapped_is_v4)
 {
-    (void)state;
     const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1};
     struct address folded = address_v6(mapped, "eth5");
     struct address plain = address_v4((const uint8_t[]){192, 0, 2, 1});
@@ -49,9 +43,8 @@ static void test_address__v4_mapped_is_v4(void **state)
     assert_int_equal(address_v6(almost, NULL).family, 6);
 }
 
-static void test_address__zone_only_on_link_local(void **state)
+TEST(test_address__zone_only_on_link_local)
 {
-    (void)state;
     struct address one = parse("fe80::1%eth0"), other = parse("fe80::1%eth1");
     assert_string_equal(one.zone, "eth0");
     assert_false(address_equal(&one, &other));
@@ -65,9 +58,8 @@ static void test_address__zone_only_on_link_local(void **state)
     assert_true(address_equal(&global, &same));
 }
 
-static void test_address__loopback(void **state)
+TEST(test_address__loopback)
 {
-    (void)state;
     const char *yes[] = {"127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1"};
     const char *no[] = {"128.0.0.1", "126.255.255.255", "0.0.0.0", "::", "::2", "fe80::1%1"};
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
@@ -82,9 +74,8 @@ static void test_address__loopback(void **state)
     assert_false(address_is_loopback(&none));
 }
 
-static void test_address__text_and_back(void **state)
+TEST(test_address__text_and_back)
 {
-    (void)state;
     const char *texts[] = {
         "0.0.0.0",    "255.255.255.255",
         "192.0.2.17", "::",
@@ -101,9 +92,8 @@ static void test_address__text_and_back(void **state)
     assert_text(&mapped, "192.0.2.1");
 }
 
-static void test_address__what_is_no_literal_is_refused(void **state)
+TEST(test_address__what_is_no_literal_is_refused)
 {
-    (void)state;
     const char *texts[] = {
         "",
         "localhost",
@@ -136,9 +126,8 @@ static void test_address__what_is_no_literal_is_refused(void **state)
     assert_int_equal(address.family, 99);
 }
 
-static void test_address__host(void **state)
+TEST(test_address__host)
 {
-    (void)state;
     static const char *const hosts[] = {"10.0.0.1", "127.0.0.1", "223.255.255.255", "1.0.0.0",
                                         "::1",      "fe80::1%2", "2001:db8::1"};
     static const char *const others[] = {"0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255",
@@ -156,16 +145,4 @@ static void test_address__host(void **state)
     assert_false(address_is_host(&none));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_address__has_no_padding),
-        cmocka_unit_test(test_address__v4_mapped_is_v4),
-        cmocka_unit_test(test_address__zone_only_on_link_local),
-        cmocka_unit_test(test_address__loopback),
-        cmocka_unit_test(test_address__host),
-        cmocka_unit_test(test_address__text_and_back),
-        cmocka_unit_test(test_address__what_is_no_literal_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

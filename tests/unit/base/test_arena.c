@@ -5,11 +5,7 @@
  */
 #include "base/arena.h"
 #include "base/prng.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 enum { BLOCK_LEN = 64 * 1024 };
 
@@ -29,9 +25,8 @@ static void assert_filled(const struct arena *arena, uint32_t cell, uint8_t valu
         assert_int_equal(kept.at[i], value);
 }
 
-static void test_arena__keeps_every_length(void **state)
+TEST(test_arena__keeps_every_length)
 {
-    (void)state;
     struct arena *arena = arena_new(16 << 20);
     assert_non_null(arena);
     static uint32_t cells[ARENA_CELL_MAX + 1];
@@ -47,9 +42,8 @@ static void test_arena__keeps_every_length(void **state)
     arena_free(arena);
 }
 
-static void test_arena__budget_is_a_limit(void **state)
+TEST(test_arena__budget_is_a_limit)
 {
-    (void)state;
     struct arena *arena = arena_new(BLOCK_LEN);
     uint32_t cells[BLOCK_LEN / 1024];
     for (uint32_t i = 0; i < BLOCK_LEN / 1024; i++) {
@@ -70,9 +64,8 @@ static void test_arena__budget_is_a_limit(void **state)
     arena_free(arena);
 }
 
-static void test_arena__a_free_block_serves_any_size(void **state)
+TEST(test_arena__a_free_block_serves_any_size)
 {
-    (void)state;
     struct arena *arena = arena_new(BLOCK_LEN);
     for (uint32_t size = 16; size <= ARENA_CELL_MAX; size *= 2) {
         static uint32_t cells[BLOCK_LEN / 16];
@@ -89,9 +82,8 @@ static void test_arena__a_free_block_serves_any_size(void **state)
     arena_free(arena);
 }
 
-static void test_arena__an_empty_budget_is_one_block(void **state)
+TEST(test_arena__an_empty_budget_is_one_block)
 {
-    (void)state;
     struct arena *arena = arena_new(0);
     assert_non_null(arena);
     assert_int_not_equal(arena_add(arena, filled(1, 10)), ARENA_NONE);
@@ -99,16 +91,14 @@ static void test_arena__an_empty_budget_is_one_block(void **state)
     arena_free(NULL);
 }
 
-static void test_arena__a_budget_beyond_the_cell_numbers_is_refused(void **state)
+TEST(test_arena__a_budget_beyond_the_cell_numbers_is_refused)
 {
-    (void)state;
     assert_null(arena_new(UINT64_C(1) << 40));
     assert_null(arena_new(UINT64_MAX));
 }
 
-static void test_arena__random_history_matches_a_model(void **state)
+TEST(test_arena__random_history_matches_a_model)
 {
-    (void)state;
     enum { ITEM_MAX = 600, STEPS = 60000 };
     static struct {
         uint32_t cell, len;
@@ -153,9 +143,8 @@ static void test_arena__random_history_matches_a_model(void **state)
 }
 
 /* Room is counted in blocks: one thing in a block takes it from all other sizes. */
-static void test_arena__room_for_things_of_any_length(void **state)
+TEST(test_arena__room_for_things_of_any_length)
 {
-    (void)state;
     struct arena *arena = arena_new(4 * 65536);
     assert_non_null(arena);
     assert_true(arena_has_room(arena, 4));
@@ -172,16 +161,4 @@ static void test_arena__room_for_things_of_any_length(void **state)
     arena_free(arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena__room_for_things_of_any_length),
-        cmocka_unit_test(test_arena__keeps_every_length),
-        cmocka_unit_test(test_arena__budget_is_a_limit),
-        cmocka_unit_test(test_arena__a_free_block_serves_any_size),
-        cmocka_unit_test(test_arena__an_empty_budget_is_one_block),
-        cmocka_unit_test(test_arena__a_budget_beyond_the_cell_numbers_is_refused),
-        cmocka_unit_test(test_arena__random_history_matches_a_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

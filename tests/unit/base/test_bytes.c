@@ -3,15 +3,10 @@
  * stores are each other's inverse at every byte position.
  */
 #include "base/bytes.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static void test_bytes__equal_is_by_length_and_content(void **state)
+TEST(test_bytes__equal_is_by_length_and_content)
 {
-    (void)state;
     struct bytes none = {0};
     assert_true(bytes_equal(none, bytes_of_text("")));
     assert_true(bytes_equal(bytes_of_text("abc"), bytes_of_text("abc")));
@@ -22,9 +17,8 @@ static void test_bytes__equal_is_by_length_and_content(void **state)
     assert_false(bytes_equal(nul, other));
 }
 
-static void test_bytes__fold_is_ascii_only(void **state)
+TEST(test_bytes__fold_is_ascii_only)
 {
-    (void)state;
     assert_true(
         bytes_equal_fold(bytes_of_text("Server-7.Example"), bytes_of_text("sERVER-7.eXAMPLE")));
     assert_false(bytes_equal_fold(bytes_of_text("server"), bytes_of_text("servers")));
@@ -35,9 +29,8 @@ static void test_bytes__fold_is_ascii_only(void **state)
     }
 }
 
-static void test_bytes__big_endian(void **state)
+TEST(test_bytes__big_endian)
 {
-    (void)state;
     uint8_t memory[10] = {0};
     store_be32(memory + 1, UINT32_C(0x81020384));
     assert_memory_equal(memory, ((uint8_t[]){0, 0x81, 2, 3, 0x84, 0, 0, 0, 0, 0}), 10);
@@ -47,12 +40,4 @@ static void test_bytes__big_endian(void **state)
     assert_true(load_be64(memory + 1) == UINT64_C(0x8102030405060788));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes__equal_is_by_length_and_content),
-        cmocka_unit_test(test_bytes__fold_is_ascii_only),
-        cmocka_unit_test(test_bytes__big_endian),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -5,13 +5,9 @@
 #include "base/chains.h"
 #include "base/prng.h"
 #include "base/table.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void assert_chain(const struct chains *chains, uint32_t chain, const uint32_t *slots,
                          uint32_t count)
@@ -24,9 +20,8 @@ static void assert_chain(const struct chains *chains, uint32_t chain, const uint
     assert_int_equal(slot, SLOT_NONE);
 }
 
-static void test_chains__new_ones_are_empty(void **state)
+TEST(test_chains__new_ones_are_empty)
 {
-    (void)state;
     struct chains chains;
     assert_int_equal(chains_init(&chains, 3, 10), 0);
     for (uint32_t chain = 0; chain < 3; chain++)
@@ -37,9 +32,8 @@ static void test_chains__new_ones_are_empty(void **state)
     chains_done(&chains); /* a done one may be done again */
 }
 
-static void test_chains__newest_first_and_removal_anywhere(void **state)
+TEST(test_chains__newest_first_and_removal_anywhere)
 {
-    (void)state;
     for (uint32_t removed = 0; removed < 4; removed++) {
         struct chains chains;
         assert_int_equal(chains_init(&chains, 2, 5), 0);
@@ -57,9 +51,8 @@ static void test_chains__newest_first_and_removal_anywhere(void **state)
     }
 }
 
-static void test_chains__current_slot_may_go_during_a_walk(void **state)
+TEST(test_chains__current_slot_may_go_during_a_walk)
 {
-    (void)state;
     struct chains chains;
     assert_int_equal(chains_init(&chains, 1, 8), 0);
     for (uint32_t slot = 0; slot < 8; slot++)
@@ -76,9 +69,8 @@ static void test_chains__current_slot_may_go_during_a_walk(void **state)
     chains_done(&chains);
 }
 
-static void test_chains__hash_index_is_a_power_of_two(void **state)
+TEST(test_chains__hash_index_is_a_power_of_two)
 {
-    (void)state;
     const uint32_t slots[] = {0, 1, 16, 17, 1000, 65536, 65537};
     for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
         struct chains chains;
@@ -91,9 +83,8 @@ static void test_chains__hash_index_is_a_power_of_two(void **state)
     }
 }
 
-static void test_chains__random_history_matches_arrays(void **state)
+TEST(test_chains__random_history_matches_arrays)
 {
-    (void)state;
     enum { CHAIN_MAX = 5, SLOT_MAX = 40, STEPS = 20000 };
     static uint32_t model[CHAIN_MAX][SLOT_MAX], lengths[CHAIN_MAX], chain_of[SLOT_MAX];
     memset(lengths, 0, sizeof lengths);
@@ -128,14 +119,4 @@ static void test_chains__random_history_matches_arrays(void **state)
     chains_done(&chains);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chains__new_ones_are_empty),
-        cmocka_unit_test(test_chains__newest_first_and_removal_anywhere),
-        cmocka_unit_test(test_chains__current_slot_may_go_during_a_walk),
-        cmocka_unit_test(test_chains__hash_index_is_a_power_of_two),
-        cmocka_unit_test(test_chains__random_history_matches_arrays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

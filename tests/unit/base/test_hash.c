@@ -7,11 +7,7 @@
  * every length up to 300.
  */
 #include "base/hash.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static uint64_t rotated(uint64_t value, unsigned bits)
 {
@@ -62,9 +58,8 @@ static uint64_t key1_of(uint64_t seed)
     return seed * UINT64_C(0x9e3779b97f4a7c15) ^ UINT64_C(0x5851f42d4c957f2d);
 }
 
-static void test_hash__reference_matches_the_paper(void **state)
+TEST(test_hash__reference_matches_the_paper)
 {
-    (void)state;
     uint8_t data[15];
     for (uint8_t i = 0; i < sizeof data; i++)
         data[i] = i;
@@ -73,9 +68,8 @@ static void test_hash__reference_matches_the_paper(void **state)
     assert_true(hash == UINT64_C(0xa129ca6149be45e5));
 }
 
-static void test_hash__is_siphash_1_3(void **state)
+TEST(test_hash__is_siphash_1_3)
 {
-    (void)state;
     uint8_t data[300];
     for (uint32_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)(i * 7 + 0x41);
@@ -90,16 +84,14 @@ static void test_hash__is_siphash_1_3(void **state)
     assert_true(hash_bytes(1, (struct bytes){0}) == hash_bytes(1, bytes_of_text("")));
 }
 
-static void test_hash__a_nul_behind_a_name_is_another_name(void **state)
+TEST(test_hash__a_nul_behind_a_name_is_another_name)
 {
-    (void)state;
     struct bytes name = {(const uint8_t *)"client\0", 6}, longer = {name.at, 7};
     assert_true(hash_bytes(5, name) != hash_bytes(5, longer));
 }
 
-static void test_hash__mix_depends_on_both(void **state)
+TEST(test_hash__mix_depends_on_both)
 {
-    (void)state;
     assert_true(hash_mix(1, 2) == hash_mix(1, 2));
     assert_true(hash_mix(1, 2) != hash_mix(2, 1));
     assert_true(hash_mix(1, 2) != hash_mix(1, 3));
@@ -111,13 +103,4 @@ static void test_hash__mix_depends_on_both(void **state)
         assert_in_range(buckets[i], 800, 1200);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash__reference_matches_the_paper),
-        cmocka_unit_test(test_hash__is_siphash_1_3),
-        cmocka_unit_test(test_hash__a_nul_behind_a_name_is_another_name),
-        cmocka_unit_test(test_hash__mix_depends_on_both),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

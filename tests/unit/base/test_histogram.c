@@ -3,17 +3,12 @@
  * texts of the scales are what their bounds are.
  */
 #include "base/histogram.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
-static void test_histogram__counts_up_to_and_including_a_bound(void **state)
+TEST(test_histogram__counts_up_to_and_including_a_bound)
 {
-    (void)state;
     const struct histogram_scale *const scales[] = {&histogram_durations, &histogram_counts};
     for (size_t i = 0; i < 2; i++) {
         struct histogram histogram;
@@ -36,9 +31,8 @@ static void test_histogram__counts_up_to_and_including_a_bound(void **state)
     }
 }
 
-static void test_histogram__scales_ascend_and_say_what_they_are(void **state)
+TEST(test_histogram__scales_ascend_and_say_what_they_are)
 {
-    (void)state;
     assert_int_equal(histogram_durations.bounds[0], 10000);
     assert_int_equal(histogram_durations.bounds[histogram_durations.count - 1], 10000000000);
     for (uint32_t i = 0; i < histogram_durations.count; i++) {
@@ -53,11 +47,4 @@ static void test_histogram__scales_ascend_and_say_what_they_are(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_histogram__counts_up_to_and_including_a_bound),
-        cmocka_unit_test(test_histogram__scales_ascend_and_say_what_they_are),
-    };
-    return cmocka_run_group_tests_name("histogram", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,11 +3,7 @@
  * found together; a full table or a spent budget refuses without a trace.
  */
 #include "base/intern.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static struct arena *arena;
 static struct intern names;
@@ -25,9 +21,8 @@ static void close_names(void)
     arena_free(arena);
 }
 
-static void test_intern__same_string_same_slot(void **state)
+TEST(test_intern__same_string_same_slot)
 {
-    (void)state;
     open_names(10);
     uint32_t one = intern_add(&names, bytes_of_text("client"));
     assert_int_not_equal(one, SLOT_NONE);
@@ -46,9 +41,8 @@ static void test_intern__same_string_same_slot(void **state)
     close_names();
 }
 
-static void test_intern__the_string_is_a_copy(void **state)
+TEST(test_intern__the_string_is_a_copy)
 {
-    (void)state;
     open_names(10);
     char name[] = "before";
     uint32_t slot = intern_add(&names, bytes_of_text(name));
@@ -57,9 +51,8 @@ static void test_intern__the_string_is_a_copy(void **state)
     close_names();
 }
 
-static void test_intern__any_bytes_are_a_string(void **state)
+TEST(test_intern__any_bytes_are_a_string)
 {
-    (void)state;
     open_names(10);
     struct bytes empty = {0}, nul = {(const uint8_t *)"\0", 1}, two = {(const uint8_t *)"\0\0", 2};
     uint32_t slots[] = {intern_add(&names, empty), intern_add(&names, nul),
@@ -72,9 +65,8 @@ static void test_intern__any_bytes_are_a_string(void **state)
     close_names();
 }
 
-static void test_intern__full_refuses_new_ones_only(void **state)
+TEST(test_intern__full_refuses_new_ones_only)
 {
-    (void)state;
     open_names(2);
     uint32_t one = intern_add(&names, bytes_of_text("one"));
     uint32_t two = intern_add(&names, bytes_of_text("two"));
@@ -87,9 +79,8 @@ static void test_intern__full_refuses_new_ones_only(void **state)
     close_names();
 }
 
-static void test_intern__no_bytes_left_refuses_without_a_trace(void **state)
+TEST(test_intern__no_bytes_left_refuses_without_a_trace)
 {
-    (void)state;
     open_names(1000);
     static uint8_t name[ARENA_CELL_MAX];
     uint32_t count = 0;
@@ -108,9 +99,8 @@ static void test_intern__no_bytes_left_refuses_without_a_trace(void **state)
     close_names();
 }
 
-static void test_intern__many_strings_stay_apart(void **state)
+TEST(test_intern__many_strings_stay_apart)
 {
-    (void)state;
     enum { MANY = 2000 };
     open_names(MANY);
     static uint32_t slots[MANY];
@@ -130,15 +120,4 @@ static void test_intern__many_strings_stay_apart(void **state)
     close_names();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_intern__same_string_same_slot),
-        cmocka_unit_test(test_intern__the_string_is_a_copy),
-        cmocka_unit_test(test_intern__any_bytes_are_a_string),
-        cmocka_unit_test(test_intern__full_refuses_new_ones_only),
-        cmocka_unit_test(test_intern__no_bytes_left_refuses_without_a_trace),
-        cmocka_unit_test(test_intern__many_strings_stay_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -2,19 +2,13 @@
  * test_pace.c -- lived time: it goes with the clock, and not on while the process stands still.
  */
 #include "base/pace.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MS     UINT64_C(1000000)
 
-static void test_pace__goes_with_the_clock(void **state)
+TEST(test_pace__goes_with_the_clock)
 {
-    (void)state;
     struct pace pace = {0};
     assert_int_equal(pace_now_ns(&pace, 500 * SECOND), 500 * SECOND); /* since the machine booted */
     for (uint64_t i = 1; i < 100; i++) {
@@ -25,9 +19,8 @@ static void test_pace__goes_with_the_clock(void **state)
     assert_int_equal(pace.stood_ns, 0);
 }
 
-static void test_pace__a_standstill_is_no_time(void **state)
+TEST(test_pace__a_standstill_is_no_time)
 {
-    (void)state;
     struct pace pace = {0};
     (void)pace_now_ns(&pace, 10 * SECOND);
     pace_sleep(&pace, 10 * SECOND + 250 * MS);
@@ -40,9 +33,8 @@ static void test_pace__a_standstill_is_no_time(void **state)
     assert_int_equal(pace.stood_ns, 32 * SECOND + 750 * MS);
 }
 
-static void test_pace__who_sleeps_long_on_purpose_does_not_stand_still(void **state)
+TEST(test_pace__who_sleeps_long_on_purpose_does_not_stand_still)
 {
-    (void)state;
     struct pace pace = {0};
     (void)pace_now_ns(&pace, 10 * SECOND);
     pace_sleep(&pace, 100 * SECOND);
@@ -51,12 +43,4 @@ static void test_pace__who_sleeps_long_on_purpose_does_not_stand_still(void **st
     assert_int_equal(pace_now_ns(&pace, 10000 * SECOND), 10000 * SECOND);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pace__goes_with_the_clock),
-        cmocka_unit_test(test_pace__a_standstill_is_no_time),
-        cmocka_unit_test(test_pace__who_sleeps_long_on_purpose_does_not_stand_still),
-    };
-    return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,25 +3,18 @@
  * history on every machine. The expected numbers are the published sequence for seed 1234567.
  */
 #include "base/prng.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static void test_prng__is_splitmix64(void **state)
+TEST(test_prng__is_splitmix64)
 {
-    (void)state;
     struct prng prng = {1234567};
     assert_true(prng_next(&prng) == UINT64_C(6457827717110365317));
     assert_true(prng_next(&prng) == UINT64_C(3203168211198807973));
     assert_true(prng_next(&prng) == UINT64_C(9817491932198370423));
 }
 
-static void test_prng__below_stays_below_and_reaches_all(void **state)
+TEST(test_prng__below_stays_below_and_reaches_all)
 {
-    (void)state;
     struct prng prng = {1};
     uint32_t seen[7] = {0};
     for (uint32_t i = 0; i < 7000; i++) {
@@ -33,9 +26,8 @@ static void test_prng__below_stays_below_and_reaches_all(void **state)
         assert_in_range(seen[i], 800, 1200);
 }
 
-static void test_prng__chance_is_in_percent(void **state)
+TEST(test_prng__chance_is_in_percent)
 {
-    (void)state;
     struct prng prng = {1};
     uint32_t yes = 0;
     for (uint32_t i = 0; i < 10000; i++) {
@@ -46,12 +38,4 @@ static void test_prng__chance_is_in_percent(void **state)
     assert_in_range(yes, 2700, 3300);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prng__is_splitmix64),
-        cmocka_unit_test(test_prng__below_stays_below_and_reaches_all),
-        cmocka_unit_test(test_prng__chance_is_in_percent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,13 +3,9 @@
  * name wins whatever the order, and that a different word finds nothing.
  */
 #include "base/suggest.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const names[] = {"port",          "store",       "sync",
                                     "store-timeout", "max-clients", "user"};
@@ -28,9 +24,8 @@ static const char *nearest(const char *word)
     return forward.best;
 }
 
-static void test_suggest__one_slip_of_each_kind(void **state)
+TEST(test_suggest__one_slip_of_each_kind)
 {
-    (void)state;
     assert_string_equal(nearest("prt"), "port");     /* left out */
     assert_string_equal(nearest("sttore"), "store"); /* doubled */
     assert_string_equal(nearest("pork"), "port");    /* replaced */
@@ -40,17 +35,15 @@ static void test_suggest__one_slip_of_each_kind(void **state)
     assert_string_equal(nearest("port"), "port");
 }
 
-static void test_suggest__other_words_find_nothing(void **state)
+TEST(test_suggest__other_words_find_nothing)
 {
-    (void)state;
     assert_null(nearest("unreachable"));
     assert_null(nearest("x"));
     assert_null(nearest(""));
 }
 
-static void test_suggest__words_of_any_length_are_safe(void **state)
+TEST(test_suggest__words_of_any_length_are_safe)
 {
-    (void)state;
     char word[200], name[200];
     for (size_t word_len = 0; word_len < sizeof word; word_len += 13) {
         for (size_t name_len = 0; name_len < sizeof name; name_len += 13) {
@@ -67,12 +60,4 @@ static void test_suggest__words_of_any_length_are_safe(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_suggest__one_slip_of_each_kind),
-        cmocka_unit_test(test_suggest__other_words_find_nothing),
-        cmocka_unit_test(test_suggest__words_of_any_length_are_safe),
-    };
-    return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

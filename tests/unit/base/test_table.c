@@ -5,17 +5,12 @@
  */
 #include "base/prng.h"
 #include "base/table.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void test_table__adds_in_ascending_order_until_full(void **state)
+TEST(test_table__adds_in_ascending_order_until_full)
 {
-    (void)state;
     struct table table;
     assert_int_equal(table_init(&table, 3, sizeof(uint64_t)), 0);
     for (uint32_t slot = 0; slot < 3; slot++)
@@ -26,9 +21,8 @@ static void test_table__adds_in_ascending_order_until_full(void **state)
     table_done(&table);
 }
 
-static void test_table__an_empty_capacity_is_always_full(void **state)
+TEST(test_table__an_empty_capacity_is_always_full)
 {
-    (void)state;
     struct table table;
     assert_int_equal(table_init(&table, 0, 8), 0);
     assert_int_equal(table_add(&table), SLOT_NONE);
@@ -38,9 +32,8 @@ static void test_table__an_empty_capacity_is_always_full(void **state)
     table_done(&table);
 }
 
-static void test_table__freed_last_is_used_first(void **state)
+TEST(test_table__freed_last_is_used_first)
 {
-    (void)state;
     struct table table;
     assert_int_equal(table_init(&table, 5, 8), 0);
     for (uint32_t i = 0; i < 4; i++)
@@ -54,9 +47,8 @@ static void test_table__freed_last_is_used_first(void **state)
     table_done(&table);
 }
 
-static void test_table__a_new_element_is_zero(void **state)
+TEST(test_table__a_new_element_is_zero)
 {
-    (void)state;
     struct table table;
     assert_int_equal(table_init(&table, 2, 24), 0);
     uint32_t slot = table_add(&table);
@@ -68,9 +60,8 @@ static void test_table__a_new_element_is_zero(void **state)
     table_done(&table);
 }
 
-static void test_table__a_handle_names_one_life(void **state)
+TEST(test_table__a_handle_names_one_life)
 {
-    (void)state;
     struct table table;
     assert_int_equal(table_init(&table, 2, 8), 0);
     uint32_t slot = table_add(&table);
@@ -88,9 +79,8 @@ static void test_table__a_handle_names_one_life(void **state)
     table_done(&table);
 }
 
-static void test_table__add_at_takes_the_named_slot(void **state)
+TEST(test_table__add_at_takes_the_named_slot)
 {
-    (void)state;
     struct table table;
     assert_int_equal(table_init(&table, 6, 8), 0);
     assert_true(table_add_at(&table, 3));
@@ -114,9 +104,8 @@ static void test_table__add_at_takes_the_named_slot(void **state)
     table_done(&table);
 }
 
-static void test_table__next_walks_in_ascending_order(void **state)
+TEST(test_table__next_walks_in_ascending_order)
 {
-    (void)state;
     struct table table;
     assert_int_equal(table_init(&table, 8, 8), 0);
     for (uint32_t i = 0; i < 8; i++)
@@ -133,9 +122,8 @@ static void test_table__next_walks_in_ascending_order(void **state)
     table_done(&table);
 }
 
-static void test_table__random_history_matches_a_model(void **state)
+TEST(test_table__random_history_matches_a_model)
 {
-    (void)state;
     enum { SLOT_MAX = 50, STEPS = 20000 };
     uint64_t handles[SLOT_MAX] = {0}, values[SLOT_MAX] = {0};
     bool live[SLOT_MAX] = {0};
@@ -180,17 +168,4 @@ static void test_table__random_history_matches_a_model(void **state)
     table_done(&table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table__adds_in_ascending_order_until_full),
-        cmocka_unit_test(test_table__an_empty_capacity_is_always_full),
-        cmocka_unit_test(test_table__freed_last_is_used_first),
-        cmocka_unit_test(test_table__a_new_element_is_zero),
-        cmocka_unit_test(test_table__a_handle_names_one_life),
-        cmocka_unit_test(test_table__add_at_takes_the_named_slot),
-        cmocka_unit_test(test_table__next_walks_in_ascending_order),
-        cmocka_unit_test(test_table__random_history_matches_a_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,11 +3,7 @@
  * of a peer's bytes through that could change a log line or a JSON string (R-SEC-8).
  */
 #include "base/text.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static char buffer[64];
 
@@ -19,9 +15,8 @@ static struct text fresh(uint32_t size)
     return text;
 }
 
-static void test_text__starts_empty(void **state)
+TEST(test_text__starts_empty)
 {
-    (void)state;
     struct text text = fresh(1);
     assert_string_equal(buffer, "");
     text_add(&text, "anything");
@@ -29,9 +24,8 @@ static void test_text__starts_empty(void **state)
     assert_int_equal(buffer[1], '#');
 }
 
-static void test_text__is_cut_at_every_size(void **state)
+TEST(test_text__is_cut_at_every_size)
 {
-    (void)state;
     const char whole[] = "state 7, \\xff from 192.0.2.1, 1,311";
     struct address address = address_v4((const uint8_t[]){192, 0, 2, 1});
     for (uint32_t size = 1; size < sizeof buffer; size++) {
@@ -53,9 +47,8 @@ static void test_text__is_cut_at_every_size(void **state)
     }
 }
 
-static void test_text__numbers(void **state)
+TEST(test_text__numbers)
 {
-    (void)state;
     const struct {
         uint64_t value;
         const char *plain, *count;
@@ -76,18 +69,16 @@ static void test_text__numbers(void **state)
     }
 }
 
-static void test_text__hex_is_lower_case(void **state)
+TEST(test_text__hex_is_lower_case)
 {
-    (void)state;
     struct text text = fresh(sizeof buffer);
     text_add_hex(&text, (struct bytes){(const uint8_t[]){0x00, 0x0f, 0xa5, 0xff}, 4});
     text_add_hex(&text, (struct bytes){0});
     assert_string_equal(buffer, "000fa5ff");
 }
 
-static void test_text__escaped_lets_only_harmless_bytes_through(void **state)
+TEST(test_text__escaped_lets_only_harmless_bytes_through)
 {
-    (void)state;
     for (unsigned c = 0; c < 256; c++) {
         struct text text = fresh(sizeof buffer);
         uint8_t byte = (uint8_t)c;
@@ -102,9 +93,8 @@ static void test_text__escaped_lets_only_harmless_bytes_through(void **state)
     }
 }
 
-static void test_text__escaped_is_limited(void **state)
+TEST(test_text__escaped_is_limited)
 {
-    (void)state;
     struct text text = fresh(sizeof buffer);
     text_add_escaped(&text, bytes_of_text("abcdef"), 6);
     assert_string_equal(buffer, "abcdef");
@@ -116,24 +106,11 @@ static void test_text__escaped_is_limited(void **state)
     assert_string_equal(buffer, "");
 }
 
-static void test_text__json_string_stays_closed(void **state)
+TEST(test_text__json_string_stays_closed)
 {
-    (void)state;
     struct text text = fresh(sizeof buffer);
     text_add_json(&text, (struct bytes){(const uint8_t *)"a\"b\\c\n\0\x7f\xc3", 9});
     assert_string_equal(buffer, "a\\\"b\\\\c\\u000a\\u0000\\u007f\\u00c3");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text__starts_empty),
-        cmocka_unit_test(test_text__is_cut_at_every_size),
-        cmocka_unit_test(test_text__numbers),
-        cmocka_unit_test(test_text__hex_is_lower_case),
-        cmocka_unit_test(test_text__escaped_lets_only_harmless_bytes_through),
-        cmocka_unit_test(test_text__escaped_is_limited),
-        cmocka_unit_test(test_text__json_string_stays_closed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -6,16 +6,10 @@
 
 #include "base/prng.h"
 #include "base/table.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static void test_timers__in_order_of_deadline(void **state)
+TEST(test_timers__in_order_of_deadline)
 {
-    (void)state;
     struct timers timers;
     assert_int_equal(timers_init(&timers, 8), 0);
     assert_int_equal(timers_next_ns(&timers), UINT64_MAX);
@@ -36,9 +30,8 @@ static void test_timers__in_order_of_deadline(void **state)
     timers_done(&timers);
 }
 
-static void test_timers__ties_come_in_the_order_they_were_set(void **state)
+TEST(test_timers__ties_come_in_the_order_they_were_set)
 {
-    (void)state;
     struct timers timers;
     assert_int_equal(timers_init(&timers, 100), 0);
     for (uint32_t slot = 100; slot-- > 0;)
@@ -50,9 +43,8 @@ static void test_timers__ties_come_in_the_order_they_were_set(void **state)
     timers_done(&timers);
 }
 
-static void test_timers__clearing_what_is_not_set(void **state)
+TEST(test_timers__clearing_what_is_not_set)
 {
-    (void)state;
     struct timers timers;
     assert_int_equal(timers_init(&timers, 2), 0);
     timers_clear(&timers, 1);
@@ -88,9 +80,8 @@ static uint32_t model_first(const struct model *model)
     return first;
 }
 
-static void test_timers__random_history(void **state)
+TEST(test_timers__random_history)
 {
-    (void)state;
     struct timers timers;
     struct model model[SLOTS] = {{0}};
     struct prng prng = {20260};
@@ -121,13 +112,4 @@ static void test_timers__random_history(void **state)
     timers_done(&timers);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timers__in_order_of_deadline),
-        cmocka_unit_test(test_timers__ties_come_in_the_order_they_were_set),
-        cmocka_unit_test(test_timers__clearing_what_is_not_set),
-        cmocka_unit_test(test_timers__random_history),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

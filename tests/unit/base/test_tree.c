@@ -7,13 +7,9 @@
 
 #include "base/prng.h"
 #include "base/table.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* Elements with a key, which is the order, and a weight; a slot knows count and weight of what is
  * below it. */
@@ -69,9 +65,8 @@ static void items_free(struct items *items)
     free(items->sums);
 }
 
-static void test_tree__empty_and_single(void **state)
+TEST(test_tree__empty_and_single)
 {
-    (void)state;
     struct items items = items_new(4);
     struct tree tree;
     tree_root root = 0;
@@ -141,9 +136,8 @@ static void assert_same_set(const struct tree *tree, tree_root root, const struc
     }
 }
 
-static void test_tree__random_history(void **state)
+TEST(test_tree__random_history)
 {
-    (void)state;
     struct items items = items_new(SLOTS);
     struct model model;
     struct tree tree;
@@ -175,9 +169,8 @@ static void test_tree__random_history(void **state)
     items_free(&items);
 }
 
-static void test_tree__the_shape_is_the_same_whatever_the_order(void **state)
+TEST(test_tree__the_shape_is_the_same_whatever_the_order)
 {
-    (void)state;
     enum { COUNT = 200 };
     struct items items = items_new(COUNT);
     struct tree up, down;
@@ -239,9 +232,8 @@ static uint32_t from_both_ends(uint32_t i)
     return i % 2 == 0 ? i : 2 * MANY - i;
 }
 
-static void test_tree__no_order_of_arrivals_makes_it_deep(void **state)
+TEST(test_tree__no_order_of_arrivals_makes_it_deep)
 {
-    (void)state;
     uint32_t (*const orders[])(uint32_t) = {ascending, descending, equal, from_both_ends};
     struct items items = items_new(MANY);
     for (uint32_t i = 0; i < 4; i++) {
@@ -299,9 +291,8 @@ static uint32_t check_largest(const struct tree *tree, const struct items *items
     return largest;
 }
 
-static void test_tree__a_sum_that_stays_ends_the_way_up(void **state)
+TEST(test_tree__a_sum_that_stays_ends_the_way_up)
 {
-    (void)state;
     enum { SOME = 500, CHANGES = 3000 };
     struct items items = items_new(SOME);
     struct prng prng = {5};
@@ -332,14 +323,4 @@ static void test_tree__a_sum_that_stays_ends_the_way_up(void **state)
     items_free(&items);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree__empty_and_single),
-        cmocka_unit_test(test_tree__random_history),
-        cmocka_unit_test(test_tree__the_shape_is_the_same_whatever_the_order),
-        cmocka_unit_test(test_tree__no_order_of_arrivals_makes_it_deep),
-        cmocka_unit_test(test_tree__a_sum_that_stays_ends_the_way_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

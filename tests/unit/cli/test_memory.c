@@ -10,16 +10,13 @@
 #include "cli/find.h"
 #include "cli/grid.h"
 #include "cli/print.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { OUTPUT_MAX = 4096, NEVER = -1 };
 
@@ -109,7 +106,7 @@ static int print_grid(const char **ret_output)
     return grid_finish(grid);
 }
 
-static void test_memory__a_grid_that_lacks_a_cell_has_failed(void **state)
+TEST(test_memory__a_grid_that_lacks_a_cell_has_failed)
 {
     const char *output;
     (void)state;
@@ -148,7 +145,7 @@ static int print_list(int count, const char **ret_output)
     return exit_code;
 }
 
-static void test_memory__a_list_that_lacks_a_row_has_no_end(void **state)
+TEST(test_memory__a_list_that_lacks_a_row_has_no_end)
 {
     const char *output;
     (void)state;
@@ -163,11 +160,4 @@ static void test_memory__a_list_that_lacks_a_row_has_no_end(void **state)
     assert_string_equal(output, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory__a_grid_that_lacks_a_cell_has_failed),
-        cmocka_unit_test(test_memory__a_list_that_lacks_a_row_has_no_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -7,11 +7,7 @@
  * against libtirpc by vectors/oracle.
  */
 #include "codec/nlm_xdr.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define END          UINT64_MAX
@@ -85,9 +81,8 @@ static bool get(enum nlm_procedure procedure, uint32_t version, struct bytes dat
 
 static const enum nlm_procedure lock_procedures[] = {NLM_TEST, NLM_LOCK, NLM_CANCEL, NLM_UNLOCK};
 
-static void test_nlm_xdr__versions_and_handles(void **state)
+TEST(test_nlm_xdr__versions_and_handles)
 {
-    (void)state;
     for (uint32_t version = 0; version < 8; version++)
         assert_int_equal(nlm_xdr_is_version(version), version == 1 || version == 3 || version == 4);
     for (uint32_t len = 0; len <= 1024; len++) {
@@ -97,9 +92,8 @@ static void test_nlm_xdr__versions_and_handles(void **state)
     }
 }
 
-static void test_nlm_xdr__every_field_is_read(void **state)
+TEST(test_nlm_xdr__every_field_is_read)
 {
-    (void)state;
     struct draft draft = {8, 3, 32, 5, 4096, 100};
     for (size_t v = 0; v < COUNT(versions); v++) {
         for (size_t p = 0; p < COUNT(lock_procedures); p++) {
@@ -150,9 +144,8 @@ static void check_ranges(uint32_t version, const struct range_row *rows, size_t 
     }
 }
 
-static void test_nlm_xdr__ranges_of_64_bits(void **state)
+TEST(test_nlm_xdr__ranges_of_64_bits)
 {
-    (void)state;
     const uint64_t max = INT64_MAX;
     const struct range_row rows[] = {
         /* Within the largest file. */
@@ -195,9 +188,8 @@ static void test_nlm_xdr__ranges_of_64_bits(void **state)
     check_ranges(4, rows, COUNT(rows));
 }
 
-static void test_nlm_xdr__ranges_of_32_bits(void **state)
+TEST(test_nlm_xdr__ranges_of_32_bits)
 {
-    (void)state;
     const uint64_t max = UINT32_MAX;
     const struct range_row rows[] = {
         {0, 1, NLM_RANGE_GOOD, 0, 0},
@@ -224,9 +216,8 @@ static void test_nlm_xdr__ranges_of_32_bits(void **state)
     check_ranges(3, rows, COUNT(rows));
 }
 
-static void test_nlm_xdr__lengths_up_to_their_limits(void **state)
+TEST(test_nlm_xdr__lengths_up_to_their_limits)
 {
-    (void)state;
     const struct {
         struct draft draft;
         bool good;
@@ -258,9 +249,8 @@ static void test_nlm_xdr__lengths_up_to_their_limits(void **state)
     }
 }
 
-static void test_nlm_xdr__only_whole_bodies_decode(void **state)
+TEST(test_nlm_xdr__only_whole_bodies_decode)
 {
-    (void)state;
     for (size_t v = 0; v < COUNT(versions); v++) {
         for (size_t p = 0; p < COUNT(lock_procedures); p++) {
             struct bytes data = body(lock_procedures[p], versions[v], &plain);
@@ -295,9 +285,8 @@ static bool get_share(uint32_t version, struct bytes data, struct nlm_share_args
     return nlm_xdr_get_share(&in, version, ret);
 }
 
-static void test_nlm_xdr__shares(void **state)
+TEST(test_nlm_xdr__shares)
 {
-    (void)state;
     static const uint32_t values[] = {0, 1, 2, 3, 4, 5, 0x80000000, UINT32_MAX};
     for (uint32_t version = 3; version <= 4; version++) {
         for (size_t m = 0; m < COUNT(values); m++) {
@@ -332,9 +321,8 @@ static void test_nlm_xdr__shares(void **state)
     }
 }
 
-static void test_nlm_xdr__names_of_free_all_and_of_the_upcall(void **state)
+TEST(test_nlm_xdr__names_of_free_all_and_of_the_upcall)
 {
-    (void)state;
     static const uint32_t lens[] = {0, 1, 1024, 1025, 1026};
     for (size_t i = 0; i < COUNT(lens); i++) {
         struct xdr_out out = xdr_out_of(buffer, sizeof buffer);
@@ -385,9 +373,8 @@ static struct nlm_res res_of(const struct xdr_out *out)
     return res;
 }
 
-static void test_nlm_xdr__every_status_in_every_version(void **state)
+TEST(test_nlm_xdr__every_status_in_every_version)
 {
-    (void)state;
     assert_int_equal(COUNT(stats), NLM_STAT_FAILED + 1);
     for (size_t v = 0; v < COUNT(versions); v++) {
         for (size_t i = 0; i < COUNT(stats); i++) {
@@ -415,9 +402,8 @@ static void test_nlm_xdr__every_status_in_every_version(void **state)
     }
 }
 
-static void test_nlm_xdr__cookies_go_back_as_they_came(void **state)
+TEST(test_nlm_xdr__cookies_go_back_as_they_came)
 {
-    (void)state;
     static const uint32_t lens[] = {0, 1, 4, 32, 33, 1023, 1024};
     for (size_t i = 0; i < COUNT(lens); i++) {
         struct draft draft = plain;
@@ -455,9 +441,8 @@ static void written_range(uint32_t version, const struct nlm_holder *holder, uin
     *ret_len = version == 4 ? load_be64(bytes + len - 8) : load_be32(bytes + len - 4);
 }
 
-static void test_nlm_xdr__holders(void **state)
+TEST(test_nlm_xdr__holders)
 {
-    (void)state;
     const uint64_t max32 = UINT32_MAX, max63 = INT64_MAX;
     const struct {
         uint64_t start, end, wide_len, narrow_start, narrow_len;
@@ -499,9 +484,8 @@ static void test_nlm_xdr__holders(void **state)
     }
 }
 
-static void test_nlm_xdr__results_of_others(void **state)
+TEST(test_nlm_xdr__results_of_others)
 {
-    (void)state;
     /* A testres without its holder, or with one that does not belong there, is refused. */
     for (uint32_t stat = 0; stat < 12; stat++) {
         for (size_t v = 0; v < COUNT(versions); v++) {
@@ -540,9 +524,8 @@ static void test_nlm_xdr__results_of_others(void **state)
     assert_false(nlm_xdr_get_test_res(&in, 4, &res));
 }
 
-static void test_nlm_xdr__granted_echoes_what_was_sent(void **state)
+TEST(test_nlm_xdr__granted_echoes_what_was_sent)
 {
-    (void)state;
     /* As sent, also where R-RNG-1 makes something else of it (R-RNG-2). */
     const uint64_t ranges[][2] = {{0, 0}, {7, 100}, {0, UINT32_MAX}, {UINT32_MAX, UINT32_MAX}};
     for (size_t v = 0; v < COUNT(versions); v++) {
@@ -580,9 +563,8 @@ static void test_nlm_xdr__granted_echoes_what_was_sent(void **state)
     assert_int_equal(echoed.lock.len, UINT32_MAX);
 }
 
-static void test_nlm_xdr__the_longest_messages_fit_exactly(void **state)
+TEST(test_nlm_xdr__the_longest_messages_fit_exactly)
 {
-    (void)state;
     struct nlm_holder holder = {.oh = filled(NLM_NETOBJ_MAX), .start = 1, .end = 2};
     struct xdr_out out = xdr_out_of(buffer, sizeof buffer);
     nlm_xdr_put_test_res(&out, 4, filled(NLM_NETOBJ_MAX), NLM_STAT_DENIED, &holder);
@@ -597,23 +579,4 @@ static void test_nlm_xdr__the_longest_messages_fit_exactly(void **state)
     assert_int_equal(xdr_out_len(&out), NLM_GRANTED_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nlm_xdr__versions_and_handles),
-        cmocka_unit_test(test_nlm_xdr__every_field_is_read),
-        cmocka_unit_test(test_nlm_xdr__ranges_of_64_bits),
-        cmocka_unit_test(test_nlm_xdr__ranges_of_32_bits),
-        cmocka_unit_test(test_nlm_xdr__lengths_up_to_their_limits),
-        cmocka_unit_test(test_nlm_xdr__only_whole_bodies_decode),
-        cmocka_unit_test(test_nlm_xdr__shares),
-        cmocka_unit_test(test_nlm_xdr__names_of_free_all_and_of_the_upcall),
-        cmocka_unit_test(test_nlm_xdr__every_status_in_every_version),
-        cmocka_unit_test(test_nlm_xdr__cookies_go_back_as_they_came),
-        cmocka_unit_test(test_nlm_xdr__holders),
-        cmocka_unit_test(test_nlm_xdr__results_of_others),
-        cmocka_unit_test(test_nlm_xdr__granted_echoes_what_was_sent),
-        cmocka_unit_test(test_nlm_xdr__the_longest_messages_fit_exactly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -4,11 +4,7 @@
  * cut or extended bodies fail. The bytes themselves are checked by the vectors.
  */
 #include "codec/nsm_xdr.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static uint8_t buffer[4 * NSM_NAME_MAX];
 static uint8_t long_name[NSM_NAME_MAX + 1];
@@ -40,9 +36,8 @@ static bool get_mon(struct bytes data, struct nsm_mon *ret)
     return nsm_xdr_get_mon(&in, ret);
 }
 
-static void test_nsm_xdr__names_up_to_the_limit(void **state)
+TEST(test_nsm_xdr__names_up_to_the_limit)
 {
-    (void)state;
     const struct {
         uint32_t mon_len, my_len;
         bool good;
@@ -68,9 +63,8 @@ static void test_nsm_xdr__names_up_to_the_limit(void **state)
     }
 }
 
-static void test_nsm_xdr__only_whole_bodies_decode(void **state)
+TEST(test_nsm_xdr__only_whole_bodies_decode)
 {
-    (void)state;
     struct bytes data = body(5, 6);
     buffer[data.len] = 0;
     const uint32_t name_len = 4 + 8, my_id_len = 4 + 8 + 12;
@@ -99,9 +93,8 @@ static void test_nsm_xdr__only_whole_bodies_decode(void **state)
     }
 }
 
-static void test_nsm_xdr__a_failed_cursor_stays_failed(void **state)
+TEST(test_nsm_xdr__a_failed_cursor_stays_failed)
 {
-    (void)state;
     struct bytes name = {.at = NULL, .len = 99};
     struct xdr_in in = xdr_in_of((struct bytes){0});
     xdr_get_u32(&in);
@@ -109,9 +102,8 @@ static void test_nsm_xdr__a_failed_cursor_stays_failed(void **state)
     assert_int_equal(name.len, 99);
 }
 
-static void test_nsm_xdr__results(void **state)
+TEST(test_nsm_xdr__results)
 {
-    (void)state;
     uint8_t bytes[NSM_RESULT_MAX];
     struct xdr_out out = xdr_out_of(bytes, sizeof bytes);
     nsm_xdr_put_stat_res(&out, NSM_STAT_FAIL, UINT32_MAX);
@@ -127,9 +119,8 @@ static void test_nsm_xdr__results(void **state)
 }
 
 /* The golden bytes of SM_NOTIFY: name "srv", state 5. */
-static void test_nsm_xdr__notify_arguments(void **state)
+TEST(test_nsm_xdr__notify_arguments)
 {
-    (void)state;
     uint8_t bytes[12];
     struct nsm_stat_chge change;
     struct xdr_out out = xdr_out_of(bytes, sizeof bytes);
@@ -143,14 +134,4 @@ static void test_nsm_xdr__notify_arguments(void **state)
     assert_int_equal(change.state, 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nsm_xdr__names_up_to_the_limit),
-        cmocka_unit_test(test_nsm_xdr__only_whole_bodies_decode),
-        cmocka_unit_test(test_nsm_xdr__a_failed_cursor_stays_failed),
-        cmocka_unit_test(test_nsm_xdr__results),
-        cmocka_unit_test(test_nsm_xdr__notify_arguments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

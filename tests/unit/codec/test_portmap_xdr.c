@@ -3,12 +3,9 @@
  * from RFC 1833, cut and lengthened everywhere; network ids; universal addresses, good and bad.
  */
 #include "codec/portmap_xdr.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* 100024 version 1 on TCP, port 12049 */
 static const uint8_t mapping_bytes[] = {0, 1, 0x86, 0xb8, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0x2f, 0x11};
@@ -39,9 +36,8 @@ static bool get_mapping(const uint8_t *bytes, uint32_t len, struct portmap_mappi
     return is_good;
 }
 
-static void test_portmap_xdr__mapping(void **state)
+TEST(test_portmap_xdr__mapping)
 {
-    (void)state;
     struct portmap_mapping mapping = {.prog = 77};
     uint8_t longer[sizeof mapping_bytes + 1] = {0};
     memcpy(longer, mapping_bytes, sizeof mapping_bytes);
@@ -77,9 +73,8 @@ static bool get_rpcb(const uint8_t *bytes, uint32_t len, struct portmap_rpcb *re
     return is_good;
 }
 
-static void test_portmap_xdr__rpcb(void **state)
+TEST(test_portmap_xdr__rpcb)
 {
-    (void)state;
     struct portmap_rpcb rpcb = {.prog = 77};
     uint8_t longer[sizeof rpcb_bytes + 1] = {0};
     memcpy(longer, rpcb_bytes, sizeof rpcb_bytes);
@@ -102,9 +97,8 @@ static void test_portmap_xdr__rpcb(void **state)
     assert_memory_equal(memory, rpcb_bytes, sizeof rpcb_bytes);
 }
 
-static void test_portmap_xdr__strings_have_a_longest(void **state)
+TEST(test_portmap_xdr__strings_have_a_longest)
 {
-    (void)state;
     static uint8_t text[200];
     memset(text, 'x', sizeof text);
     const struct {
@@ -129,9 +123,8 @@ static void test_portmap_xdr__strings_have_a_longest(void **state)
     }
 }
 
-static void test_portmap_xdr__results(void **state)
+TEST(test_portmap_xdr__results)
 {
-    (void)state;
     const uint8_t port_bytes[] = {0, 0, 0xff, 0xff}, large[] = {0, 1, 0, 0};
     const uint8_t uaddr_bytes[] = {0, 0, 0, 3, 'a', '.', 'b', 0};
     const uint8_t bools[][4] = {{0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 0, 9}};
@@ -165,9 +158,8 @@ static void test_portmap_xdr__results(void **state)
     assert_true(value);
 }
 
-static void test_portmap_xdr__netids(void **state)
+TEST(test_portmap_xdr__netids)
 {
-    (void)state;
     const struct {
         const char *netid;
         uint32_t prot, family;
@@ -189,9 +181,8 @@ static void test_portmap_xdr__netids(void **state)
     assert_string_equal(portmap_netid(1, 4), "");
 }
 
-static void test_portmap_xdr__universal_addresses(void **state)
+TEST(test_portmap_xdr__universal_addresses)
 {
-    (void)state;
     const struct {
         const char *text, *address;
         uint16_t port;
@@ -223,9 +214,8 @@ static void test_portmap_xdr__universal_addresses(void **state)
     assert_int_equal(port, 256);
 }
 
-static void test_portmap_xdr__bad_universal_addresses(void **state)
+TEST(test_portmap_xdr__bad_universal_addresses)
 {
-    (void)state;
     const char *rows[] = {
         "",
         ".",
@@ -254,16 +244,4 @@ static void test_portmap_xdr__bad_universal_addresses(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_portmap_xdr__mapping),
-        cmocka_unit_test(test_portmap_xdr__rpcb),
-        cmocka_unit_test(test_portmap_xdr__strings_have_a_longest),
-        cmocka_unit_test(test_portmap_xdr__results),
-        cmocka_unit_test(test_portmap_xdr__netids),
-        cmocka_unit_test(test_portmap_xdr__universal_addresses),
-        cmocka_unit_test(test_portmap_xdr__bad_universal_addresses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

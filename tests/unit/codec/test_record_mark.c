@@ -4,12 +4,9 @@
  * their mark, before anything is lent or stored.
  */
 #include "codec/record_mark.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { RECORD_MAX = 16 };
 
@@ -64,9 +61,8 @@ static void feed(struct record_reader *reader, struct bytes part, uint32_t *coun
     }
 }
 
-static void test_record_mark__any_two_cuts_give_the_same_records(void **state)
+TEST(test_record_mark__any_two_cuts_give_the_same_records)
 {
-    (void)state;
     const uint32_t len = sizeof stream_bytes - 1;
     for (uint32_t first = 0; first <= len; first++) {
         for (uint32_t second = first; second <= len; second++) {
@@ -81,9 +77,8 @@ static void test_record_mark__any_two_cuts_give_the_same_records(void **state)
     }
 }
 
-static void test_record_mark__byte_by_byte(void **state)
+TEST(test_record_mark__byte_by_byte)
 {
-    (void)state;
     struct record_reader reader = fresh();
     uint32_t count = 0;
     for (uint32_t i = 0; i < sizeof stream_bytes - 1; i++) {
@@ -96,9 +91,8 @@ static void test_record_mark__byte_by_byte(void **state)
     assert_int_equal(count, 3);
 }
 
-static void test_record_mark__a_whole_record_is_not_copied(void **state)
+TEST(test_record_mark__a_whole_record_is_not_copied)
 {
-    (void)state;
     struct record_reader reader = fresh();
     const char stream[] = "\x80\0\0\3abc\x80\0\0\2de";
     struct bytes input = view(stream, sizeof stream - 1), record;
@@ -121,9 +115,8 @@ static void test_record_mark__a_whole_record_is_not_copied(void **state)
     assert_true(record_reader_is_empty(&reader));
 }
 
-static void test_record_mark__a_buffer_is_lent_only_for_bytes(void **state)
+TEST(test_record_mark__a_buffer_is_lent_only_for_bytes)
 {
-    (void)state;
     struct record_reader reader = fresh();
     struct bytes input = view("\x80\0\0\5", 4), record;
     assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_MORE);
@@ -146,9 +139,8 @@ static void test_record_mark__a_buffer_is_lent_only_for_bytes(void **state)
     assert_true(bytes_equal(record, bytes_of_text("z")));
 }
 
-static void test_record_mark__the_longest_record_is_taken(void **state)
+TEST(test_record_mark__the_longest_record_is_taken)
 {
-    (void)state;
     struct record_reader reader = fresh();
     struct bytes input = view("\x80\0\0\x10"
                               "0123456789abcdef",
@@ -167,9 +159,8 @@ static void test_record_mark__the_longest_record_is_taken(void **state)
     assert_true(bytes_equal(record, bytes_of_text("0123456789abcdef")));
 }
 
-static void test_record_mark__too_long_is_refused_at_the_mark(void **state)
+TEST(test_record_mark__too_long_is_refused_at_the_mark)
 {
-    (void)state;
     const struct {
         const char *stream;
         uint32_t len;
@@ -199,9 +190,8 @@ static void test_record_mark__too_long_is_refused_at_the_mark(void **state)
     }
 }
 
-static void test_record_mark__empty_fragments_add_nothing(void **state)
+TEST(test_record_mark__empty_fragments_add_nothing)
 {
-    (void)state;
     struct record_reader reader = fresh();
     static uint8_t zeros[4000];
     struct bytes input = {zeros, sizeof zeros}, record;
@@ -213,16 +203,4 @@ static void test_record_mark__empty_fragments_add_nothing(void **state)
     assert_true(bytes_equal(record, bytes_of_text("hi")));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record_mark__any_two_cuts_give_the_same_records),
-        cmocka_unit_test(test_record_mark__byte_by_byte),
-        cmocka_unit_test(test_record_mark__a_whole_record_is_not_copied),
-        cmocka_unit_test(test_record_mark__a_buffer_is_lent_only_for_bytes),
-        cmocka_unit_test(test_record_mark__the_longest_record_is_taken),
-        cmocka_unit_test(test_record_mark__too_long_is_refused_at_the_mark),
-        cmocka_unit_test(test_record_mark__empty_fragments_add_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

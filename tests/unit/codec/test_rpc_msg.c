@@ -6,12 +6,9 @@
  * same functions against bytes that another implementation made.
  */
 #include "codec/rpc_msg.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 struct draft {
     uint8_t bytes[2048];
@@ -64,9 +61,8 @@ static enum rpc_call_result get(struct bytes message, struct rpc_call *ret)
     return result;
 }
 
-static void test_rpc_msg__plain_call(void **state)
+TEST(test_rpc_msg__plain_call)
 {
-    (void)state;
     struct draft draft;
     struct rpc_call call;
     call_words(&draft, 0, 2);
@@ -90,9 +86,8 @@ static void test_rpc_msg__plain_call(void **state)
     assert_int_equal(call.args.len, 0);
 }
 
-static void test_rpc_msg__only_calls_are_answered(void **state)
+TEST(test_rpc_msg__only_calls_are_answered)
 {
-    (void)state;
     const uint32_t types[] = {1, 2, 0x80000000, UINT32_MAX};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct draft draft;
@@ -106,9 +101,8 @@ static void test_rpc_msg__only_calls_are_answered(void **state)
     }
 }
 
-static void test_rpc_msg__other_rpc_versions(void **state)
+TEST(test_rpc_msg__other_rpc_versions)
 {
-    (void)state;
     const uint32_t versions[] = {0, 1, 3, UINT32_MAX};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
         struct draft draft;
@@ -126,9 +120,8 @@ static void test_rpc_msg__other_rpc_versions(void **state)
     }
 }
 
-static void test_rpc_msg__authenticators_have_a_longest_body(void **state)
+TEST(test_rpc_msg__authenticators_have_a_longest_body)
 {
-    (void)state;
     const struct {
         uint32_t cred_len, verf_len;
         enum rpc_call_result result;
@@ -146,9 +139,8 @@ static void test_rpc_msg__authenticators_have_a_longest_body(void **state)
     }
 }
 
-static void test_rpc_msg__verifiers_are_skipped(void **state)
+TEST(test_rpc_msg__verifiers_are_skipped)
 {
-    (void)state;
     const uint32_t flavors[] = {0, 1, 2, 3, 6, 0x12345678};
     for (size_t i = 0; i < sizeof flavors / sizeof flavors[0]; i++) {
         struct draft draft;
@@ -160,9 +152,8 @@ static void test_rpc_msg__verifiers_are_skipped(void **state)
     }
 }
 
-static void test_rpc_msg__unknown_flavours_are_rejected(void **state)
+TEST(test_rpc_msg__unknown_flavours_are_rejected)
 {
-    (void)state;
     const uint32_t flavors[] = {2, 3, 4, 5, 6, 0x80000000, UINT32_MAX};
     for (size_t i = 0; i < sizeof flavors / sizeof flavors[0]; i++) {
         struct draft draft;
@@ -203,9 +194,8 @@ static void auth_sys(struct draft *draft, uint32_t machine_len, uint32_t claimed
     draft->len = start + (body_len + 3) / 4 * 4;
 }
 
-static void test_rpc_msg__auth_sys(void **state)
+TEST(test_rpc_msg__auth_sys)
 {
-    (void)state;
     const struct {
         uint32_t machine_len, claimed, groups, extra;
         enum rpc_call_result result;
@@ -240,9 +230,8 @@ static void test_rpc_msg__auth_sys(void **state)
     }
 }
 
-static void test_rpc_msg__auth_sys_body_is_cut_anywhere(void **state)
+TEST(test_rpc_msg__auth_sys_body_is_cut_anywhere)
 {
-    (void)state;
     struct draft full;
     struct rpc_call call;
     call_words(&full, 0, 2);
@@ -265,9 +254,8 @@ static void assert_reply(struct xdr_out *out, const uint32_t *words, uint32_t co
         assert_int_equal(load_be32(out->start + 4 * i), words[i]);
 }
 
-static void test_rpc_msg__reply_headers(void **state)
+TEST(test_rpc_msg__reply_headers)
 {
-    (void)state;
     uint8_t buffer[RPC_REPLY_HEADER_MAX];
     const enum rpc_accept_stat stats[] = {RPC_SUCCESS, RPC_PROG_UNAVAIL, RPC_PROC_UNAVAIL,
                                           RPC_GARBAGE_ARGS, RPC_SYSTEM_ERR};
@@ -294,9 +282,8 @@ static void test_rpc_msg__reply_headers(void **state)
     assert_reply(&out, (const uint32_t[]){7, 1, 1, 1, 2}, 5);
 }
 
-static void test_rpc_msg__calls_that_we_make(void **state)
+TEST(test_rpc_msg__calls_that_we_make)
 {
-    (void)state;
     uint8_t buffer[64];
     struct xdr_out out = xdr_out_of(buffer, sizeof buffer);
     rpc_msg_put_call(&out, 0xa1b2c3d4, 100021, 4, 10);
@@ -322,9 +309,8 @@ static bool get_answer(struct bytes message, struct rpc_answer *ret)
     return is_good;
 }
 
-static void test_rpc_msg__answers(void **state)
+TEST(test_rpc_msg__answers)
 {
-    (void)state;
     const struct {
         uint32_t words[8], count;
         uint32_t whole; /* words without which it is no answer */
@@ -361,9 +347,8 @@ static void test_rpc_msg__answers(void **state)
     }
 }
 
-static void test_rpc_msg__what_is_no_answer(void **state)
+TEST(test_rpc_msg__what_is_no_answer)
 {
-    (void)state;
     struct draft draft;
     struct rpc_answer answer = {.xid = 99};
     call_words(&draft, 0, 2); /* a call */
@@ -386,21 +371,4 @@ static void test_rpc_msg__what_is_no_answer(void **state)
     assert_int_equal(answer.xid, 99); /* untouched */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rpc_msg__plain_call),
-        cmocka_unit_test(test_rpc_msg__only_calls_are_answered),
-        cmocka_unit_test(test_rpc_msg__other_rpc_versions),
-        cmocka_unit_test(test_rpc_msg__authenticators_have_a_longest_body),
-        cmocka_unit_test(test_rpc_msg__verifiers_are_skipped),
-        cmocka_unit_test(test_rpc_msg__unknown_flavours_are_rejected),
-        cmocka_unit_test(test_rpc_msg__auth_sys),
-        cmocka_unit_test(test_rpc_msg__auth_sys_body_is_cut_anywhere),
-        cmocka_unit_test(test_rpc_msg__reply_headers),
-        cmocka_unit_test(test_rpc_msg__calls_that_we_make),
-        cmocka_unit_test(test_rpc_msg__answers),
-        cmocka_unit_test(test_rpc_msg__what_is_no_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -4,12 +4,9 @@
  * allocation of their exact size, so that the sanitizer build sees any byte read too far.
  */
 #include "codec/xdr.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static const uint8_t item_bytes[] = {
     0x80, 0x00, 0x00, 0x01,                                       /* u32 */
@@ -41,9 +38,8 @@ static struct items get_items(struct xdr_in *in)
     return items;
 }
 
-static void test_xdr__reads_every_item(void **state)
+TEST(test_xdr__reads_every_item)
 {
-    (void)state;
     struct xdr_in in = xdr_in_of((struct bytes){item_bytes, sizeof item_bytes});
     struct items items = get_items(&in);
     assert_true(xdr_in_done(&in));
@@ -58,9 +54,8 @@ static void test_xdr__reads_every_item(void **state)
     assert_int_equal(xdr_in_rest(&in).len, 0);
 }
 
-static void test_xdr__every_prefix_fails(void **state)
+TEST(test_xdr__every_prefix_fails)
 {
-    (void)state;
     for (uint32_t len = 0; len < sizeof item_bytes; len++) {
         uint8_t *copy = malloc(len + (len == 0));
         assert_non_null(copy);
@@ -78,9 +73,8 @@ static void test_xdr__every_prefix_fails(void **state)
     assert_true(xdr_in_done(&nothing));
 }
 
-static void test_xdr__left_over_is_not_done(void **state)
+TEST(test_xdr__left_over_is_not_done)
 {
-    (void)state;
     uint8_t longer[sizeof item_bytes + 1] = {0};
     memcpy(longer, item_bytes, sizeof item_bytes);
     longer[sizeof item_bytes] = 0x7e;
@@ -92,9 +86,8 @@ static void test_xdr__left_over_is_not_done(void **state)
     assert_int_equal(xdr_in_rest(&in).at[0], 0x7e);
 }
 
-static void test_xdr__after_a_failure_everything_is_empty(void **state)
+TEST(test_xdr__after_a_failure_everything_is_empty)
 {
-    (void)state;
     const uint8_t bytes[12] = {0, 0, 0, 4, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff};
     struct xdr_in in = xdr_in_of((struct bytes){bytes, sizeof bytes});
     assert_int_equal(xdr_get_opaque(&in, 3).len, 0); /* longer than allowed */
@@ -109,9 +102,8 @@ static void test_xdr__after_a_failure_everything_is_empty(void **state)
     assert_false(xdr_in_ok(&in));
 }
 
-static void test_xdr__lengths_near_the_wrap_fail(void **state)
+TEST(test_xdr__lengths_near_the_wrap_fail)
 {
-    (void)state;
     const uint32_t lengths[] = {9, 12, 0x7fffffff, 0x80000000, 0xfffffffc, 0xfffffffd, 0xffffffff};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         uint8_t bytes[12] = {0};
@@ -125,9 +117,8 @@ static void test_xdr__lengths_near_the_wrap_fail(void **state)
     }
 }
 
-static void test_xdr__padding_must_be_there_but_may_be_anything(void **state)
+TEST(test_xdr__padding_must_be_there_but_may_be_anything)
 {
-    (void)state;
     for (uint32_t len = 0; len <= 9; len++) {
         uint32_t padded = (len + 3) / 4 * 4;
         uint8_t bytes[4 + 12];
@@ -147,9 +138,8 @@ static void test_xdr__padding_must_be_there_but_may_be_anything(void **state)
     }
 }
 
-static void test_xdr__writes_what_is_read(void **state)
+TEST(test_xdr__writes_what_is_read)
 {
-    (void)state;
     uint8_t buffer[sizeof item_bytes];
     memset(buffer, 0xee, sizeof buffer); /* padding must be written, not found */
     struct xdr_out out = xdr_out_of(buffer, sizeof buffer);
@@ -166,9 +156,8 @@ static void test_xdr__writes_what_is_read(void **state)
     assert_memory_equal(buffer, item_bytes, sizeof item_bytes);
 }
 
-static void test_xdr__the_builder_stops_at_its_end(void **state)
+TEST(test_xdr__the_builder_stops_at_its_end)
 {
-    (void)state;
     for (uint32_t size = 0; size < 4 + 8 + 12 + 8; size++) {
         uint8_t buffer[40];
         memset(buffer, 0xee, sizeof buffer);
@@ -189,17 +178,4 @@ static void test_xdr__the_builder_stops_at_its_end(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_xdr__reads_every_item),
-        cmocka_unit_test(test_xdr__every_prefix_fails),
-        cmocka_unit_test(test_xdr__left_over_is_not_done),
-        cmocka_unit_test(test_xdr__after_a_failure_everything_is_empty),
-        cmocka_unit_test(test_xdr__lengths_near_the_wrap_fail),
-        cmocka_unit_test(test_xdr__padding_must_be_there_but_may_be_anything),
-        cmocka_unit_test(test_xdr__writes_what_is_read),
-        cmocka_unit_test(test_xdr__the_builder_stops_at_its_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

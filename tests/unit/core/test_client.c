@@ -8,12 +8,9 @@
  */
 #include "fixture.h"
 #include "lock_fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define NOT_TOUCHED 12345u
 
@@ -48,9 +45,8 @@ static enum client_result try_add(struct core *core, const char *address, const 
 
 /* ---- who is who ---- */
 
-static void test_client__key(void **state)
+TEST(test_client__key)
 {
-    (void)state;
     struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot, again;
@@ -82,9 +78,8 @@ static void test_client__key(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__new_one_is_stored_and_synced(void **state)
+TEST(test_client__new_one_is_stored_and_synced)
 {
-    (void)state;
     struct core *core = new_core();
     uint64_t next_id = core->server.next_id;
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "Web3");
@@ -108,9 +103,8 @@ static void test_client__new_one_is_stored_and_synced(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__limits(void **state)
+TEST(test_client__limits)
 {
-    (void)state;
     struct core_limits limits = lock_fixture_limits;
     limits.clients_max = 2;
     struct core *core = lock_fixture_new(&limits);
@@ -145,9 +139,8 @@ static void test_client__limits(void **state)
 
 /* ---- what is written of them ---- */
 
-static void test_client__heard_writes_only_what_changed(void **state)
+TEST(test_client__heard_writes_only_what_changed)
 {
-    (void)state;
     struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
@@ -197,9 +190,8 @@ static void test_client__heard_writes_only_what_changed(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__newest_state_is_kept(void **state)
+TEST(test_client__newest_state_is_kept)
 {
-    (void)state;
     static const struct {
         uint32_t said, kept;
     } steps[] = {
@@ -234,9 +226,8 @@ static void test_client__newest_state_is_kept(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__granting_procedure_is_remembered(void **state)
+TEST(test_client__granting_procedure_is_remembered)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     (void)lock_fixture_store(core, NULL);
@@ -251,9 +242,8 @@ static void test_client__granting_procedure_is_remembered(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__every_field_survives_a_restart(void **state)
+TEST(test_client__every_field_survives_a_restart)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "fe80::1%3", "Web3");
     struct client *client = client_at(core, slot);
@@ -275,9 +265,8 @@ static void test_client__every_field_survives_a_restart(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__load_refuses_what_cannot_be(void **state)
+TEST(test_client__load_refuses_what_cannot_be)
 {
-    (void)state;
     struct core *core = core_new(&lock_fixture_limits, 1);
     assert_non_null(core);
     struct record_client record = {
@@ -304,9 +293,8 @@ static void test_client__load_refuses_what_cannot_be(void **state)
 
 /* ---- when they are forgotten ---- */
 
-static void test_client__forgotten_300_s_after_its_last_call(void **state)
+TEST(test_client__forgotten_300_s_after_its_last_call)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t names = core->names.table.count, folds = core->folds.table.count;
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
@@ -340,9 +328,8 @@ static void test_client__forgotten_300_s_after_its_last_call(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__kept_while_it_has_something(void **state)
+TEST(test_client__kept_while_it_has_something)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t locks = lock_fixture_client(core, "10.0.0.2", "locks");
     uint32_t shares = lock_fixture_client(core, "10.0.0.2", "shares");
@@ -369,9 +356,8 @@ static void test_client__kept_while_it_has_something(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__kept_while_something_is_owed(void **state)
+TEST(test_client__kept_while_something_is_owed)
 {
-    (void)state;
     struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t monitored = lock_fixture_client(core, "10.0.0.2", "monitored");
@@ -396,9 +382,8 @@ static void test_client__kept_while_something_is_owed(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__kept_a_day_after_its_reboot(void **state)
+TEST(test_client__kept_a_day_after_its_reboot)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     client_at(core, slot)->rebooted_ns = core->wall_ns;
@@ -418,9 +403,8 @@ static void test_client__kept_a_day_after_its_reboot(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__a_restart_gives_300_s_whatever_the_clock_says(void **state)
+TEST(test_client__a_restart_gives_300_s_whatever_the_clock_says)
 {
-    (void)state;
     struct core *core = new_core();
     (void)lock_fixture_client(core, "10.0.0.2", "web3");
     (void)lock_fixture_store(core, NULL);
@@ -439,9 +423,8 @@ static void test_client__a_restart_gives_300_s_whatever_the_clock_says(void **st
 
 /* ---- how they are freed ---- */
 
-static void test_client__free_all_needs_address_and_name(void **state)
+TEST(test_client__free_all_needs_address_and_name)
 {
-    (void)state;
     struct core *core = new_core();
     static const char *const names[] = {"web3", "WEB3", "web4"};
     static const char *const addresses[] = {"10.0.0.2", "10.0.0.3", "10.0.0.2"};
@@ -505,9 +488,8 @@ static uint32_t count_of(const struct core *core, uint32_t slot)
     return client->lock_count + client->share_count;
 }
 
-static void test_client__is_freed_in_pieces(void **state)
+TEST(test_client__is_freed_in_pieces)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     uint32_t other = lock_fixture_client(core, "10.0.0.2", "other");
@@ -543,9 +525,8 @@ static void test_client__is_freed_in_pieces(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__the_pieces_of_all_are_bounded_together(void **state)
+TEST(test_client__the_pieces_of_all_are_bounded_together)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slots[3];
     static const char *const names[] = {"a", "b", "c"};
@@ -565,9 +546,8 @@ static void test_client__the_pieces_of_all_are_bounded_together(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__starts_anew_while_it_is_freed(void **state)
+TEST(test_client__starts_anew_while_it_is_freed)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     take_much(core, slot);
@@ -590,9 +570,8 @@ static void test_client__starts_anew_while_it_is_freed(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__a_crash_in_between_loses_nothing(void **state)
+TEST(test_client__a_crash_in_between_loses_nothing)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     uint32_t other = lock_fixture_client(core, "10.0.0.2", "other");
@@ -624,9 +603,8 @@ static void test_client__a_crash_in_between_loses_nothing(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client__is_not_forgotten_while_it_is_freed(void **state)
+TEST(test_client__is_not_forgotten_while_it_is_freed)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     client_renew(core, slot);
@@ -656,9 +634,8 @@ static uint32_t wait_for(struct core *core, const char *address, uint32_t client
     return waiter_find(core, owner, file, 0, 1);
 }
 
-static void test_client__waiters_go_at_once_and_others_are_served(void **state)
+TEST(test_client__waiters_go_at_once_and_others_are_served)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t holder = lock_fixture_client(core, "10.0.0.2", "holder");
     uint32_t gone = lock_fixture_client(core, "10.0.0.3", "gone");
@@ -684,29 +661,4 @@ static void test_client__waiters_go_at_once_and_others_are_served(void **state)
     lock_fixture_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client__key),
-        cmocka_unit_test(test_client__new_one_is_stored_and_synced),
-        cmocka_unit_test(test_client__limits),
-        cmocka_unit_test(test_client__heard_writes_only_what_changed),
-        cmocka_unit_test(test_client__newest_state_is_kept),
-        cmocka_unit_test(test_client__granting_procedure_is_remembered),
-        cmocka_unit_test(test_client__every_field_survives_a_restart),
-        cmocka_unit_test(test_client__load_refuses_what_cannot_be),
-        cmocka_unit_test(test_client__forgotten_300_s_after_its_last_call),
-        cmocka_unit_test(test_client__kept_while_it_has_something),
-        cmocka_unit_test(test_client__kept_while_something_is_owed),
-        cmocka_unit_test(test_client__kept_a_day_after_its_reboot),
-        cmocka_unit_test(test_client__a_restart_gives_300_s_whatever_the_clock_says),
-        cmocka_unit_test(test_client__free_all_needs_address_and_name),
-        cmocka_unit_test(test_client__is_freed_in_pieces),
-        cmocka_unit_test(test_client__the_pieces_of_all_are_bounded_together),
-        cmocka_unit_test(test_client__starts_anew_while_it_is_freed),
-        cmocka_unit_test(test_client__a_crash_in_between_loses_nothing),
-        cmocka_unit_test(test_client__is_not_forgotten_while_it_is_freed),
-        cmocka_unit_test(test_client__waiters_go_at_once_and_others_are_served),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -5,12 +5,7 @@
  * freed, and goes on from what was stored.
  */
 #include "lock_fixture.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static uint32_t stored_free_below(uint32_t slot)
 {
@@ -36,9 +31,8 @@ static bool has_share(struct core *core, uint32_t client, const char *oh)
     return share_matches(core, client, &request);
 }
 
-static void test_client_stamp__what_is_stamped_older_is_freed(void **state)
+TEST(test_client_stamp__what_is_stamped_older_is_freed)
 {
-    (void)state;
     struct core *core = lock_fixture_new(&lock_fixture_limits);
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     share_in(core, slot, "unknown", 0);
@@ -73,9 +67,8 @@ static void test_client_stamp__what_is_stamped_older_is_freed(void **state)
     lock_fixture_free(core);
 }
 
-static void test_client_stamp__counts_anew(void **state)
+TEST(test_client_stamp__counts_anew)
 {
-    (void)state;
     struct core *core = lock_fixture_new(&lock_fixture_limits);
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     client_saw_state(core, slot, 57);
@@ -99,11 +92,4 @@ static void test_client_stamp__counts_anew(void **state)
     lock_fixture_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client_stamp__what_is_stamped_older_is_freed),
-        cmocka_unit_test(test_client_stamp__counts_anew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,15 +3,10 @@
  * waits for, what a batch contains, what the procedures answer and refuse.
  */
 #include "fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static void test_core__first_answer_waits_for_the_first_batch(void **state)
+TEST(test_core__first_answer_waits_for_the_first_batch)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     assert_int_equal(fixture_stat(core, "any").after_txn, 1);
     struct store_batch batch;
@@ -28,9 +23,8 @@ static void test_core__first_answer_waits_for_the_first_batch(void **state)
     core_free(core);
 }
 
-static void test_core__observers_wait_for_what_they_see(void **state)
+TEST(test_core__observers_wait_for_what_they_see)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_store(core);
     assert_int_equal(fixture_mon(core, "10.0.0.2", "srv", "lockd", 1).after_txn, 2);
@@ -48,9 +42,8 @@ static void test_core__observers_wait_for_what_they_see(void **state)
     core_free(core);
 }
 
-static void test_core__batch_says_what_changed(void **state)
+TEST(test_core__batch_says_what_changed)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_store(core);
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
@@ -80,9 +73,8 @@ static void test_core__batch_says_what_changed(void **state)
     core_free(core);
 }
 
-static void test_core__full_batch_is_announced(void **state)
+TEST(test_core__full_batch_is_announced)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.batch_puts_max = 2;
     struct core *core = fixture_new(&limits);
@@ -96,9 +88,8 @@ static void test_core__full_batch_is_announced(void **state)
     core_free(core);
 }
 
-static void test_core__bad_names_and_programs_are_refused(void **state)
+TEST(test_core__bad_names_and_programs_are_refused)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     static const char *const bad[] = {"", ".", ".x", "/", "a/b", "a\tb", "a\x7f", "\x01"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -128,9 +119,8 @@ static void test_core__bad_names_and_programs_are_refused(void **state)
     core_free(core);
 }
 
-static void test_core__refusals_are_reported(void **state)
+TEST(test_core__refusals_are_reported)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.clients_max = 1;
     struct core *core = fixture_new(&limits);
@@ -148,9 +138,8 @@ static void test_core__refusals_are_reported(void **state)
     core_free(core);
 }
 
-static void test_core__simulated_crash(void **state)
+TEST(test_core__simulated_crash)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
     fixture_store(core);
@@ -177,9 +166,8 @@ static void test_core__simulated_crash(void **state)
     core_free(core);
 }
 
-static void test_core__mon_from_loopback(void **state)
+TEST(test_core__mon_from_loopback)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.mon_from_loopback = true;
     struct core *core = fixture_new(&limits);
@@ -191,9 +179,8 @@ static void test_core__mon_from_loopback(void **state)
     core_free(core);
 }
 
-static void test_core__digest_follows_content(void **state)
+TEST(test_core__digest_follows_content)
 {
-    (void)state;
     struct core *one = fixture_new(&fixture_limits), *two = fixture_new(&fixture_limits);
     assert_true(core_digest(one) == core_digest(two));
     fixture_mon(one, "10.0.0.2", "srv", "lockd", 1);
@@ -206,18 +193,4 @@ static void test_core__digest_follows_content(void **state)
     core_free(two);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_core__first_answer_waits_for_the_first_batch),
-        cmocka_unit_test(test_core__observers_wait_for_what_they_see),
-        cmocka_unit_test(test_core__batch_says_what_changed),
-        cmocka_unit_test(test_core__full_batch_is_announced),
-        cmocka_unit_test(test_core__bad_names_and_programs_are_refused),
-        cmocka_unit_test(test_core__refusals_are_reported),
-        cmocka_unit_test(test_core__simulated_crash),
-        cmocka_unit_test(test_core__mon_from_loopback),
-        cmocka_unit_test(test_core__digest_follows_content),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

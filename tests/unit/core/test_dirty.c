@@ -3,17 +3,12 @@
  * cleared.
  */
 #include "core/dirty.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static const uint32_t slots_max[RECORD_KIND_END] = {[RECORD_REGISTRANT] = 8, [RECORD_NOTICE] = 4};
 
-static void test_dirty__marks_once_in_order(void **state)
+TEST(test_dirty__marks_once_in_order)
 {
-    (void)state;
     struct dirty dirty;
     assert_int_equal(dirty_init(&dirty, slots_max), 0);
     assert_true(dirty_is_empty(&dirty));
@@ -31,9 +26,8 @@ static void test_dirty__marks_once_in_order(void **state)
     dirty_done(&dirty);
 }
 
-static void test_dirty__clear_forgets(void **state)
+TEST(test_dirty__clear_forgets)
 {
-    (void)state;
     struct dirty dirty;
     assert_int_equal(dirty_init(&dirty, slots_max), 0);
     for (uint32_t round = 0; round < 3; round++) {
@@ -49,11 +43,4 @@ static void test_dirty__clear_forgets(void **state)
     dirty_done(&dirty);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dirty__marks_once_in_order),
-        cmocka_unit_test(test_dirty__clear_forgets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

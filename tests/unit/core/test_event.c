@@ -3,15 +3,10 @@
  * keeping, and summaries that are kept all the same.
  */
 #include "core/event.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static void test_event__first_in_first_out(void **state)
+TEST(test_event__first_in_first_out)
 {
-    (void)state;
     struct event_ring ring = {0};
     struct event event;
     assert_false(event_take(&ring, &event));
@@ -31,9 +26,8 @@ static void test_event__first_in_first_out(void **state)
     assert_true(ring.lost == 0);
 }
 
-static void test_event__long_name_is_cut(void **state)
+TEST(test_event__long_name_is_cut)
 {
-    (void)state;
     struct event_ring ring = {0};
     struct event event;
     uint8_t name[1024];
@@ -44,9 +38,8 @@ static void test_event__long_name_is_cut(void **state)
     assert_memory_equal(event.name, name, EVENT_NAME_MAX);
 }
 
-static void test_event__full_ring_counts(void **state)
+TEST(test_event__full_ring_counts)
 {
-    (void)state;
     struct event_ring ring = {0};
     struct event event;
     for (uint64_t i = 0; i < EVENT_RING_MAX + 7; i++)
@@ -59,9 +52,8 @@ static void test_event__full_ring_counts(void **state)
     assert_false(event_take(&ring, &event));
 }
 
-static void test_event__a_summary_finds_room(void **state)
+TEST(test_event__a_summary_finds_room)
 {
-    (void)state;
     struct event_ring ring = {0};
     struct event event;
     event_add_summary(&ring, EVENT_ROUND_OVER, bytes_of_text("first"), 1);
@@ -84,13 +76,4 @@ static void test_event__a_summary_finds_room(void **state)
     assert_false(event_take(&ring, &event));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_event__first_in_first_out),
-        cmocka_unit_test(test_event__long_name_is_cut),
-        cmocka_unit_test(test_event__full_ring_counts),
-        cmocka_unit_test(test_event__a_summary_finds_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,11 +3,7 @@
  * longest prefix of their handle (D14).
  */
 #include "lock_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static uint32_t share_of(struct core *core, const char *handle)
 {
@@ -19,9 +15,8 @@ static uint32_t share_of(struct core *core, const char *handle)
     return share;
 }
 
-static void test_file__longest_prefix_wins(void **state)
+TEST(test_file__longest_prefix_wins)
 {
-    (void)state;
     const struct file_share shares[] = {
         {bytes_of_text("default"), {0}},
         {bytes_of_text("a"), bytes_of_text("aa")},
@@ -43,9 +38,8 @@ static void test_file__longest_prefix_wins(void **state)
     lock_world_free(core);
 }
 
-static void test_file__lives_by_references(void **state)
+TEST(test_file__lives_by_references)
 {
-    (void)state;
     struct core *core = lock_world_new(1, 16, &lock_world_limits);
     struct bytes handle = bytes_of_text("handle");
     assert_int_equal(file_find(core, handle), SLOT_NONE);
@@ -64,9 +58,8 @@ static void test_file__lives_by_references(void **state)
 }
 
 /* A file that is new in a slot knows nothing of the one before it. */
-static void test_file__begins_empty(void **state)
+TEST(test_file__begins_empty)
 {
-    (void)state;
     struct core *core = lock_world_new(1, 16, &lock_world_limits);
     const struct who who = {0, 1, 0};
     assert_true(lock_world_take(core, who, 0, 9, true));
@@ -80,12 +73,4 @@ static void test_file__begins_empty(void **state)
     lock_world_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file__longest_prefix_wins),
-        cmocka_unit_test(test_file__lives_by_references),
-        cmocka_unit_test(test_file__begins_empty),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

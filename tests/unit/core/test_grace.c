@@ -3,23 +3,16 @@
  * is written, the time before readiness, calls that are still in a socket.
  */
 #include "locker.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -36,9 +29,8 @@ static void wait_seconds(uint64_t seconds)
     settle();
 }
 
-static void test_grace__an_exact_reclaim_writes_nothing(void **state)
+TEST(test_grace__an_exact_reclaim_writes_nothing)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 50, 10, X), LOCK_GRANTED);
     restart();
@@ -49,9 +41,8 @@ static void test_grace__an_exact_reclaim_writes_nothing(void **state)
     assert_int_equal(fixture_status(the_core).durable_txn, txn);
 }
 
-static void test_grace__the_clock_starts_at_readiness(void **state)
+TEST(test_grace__the_clock_starts_at_readiness)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart_unready();
     wait_seconds(1000);
@@ -64,12 +55,9 @@ static void test_grace__the_clock_starts_at_readiness(void **state)
     assert_false(grace().is_on);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(test_grace__##name, setup, teardown)
-
 /* A call that came in time may still be in a socket. */
-static void test_grace__does_not_end_while_sockets_are_read(void **state)
+TEST(test_grace__does_not_end_while_sockets_are_read)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 50, 10, X), LOCK_GRANTED);
     restart();
@@ -87,9 +75,8 @@ static void test_grace__does_not_end_while_sockets_are_read(void **state)
 }
 
 /* Who never stops talking does not keep it for ever. */
-static void test_grace__ends_under_a_flood(void **state)
+TEST(test_grace__ends_under_a_flood)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     for (uint64_t i = 0; i < 125; i++) {
@@ -101,14 +88,4 @@ static void test_grace__ends_under_a_flood(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_grace__does_not_end_while_sockets_are_read, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_grace__ends_under_a_flood, setup, teardown),
-        CASE(an_exact_reclaim_writes_nothing),
-        CASE(the_clock_starts_at_readiness),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -4,23 +4,16 @@
  */
 #include "lock_fixture.h"
 #include "locker.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -44,9 +37,8 @@ static void fill(struct locker who)
         assert_int_equal(lock(who, i * 10, 3, X), LOCK_GRANTED);
 }
 
-static void test_limits__what_is_stored_may_be_cut(void **state)
+TEST(test_limits__what_is_stored_may_be_cut)
 {
-    (void)state;
     static const struct {
         uint32_t locks, per_client;
     } smaller[] = {{1000, 2}, {3, 500}, {1, 1}};
@@ -72,9 +64,8 @@ static void test_limits__what_is_stored_may_be_cut(void **state)
     }
 }
 
-static void test_limits__what_is_stored_may_be_given_up(void **state)
+TEST(test_limits__what_is_stored_may_be_given_up)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     fill(A);
     limits.locks_max = limits.locks_per_client_max = 1;
@@ -94,9 +85,8 @@ static void test_limits__what_is_stored_may_be_given_up(void **state)
     assert_int_equal(test(B, 2, 1, X), LOCK_DENIED);
 }
 
-static void test_limits__one_client_cannot_cut_for_ever(void **state)
+TEST(test_limits__one_client_cannot_cut_for_ever)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.locks_per_client_max = 2;
     new_with(&limits);
@@ -110,9 +100,8 @@ static void test_limits__one_client_cannot_cut_for_ever(void **state)
     assert_int_equal(event.value, 2);
 }
 
-static void test_limits__a_kept_place_does_not_count(void **state)
+TEST(test_limits__a_kept_place_does_not_count)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.waiters_max = 1;
     new_with(&limits);
@@ -128,9 +117,8 @@ static void test_limits__a_kept_place_does_not_count(void **state)
     assert_int_equal(fixture_status(the_core).waiters, 1);
 }
 
-static void test_limits__a_stored_waiter_needs_room(void **state)
+TEST(test_limits__a_stored_waiter_needs_room)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.resume = true;
     new_with(&limits);
@@ -153,9 +141,8 @@ static void test_limits__a_stored_waiter_needs_room(void **state)
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
 }
 
-static void test_limits__a_waiter_of_this_run_alone_needs_none(void **state)
+TEST(test_limits__a_waiter_of_this_run_alone_needs_none)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 200, 10, X), LOCK_GRANTED);
     lock_fixture_fill(true);
@@ -164,9 +151,8 @@ static void test_limits__a_waiter_of_this_run_alone_needs_none(void **state)
 }
 
 /* 2^32 FREE_ALLs, of which the last three are sent (A16). */
-static void test_limits__incarnations_begin_anew(void **state)
+TEST(test_limits__incarnations_begin_anew)
 {
-    (void)state;
     fill(A);
     assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
     uint32_t client = lock_fixture_client(the_core, A.address, A.name);
@@ -190,9 +176,8 @@ static void test_limits__incarnations_begin_anew(void **state)
 }
 
 /* What it is being called about stays for a while, and can be read after a crash. */
-static void test_limits__incarnations_begin_anew_while_called(void **state)
+TEST(test_limits__incarnations_begin_anew_while_called)
 {
-    (void)state;
     assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(A, 2001, 1, X), LOCK_GRANTED);
     assert_int_equal(unlock(A, 2001, 1), LOCK_GRANTED);
@@ -213,9 +198,8 @@ static void test_limits__incarnations_begin_anew_while_called(void **state)
 }
 
 /* The same of what a server before us may call about. */
-static void test_limits__incarnations_begin_anew_with_echoes(void **state)
+TEST(test_limits__incarnations_begin_anew_with_echoes)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.resume = limits.shared_store = true;
     locker_done();
@@ -238,23 +222,4 @@ static void test_limits__incarnations_begin_anew_with_echoes(void **state)
     lock_fixture_echo_ns = 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_limits__what_is_stored_may_be_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits__what_is_stored_may_be_given_up, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_limits__one_client_cannot_cut_for_ever, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_limits__a_kept_place_does_not_count, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits__a_stored_waiter_needs_room, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits__a_waiter_of_this_run_alone_needs_none, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_limits__incarnations_begin_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits__incarnations_begin_anew_while_called, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_limits__incarnations_begin_anew_with_echoes, setup,
-                                        teardown),
-    };
-    return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -9,12 +9,9 @@
 #include "lock_world.h"
 
 #include "base/prng.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum {
     FEW = 10,
@@ -144,9 +141,8 @@ static struct cost cost_of(shape_fn shape, uint32_t count)
     return cost;
 }
 
-static void test_lock_cost__searches_stay_short(void **state)
+TEST(test_lock_cost__searches_stay_short)
 {
-    (void)state;
     const struct {
         const char *name;
         shape_fn shape;
@@ -169,10 +165,4 @@ static void test_lock_cost__searches_stay_short(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lock_cost__searches_stay_short),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -15,13 +15,10 @@
 #include "lock_model.h"
 
 #include "base/prng.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { SLOTS_MAX = 512, WAITER_BASE = 7000 };
 
@@ -294,9 +291,8 @@ static void run_histories(uint32_t length)
     }
 }
 
-static void test_lock_model__every_short_history(void **state)
+TEST(test_lock_model__every_short_history)
 {
-    (void)state;
     uint32_t length = lock_ops() >= 1000000 ? 4 : 3;
     trial_new(2, 2, 1);
     use_bytes(4);
@@ -349,9 +345,8 @@ static void try_operation(uint32_t code, uint32_t what, uint32_t first, uint32_t
     empty();
 }
 
-static void test_lock_model__one_operation_on_every_state(void **state)
+TEST(test_lock_model__one_operation_on_every_state)
 {
-    (void)state;
     trial_new(1, 1, 1);
     use_bytes(4);
     for (uint32_t code = 0; code < KINDS * KINDS * KINDS * KINDS; code++)
@@ -502,9 +497,8 @@ static uint32_t random_operation(struct prng *prng)
     return range.file;
 }
 
-static void test_lock_model__a_long_random_history(void **state)
+TEST(test_lock_model__a_long_random_history)
 {
-    (void)state;
     uint32_t ops = lock_ops();
     struct prng prng = {20263};
     trial_new(10, 4, 2);
@@ -530,12 +524,4 @@ static void test_lock_model__a_long_random_history(void **state)
     trial_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lock_model__every_short_history),
-        cmocka_unit_test(test_lock_model__one_operation_on_every_state),
-        cmocka_unit_test(test_lock_model__a_long_random_history),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

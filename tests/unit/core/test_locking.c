@@ -6,30 +6,22 @@
  * every test.
  */
 #include "locker.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
 
-static void test_locking__bad_handles_and_ranges(void **state)
+TEST(test_locking__bad_handles_and_ranges)
 {
-    (void)state;
     struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 0, X);
     request.lock.is_bad_handle = true;
     assert_int_equal(locker_step(A, &request).status, LOCK_STALE_HANDLE);
@@ -47,9 +39,8 @@ static void test_locking__bad_handles_and_ranges(void **state)
     assert_int_equal(fixture_status(the_core).locks, 0);
 }
 
-static void test_locking__a_callback_is_the_request_again(void **state)
+TEST(test_locking__a_callback_is_the_request_again)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 3, 0, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
@@ -63,9 +54,8 @@ static void test_locking__a_callback_is_the_request_again(void **state)
     assert_true(bytes_equal(call.oh, bytes_of_text("b1")));
 }
 
-static void test_locking__a_callback_waits_for_the_store(void **state)
+TEST(test_locking__a_callback_waits_for_the_store)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
     struct peer from = fixture_peer(A.address, 700);
@@ -83,9 +73,8 @@ static void test_locking__a_callback_waits_for_the_store(void **state)
     assert_true(fixture_next_call(the_core, &call));
 }
 
-static void test_locking__after_silence_the_other_procedure_is_tried(void **state)
+TEST(test_locking__after_silence_the_other_procedure_is_tried)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
@@ -95,9 +84,8 @@ static void test_locking__after_silence_the_other_procedure_is_tried(void **stat
     assert_int_equal(granted(B).proc, 10); /* R-BLK-2 */
 }
 
-static void test_locking__what_becomes_of_callbacks_is_counted(void **state)
+TEST(test_locking__what_becomes_of_callbacks_is_counted)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(lock(C, 0, 0, X | BLOCK), LOCK_BLOCKED);
@@ -113,9 +101,8 @@ static void test_locking__what_becomes_of_callbacks_is_counted(void **state)
     assert_int_equal(fixture_status(the_core).locks, 1);
 }
 
-static void test_locking__granted_msg_is_answered_by_its_result(void **state)
+TEST(test_locking__granted_msg_is_answered_by_its_result)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 0, X | BLOCK | MESSAGE), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
@@ -134,9 +121,8 @@ static void test_locking__granted_msg_is_answered_by_its_result(void **state)
     assert_int_equal(fixture_status(the_core).locks, 1);
 }
 
-static void test_locking__granted_msg_without_result_is_repeated(void **state)
+TEST(test_locking__granted_msg_without_result_is_repeated)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 0, X | BLOCK | MESSAGE), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
@@ -150,9 +136,8 @@ static void test_locking__granted_msg_without_result_is_repeated(void **state)
     assert_int_equal(fixture_status(the_core).locks, 1);
 }
 
-static void test_locking__locks_are_counted_by_share(void **state)
+TEST(test_locking__locks_are_counted_by_share)
 {
-    (void)state;
     locker_done();
     static const struct file_share shares[] = {
         {{(const uint8_t *)"default", 7}, {NULL, 0}},
@@ -176,9 +161,8 @@ static void test_locking__locks_are_counted_by_share(void **state)
     assert_int_equal(core_share_locks(the_core, 2), 0);
 }
 
-static void test_locking__a_name_too_long_to_be_kept_is_nobodys(void **state)
+TEST(test_locking__a_name_too_long_to_be_kept_is_nobodys)
 {
-    (void)state;
     static uint8_t name[1025];
     memset(name, 'a', sizeof name);
     struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = {name, sizeof name}};
@@ -186,9 +170,8 @@ static void test_locking__a_name_too_long_to_be_kept_is_nobodys(void **state)
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
 }
 
-static void test_locking__cancel_ends_what_is_in_doubt(void **state)
+TEST(test_locking__cancel_ends_what_is_in_doubt)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
@@ -206,9 +189,8 @@ static void test_locking__cancel_ends_what_is_in_doubt(void **state)
     assert_int_equal(lock(C, 0, 0, X), LOCK_GRANTED);
 }
 
-static void test_locking__an_early_result_teaches_the_procedure(void **state)
+TEST(test_locking__an_early_result_teaches_the_procedure)
 {
-    (void)state;
     for (int round = 0; round < 2; round++) {
         int how = round == 0 ? MESSAGE : 0;
         assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
@@ -223,9 +205,8 @@ static void test_locking__an_early_result_teaches_the_procedure(void **state)
     }
 }
 
-static void test_locking__what_is_to_be_freed_is_in_nobodys_way(void **state)
+TEST(test_locking__what_is_to_be_freed_is_in_nobodys_way)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     struct peer from = fixture_peer(A.address, 700);
     struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text(A.name)};
@@ -237,9 +218,8 @@ static void test_locking__what_is_to_be_freed_is_in_nobodys_way(void **state)
     assert_int_equal(fixture_status(the_core).locks, 1);
 }
 
-static void test_locking__without_result_the_other_procedure_is_tried(void **state)
+TEST(test_locking__without_result_the_other_procedure_is_tried)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 0, X | BLOCK | MESSAGE), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
@@ -250,24 +230,4 @@ static void test_locking__without_result_the_other_procedure_is_tried(void **sta
     assert_int_equal(granted(B).kind, CALL_GRANTED); /* R-BLK-2 */
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(test_locking__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(bad_handles_and_ranges),
-        CASE(a_callback_is_the_request_again),
-        CASE(a_callback_waits_for_the_store),
-        CASE(after_silence_the_other_procedure_is_tried),
-        CASE(what_becomes_of_callbacks_is_counted),
-        CASE(granted_msg_is_answered_by_its_result),
-        CASE(granted_msg_without_result_is_repeated),
-        CASE(locks_are_counted_by_share),
-        CASE(a_name_too_long_to_be_kept_is_nobodys),
-        CASE(cancel_ends_what_is_in_doubt),
-        CASE(an_early_result_teaches_the_procedure),
-        CASE(what_is_to_be_freed_is_in_nobodys_way),
-        CASE(without_result_the_other_procedure_is_tried),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -8,26 +8,20 @@
 #include "core/state.h"
 #include "core/view.h"
 #include "locker.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(ELSEWHERE, 0, 10, X), LOCK_DENIED);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -76,9 +70,8 @@ static bool next_call(struct core_call *ret)
 }
 
 /* However long the old address was silent, and whatever state the new one is in. */
-static void test_namesake__nothing_moves_by_itself(void **state)
+TEST(test_namesake__nothing_moves_by_itself)
 {
-    (void)state;
     struct core_call call;
     for (int minute = 0; minute < 30; minute++) {
         assert_false(next_call(&call)); /* nobody is asked either: no answer could prove it */
@@ -92,9 +85,8 @@ static void test_namesake__nothing_moves_by_itself(void **state)
     assert_int_equal(lock(ELSEWHERE, 0, 10, X), LOCK_GRANTED);
 }
 
-static void test_namesake__both_are_on_the_list(void **state)
+TEST(test_namesake__both_are_on_the_list)
 {
-    (void)state;
     struct address refused = fixture_address(ELSEWHERE.address);
     struct address holder = fixture_address(A.address);
     struct view_namesake view;
@@ -130,9 +122,8 @@ static void test_namesake__both_are_on_the_list(void **state)
 }
 
 /* A1: also a reservation that is refused, and what the old address has and the new one reclaims. */
-static void test_namesake__every_refusal_counts(void **state)
+TEST(test_namesake__every_refusal_counts)
 {
-    (void)state;
     locker_done();
     (void)locker_new(&fixture_limits);
     assert_int_equal(lock(A, 0, 10, S), LOCK_GRANTED);
@@ -161,9 +152,8 @@ static void test_namesake__every_refusal_counts(void **state)
     assert_int_equal(view.holder.client, id_of(A));
 }
 
-static void test_namesake__a_pair_is_an_event_once_an_hour(void **state)
+TEST(test_namesake__a_pair_is_an_event_once_an_hour)
 {
-    (void)state;
     assert_int_equal(count_events(EVENT_NAMESAKE_REFUSED), 1);
     for (int minute = 0; minute < 59; minute++) {
         fixture_wait(60 * FIXTURE_SECOND);
@@ -179,9 +169,8 @@ static void test_namesake__a_pair_is_an_event_once_an_hour(void **state)
 }
 
 /* The list is short, whoever asks. */
-static void test_namesake__the_newest_pairs_are_kept(void **state)
+TEST(test_namesake__the_newest_pairs_are_kept)
 {
-    (void)state;
     struct view_namesake view;
     for (int i = 1; i <= NAMESAKES_MAX; i++) {
         char address[32];
@@ -196,9 +185,8 @@ static void test_namesake__the_newest_pairs_are_kept(void **state)
     assert_int_equal(the_core->namesakes.refused, NAMESAKES_MAX + 1);
 }
 
-static void test_namesake__an_order_moves_the_record_with_its_locks(void **state)
+TEST(test_namesake__an_order_moves_the_record_with_its_locks)
 {
-    (void)state;
     uint64_t id = id_of(A);
     uint32_t before = the_core->server.state;
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
@@ -226,9 +214,8 @@ static void test_namesake__an_order_moves_the_record_with_its_locks(void **state
 }
 
 /* An answer that the old address still gives to an older call is not the new one's. */
-static void test_namesake__the_old_address_was_not_told(void **state)
+TEST(test_namesake__the_old_address_was_not_told)
 {
-    (void)state;
     struct core_call old, call;
     restart();
     assert_true(next_call(&old));
@@ -246,9 +233,8 @@ static void test_namesake__the_old_address_was_not_told(void **state)
     assert_true(address_equal(&call.to, &to));
 }
 
-static void test_namesake__a_record_there_that_holds_nothing_gives_way(void **state)
+TEST(test_namesake__a_record_there_that_holds_nothing_gives_way)
 {
-    (void)state;
     uint64_t id = id_of(A);
     assert_int_equal(lock(ELSEWHERE, 0, 10, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(fixture_status(the_core).clients, 2);
@@ -261,9 +247,8 @@ static void test_namesake__a_record_there_that_holds_nothing_gives_way(void **st
     assert_int_equal(lock(ELSEWHERE, 0, 10, X | BLOCK), LOCK_GRANTED); /* it asks again */
 }
 
-static void test_namesake__every_way_an_order_fails(void **state)
+TEST(test_namesake__every_way_an_order_fails)
 {
-    (void)state;
     uint64_t id = id_of(A);
     assert_int_equal(move(id + 99, ELSEWHERE.address), ORDER_NO_CLIENT);
     assert_int_equal(move(id, A.address), ORDER_NOTHING);
@@ -283,9 +268,8 @@ static void test_namesake__every_way_an_order_fails(void **state)
 }
 
 /* Of another family: none of our addresses is known that it uses. */
-static void test_namesake__moves_to_another_family(void **state)
+TEST(test_namesake__moves_to_another_family)
 {
-    (void)state;
     struct core_call call;
     assert_int_equal(move(id_of(A), "2001:db8::7"), ORDER_DONE);
     assert_true(next_call(&call));
@@ -293,16 +277,4 @@ static void test_namesake__moves_to_another_family(void **state)
     assert_int_equal(call.to.family, 6);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(test_namesake__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(nothing_moves_by_itself),      CASE(both_are_on_the_list),
-        CASE(every_refusal_counts),         CASE(a_pair_is_an_event_once_an_hour),
-        CASE(the_newest_pairs_are_kept),    CASE(an_order_moves_the_record_with_its_locks),
-        CASE(the_old_address_was_not_told), CASE(a_record_there_that_holds_nothing_gives_way),
-        CASE(every_way_an_order_fails),     CASE(moves_to_another_family),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -5,12 +5,9 @@
  */
 #include "core/state.h"
 #include "fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static struct core *core;
 static struct bytes configured[CORE_NAMES_MAX];
@@ -56,9 +53,8 @@ static void learn(const char *local, const char *name)
     core_learn_name(core, local == NULL ? NULL : &address, bytes_of_text(name));
 }
 
-static void test_naming__order(void **state)
+TEST(test_naming__order)
 {
-    (void)state;
     begin("given srv");
     assert_names("10.0.0.1", "given srv 10.0.0.1");
     learn("10.0.0.1", "ptr.example");
@@ -70,9 +66,8 @@ static void test_naming__order(void **state)
     core_free(core);
 }
 
-static void test_naming__duplicates_are_exact(void **state)
+TEST(test_naming__duplicates_are_exact)
 {
-    (void)state;
     begin("srv SRV srv 10.0.0.1");
     learn("10.0.0.1", "SRV");
     learn(NULL, "Srv");
@@ -81,18 +76,16 @@ static void test_naming__duplicates_are_exact(void **state)
 }
 
 /* A client has always something to hear: at the least what registrants hear. */
-static void test_naming__never_none(void **state)
+TEST(test_naming__never_none)
 {
-    (void)state;
     begin("");
     assert_names("10.0.0.1", "10.0.0.1");
     assert_names(NULL, "holdfast.example");
     core_free(core);
 }
 
-static void test_naming__the_address_has_its_place(void **state)
+TEST(test_naming__the_address_has_its_place)
 {
-    (void)state;
     begin("a b c d e f");
     learn("10.0.0.1", "ptr");
     learn(NULL, "full"); /* one too many */
@@ -101,9 +94,8 @@ static void test_naming__the_address_has_its_place(void **state)
 }
 
 /* The number of our interface is not part of a name that others know. */
-static void test_naming__no_scope(void **state)
+TEST(test_naming__no_scope)
 {
-    (void)state;
     begin("srv");
     learn("fe80::1%3", "link.example");
     assert_names("fe80::1%3", "srv link.example fe80::1");
@@ -111,9 +103,8 @@ static void test_naming__no_scope(void **state)
     core_free(core);
 }
 
-static void test_naming__what_is_no_name_is_not_learned(void **state)
+TEST(test_naming__what_is_no_name_is_not_learned)
 {
-    (void)state;
     static const char *const bad[] = {"", ".srv", "a/b", "a b", "a\tb", "caf\xc3\xa9", "a\x7f"};
     char longest[NAMING_LEN_MAX + 2], expected[NAMING_LEN_MAX + 16];
     begin("srv");
@@ -133,9 +124,8 @@ static void test_naming__what_is_no_name_is_not_learned(void **state)
 }
 
 /* A full table forgets nobody, and the first name of an address stays. */
-static void test_naming__the_table_is_bounded(void **state)
+TEST(test_naming__the_table_is_bounded)
 {
-    (void)state;
     char address[20], name[20], expected[48];
     begin("srv");
     for (uint32_t i = 0; i < NAMING_ADDRESSES_MAX + 5; i++) {
@@ -155,16 +145,4 @@ static void test_naming__the_table_is_bounded(void **state)
     core_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_naming__order),
-        cmocka_unit_test(test_naming__duplicates_are_exact),
-        cmocka_unit_test(test_naming__never_none),
-        cmocka_unit_test(test_naming__the_address_has_its_place),
-        cmocka_unit_test(test_naming__no_scope),
-        cmocka_unit_test(test_naming__what_is_no_name_is_not_learned),
-        cmocka_unit_test(test_naming__the_table_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

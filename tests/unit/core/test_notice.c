@@ -4,16 +4,12 @@
  */
 #include "core/hearsay.h"
 #include "fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
-static void test_notice__needs_somebody_who_watches(void **state)
+TEST(test_notice__needs_somebody_who_watches)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_store(core);
     assert_false(fixture_notify_restarts(core, "10.0.0.7", "10.0.0.7", 5));
@@ -35,9 +31,8 @@ static uint32_t refusals(struct core *core)
     return count;
 }
 
-static void test_notice__standing(void **state)
+TEST(test_notice__standing)
 {
-    (void)state;
     static const char *const addresses[] = {"10.0.0.8", "2001:db8::7", "10.0.0.7", NULL};
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
@@ -75,9 +70,8 @@ static void test_notice__standing(void **state)
 }
 
 /* What it said last counts, and who stopped watching meanwhile is not told. */
-static void test_notice__while_the_resolver_is_asked(void **state)
+TEST(test_notice__while_the_resolver_is_asked)
 {
-    (void)state;
     static const char *const addresses[] = {"10.0.0.7", NULL};
     struct core *core = fixture_new(&fixture_limits);
     struct core_lookup lookup;
@@ -107,9 +101,8 @@ static void test_notice__while_the_resolver_is_asked(void **state)
 }
 
 /* One name of each sender at a time, and a share of the places: a stranger delays nobody. */
-static void test_notice__senders_take_turns(void **state)
+TEST(test_notice__senders_take_turns)
 {
-    (void)state;
     enum { NAMES = HEARSAY_SHARE + 4 };
     struct core *core = fixture_new(&fixture_limits);
     struct core_lookup first, second, lookup;
@@ -142,9 +135,8 @@ static void test_notice__senders_take_turns(void **state)
 }
 
 /* However often somebody asks for it: 50 at once, then 50 per second. */
-static void test_notice__look_ups_have_a_pace(void **state)
+TEST(test_notice__look_ups_have_a_pace)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     uint64_t start_ns = fixture_now_ns();
@@ -159,9 +151,8 @@ static void test_notice__look_ups_have_a_pace(void **state)
     core_free(core);
 }
 
-static void test_notice__one_per_name_in_any_spelling(void **state)
+TEST(test_notice__one_per_name_in_any_spelling)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "Client7", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
@@ -185,9 +176,8 @@ static void test_notice__one_per_name_in_any_spelling(void **state)
     core_free(core);
 }
 
-static void test_notice__goes_with_the_last_who_watches(void **state)
+TEST(test_notice__goes_with_the_last_who_watches)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     fixture_mon(core, "10.0.0.3", "Client7", "lockd", 1);
@@ -202,9 +192,8 @@ static void test_notice__goes_with_the_last_who_watches(void **state)
 }
 
 /* Who registers after a reboot need not hear of it; who was there before must. */
-static void test_notice__newcomer_is_not_told(void **state)
+TEST(test_notice__newcomer_is_not_told)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     fixture_notify_named(core, "10.0.0.2", "client7", 5);
@@ -225,17 +214,4 @@ static void test_notice__newcomer_is_not_told(void **state)
     core_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notice__needs_somebody_who_watches),
-        cmocka_unit_test(test_notice__standing),
-        cmocka_unit_test(test_notice__while_the_resolver_is_asked),
-        cmocka_unit_test(test_notice__senders_take_turns),
-        cmocka_unit_test(test_notice__look_ups_have_a_pace),
-        cmocka_unit_test(test_notice__one_per_name_in_any_spelling),
-        cmocka_unit_test(test_notice__goes_with_the_last_who_watches),
-        cmocka_unit_test(test_notice__newcomer_is_not_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -4,12 +4,9 @@
  */
 #include "core/core.h"
 #include "fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { SLOTS = 64 };
 
@@ -149,9 +146,8 @@ static void in_vain(const struct core_call *call)
 
 /* ---- what is said, and when for the first time ---- */
 
-static void test_notify__first_attempts_at_once(void **state)
+TEST(test_notify__first_attempts_at_once)
 {
-    (void)state;
     begin();
     for (uint8_t i = 0; i < 3; i++) {
         char from[16];
@@ -188,9 +184,8 @@ static void test_notify__first_attempts_at_once(void **state)
     end();
 }
 
-static void test_notify__an_answer_clears_the_mark(void **state)
+TEST(test_notify__an_answer_clears_the_mark)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -207,9 +202,8 @@ static void test_notify__an_answer_clears_the_mark(void **state)
     end();
 }
 
-static void test_notify__only_answers_clear_marks(void **state)
+TEST(test_notify__only_answers_clear_marks)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -226,9 +220,8 @@ static void test_notify__only_answers_clear_marks(void **state)
 
 /* ---- the schedule after a failure ---- */
 
-static void test_notify__often_while_the_window_stands(void **state)
+TEST(test_notify__often_while_the_window_stands)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -250,9 +243,8 @@ static void test_notify__often_while_the_window_stands(void **state)
     end();
 }
 
-static void test_notify__then_the_ladder_until_it_gives_up(void **state)
+TEST(test_notify__then_the_ladder_until_it_gives_up)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -299,9 +291,8 @@ static void give_up(void)
     }
 }
 
-static void test_notify__heard_of_again(void **state)
+TEST(test_notify__heard_of_again)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -327,9 +318,8 @@ static void test_notify__heard_of_again(void **state)
 
 /* ---- the gate ---- */
 
-static void test_notify__simulated_crash_waits_for_the_store(void **state)
+TEST(test_notify__simulated_crash_waits_for_the_store)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -345,9 +335,8 @@ static void test_notify__simulated_crash_waits_for_the_store(void **state)
     end();
 }
 
-static void test_notify__a_new_priv_waits_for_the_store(void **state)
+TEST(test_notify__a_new_priv_waits_for_the_store)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -375,9 +364,8 @@ static void test_notify__a_new_priv_waits_for_the_store(void **state)
 
 /* ---- what does not clear a mark, and what makes a new one ---- */
 
-static void test_notify__registering_again_clears_no_mark(void **state)
+TEST(test_notify__registering_again_clears_no_mark)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -393,9 +381,8 @@ static void test_notify__registering_again_clears_no_mark(void **state)
     end();
 }
 
-static void test_notify__a_second_crash_loses_no_mark(void **state)
+TEST(test_notify__a_second_crash_loses_no_mark)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     (void)fixture_mon(core, "10.0.0.3", "srv", "lockd", 2);
@@ -422,9 +409,8 @@ static void test_notify__a_second_crash_loses_no_mark(void **state)
     end();
 }
 
-static void test_notify__news_during_a_call(void **state)
+TEST(test_notify__news_during_a_call)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
@@ -445,9 +431,8 @@ static void test_notify__news_during_a_call(void **state)
     end();
 }
 
-static void test_notify__an_answer_for_nobody(void **state)
+TEST(test_notify__an_answer_for_nobody)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     (void)fixture_mon(core, "10.0.0.3", "srv", "lockd", 2);
@@ -483,9 +468,8 @@ static void test_notify__an_answer_for_nobody(void **state)
 
 /* ---- relays (D7) ---- */
 
-static void test_notify__relays(void **state)
+TEST(test_notify__relays)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "Peer", "lockd", 1);
     (void)fixture_mon(core, "10.0.0.3", "other", "lockd", 2);
@@ -520,9 +504,8 @@ static void test_notify__relays(void **state)
     end();
 }
 
-static void test_notify__both_in_one_call(void **state)
+TEST(test_notify__both_in_one_call)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
@@ -553,9 +536,8 @@ static void test_notify__both_in_one_call(void **state)
 
 /* An answer to a relay proves nothing about a restart that came meanwhile; a relay is not repeated
  * with it, and nothing is relayed before we serve. */
-static void test_notify__a_relay_is_no_restart(void **state)
+TEST(test_notify__a_relay_is_no_restart)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
@@ -586,9 +568,8 @@ static void test_notify__a_relay_is_no_restart(void **state)
 }
 
 /* At most 100 per second, also when a slow store released them all at once, and for repeats. */
-static void test_notify__relays_are_spaced(void **state)
+TEST(test_notify__relays_are_spaced)
 {
-    (void)state;
     begin();
     for (uint32_t i = 0; i < 50; i++) {
         char my_name[16];
@@ -625,9 +606,8 @@ static void test_notify__relays_are_spaced(void **state)
 }
 
 /* What is owed long after our start is tried for as long as anything else. */
-static void test_notify__a_late_relay_has_its_ladder(void **state)
+TEST(test_notify__a_late_relay_has_its_ladder)
 {
-    (void)state;
     begin();
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
@@ -647,9 +627,8 @@ static void test_notify__a_late_relay_has_its_ladder(void **state)
 
 /* ---- where ---- */
 
-static void test_notify__port_hints(void **state)
+TEST(test_notify__port_hints)
 {
-    (void)state;
     static const struct {
         const char *my_name;
         uint16_t port;
@@ -690,27 +669,4 @@ static void test_notify__port_hints(void **state)
     end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notify__first_attempts_at_once),
-        cmocka_unit_test(test_notify__an_answer_clears_the_mark),
-        cmocka_unit_test(test_notify__only_answers_clear_marks),
-        cmocka_unit_test(test_notify__often_while_the_window_stands),
-        cmocka_unit_test(test_notify__then_the_ladder_until_it_gives_up),
-        cmocka_unit_test(test_notify__heard_of_again),
-        cmocka_unit_test(test_notify__simulated_crash_waits_for_the_store),
-        cmocka_unit_test(test_notify__a_new_priv_waits_for_the_store),
-        cmocka_unit_test(test_notify__registering_again_clears_no_mark),
-        cmocka_unit_test(test_notify__a_second_crash_loses_no_mark),
-        cmocka_unit_test(test_notify__news_during_a_call),
-        cmocka_unit_test(test_notify__an_answer_for_nobody),
-        cmocka_unit_test(test_notify__relays),
-        cmocka_unit_test(test_notify__both_in_one_call),
-        cmocka_unit_test(test_notify__a_relay_is_no_restart),
-        cmocka_unit_test(test_notify__relays_are_spaced),
-        cmocka_unit_test(test_notify__a_late_relay_has_its_ladder),
-        cmocka_unit_test(test_notify__port_hints),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -7,12 +7,9 @@
 #include "core/state.h"
 #include "lock_fixture.h"
 #include "locker.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define SECOND FIXTURE_SECOND
 
@@ -23,9 +20,8 @@ enum { NAME_COUNT = 3 }; /* those two, and the address */
 static struct core_limits limits;
 static const struct locker NEIGHBOUR = {"10.0.0.2", "z", 1}; /* at A's address */
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     limits = fixture_limits;
     limits.grace_ns = 90 * SECOND;
     limits.names = our_names;
@@ -34,9 +30,8 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -149,9 +144,8 @@ static void monitor(const char *from)
 
 /* ---- what is said, to whom, and when ---- */
 
-static void test_notify_clients__every_name_once(void **state)
+TEST(test_notify_clients__every_name_once)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     uint32_t before = the_core->server.state;
     restart_unready();
@@ -185,9 +179,8 @@ static void test_notify_clients__every_name_once(void **state)
     assert_int_equal(fixture_status(the_core).notify.owed, 0);
 }
 
-static void test_notify_clients__only_who_relied_on_something(void **state)
+TEST(test_notify_clients__only_who_relied_on_something)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 20, 10, X | UNMONITORED), LOCK_GRANTED);
     assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
@@ -213,9 +206,8 @@ static void test_notify_clients__only_who_relied_on_something(void **state)
 
 /* A wait is not stored (R-BLK-14), and a kernel that is not told asks again only half a minute
  * later. */
-static void test_notify_clients__who_waits_is_told(void **state)
+TEST(test_notify_clients__who_waits_is_told)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
     restart();
@@ -231,9 +223,8 @@ static void test_notify_clients__who_waits_is_told(void **state)
 }
 
 /* Who took its first monitored lock in this run relies on nothing before it. */
-static void test_notify_clients__monitored_from_now_on(void **state)
+TEST(test_notify_clients__monitored_from_now_on)
 {
-    (void)state;
     assert_int_equal(lock(B, 20, 10, X | UNMONITORED), LOCK_GRANTED);
     restart();
     assert_int_equal(lock(B, 40, 10, X), LOCK_GRANTED);
@@ -244,9 +235,8 @@ static void test_notify_clients__monitored_from_now_on(void **state)
 }
 
 /* A store that may have lost locks knows nobody who relies on nothing (D16). */
-static void test_notify_clients__an_incomplete_store_spares_nobody(void **state)
+TEST(test_notify_clients__an_incomplete_store_spares_nobody)
 {
-    (void)state;
     assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
     assert_int_equal(unlock(C, 40, 10), LOCK_GRANTED);
     the_core->server.flags |= RECORD_SERVER_INCOMPLETE;
@@ -256,9 +246,8 @@ static void test_notify_clients__an_incomplete_store_spares_nobody(void **state)
     told(call_to(C));
 }
 
-static void test_notify_clients__newest_first(void **state)
+TEST(test_notify_clients__newest_first)
 {
-    (void)state;
     static const struct locker order[] = {
         {"10.0.0.3", "b", 1}, {"10.0.0.2", "a", 1}, {"10.0.0.4", "c", 1}};
     static const uint64_t seen_ns[] = {900 * SECOND, 500 * SECOND, 100 * SECOND};
@@ -282,9 +271,8 @@ static void test_notify_clients__newest_first(void **state)
 
 /* ---- what clears a mark ---- */
 
-static void test_notify_clients__the_first_answer_reaches_the_last_clears(void **state)
+TEST(test_notify_clients__the_first_answer_reaches_the_last_clears)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     struct core_call call = call_to(A);
@@ -303,9 +291,8 @@ static void test_notify_clients__the_first_answer_reaches_the_last_clears(void *
     assert_true(nobody_called());
 }
 
-static void test_notify_clients__only_answers_clear_marks(void **state)
+TEST(test_notify_clients__only_answers_clear_marks)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     struct core_call call = call_to(A);
@@ -320,9 +307,8 @@ static void test_notify_clients__only_answers_clear_marks(void **state)
     assert_false(is_owed(A));
 }
 
-static void test_notify_clients__a_second_crash_loses_no_mark(void **state)
+TEST(test_notify_clients__a_second_crash_loses_no_mark)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
     restart();
@@ -338,9 +324,8 @@ static void test_notify_clients__a_second_crash_loses_no_mark(void **state)
     assert_int_equal(call.our_state, the_core->server.state);
 }
 
-static void test_notify_clients__an_answer_counts_once(void **state)
+TEST(test_notify_clients__an_answer_counts_once)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     struct core_call call = call_to(A);
@@ -356,9 +341,8 @@ static void test_notify_clients__an_answer_counts_once(void **state)
     assert_false(is_owed(A));
 }
 
-static void test_notify_clients__news_during_a_call(void **state)
+TEST(test_notify_clients__news_during_a_call)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     struct core_call call = call_to(A);
@@ -374,9 +358,8 @@ static void test_notify_clients__news_during_a_call(void **state)
 }
 
 /* D6: SM_SIMU_CRASH is a restart for clients, too; who holds nothing is spared as well. */
-static void test_notify_clients__a_simulated_crash_tells_clients(void **state)
+TEST(test_notify_clients__a_simulated_crash_tells_clients)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
     assert_int_equal(unlock(C, 40, 10), LOCK_GRANTED);
@@ -394,9 +377,8 @@ static void test_notify_clients__a_simulated_crash_tells_clients(void **state)
 
 /* ---- the schedule ---- */
 
-static void test_notify_clients__often_until_grace_ends(void **state)
+TEST(test_notify_clients__often_until_grace_ends)
 {
-    (void)state;
     limits.window_ns = 30 * SECOND; /* grace is longer, and counts */
     limits.notify_timeout_ns = 20 * SECOND;
     new_core();
@@ -426,9 +408,8 @@ static void test_notify_clients__often_until_grace_ends(void **state)
 }
 
 /* A partition that outlasts the first budget and heals 10 s before the end of grace. */
-static void test_notify_clients__told_ten_seconds_before_the_end(void **state)
+TEST(test_notify_clients__told_ten_seconds_before_the_end)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     uint64_t heals_ns = fixture_now_ns() + 80 * SECOND;
@@ -455,9 +436,8 @@ static void give_up(struct core_call call)
         continue;
 }
 
-static void test_notify_clients__given_up_until_it_calls(void **state)
+TEST(test_notify_clients__given_up_until_it_calls)
 {
-    (void)state;
     limits.hold_unreachable = true;
     new_core();
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
@@ -473,9 +453,8 @@ static void test_notify_clients__given_up_until_it_calls(void **state)
 }
 
 /* A call of its own is a reason to try at once, but only the first one: others come in hundreds. */
-static void test_notify_clients__heard_of_is_tried_at_once(void **state)
+TEST(test_notify_clients__heard_of_is_tried_at_once)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     done_with(call_to(A), false, 0); /* refused at once */
@@ -488,9 +467,8 @@ static void test_notify_clients__heard_of_is_tried_at_once(void **state)
 
 /* ---- D5 ---- */
 
-static void test_notify_clients__unreached_is_marked(void **state)
+TEST(test_notify_clients__unreached_is_marked)
 {
-    (void)state;
     struct event event;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(A2, 20, 10, S), LOCK_GRANTED);
@@ -521,9 +499,8 @@ static void test_notify_clients__unreached_is_marked(void **state)
     assert_false(is_marked(A));                                  /* D5 (6) */
 }
 
-static void test_notify_clients__a_later_answer_takes_the_mark_away(void **state)
+TEST(test_notify_clients__a_later_answer_takes_the_mark_away)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     in_vain(call_to(A));
@@ -536,9 +513,8 @@ static void test_notify_clients__a_later_answer_takes_the_mark_away(void **state
 }
 
 /* The mark outlives a restart, and the next round judges anew. */
-static void test_notify_clients__a_mark_is_durable(void **state)
+TEST(test_notify_clients__a_mark_is_durable)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     in_vain(call_to(A));
@@ -549,9 +525,8 @@ static void test_notify_clients__a_mark_is_durable(void **state)
     assert_false(is_marked(A));
 }
 
-static void test_notify_clients__hold_marks_nobody(void **state)
+TEST(test_notify_clients__hold_marks_nobody)
 {
-    (void)state;
     limits.hold_unreachable = true;
     new_core();
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
@@ -567,9 +542,8 @@ static void test_notify_clients__hold_marks_nobody(void **state)
 }
 
 /* Judged per address: when the last of its targets has ended in vain, and not before. */
-static void test_notify_clients__judged_by_address(void **state)
+TEST(test_notify_clients__judged_by_address)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(NEIGHBOUR, 20, 10, X), LOCK_GRANTED);
     monitor(A.address);
@@ -590,9 +564,8 @@ static void test_notify_clients__judged_by_address(void **state)
 }
 
 /* Whatever of them answers, or calls, says that the host is there; then nobody is marked. */
-static void test_notify_clients__one_sign_of_life_is_enough(void **state)
+TEST(test_notify_clients__one_sign_of_life_is_enough)
 {
-    (void)state;
     for (int sign = 0; sign < 5; sign++) {
         new_core();
         assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
@@ -624,9 +597,8 @@ static void test_notify_clients__one_sign_of_life_is_enough(void **state)
 }
 
 /* A registrant alone is nobody whose locks could be given up. */
-static void test_notify_clients__registrants_alone_are_not_judged(void **state)
+TEST(test_notify_clients__registrants_alone_are_not_judged)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     monitor(B.address);
     restart();
@@ -638,9 +610,8 @@ static void test_notify_clients__registrants_alone_are_not_judged(void **state)
 }
 
 /* More clients behind one address than one step may write: all are marked, in pieces. */
-static void test_notify_clients__many_behind_one_address(void **state)
+TEST(test_notify_clients__many_behind_one_address)
 {
-    (void)state;
     enum { COUNT = 90 };
     uint64_t ids[COUNT];
     struct locker who = {"10.9.0.1", NULL, 1};
@@ -670,9 +641,8 @@ static void test_notify_clients__many_behind_one_address(void **state)
 }
 
 /* One round, both kinds: the operator hears of it once. */
-static void test_notify_clients__the_round_counts_both_kinds(void **state)
+TEST(test_notify_clients__the_round_counts_both_kinds)
 {
-    (void)state;
     struct event event;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     monitor(B.address);
@@ -691,35 +661,4 @@ static void test_notify_clients__the_round_counts_both_kinds(void **state)
     assert_int_equal(counters.failed, 1);
 }
 
-int main(void)
-{
-#define STORY(name) cmocka_unit_test_setup_teardown(test_notify_clients__##name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        STORY(every_name_once),
-        STORY(only_who_relied_on_something),
-        STORY(who_waits_is_told),
-        STORY(monitored_from_now_on),
-        STORY(an_incomplete_store_spares_nobody),
-        STORY(newest_first),
-        STORY(the_first_answer_reaches_the_last_clears),
-        STORY(only_answers_clear_marks),
-        STORY(a_second_crash_loses_no_mark),
-        STORY(an_answer_counts_once),
-        STORY(news_during_a_call),
-        STORY(a_simulated_crash_tells_clients),
-        STORY(often_until_grace_ends),
-        STORY(told_ten_seconds_before_the_end),
-        STORY(given_up_until_it_calls),
-        STORY(heard_of_is_tried_at_once),
-        STORY(unreached_is_marked),
-        STORY(a_later_answer_takes_the_mark_away),
-        STORY(a_mark_is_durable),
-        STORY(hold_marks_nobody),
-        STORY(judged_by_address),
-        STORY(one_sign_of_life_is_enough),
-        STORY(registrants_alone_are_not_judged),
-        STORY(many_behind_one_address),
-        STORY(the_round_counts_both_kinds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -5,12 +5,9 @@
  */
 #include "core/core.h"
 #include "fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define SECOND FIXTURE_SECOND
 
@@ -69,9 +66,8 @@ static void take_calls(uint64_t *ret_ids, uint32_t count)
     assert_false(fixture_next_call(core, &call));
 }
 
-static void test_notify_round__is_reported_once(void **state)
+TEST(test_notify_round__is_reported_once)
 {
-    (void)state;
     uint64_t ids[5];
     begin(5, &fixture_limits);
     fixture_wait(SECOND); /* the time runs from readiness */
@@ -95,9 +91,8 @@ static void test_notify_round__is_reported_once(void **state)
     end();
 }
 
-static void test_notify_round__without_members_is_none(void **state)
+TEST(test_notify_round__without_members_is_none)
 {
-    (void)state;
     begin(0, &fixture_limits);
     fixture_ready(core);
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
@@ -107,9 +102,8 @@ static void test_notify_round__without_members_is_none(void **state)
     end();
 }
 
-static void test_notify_round__ends_with_who_unregisters(void **state)
+TEST(test_notify_round__ends_with_who_unregisters)
 {
-    (void)state;
     begin(1, &fixture_limits);
     fixture_ready(core);
     (void)fixture_unmon(core, "10.0.0.2", "peer", "lockd-0");
@@ -118,9 +112,8 @@ static void test_notify_round__ends_with_who_unregisters(void **state)
 }
 
 /* Who heard of the restart was reached, though a relay in the same call was not answered. */
-static void test_notify_round__half_an_answer_reaches(void **state)
+TEST(test_notify_round__half_an_answer_reaches)
 {
-    (void)state;
     struct core_call call;
     begin(1, &fixture_limits);
     (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
@@ -134,9 +127,8 @@ static void test_notify_round__half_an_answer_reaches(void **state)
 }
 
 /* A relay alone is no notification of a restart. */
-static void test_notify_round__relays_are_not_part_of_it(void **state)
+TEST(test_notify_round__relays_are_not_part_of_it)
 {
-    (void)state;
     uint64_t id;
     begin(1, &fixture_limits);
     fixture_ready(core);
@@ -151,9 +143,8 @@ static void test_notify_round__relays_are_not_part_of_it(void **state)
     end();
 }
 
-static void test_notify_round__begins_anew_with_a_restart(void **state)
+TEST(test_notify_round__begins_anew_with_a_restart)
 {
-    (void)state;
     uint64_t ids[3];
     begin(3, &fixture_limits);
     fixture_ready(core);
@@ -175,9 +166,8 @@ static void test_notify_round__begins_anew_with_a_restart(void **state)
 }
 
 /* Nobody is tried again after his time, so nobody can hold the round up. */
-static void test_notify_round__ends_with_who_is_given_up(void **state)
+TEST(test_notify_round__ends_with_who_is_given_up)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     uint64_t id;
     limits.window_ns = limits.grace_ns = limits.give_up_ns = 0;
@@ -193,9 +183,8 @@ static void test_notify_round__ends_with_who_is_given_up(void **state)
 }
 
 /* More failures in one turn than the ring of events holds do not push it out. */
-static void test_notify_round__is_seen_in_a_flood(void **state)
+TEST(test_notify_round__is_seen_in_a_flood)
 {
-    (void)state;
     enum { COUNT = EVENT_RING_MAX + 10 };
     struct core_limits limits = fixture_limits;
     uint64_t ids[COUNT];
@@ -212,17 +201,4 @@ static void test_notify_round__is_seen_in_a_flood(void **state)
     end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notify_round__is_reported_once),
-        cmocka_unit_test(test_notify_round__without_members_is_none),
-        cmocka_unit_test(test_notify_round__ends_with_who_unregisters),
-        cmocka_unit_test(test_notify_round__half_an_answer_reaches),
-        cmocka_unit_test(test_notify_round__relays_are_not_part_of_it),
-        cmocka_unit_test(test_notify_round__begins_anew_with_a_restart),
-        cmocka_unit_test(test_notify_round__ends_with_who_is_given_up),
-        cmocka_unit_test(test_notify_round__is_seen_in_a_flood),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -6,25 +6,18 @@
  */
 #include "core/state.h"
 #include "monitor.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define SECOND FIXTURE_SECOND
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -111,9 +104,8 @@ static void told(struct core_call call)
     settle();
 }
 
-static void test_operate__release_frees_and_tells(void **state)
+TEST(test_operate__release_frees_and_tells)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(C, 20, 10, X), LOCK_GRANTED);
     assert_int_equal(share(A, 1, 3, 0), LOCK_GRANTED);
@@ -147,9 +139,8 @@ static void test_operate__release_frees_and_tells(void **state)
     assert_int_equal(order(ORDER_RELEASE, id, ""), ORDER_NO_CLIENT);
 }
 
-static void test_operate__nobody_else_is_told(void **state)
+TEST(test_operate__nobody_else_is_told)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
     assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
@@ -196,9 +187,8 @@ static void share_only(struct locker who, const char *fh)
 }
 
 /* Something of it is being freed already, or only looked for: what is not over goes, too. */
-static void test_operate__release_of_what_is_being_looked_through(void **state)
+TEST(test_operate__release_of_what_is_being_looked_through)
 {
-    (void)state;
     make_room();
     lock_many(the_core, 5, A, 0, COUNT);
     settle();
@@ -213,9 +203,8 @@ static void test_operate__release_of_what_is_being_looked_through(void **state)
 }
 
 /* What it took while the rest is being freed goes, too. */
-static void test_operate__release_of_what_was_taken_in_mid_drain(void **state)
+TEST(test_operate__release_of_what_was_taken_in_mid_drain)
 {
-    (void)state;
     make_room();
     lock_many(the_core, 5, A, 0, COUNT);
     share_only(A, "f");
@@ -242,9 +231,8 @@ static void test_operate__release_of_what_was_taken_in_mid_drain(void **state)
 }
 
 /* The same over a start, after which everything stands in the order of its slots. */
-static void test_operate__release_in_a_drain_that_goes_on(void **state)
+TEST(test_operate__release_in_a_drain_that_goes_on)
 {
-    (void)state;
     make_room();
     share_only(B, "f"); /* has the first slot */
     lock_many(the_core, 5, A, 0, COUNT);
@@ -265,9 +253,8 @@ static void test_operate__release_in_a_drain_that_goes_on(void **state)
 }
 
 /* One release, however often it is asked for. */
-static void test_operate__a_repeated_release_adds_nothing(void **state)
+TEST(test_operate__a_repeated_release_adds_nothing)
 {
-    (void)state;
     make_room();
     lock_many(the_core, 5, A, 0, 2 * COUNT - 10);
     settle();
@@ -293,9 +280,8 @@ static void test_operate__a_repeated_release_adds_nothing(void **state)
 }
 
 /* A call that was under way said an older state: what it proves is not enough. */
-static void test_operate__told_too_early_is_not_told(void **state)
+TEST(test_operate__told_too_early_is_not_told)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     struct core_call early = call_to(A);
@@ -309,9 +295,8 @@ static void test_operate__told_too_early_is_not_told(void **state)
     assert_false(is_owed(A));
 }
 
-static void test_operate__what_is_not_told_yet_outlives_a_crash(void **state)
+TEST(test_operate__what_is_not_told_yet_outlives_a_crash)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     uint32_t before = the_core->server.state;
     assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
@@ -320,9 +305,8 @@ static void test_operate__what_is_not_told_yet_outlives_a_crash(void **state)
     assert_int_equal(call.our_state, before + 4);
 }
 
-static void test_operate__release_of_one_file(void **state)
+TEST(test_operate__release_of_one_file)
 {
-    (void)state;
     struct request other = locker_request(REQUEST_NLM_LOCK, A, 0, 10, X);
     other.lock.fh = bytes_of_text("g");
     assert_int_equal(locker_step(A, &other).status, LOCK_GRANTED);
@@ -346,9 +330,8 @@ static void test_operate__release_of_one_file(void **state)
     told(call_to(A));
 }
 
-static void test_operate__notify_leaves_everything(void **state)
+TEST(test_operate__notify_leaves_everything)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     uint32_t before = the_core->server.state;
     assert_int_equal(order(ORDER_NOTIFY, id_of(A), ""), ORDER_DONE);
@@ -359,9 +342,8 @@ static void test_operate__notify_leaves_everything(void **state)
     assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
 }
 
-static void test_operate__who_was_never_monitored_is_not_told(void **state)
+TEST(test_operate__who_was_never_monitored_is_not_told)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X | UNMONITORED), LOCK_GRANTED);
     assert_int_equal(order(ORDER_NOTIFY, id_of(A), ""), ORDER_NOTHING);
     assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
@@ -370,9 +352,8 @@ static void test_operate__who_was_never_monitored_is_not_told(void **state)
     assert_int_equal(order(ORDER_NOTIFY, 999, ""), ORDER_NO_CLIENT);
 }
 
-static void test_operate__end_grace_gives_up_the_rest(void **state)
+TEST(test_operate__end_grace_gives_up_the_rest)
 {
-    (void)state;
     assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_NOTHING);
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(A, 20, 10, X), LOCK_GRANTED);
@@ -386,9 +367,8 @@ static void test_operate__end_grace_gives_up_the_rest(void **state)
 }
 
 /* R-GRACE-10 leaves a client that still reclaims more time; an operator need not. */
-static void test_operate__end_grace_ends_what_is_extended(void **state)
+TEST(test_operate__end_grace_ends_what_is_extended)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(A, 20, 10, X), LOCK_GRANTED);
     restart();
@@ -403,24 +383,4 @@ static void test_operate__end_grace_ends_what_is_extended(void **state)
     assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(test_operate__##name, setup, teardown)
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        CASE(release_frees_and_tells),
-        CASE(nobody_else_is_told),
-        CASE(release_of_what_is_being_looked_through),
-        CASE(release_of_what_was_taken_in_mid_drain),
-        CASE(release_in_a_drain_that_goes_on),
-        CASE(a_repeated_release_adds_nothing),
-        CASE(told_too_early_is_not_told),
-        CASE(what_is_not_told_yet_outlives_a_crash),
-        CASE(release_of_one_file),
-        CASE(notify_leaves_everything),
-        CASE(who_was_never_monitored_is_not_told),
-        CASE(end_grace_gives_up_the_rest),
-        CASE(end_grace_ends_what_is_extended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -3,15 +3,10 @@
  * something.
  */
 #include "lock_world.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static void test_owner__is_client_and_svid(void **state)
+TEST(test_owner__is_client_and_svid)
 {
-    (void)state;
     struct core *core = lock_world_new(2, 16, &lock_world_limits);
     assert_int_equal(owner_find(core, 0, 5), SLOT_NONE);
     uint32_t owner = owner_add(core, 0, 5), other = owner_add(core, 1, 5);
@@ -30,9 +25,8 @@ static void test_owner__is_client_and_svid(void **state)
     lock_world_free(core);
 }
 
-static void test_owner__lives_while_it_has_something(void **state)
+TEST(test_owner__lives_while_it_has_something)
 {
-    (void)state;
     struct core *core = lock_world_new(1, 16, &lock_world_limits);
     uint32_t owner = owner_add(core, 0, 5);
     owner_at(core, owner)->lock_count = 1;
@@ -50,9 +44,8 @@ static void test_owner__lives_while_it_has_something(void **state)
 }
 
 /* R-OWN-1: a lock daemon that restarts sends another oh, and its locks are still its own. */
-static void test_owner__oh_is_not_compared(void **state)
+TEST(test_owner__oh_is_not_compared)
 {
-    (void)state;
     struct core *core = lock_world_new(1, 16, &lock_world_limits);
     const struct who who = {0, 5, 0};
     struct lock_want want = lock_world_want(0, 9, true);
@@ -67,12 +60,4 @@ static void test_owner__oh_is_not_compared(void **state)
     lock_world_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owner__is_client_and_svid),
-        cmocka_unit_test(test_owner__lives_while_it_has_something),
-        cmocka_unit_test(test_owner__oh_is_not_compared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

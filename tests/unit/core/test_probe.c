@@ -5,28 +5,22 @@
  * What follows from an answer is test_reboot's; here it only shows which question it answered.
  */
 #include "monitor.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { CLIENTS = PROBE_MAX + 40 };
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.clients_max = CLIENTS;
     (void)locker_new(&limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -69,9 +63,8 @@ static bool next(struct core_call *ret)
     return true;
 }
 
-static void test_probe__asks_the_recorded_address(void **state)
+TEST(test_probe__asks_the_recorded_address)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     struct core_call none;
     assert_false(fixture_next_call(the_core, &none)); /* calibrated */
@@ -91,9 +84,8 @@ static void test_probe__asks_the_recorded_address(void **state)
     assert_int_equal(the_core->probes.table.count, 0);
 }
 
-static void test_probe__only_an_answer_counts(void **state)
+TEST(test_probe__only_an_answer_counts)
 {
-    (void)state;
     static const enum core_call_outcome outcomes[] = {CALL_REFUSED, CALL_UNDELIVERED, CALL_UNKNOWN};
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 3; i++) {
@@ -115,9 +107,8 @@ static void test_probe__only_an_answer_counts(void **state)
     assert_false(has_locks(A));
 }
 
-static void test_probe__one_question_per_client(void **state)
+TEST(test_probe__one_question_per_client)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_true(begin(slot_of(A), PROBE_OLDER, 1));
     assert_true(begin(slot_of(A), PROBE_OLDER, 1));
@@ -131,9 +122,8 @@ static void test_probe__one_question_per_client(void **state)
     assert_true(nobody_asked());
 }
 
-static void test_probe__a_weightier_question_is_asked_anew(void **state)
+TEST(test_probe__a_weightier_question_is_asked_anew)
 {
-    (void)state;
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 9));
     struct core_call call = asked(A);
@@ -155,9 +145,8 @@ static void test_probe__a_weightier_question_is_asked_anew(void **state)
     assert_true(nobody_asked());
 }
 
-static void test_probe__names_are_given_back(void **state)
+TEST(test_probe__names_are_given_back)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     uint32_t names = fixture_status(the_core).names;
     assert_false(notify(A, "another-name", 5));
@@ -167,9 +156,8 @@ static void test_probe__names_are_given_back(void **state)
     assert_int_equal(fixture_status(the_core).names, names);
 }
 
-static void test_probe__others_cannot_use_all_the_room(void **state)
+TEST(test_probe__others_cannot_use_all_the_room)
 {
-    (void)state;
     make_clients(CLIENTS);
     uint32_t i = 0;
     while (begin(i, PROBE_ELSEWHERE, 9))
@@ -194,9 +182,8 @@ static void test_probe__others_cannot_use_all_the_room(void **state)
 }
 
 /* R-SEC-4: under --verify-notify always nothing is believed unasked. */
-static void test_probe__no_room_is_not_believed(void **state)
+TEST(test_probe__no_room_is_not_believed)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.clients_max = CLIENTS;
     limits.verify_notices = true;
@@ -244,9 +231,8 @@ static uint32_t ask_one_address(uint32_t count, enum probe_reason reason)
 }
 
 /* A17: one host with very many names keeps nobody else from being asked. */
-static void test_probe__an_address_has_a_share(void **state)
+TEST(test_probe__an_address_has_a_share)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(ask_one_address(200, PROBE_OLDER), PROBE_SHARE);
     assert_int_equal(ask_one_address(200, PROBE_VERIFY), PROBE_SHARE); /* the same ones */
@@ -267,9 +253,8 @@ static void test_probe__an_address_has_a_share(void **state)
 }
 
 /* The same of calibration: others do not wait behind one address. */
-static void test_probe__calibration_has_a_share(void **state)
+TEST(test_probe__calibration_has_a_share)
 {
-    (void)state;
     are_calibrated = false;
     assert_int_equal(ask_one_address(100, PROBE_ELSEWHERE), PROBE_MAX / 4);
     struct core_call call;
@@ -291,9 +276,8 @@ static void test_probe__calibration_has_a_share(void **state)
 }
 
 /* A3: a stranger's notice while we calibrate is looked into, or at least logged, as any other. */
-static void test_probe__a_notice_while_we_calibrate(void **state)
+TEST(test_probe__a_notice_while_we_calibrate)
 {
-    (void)state;
     are_calibrated = false;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     struct core_call call = asked(A);
@@ -306,9 +290,8 @@ static void test_probe__a_notice_while_we_calibrate(void **state)
     assert_true(has_locks(A));
 }
 
-static void test_probe__who_is_forgotten_is_not_asked(void **state)
+TEST(test_probe__who_is_forgotten_is_not_asked)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_true(begin(slot_of(A), PROBE_OLDER, 1));
     struct core_call call = asked(A);
@@ -324,9 +307,8 @@ static void test_probe__who_is_forgotten_is_not_asked(void **state)
     assert_int_equal(the_core->probes.table.count, 0);
 }
 
-static void test_probe__after_a_resume_all_are_asked_at_their_pace(void **state)
+TEST(test_probe__after_a_resume_all_are_asked_at_their_pace)
 {
-    (void)state;
     make_clients(CLIENTS);
     for (uint32_t i = 0; i < 10; i++) { /* those with nothing are not asked */
         struct request request = locker_request(REQUEST_NLM_UNLOCK, A, 2 * i, 1, 0);
@@ -366,9 +348,8 @@ static void test_probe__after_a_resume_all_are_asked_at_their_pace(void **state)
 }
 
 /* R-SEC-4: asked once when a client tells a state, at a pace, and not again for every lock. */
-static void test_probe__a_new_client_is_asked_once(void **state)
+TEST(test_probe__a_new_client_is_asked_once)
 {
-    (void)state;
     struct core_call call;
     are_calibrated = false;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
@@ -404,9 +385,8 @@ static void test_probe__a_new_client_is_asked_once(void **state)
     assert_false(next(&call));
 }
 
-static void test_probe__calibration_has_a_pace(void **state)
+TEST(test_probe__calibration_has_a_pace)
 {
-    (void)state;
     struct core_call call;
     are_calibrated = false;
     make_clients(CLIENTS);
@@ -424,9 +404,8 @@ static void test_probe__calibration_has_a_pace(void **state)
 }
 
 /* The answer of an address that it has left says nothing of it. */
-static void test_probe__who_moved_was_not_asked(void **state)
+TEST(test_probe__who_moved_was_not_asked)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_true(begin(slot_of(A), PROBE_RESUME, 0));
     struct core_call call = asked(A);
@@ -438,26 +417,4 @@ static void test_probe__who_moved_was_not_asked(void **state)
     assert_false(client_is_calibrated(client_of(ELSEWHERE)));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_probe__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(asks_the_recorded_address),
-        TEST(a_new_client_is_asked_once),
-        TEST(calibration_has_a_pace),
-        TEST(who_moved_was_not_asked),
-        TEST(only_an_answer_counts),
-        TEST(one_question_per_client),
-        TEST(a_weightier_question_is_asked_anew),
-        TEST(names_are_given_back),
-        TEST(others_cannot_use_all_the_room),
-        TEST(no_room_is_not_believed),
-        TEST(an_address_has_a_share),
-        TEST(calibration_has_a_share),
-        TEST(a_notice_while_we_calibrate),
-        TEST(who_is_forgotten_is_not_asked),
-        TEST(after_a_resume_all_are_asked_at_their_pace),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -7,27 +7,21 @@
  * core_check runs after every step, and restart() shows what was durable.
  */
 #include "monitor.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static const struct locker NEIGHBOUR = {"10.0.0.2", "n", 1}; /* another host behind A's address */
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     fixture_wait(FIXTURE_SECOND); /* wall clock 0 would be "never" */
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -41,9 +35,8 @@ static void new_with(const struct core_limits *limits)
 
 /* ---- what a believed state says ---- */
 
-static void test_reboot__a_newer_state_frees_and_serves(void **state)
+TEST(test_reboot__a_newer_state_frees_and_serves)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(A2, 1, 1, S), LOCK_GRANTED);
     assert_int_equal(lock(A, 2, 1, X | UNMONITORED), LOCK_GRANTED); /* stamped like the others */
@@ -69,9 +62,8 @@ static void test_reboot__a_newer_state_frees_and_serves(void **state)
     assert_true(nobody_asked());
 }
 
-static void test_reboot__the_answer_waits_for_the_mark(void **state)
+TEST(test_reboot__the_answer_waits_for_the_mark)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     uint64_t durable = fixture_status(the_core).durable_txn;
     assert_true(fixture_notify(the_core, A.address, "a", 5).after_txn > durable);
@@ -85,9 +77,8 @@ static void test_reboot__the_answer_waits_for_the_mark(void **state)
     assert_int_equal(fixture_notify(the_core, A.address, "a", 7).after_txn, durable);
 }
 
-static void test_reboot__within_one_turn(void **state)
+TEST(test_reboot__within_one_turn)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
     (void)fixture_notify(the_core, A.address, "a", 5);
@@ -96,9 +87,8 @@ static void test_reboot__within_one_turn(void **state)
     assert_true(has_locks(B)); /* offered */
 }
 
-static void test_reboot__a_repeat_frees_nothing(void **state)
+TEST(test_reboot__a_repeat_frees_nothing)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_true(notify(A, "a", 5));
     assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
@@ -112,9 +102,8 @@ static void test_reboot__a_repeat_frees_nothing(void **state)
     assert_true(has_locks(A));
 }
 
-static void test_reboot__an_equal_state_frees_what_is_older(void **state)
+TEST(test_reboot__an_equal_state_frees_what_is_older)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.distrust_state = true; /* so that locks of two states stand side by side */
     new_with(&limits);
@@ -138,9 +127,8 @@ static void test_reboot__an_equal_state_frees_what_is_older(void **state)
     assert_int_equal(client_of(A)->lock_count, 3);
 }
 
-static void test_reboot__an_older_state_is_ignored_unless_confirmed(void **state)
+TEST(test_reboot__an_older_state_is_ignored_unless_confirmed)
 {
-    (void)state;
     static const uint32_t answers[] = {0, 7, UINT32_MAX, 3};
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 3; i++) {
@@ -167,9 +155,8 @@ static void test_reboot__an_older_state_is_ignored_unless_confirmed(void **state
     assert_false(has_locks(A));
 }
 
-static void test_reboot__an_older_state_whose_host_has_a_newer_one(void **state)
+TEST(test_reboot__an_older_state_whose_host_has_a_newer_one)
 {
-    (void)state;
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     assert_false(notify(A, "a", 3));
     says(asked(A), 9);
@@ -177,9 +164,8 @@ static void test_reboot__an_older_state_whose_host_has_a_newer_one(void **state)
     assert_int_equal(client_of(A)->state_seen, 9);
 }
 
-static void test_reboot__an_unknown_state_is_believed(void **state)
+TEST(test_reboot__an_unknown_state_is_believed)
 {
-    (void)state;
     assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
     assert_int_equal(client_of(A)->state_seen, 0);
     assert_true(notify(A, "a", 4));
@@ -187,9 +173,8 @@ static void test_reboot__an_unknown_state_is_believed(void **state)
     assert_int_equal(client_of(A)->state_seen, 4);
 }
 
-static void test_reboot__state_0_says_nothing(void **state)
+TEST(test_reboot__state_0_says_nothing)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     lock_fixture_forget_events(the_core);
     assert_false(notify(A, "a", 0));
@@ -198,9 +183,8 @@ static void test_reboot__state_0_says_nothing(void **state)
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
 }
 
-static void test_reboot__states_are_numbers_in_a_circle(void **state)
+TEST(test_reboot__states_are_numbers_in_a_circle)
 {
-    (void)state;
     static const struct {
         uint32_t seen, notified;
         bool is_newer;
@@ -226,9 +210,8 @@ static void test_reboot__states_are_numbers_in_a_circle(void **state)
 /* ---- whom a notice means ---- */
 
 /* Names are compared whole; with and without a domain its status monitor must say so. */
-static void test_reboot__names_with_and_without_their_domain(void **state)
+TEST(test_reboot__names_with_and_without_their_domain)
 {
-    (void)state;
     static const struct {
         const char *recorded, *notified;
         bool is_same, is_asked;
@@ -259,9 +242,8 @@ static void test_reboot__names_with_and_without_their_domain(void **state)
 }
 
 /* web3.prod and web3.test behind one address: a short name is either's, hence nobody's. */
-static void test_reboot__a_short_name_of_two(void **state)
+TEST(test_reboot__a_short_name_of_two)
 {
-    (void)state;
     static const char *const names[][2] = {{"web3.prod", "web3.test"}, {"web3", "web3.test"}};
     for (uint32_t i = 0; i < 2; i++) {
         new_with(&fixture_limits);
@@ -280,9 +262,8 @@ static void test_reboot__a_short_name_of_two(void **state)
 }
 
 /* The other one need not have a record, or not any more. */
-static void test_reboot__a_short_name_of_one_who_is_not_known(void **state)
+TEST(test_reboot__a_short_name_of_one_who_is_not_known)
 {
-    (void)state;
     struct locker prod = {"10.0.0.2", "web3.prod", 1};
     assert_int_equal(lock(prod, 0, 1, X), LOCK_GRANTED);
     assert_false(notify(prod, "web3", 5)); /* from web3.test */
@@ -291,9 +272,8 @@ static void test_reboot__a_short_name_of_one_who_is_not_known(void **state)
 }
 
 /* sm-notify sends the full name and the short one, with one state: there is nothing to say. */
-static void test_reboot__all_names_of_one_host(void **state)
+TEST(test_reboot__all_names_of_one_host)
 {
-    (void)state;
     struct locker who = {"10.0.0.2", "web3.example.org", 1};
     assert_int_equal(lock(who, 0, 1, X), LOCK_GRANTED);
     lock_fixture_forget_events(the_core);
@@ -310,9 +290,8 @@ static void test_reboot__all_names_of_one_host(void **state)
 }
 
 /* However many others are behind its address, who has that very name is meant. */
-static void test_reboot__a_short_name_among_very_many(void **state)
+TEST(test_reboot__a_short_name_among_very_many)
 {
-    (void)state;
     enum { MANY = 1100 };
     struct core_limits limits = fixture_limits;
     limits.clients_max = limits.locks_max = 2 * MANY;
@@ -341,9 +320,8 @@ static void test_reboot__a_short_name_among_very_many(void **state)
 }
 
 /* A3: the box before a client answers for it, with a number of its own. */
-static void test_reboot__an_uncalibrated_answer_says_nothing(void **state)
+TEST(test_reboot__an_uncalibrated_answer_says_nothing)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     for (int verifies = 0; verifies < 2; verifies++) {
         limits.verify_notices = verifies;
@@ -371,9 +349,8 @@ static void test_reboot__an_uncalibrated_answer_says_nothing(void **state)
 }
 
 /* A3: nor does it say that the client is there. */
-static void test_reboot__an_uncalibrated_answer_reaches_nobody(void **state)
+TEST(test_reboot__an_uncalibrated_answer_reaches_nobody)
 {
-    (void)state;
     struct probe_question question = {.reason = PROBE_RESUME};
     are_calibrated = false;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
@@ -391,9 +368,8 @@ static void test_reboot__an_uncalibrated_answer_reaches_nobody(void **state)
 }
 
 /* A19: of very many locks it is found out later whether any are of an earlier life. */
-static void test_reboot__found_by_a_search(void **state)
+TEST(test_reboot__found_by_a_search)
 {
-    (void)state;
     enum { MANY = CLIENT_DRAIN_MAX + 100 };
     struct core_limits limits = fixture_limits;
     struct address restarted, of_a = fixture_address(A.address);
@@ -420,9 +396,8 @@ static void test_reboot__found_by_a_search(void **state)
 }
 
 /* Exactly what the client has just told: that is calibration. */
-static void test_reboot__an_older_lock_calibrates(void **state)
+TEST(test_reboot__an_older_lock_calibrates)
 {
-    (void)state;
     are_calibrated = false;
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     says(asked(A), 0);
@@ -437,9 +412,8 @@ static void test_reboot__an_older_lock_calibrates(void **state)
 }
 
 /* A number that a status monitor says is nobody's own word. */
-static void test_reboot__a_state_is_not_learned_from_an_answer(void **state)
+TEST(test_reboot__a_state_is_not_learned_from_an_answer)
 {
-    (void)state;
     are_calibrated = false;
     assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
     struct probe_question question = {.reason = PROBE_RESUME};
@@ -450,9 +424,8 @@ static void test_reboot__a_state_is_not_learned_from_an_answer(void **state)
 }
 
 /* A17: whoever sends notices in its name uses up neither its own budget nor its room. */
-static void test_reboot__a_stranger_uses_up_his_own_budget(void **state)
+TEST(test_reboot__a_stranger_uses_up_his_own_budget)
 {
-    (void)state;
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 40; i++) {
         (void)notify(ELSEWHERE, "a", 101 + 2 * i);
@@ -468,9 +441,8 @@ static void test_reboot__a_stranger_uses_up_his_own_budget(void **state)
     assert_false(has_locks(A));
 }
 
-static void test_reboot__one_address_two_hosts(void **state)
+TEST(test_reboot__one_address_two_hosts)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
     assert_true(notify(A, "a", 5));
@@ -484,9 +456,8 @@ static void test_reboot__one_address_two_hosts(void **state)
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
 }
 
-static void test_reboot__the_only_client_of_an_address(void **state)
+TEST(test_reboot__the_only_client_of_an_address)
 {
-    (void)state;
     static const uint32_t others[] = {0, 3, 9};
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 3; i++) {
@@ -505,18 +476,16 @@ static void test_reboot__the_only_client_of_an_address(void **state)
     assert_int_equal(client_of(A)->state_seen, 7);
 }
 
-static void test_reboot__an_unknown_state_under_another_name(void **state)
+TEST(test_reboot__an_unknown_state_under_another_name)
 {
-    (void)state;
     assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
     assert_false(notify(A, "other", 7));
     assert_true(nobody_asked());
     assert_true(has_locks(A));
 }
 
-static void test_reboot__from_another_address(void **state)
+TEST(test_reboot__from_another_address)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
     assert_false(notify(ELSEWHERE, "a", 5));
@@ -526,9 +495,8 @@ static void test_reboot__from_another_address(void **state)
     answered(granted(B), LOCK_GRANTED);
 }
 
-static void test_reboot__a_spoofed_notice_changes_nothing(void **state)
+TEST(test_reboot__a_spoofed_notice_changes_nothing)
 {
-    (void)state;
     static const uint32_t answers[] = {3, 1, 0, UINT32_MAX};
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 4; i++) {
@@ -551,9 +519,8 @@ static void test_reboot__a_spoofed_notice_changes_nothing(void **state)
 }
 
 /* The host that answers behind an address need not be the client that is meant. */
-static void test_reboot__an_answer_behind_a_shared_address(void **state)
+TEST(test_reboot__an_answer_behind_a_shared_address)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
     assert_false(notify(ELSEWHERE, "a", 5));
@@ -565,9 +532,8 @@ static void test_reboot__an_answer_behind_a_shared_address(void **state)
     assert_int_equal(client_of(A)->state_seen, 3);
 }
 
-static void test_reboot__a_host_with_two_addresses(void **state)
+TEST(test_reboot__a_host_with_two_addresses)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(ELSEWHERE, 2, 1, X), LOCK_GRANTED);
     assert_true(notify(A, "a", 5));
@@ -585,18 +551,16 @@ static void test_reboot__a_host_with_two_addresses(void **state)
     assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 0);
 }
 
-static void test_reboot__ipv4_inside_ipv6(void **state)
+TEST(test_reboot__ipv4_inside_ipv6)
 {
-    (void)state;
     struct locker mapped = {"::ffff:10.0.0.2", "a", 1};
     assert_int_equal(lock(mapped, 0, 1, X), LOCK_GRANTED);
     assert_true(notify(A, "a", 5));
     assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
 }
 
-static void test_reboot__always_verified(void **state)
+TEST(test_reboot__always_verified)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.verify_notices = true;
     static const struct {
@@ -634,9 +598,8 @@ static void test_reboot__always_verified(void **state)
 }
 
 /* D7: whom R-ID-3 believes may speak for its name to those who watch it. */
-static void test_reboot__is_relayed_to_who_watches(void **state)
+TEST(test_reboot__is_relayed_to_who_watches)
 {
-    (void)state;
     struct core_call call;
     (void)fixture_mon(the_core, "10.0.0.9", "a", "watcher", 7);
     (void)fixture_mon(the_core, "10.0.0.9", "b", "watcher", 8);
@@ -662,42 +625,4 @@ static void test_reboot__is_relayed_to_who_watches(void **state)
     assert_int_equal(call.status[call.status_count - 1].state, 5);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_reboot__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_newer_state_frees_and_serves),
-        TEST(the_answer_waits_for_the_mark),
-        TEST(within_one_turn),
-        TEST(a_repeat_frees_nothing),
-        TEST(an_equal_state_frees_what_is_older),
-        TEST(an_older_state_is_ignored_unless_confirmed),
-        TEST(an_older_state_whose_host_has_a_newer_one),
-        TEST(an_unknown_state_is_believed),
-        TEST(state_0_says_nothing),
-        TEST(states_are_numbers_in_a_circle),
-        TEST(names_with_and_without_their_domain),
-        TEST(a_short_name_of_two),
-        TEST(a_short_name_of_one_who_is_not_known),
-        TEST(all_names_of_one_host),
-        TEST(a_short_name_among_very_many),
-        TEST(an_uncalibrated_answer_says_nothing),
-        TEST(an_uncalibrated_answer_reaches_nobody),
-        TEST(found_by_a_search),
-        TEST(an_older_lock_calibrates),
-        TEST(a_state_is_not_learned_from_an_answer),
-        TEST(a_stranger_uses_up_his_own_budget),
-        TEST(one_address_two_hosts),
-        TEST(the_only_client_of_an_address),
-        TEST(an_unknown_state_under_another_name),
-        TEST(from_another_address),
-        TEST(a_spoofed_notice_changes_nothing),
-        TEST(an_answer_behind_a_shared_address),
-        TEST(a_host_with_two_addresses),
-        TEST(ipv4_inside_ipv6),
-        TEST(always_verified),
-        TEST(is_relayed_to_who_watches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

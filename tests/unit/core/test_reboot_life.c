@@ -6,23 +6,16 @@
  * core_check runs after every step but for those of many locks at once.
  */
 #include "monitor.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -35,9 +28,8 @@ static void new_with(const struct core_limits *limits)
 
 /* ---- requests ---- */
 
-static void test_reboot_life__states_of_requests_may_be_distrusted(void **state)
+TEST(test_reboot_life__states_of_requests_may_be_distrusted)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.distrust_state = true;
     new_with(&limits);
@@ -48,9 +40,8 @@ static void test_reboot_life__states_of_requests_may_be_distrusted(void **state)
     assert_true(nobody_asked());
 }
 
-static void test_reboot_life__an_older_lock_is_processed_and_asked_about(void **state)
+TEST(test_reboot_life__an_older_lock_is_processed_and_asked_about)
 {
-    (void)state;
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
     assert_int_equal(client_of(A)->lock_count, 2);
@@ -73,9 +64,8 @@ static void test_reboot_life__an_older_lock_is_processed_and_asked_about(void **
     assert_true(nobody_asked());
 }
 
-static void test_reboot_life__a_newer_lock_that_frees_much_is_asked_again(void **state)
+TEST(test_reboot_life__a_newer_lock_that_frees_much_is_asked_again)
 {
-    (void)state;
     new_with(&lock_fixture_limits);
     enum { MUCH = 2 * CLIENT_DRAIN_MAX + 10 };
     uint32_t slot = lock_fixture_client(the_core, A.address, A.name);
@@ -98,9 +88,8 @@ static void test_reboot_life__a_newer_lock_that_frees_much_is_asked_again(void *
 
 /* ---- with restarts of ours ---- */
 
-static void test_reboot_life__a_reclaim_in_another_state_updates_in_place(void **state)
+TEST(test_reboot_life__a_reclaim_in_another_state_updates_in_place)
 {
-    (void)state;
     assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
     assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
     restart();
@@ -142,9 +131,8 @@ static void crash_while_freed(uint32_t old_state, uint32_t new_state, bool has_n
     }
 }
 
-static void test_reboot_life__a_crash_while_it_is_freed(void **state)
+TEST(test_reboot_life__a_crash_while_it_is_freed)
 {
-    (void)state;
     crash_while_freed(3, 5, false); /* by its incarnation */
     crash_while_freed(3, 5, true);  /* by older states */
     crash_while_freed(57, 1, true); /* by other states: its counter began anew */
@@ -152,9 +140,8 @@ static void test_reboot_life__a_crash_while_it_is_freed(void **state)
 
 /* ---- very many ---- */
 
-static void test_reboot_life__a_hundred_thousand_locks_delay_nobody(void **state)
+TEST(test_reboot_life__a_hundred_thousand_locks_delay_nobody)
 {
-    (void)state;
     enum { MANY = 100000 };
     struct core_limits limits = fixture_limits;
     limits.locks_max = limits.locks_per_client_max = MANY + 1000;
@@ -182,9 +169,8 @@ static void test_reboot_life__a_hundred_thousand_locks_delay_nobody(void **state
 }
 
 /* FREE_ALL says the new state; without it the first LOCK would look like one more reboot. */
-static void test_reboot_life__free_all_tells_the_state(void **state)
+TEST(test_reboot_life__free_all_tells_the_state)
 {
-    (void)state;
     assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
     struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text("a")};
     request.state = 5;
@@ -200,9 +186,8 @@ static void test_reboot_life__free_all_tells_the_state(void **state)
 }
 
 /* D5 (6): any call of its own shows that a client is there. */
-static void test_reboot_life__every_call_reaches(void **state)
+TEST(test_reboot_life__every_call_reaches)
 {
-    (void)state;
     for (int how = 0; how < 4; how++) {
         new_with(&fixture_limits);
         assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
@@ -227,9 +212,8 @@ static void test_reboot_life__every_call_reaches(void **state)
 }
 
 /* Not reached after our restart, and then it says that it started anew: that is one crash. */
-static void test_reboot_life__a_crash_is_counted_once(void **state)
+TEST(test_reboot_life__a_crash_is_counted_once)
 {
-    (void)state;
     for (int how = 0; how < 2; how++) {
         new_with(&fixture_limits);
         assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
@@ -263,9 +247,8 @@ static void test_reboot_life__a_crash_is_counted_once(void **state)
 }
 
 /* What is freed is counted when it is: not when it is not there, but when grace is over. */
-static void test_reboot_life__a_clean_up_is_counted_when_it_happens(void **state)
+TEST(test_reboot_life__a_clean_up_is_counted_when_it_happens)
 {
-    (void)state;
     for (int is_back = 0; is_back < 2; is_back++) {
         new_with(&fixture_limits);
         assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
@@ -292,21 +275,4 @@ static void test_reboot_life__a_clean_up_is_counted_when_it_happens(void **state
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_reboot_life__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(states_of_requests_may_be_distrusted),
-        TEST(an_older_lock_is_processed_and_asked_about),
-        TEST(a_newer_lock_that_frees_much_is_asked_again),
-        TEST(a_reclaim_in_another_state_updates_in_place),
-        TEST(free_all_tells_the_state),
-        TEST(every_call_reaches),
-        TEST(a_crash_is_counted_once),
-        TEST(a_clean_up_is_counted_when_it_happens),
-        TEST(a_crash_while_it_is_freed),
-        TEST(a_hundred_thousand_locks_delay_nobody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -3,11 +3,7 @@
  * its slot, and what a damaged store becomes (R-PER-4, R-PER-5, D6, D16).
  */
 #include "fixture.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define WALL_SECONDS UINT64_C(1700000000)
 
@@ -60,9 +56,8 @@ static enum record_result load_registrant(struct core *core, uint32_t slot, uint
     return core_load(core, RECORD_REGISTRANT, slot, (struct bytes){value, len});
 }
 
-static void test_recover__empty_store(void **state)
+TEST(test_recover__empty_store)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     struct core_status status = fixture_status(core);
     assert_int_equal(status.state, 3);
@@ -71,9 +66,8 @@ static void test_recover__empty_store(void **state)
     core_free(core);
 }
 
-static void test_recover__state_and_epoch_grow(void **state)
+TEST(test_recover__state_and_epoch_grow)
 {
-    (void)state;
     static const struct {
         uint32_t stored, next;
     } states[] = {{1, 3}, {3, 5}, {7, 9}, {1700000001, 1700000003}, {0x7fffffff, 1}};
@@ -90,9 +84,8 @@ static void test_recover__state_and_epoch_grow(void **state)
     }
 }
 
-static void test_recover__records_come_back(void **state)
+TEST(test_recover__records_come_back)
 {
-    (void)state;
     struct core *core = new_core(5, 1);
     load_server(core, 5, 3, 9);
     assert_int_equal(load_registrant(core, 1, 4, "one", 0), RECORD_GOOD);
@@ -118,9 +111,8 @@ static void test_recover__records_come_back(void **state)
     core_free(core);
 }
 
-static void test_recover__more_than_the_limit_is_kept(void **state)
+TEST(test_recover__more_than_the_limit_is_kept)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.clients_max = 1;
     limits.bytes_max = 1;
@@ -137,9 +129,8 @@ static void test_recover__more_than_the_limit_is_kept(void **state)
     core_free(core);
 }
 
-static void test_recover__corrupt_record(void **state)
+TEST(test_recover__corrupt_record)
 {
-    (void)state;
     struct core *core = new_core(3, 0);
     load_server(core, 5, 3, 9);
     load_registrant(core, 0, 1, "one", 0);
@@ -163,9 +154,8 @@ static void test_recover__corrupt_record(void **state)
     core_free(core);
 }
 
-static void test_recover__same_key_twice_is_corrupt(void **state)
+TEST(test_recover__same_key_twice_is_corrupt)
 {
-    (void)state;
     struct core *core = new_core(3, 0);
     load_server(core, 5, 3, 9);
     assert_int_equal(load_registrant(core, 0, 1, "one", 0), RECORD_GOOD);
@@ -177,9 +167,8 @@ static void test_recover__same_key_twice_is_corrupt(void **state)
     core_free(core);
 }
 
-static void test_recover__lost_server_record(void **state)
+TEST(test_recover__lost_server_record)
 {
-    (void)state;
     struct core *core = new_core(1, 0);
     load_registrant(core, 0, 12, "one", 0);
     core_start(core, &boot);
@@ -192,9 +181,8 @@ static void test_recover__lost_server_record(void **state)
 }
 
 /* A clock that begins in 1970, and clients that were told more than it says (A18). */
-static void test_recover__lost_server_record_and_no_clock(void **state)
+TEST(test_recover__lost_server_record_and_no_clock)
 {
-    (void)state;
     static const struct core_boot early = {.wall_ns = UINT64_C(60) * 1000000000};
     struct core *core = new_core(1, 0);
     assert_int_equal(load_registrant(core, 0, 4, "web1", 0), RECORD_GOOD); /* told 5 */
@@ -221,9 +209,8 @@ static void test_recover__lost_server_record_and_no_clock(void **state)
 }
 
 /* Records that decode, with numbers that nobody can have counted (A16). */
-static void test_recover__absurd_counters(void **state)
+TEST(test_recover__absurd_counters)
 {
-    (void)state;
     static const struct record_server servers[] = {
         {.txn = UINT64_MAX, .epoch = 3, .next_id = 18, .state = 5, .restart_state = 5},
         {.txn = 9, .epoch = UINT64_MAX, .next_id = 18, .state = 5, .restart_state = 5},
@@ -251,9 +238,8 @@ static void test_recover__absurd_counters(void **state)
 }
 
 /* A server record that is behind the others: ids are not used twice. */
-static void test_recover__counters_pass_what_is_loaded(void **state)
+TEST(test_recover__counters_pass_what_is_loaded)
 {
-    (void)state;
     struct core *core = new_core(1, 0);
     load_server(core, 5, 3, 9); /* next_id 18 */
     assert_int_equal(load_registrant(core, 0, 500, "web1", 0), RECORD_GOOD);
@@ -264,9 +250,8 @@ static void test_recover__counters_pass_what_is_loaded(void **state)
     core_free(core);
 }
 
-static void test_recover__power_was_lost(void **state)
+TEST(test_recover__power_was_lost)
 {
-    (void)state;
     struct core_boot after_loss = boot;
     after_loss.may_have_lost = true;
     struct core *core = new_core(0, 0);
@@ -283,9 +268,8 @@ static void test_recover__power_was_lost(void **state)
     core_free(core);
 }
 
-static void test_recover__notice_without_registrant_goes(void **state)
+TEST(test_recover__notice_without_registrant_goes)
 {
-    (void)state;
     struct core *core = new_core(0, 1);
     load_server(core, 5, 3, 9);
     uint8_t value[RECORD_VALUE_MAX];
@@ -300,21 +284,4 @@ static void test_recover__notice_without_registrant_goes(void **state)
     core_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recover__empty_store),
-        cmocka_unit_test(test_recover__state_and_epoch_grow),
-        cmocka_unit_test(test_recover__records_come_back),
-        cmocka_unit_test(test_recover__more_than_the_limit_is_kept),
-        cmocka_unit_test(test_recover__corrupt_record),
-        cmocka_unit_test(test_recover__same_key_twice_is_corrupt),
-        cmocka_unit_test(test_recover__lost_server_record),
-        cmocka_unit_test(test_recover__lost_server_record_and_no_clock),
-        cmocka_unit_test(test_recover__absurd_counters),
-        cmocka_unit_test(test_recover__counters_pass_what_is_loaded),
-        cmocka_unit_test(test_recover__power_was_lost),
-        cmocka_unit_test(test_recover__notice_without_registrant_goes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -6,30 +6,24 @@
  */
 #include "core/state.h"
 #include "monitor.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define SECOND FIXTURE_SECOND
 
 static struct core_limits limits;
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     limits = fixture_limits;
     (void)locker_new(&limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -97,9 +91,8 @@ static void told(void)
 }
 
 /* P1, R-PER-4: an order raises our number for one client; another one's retry is due meanwhile. */
-static void test_recovery_cases__a_state_leaves_when_it_is_durable(void **state)
+TEST(test_recovery_cases__a_state_leaves_when_it_is_durable)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
     restart();
@@ -117,9 +110,8 @@ static void test_recovery_cases__a_state_leaves_when_it_is_durable(void **state)
 }
 
 /* A lock that is to be freed becomes a smaller one: nobody will reclaim the rest of it. */
-static void test_recovery_cases__what_is_over_leaves_nothing_unsettled(void **state)
+TEST(test_recovery_cases__what_is_over_leaves_nothing_unsettled)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
     restart();
     fixture_wait(80 * SECOND);
@@ -140,9 +132,8 @@ static void test_recovery_cases__what_is_over_leaves_nothing_unsettled(void **st
 }
 
 /* D12: as many waiters as there may be, of the longest kind, come back without being written. */
-static void test_recovery_cases__a_resume_writes_no_waiters(void **state)
+TEST(test_recovery_cases__a_resume_writes_no_waiters)
 {
-    (void)state;
     enum { COUNT = 3000 };
     static uint8_t oh[1000];
     limits.resume = true;
@@ -172,9 +163,8 @@ static void test_recovery_cases__a_resume_writes_no_waiters(void **state)
 }
 
 /* The end of grace splits many locks: each turn puts no more than a batch takes. */
-static void test_recovery_cases__the_end_of_grace_fills_no_batch_over(void **state)
+TEST(test_recovery_cases__the_end_of_grace_fills_no_batch_over)
 {
-    (void)state;
     enum { COUNT = 200 };
     char fh[16];
     limits.locks_max = 1000;
@@ -206,9 +196,8 @@ static void test_recovery_cases__the_end_of_grace_fills_no_batch_over(void **sta
 }
 
 /* Told of the restart before the last one, it does not know of the last one. */
-static void test_recovery_cases__old_news_are_no_news(void **state)
+TEST(test_recovery_cases__old_news_are_no_news)
 {
-    (void)state;
     limits.hold_unreachable = true;
     new_core();
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
@@ -230,9 +219,8 @@ static void test_recovery_cases__old_news_are_no_news(void **state)
 }
 
 /* A run in reclaim mode stores no waiters: the next one cannot go on where it ended. */
-static void test_recovery_cases__no_resume_over_lost_waiters(void **state)
+TEST(test_recovery_cases__no_resume_over_lost_waiters)
 {
-    (void)state;
     for (int waits = 0; waits < 2; waits++) {
         limits.resume = false;
         new_core();
@@ -250,9 +238,8 @@ static void test_recovery_cases__no_resume_over_lost_waiters(void **state)
 }
 
 /* R-NOTIFY-4: given up, until it calls us. */
-static void test_recovery_cases__whoever_calls_is_worth_trying(void **state)
+TEST(test_recovery_cases__whoever_calls_is_worth_trying)
 {
-    (void)state;
     struct core_call call;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
@@ -267,9 +254,8 @@ static void test_recovery_cases__whoever_calls_is_worth_trying(void **state)
 }
 
 /* P4: what is being freed denies nobody, also in the turn in which that begins. */
-static void test_recovery_cases__what_is_released_is_in_nobodys_way(void **state)
+TEST(test_recovery_cases__what_is_released_is_in_nobodys_way)
 {
-    (void)state;
     enum { COUNT = 500 };
     limits.locks_per_client_max = 1000;
     limits.batch_puts_max = 10000;
@@ -290,9 +276,8 @@ static void test_recovery_cases__what_is_released_is_in_nobodys_way(void **state
 }
 
 /* R-SEC-3: its counter began anew. What it took before it ever said a number is of before, too. */
-static void test_recovery_cases__a_new_counter_frees_what_had_no_number(void **state)
+TEST(test_recovery_cases__a_new_counter_frees_what_had_no_number)
 {
-    (void)state;
     assert_int_equal(lock(A, 50, 1, X | UNMONITORED), LOCK_GRANTED);
     assert_int_equal(lock_in(101, A, 0, X), LOCK_GRANTED);
     (void)notify(A, "a", 1);
@@ -305,9 +290,8 @@ static void test_recovery_cases__a_new_counter_frees_what_had_no_number(void **s
 }
 
 /* R-RNG-5: one client cannot use up the slots by reclaiming what it has in ever smaller pieces. */
-static void test_recovery_cases__pieces_of_what_one_has_are_bounded(void **state)
+TEST(test_recovery_cases__pieces_of_what_one_has_are_bounded)
 {
-    (void)state;
     limits.locks_max = 100;
     limits.locks_per_client_max = 100;
     limits.bytes_max = 64 << 20;
@@ -356,9 +340,8 @@ static void leave_an_offer(void)
 }
 
 /* R-BLK-19: it is its owner's to reclaim, whatever its number of pieces (A6). */
-static void test_recovery_cases__an_offer_in_pieces_can_be_reclaimed(void **state)
+TEST(test_recovery_cases__an_offer_in_pieces_can_be_reclaimed)
 {
-    (void)state;
     leave_an_offer();
     assert_int_equal(lock(B, 0, 900, S | RECLAIM), LOCK_DENIED);
     assert_int_equal(lock(A, 0, 901, S | RECLAIM), LOCK_DENIED);
@@ -375,9 +358,8 @@ static void test_recovery_cases__an_offer_in_pieces_can_be_reclaimed(void **stat
 }
 
 /* Who did not take it reclaims what he had before, and the rest goes with the end of grace. */
-static void test_recovery_cases__an_offer_in_pieces_ends_with_grace(void **state)
+TEST(test_recovery_cases__an_offer_in_pieces_ends_with_grace)
 {
-    (void)state;
     leave_an_offer();
     for (uint64_t i = 0; i < 20; i++)
         assert_int_equal(lock(A, 4 * i, 1, X | RECLAIM), LOCK_GRANTED);
@@ -392,9 +374,8 @@ static void test_recovery_cases__an_offer_in_pieces_ends_with_grace(void **state
     assert_int_equal(test(B, 800, 1, X), LOCK_GRANTED);
 }
 
-static void test_recovery_cases__an_offer_in_pieces_can_be_given_up(void **state)
+TEST(test_recovery_cases__an_offer_in_pieces_can_be_given_up)
 {
-    (void)state;
     leave_an_offer();
     assert_int_equal(unlock(A, 0, 500), LOCK_GRANTED);
     restart(); /* what is left of it is stored */
@@ -404,9 +385,8 @@ static void test_recovery_cases__an_offer_in_pieces_can_be_given_up(void **state
 }
 
 /* R-GRACE-5: `hold` keeps it for who was not told. */
-static void test_recovery_cases__hold_keeps_an_offer_in_pieces(void **state)
+TEST(test_recovery_cases__hold_keeps_an_offer_in_pieces)
 {
-    (void)state;
     limits.hold_unreachable = true;
     new_core();
     leave_an_offer();
@@ -420,9 +400,8 @@ static void test_recovery_cases__hold_keeps_an_offer_in_pieces(void **state)
 }
 
 /* P6, R-BLK-19: what nobody has to confirm needs no room among what has to be. */
-static void test_recovery_cases__an_unmonitored_offer_needs_no_piece(void **state)
+TEST(test_recovery_cases__an_unmonitored_offer_needs_no_piece)
 {
-    (void)state;
     enum { PIECES = LOCK_ACCEPT_PUTS_MAX + 6 };
     limits.locks_max = limits.locks_per_client_max = 200;
     limits.bytes_max = 64 << 20;
@@ -456,9 +435,8 @@ static void test_recovery_cases__an_unmonitored_offer_needs_no_piece(void **stat
 
 /* D6: a simulated crash makes a piece of every lock; those of before are gone first. P6: they may
  * have been as many as there can be. */
-static void test_recovery_cases__pieces_are_put_together_anew(void **state)
+TEST(test_recovery_cases__pieces_are_put_together_anew)
 {
-    (void)state;
     limits.locks_max = 100;
     new_core();
     assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
@@ -477,9 +455,8 @@ static void test_recovery_cases__pieces_are_put_together_anew(void **state)
 }
 
 /* R-SEC-6: strangers' notices cost a client only so many questions. */
-static void test_recovery_cases__doubts_are_limited(void **state)
+TEST(test_recovery_cases__doubts_are_limited)
 {
-    (void)state;
     uint32_t questions = 0;
     assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 100; i++) {
@@ -496,9 +473,8 @@ static void test_recovery_cases__doubts_are_limited(void **state)
 }
 
 /* Clients that have nothing are spared, however many they are, and that is written in pieces. */
-static void test_recovery_cases__the_idle_are_spared_in_pieces(void **state)
+TEST(test_recovery_cases__the_idle_are_spared_in_pieces)
 {
-    (void)state;
     enum { COUNT = 60 };
     char name[16];
     limits.clients_max = 100;
@@ -523,29 +499,4 @@ static void test_recovery_cases__the_idle_are_spared_in_pieces(void **state)
     }
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(test_recovery_cases__##name, setup, teardown)
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        CASE(a_state_leaves_when_it_is_durable),
-        CASE(what_is_over_leaves_nothing_unsettled),
-        CASE(a_resume_writes_no_waiters),
-        CASE(the_end_of_grace_fills_no_batch_over),
-        CASE(old_news_are_no_news),
-        CASE(no_resume_over_lost_waiters),
-        CASE(whoever_calls_is_worth_trying),
-        CASE(what_is_released_is_in_nobodys_way),
-        CASE(a_new_counter_frees_what_had_no_number),
-        CASE(pieces_of_what_one_has_are_bounded),
-        CASE(an_unmonitored_offer_needs_no_piece),
-        CASE(an_offer_in_pieces_can_be_reclaimed),
-        CASE(an_offer_in_pieces_ends_with_grace),
-        CASE(an_offer_in_pieces_can_be_given_up),
-        CASE(hold_keeps_an_offer_in_pieces),
-        CASE(pieces_are_put_together_anew),
-        CASE(doubts_are_limited),
-        CASE(the_idle_are_spared_in_pieces),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

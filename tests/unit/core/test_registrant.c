@@ -3,12 +3,9 @@
  * a repeat changes, who can remove them, and what the limits refuse (D1, D2).
  */
 #include "fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 /* The record of slot as the next batch writes it. */
 static bool find_record(struct core *core, uint32_t slot, uint8_t *buffer,
@@ -29,9 +26,8 @@ static bool find_record(struct core *core, uint32_t slot, uint8_t *buffer,
     return found;
 }
 
-static void test_registrant__key(void **state)
+TEST(test_registrant__key)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     static const uint8_t priv[RECORD_PRIV_LEN];
     struct peer peer = fixture_peer("10.0.0.2", 900);
@@ -71,9 +67,8 @@ static void test_registrant__key(void **state)
     core_free(core);
 }
 
-static void test_registrant__mapped_address_is_the_same(void **state)
+TEST(test_registrant__mapped_address_is_the_same)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     fixture_mon(core, "::ffff:10.0.0.2", "srv", "lockd", 1);
@@ -84,9 +79,8 @@ static void test_registrant__mapped_address_is_the_same(void **state)
     core_free(core);
 }
 
-static void test_registrant__repeat_updates_in_place(void **state)
+TEST(test_registrant__repeat_updates_in_place)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     uint8_t buffer[RECORD_VALUE_MAX];
     struct record_registrant first, second;
@@ -108,9 +102,8 @@ static void test_registrant__repeat_updates_in_place(void **state)
     core_free(core);
 }
 
-static void test_registrant__only_its_own_address_removes_it(void **state)
+TEST(test_registrant__only_its_own_address_removes_it)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "two", "lockd", 1);
@@ -133,9 +126,8 @@ static void test_registrant__only_its_own_address_removes_it(void **state)
     core_free(core);
 }
 
-static void test_registrant__limit_refuses_only_new_ones(void **state)
+TEST(test_registrant__limit_refuses_only_new_ones)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.clients_max = 3;
     struct core *core = fixture_new(&limits);
@@ -151,9 +143,8 @@ static void test_registrant__limit_refuses_only_new_ones(void **state)
     core_free(core);
 }
 
-static void test_registrant__byte_budget(void **state)
+TEST(test_registrant__byte_budget)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.bytes_max = 8 * 1024;
     struct core *core = fixture_new(&limits);
@@ -177,9 +168,8 @@ static void test_registrant__byte_budget(void **state)
     core_free(core);
 }
 
-static void test_registrant__full_store_takes_updates_only(void **state)
+TEST(test_registrant__full_store_takes_updates_only)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
     struct store_batch batch;
@@ -194,9 +184,8 @@ static void test_registrant__full_store_takes_updates_only(void **state)
     core_free(core);
 }
 
-static void test_registrant__ids_are_never_used_again(void **state)
+TEST(test_registrant__ids_are_never_used_again)
 {
-    (void)state;
     struct core *core = fixture_new(&fixture_limits);
     uint8_t buffer[RECORD_VALUE_MAX];
     uint64_t last = 0;
@@ -212,17 +201,4 @@ static void test_registrant__ids_are_never_used_again(void **state)
     core_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registrant__key),
-        cmocka_unit_test(test_registrant__mapped_address_is_the_same),
-        cmocka_unit_test(test_registrant__repeat_updates_in_place),
-        cmocka_unit_test(test_registrant__only_its_own_address_removes_it),
-        cmocka_unit_test(test_registrant__limit_refuses_only_new_ones),
-        cmocka_unit_test(test_registrant__byte_budget),
-        cmocka_unit_test(test_registrant__full_store_takes_updates_only),
-        cmocka_unit_test(test_registrant__ids_are_never_used_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -5,32 +5,24 @@
  * be reclaimed, and who waited still waits. Only a run that left something in doubt is not resumed.
  */
 #include "locker.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.resume = true;
     (void)locker_new(&limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
 
-static void test_resume__goes_on_as_if_nothing_had_happened(void **state)
+TEST(test_resume__goes_on_as_if_nothing_had_happened)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
     struct core_status before = fixture_status(the_core);
@@ -47,9 +39,8 @@ static void test_resume__goes_on_as_if_nothing_had_happened(void **state)
     assert_int_equal(lock(B, 0, 10, X), LOCK_GRANTED);
 }
 
-static void test_resume__a_waiter_is_granted_after_the_crash(void **state)
+TEST(test_resume__a_waiter_is_granted_after_the_crash)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 3, 0, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(lock(C, 0, 10, S | BLOCK), LOCK_BLOCKED);
@@ -65,9 +56,8 @@ static void test_resume__a_waiter_is_granted_after_the_crash(void **state)
     assert_int_equal(lock(D, 5, 1, X), LOCK_DENIED);
 }
 
-static void test_resume__an_offer_counts_as_possibly_delivered(void **state)
+TEST(test_resume__an_offer_counts_as_possibly_delivered)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
@@ -80,9 +70,8 @@ static void test_resume__an_offer_counts_as_possibly_delivered(void **state)
     assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
 }
 
-static void test_resume__a_cancelled_place_does_not_come_back(void **state)
+TEST(test_resume__a_cancelled_place_does_not_come_back)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(cancel(B, 0, 10, X), LOCK_GRANTED);
@@ -90,9 +79,8 @@ static void test_resume__a_cancelled_place_does_not_come_back(void **state)
     assert_int_equal(fixture_status(the_core).waiters, 0);
 }
 
-static void test_resume__not_after_a_run_that_died_in_grace(void **state)
+TEST(test_resume__not_after_a_run_that_died_in_grace)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
     (void)fixture_simu_crash(the_core, "127.0.0.1", 700); /* everything is unsettled */
@@ -112,9 +100,8 @@ static void test_resume__not_after_a_run_that_died_in_grace(void **state)
 }
 
 /* What was offered to a client that has started anew since is nobody's to reclaim: no grace. */
-static void test_resume__an_offer_of_an_earlier_life_begins_no_grace(void **state)
+TEST(test_resume__an_offer_of_an_earlier_life_begins_no_grace)
 {
-    (void)state;
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
@@ -128,17 +115,4 @@ static void test_resume__an_offer_of_an_earlier_life_begins_no_grace(void **stat
     assert_int_equal(lock(C, 0, 10, X), LOCK_GRANTED);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(test_resume__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(goes_on_as_if_nothing_had_happened),
-        CASE(a_waiter_is_granted_after_the_crash),
-        CASE(an_offer_counts_as_possibly_delivered),
-        CASE(a_cancelled_place_does_not_come_back),
-        CASE(an_offer_of_an_earlier_life_begins_no_grace),
-        CASE(not_after_a_run_that_died_in_grace),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

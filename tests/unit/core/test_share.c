@@ -9,12 +9,9 @@
 #include "lock_fixture.h"
 
 #include "base/prng.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { READ = 1, WRITE = 2 };
 
@@ -62,9 +59,8 @@ static struct record_share stored_share(uint32_t slot)
     return record;
 }
 
-static void test_share__every_pair(void **state)
+TEST(test_share__every_pair)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
@@ -85,9 +81,8 @@ static void test_share__every_pair(void **state)
     lock_fixture_free(core);
 }
 
-static void test_share__every_replacement(void **state)
+TEST(test_share__every_replacement)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
@@ -125,9 +120,8 @@ static bool model_allows(const uint32_t model[static KEYS], uint32_t key, uint32
     return true;
 }
 
-static void test_share__random_histories(void **state)
+TEST(test_share__random_histories)
 {
-    (void)state;
     static const char *const ohs[OHS] = {"", "one"}, *const files[FILES] = {"f", "g", "fg"};
     struct core *core = new_core();
     struct prng prng = {.state = 7};
@@ -167,9 +161,8 @@ static void test_share__random_histories(void **state)
     lock_fixture_free(core);
 }
 
-static void test_share__repeat_writes_nothing(void **state)
+TEST(test_share__repeat_writes_nothing)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t client = lock_fixture_client(core, "10.0.0.2", "a");
     struct lock_request request = lock_fixture_request("file", "oh");
@@ -211,9 +204,8 @@ static void test_share__repeat_writes_nothing(void **state)
     lock_fixture_free(core);
 }
 
-static void test_share__release_needs_the_whole_key(void **state)
+TEST(test_share__release_needs_the_whole_key)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "a");
@@ -236,9 +228,8 @@ static void test_share__release_needs_the_whole_key(void **state)
     lock_fixture_free(core);
 }
 
-static void test_share__limits(void **state)
+TEST(test_share__limits)
 {
-    (void)state;
     struct core_limits limits = lock_fixture_limits;
     limits.locks_max = 3;
     limits.locks_per_client_max = 2;
@@ -270,9 +261,8 @@ static void test_share__limits(void **state)
     lock_fixture_free(core);
 }
 
-static void test_share__drain_frees_older_incarnations(void **state)
+TEST(test_share__drain_frees_older_incarnations)
 {
-    (void)state;
     struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
@@ -306,9 +296,8 @@ static void test_share__drain_frees_older_incarnations(void **state)
     lock_fixture_free(core);
 }
 
-static void test_share__load_refuses_what_cannot_be(void **state)
+TEST(test_share__load_refuses_what_cannot_be)
 {
-    (void)state;
     struct core *core = core_new(&lock_fixture_limits, 1);
     assert_non_null(core);
     struct record_client client = {
@@ -354,17 +343,4 @@ static void test_share__load_refuses_what_cannot_be(void **state)
     core_free(core);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_share__every_pair),
-        cmocka_unit_test(test_share__every_replacement),
-        cmocka_unit_test(test_share__random_histories),
-        cmocka_unit_test(test_share__repeat_writes_nothing),
-        cmocka_unit_test(test_share__release_needs_the_whole_key),
-        cmocka_unit_test(test_share__limits),
-        cmocka_unit_test(test_share__drain_frees_older_incarnations),
-        cmocka_unit_test(test_share__load_refuses_what_cannot_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

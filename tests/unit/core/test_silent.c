@@ -7,27 +7,20 @@
  */
 #include "core/view.h"
 #include "locker.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define POLL_NS (20 * FIXTURE_SECOND)
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -79,18 +72,16 @@ static void be_silent(void)
     settle();
 }
 
-static void test_silent__a_holder_is_asked_after_five_minutes(void **state)
+TEST(test_silent__a_holder_is_asked_after_five_minutes)
 {
-    (void)state;
     struct core_call call;
     uint64_t took_ns = wait_for_call(400 * FIXTURE_SECOND, &call);
     assert_in_range(took_ns, 300 * FIXTURE_SECOND, 320 * FIXTURE_SECOND);
     assert_int_equal(call.kind, CALL_NULL);
 }
 
-static void test_silent__a_holder_that_calls_is_not_asked(void **state)
+TEST(test_silent__a_holder_that_calls_is_not_asked)
 {
-    (void)state;
     struct core_call call;
     for (int i = 0; i < 5; i++) {
         assert_int_equal(wait_for_call(200 * FIXTURE_SECOND, &call), UINT64_MAX);
@@ -98,9 +89,8 @@ static void test_silent__a_holder_that_calls_is_not_asked(void **state)
     }
 }
 
-static void test_silent__a_holder_nobody_waits_for_is_not_asked(void **state)
+TEST(test_silent__a_holder_nobody_waits_for_is_not_asked)
 {
-    (void)state;
     struct core_call call;
     assert_int_equal(cancel(B, 0, 10, X | BLOCK), LOCK_GRANTED);
     for (int i = 0; i < 100; i++) {
@@ -111,9 +101,8 @@ static void test_silent__a_holder_nobody_waits_for_is_not_asked(void **state)
     assert_int_equal(fixture_status(the_core).silent.oldest_since_ns, 0);
 }
 
-static void test_silent__silence_is_reported_and_frees_nothing(void **state)
+TEST(test_silent__silence_is_reported_and_frees_nothing)
 {
-    (void)state;
     struct core_call call;
     struct view_silent view;
     assert_false(view_silent(the_core, 0, &view));
@@ -143,9 +132,8 @@ static void test_silent__silence_is_reported_and_frees_nothing(void **state)
     assert_int_equal(waiter.blocker.client, view.holder.client);
 }
 
-static void test_silent__a_call_of_the_holder_ends_it(void **state)
+TEST(test_silent__a_call_of_the_holder_ends_it)
 {
-    (void)state;
     struct view_silent view;
     be_silent();
     assert_true(view_silent(the_core, 0, &view));
@@ -158,9 +146,8 @@ static void test_silent__a_call_of_the_holder_ends_it(void **state)
     assert_int_equal(fixture_status(the_core).silent.waits_on_silent, 0);
 }
 
-static void test_silent__an_answer_is_a_sign_of_life(void **state)
+TEST(test_silent__an_answer_is_a_sign_of_life)
 {
-    (void)state;
     struct core_call call;
     struct view_silent view;
     demand_call(CALL_NULL, 100021, &call);
@@ -173,9 +160,8 @@ static void test_silent__an_answer_is_a_sign_of_life(void **state)
     assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
 }
 
-static void test_silent__a_missed_restart_is_found(void **state)
+TEST(test_silent__a_missed_restart_is_found)
 {
-    (void)state;
     struct core_call call;
     demand_call(CALL_NULL, 100021, &call);
     end_call(&call, CALL_UNDELIVERED, 0);
@@ -187,9 +173,8 @@ static void test_silent__a_missed_restart_is_found(void **state)
     assert_int_equal(lock(C, 20, 10, X), LOCK_GRANTED);
 }
 
-static void test_silent__a_holder_that_is_forgotten_while_it_is_asked(void **state)
+TEST(test_silent__a_holder_that_is_forgotten_while_it_is_asked)
 {
-    (void)state;
     struct core_call call;
     demand_call(CALL_NULL, 100021, &call);
     free_all(A);
@@ -202,22 +187,4 @@ static void test_silent__a_holder_that_is_forgotten_while_it_is_asked(void **sta
     assert_false(fixture_next_call(the_core, &call));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_silent__a_holder_is_asked_after_five_minutes, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_silent__a_holder_that_calls_is_not_asked, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_silent__a_holder_nobody_waits_for_is_not_asked, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_silent__silence_is_reported_and_frees_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_silent__a_call_of_the_holder_ends_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_silent__an_answer_is_a_sign_of_life, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_silent__a_missed_restart_is_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_silent__a_holder_that_is_forgotten_while_it_is_asked,
-                                        setup, teardown),
-    };
-    return cmocka_run_group_tests_name("silent", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

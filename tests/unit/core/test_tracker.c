@@ -10,13 +10,9 @@
  */
 #include "base/prng.h"
 #include "tracker_fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static enum tracker_result again(const char *key, struct tracker_view *ret)
 {
@@ -47,9 +43,8 @@ static void expect_bytes(struct bytes bytes, const char *text)
 
 /* ---- one run ---- */
 
-static void test_tracker__registers_and_updates(void **state)
+TEST(test_tracker__registers_and_updates)
 {
-    (void)state;
     struct tracker_view first = add("smb", "a", "one"), other = add("smb", "b", ""), view;
     assert_true(other.id > first.id);
     assert_int_equal(first.state, RECORD_TRACKED_CONNECTED);
@@ -75,9 +70,8 @@ static void test_tracker__registers_and_updates(void **state)
     assert_true(add("smb", "a", "").id > other.id + 1);
 }
 
-static void test_tracker__comes_back_in_time_or_never(void **state)
+TEST(test_tracker__comes_back_in_time_or_never)
 {
-    (void)state;
     struct tracker_view a = add("smb", "a", "its handles"), b = add("smb", "b", ""), view;
     assert_int_equal(tracker_disconnect(core, a.ref, 30), TRACKER_UPDATED);
     assert_int_equal(tracker_disconnect(core, b.ref, 0), TRACKER_UPDATED);
@@ -109,9 +103,8 @@ static void test_tracker__comes_back_in_time_or_never(void **state)
 }
 
 /* A connection that was replaced has nothing to say any more. */
-static void test_tracker__only_the_last_connection_counts(void **state)
+TEST(test_tracker__only_the_last_connection_counts)
 {
-    (void)state;
     struct tracker_view first = add("smb", "a", "x"), second, third;
     assert_int_equal(again("a", &second), TRACKER_RECONNECTED); /* before its loss was noticed */
     assert_int_equal(tracker_disconnect(core, first.ref, 1), TRACKER_GONE);
@@ -138,9 +131,8 @@ static void test_tracker__only_the_last_connection_counts(void **state)
     expect_bytes(find("a").bytes, "while away");
 }
 
-static void test_tracker__expired_are_taken_by_their_protocol(void **state)
+TEST(test_tracker__expired_are_taken_by_their_protocol)
 {
-    (void)state;
     struct tracker_view view, other;
     assert_int_equal(tracker_disconnect(core, add("smb", "a", "1").ref, 5), TRACKER_UPDATED);
     assert_int_equal(tracker_disconnect(core, add("rpc-x", "c", "").ref, 6), TRACKER_UPDATED);
@@ -164,9 +156,8 @@ static void test_tracker__expired_are_taken_by_their_protocol(void **state)
 }
 
 /* No turn expires more than the batch takes, and nobody spins meanwhile. */
-static void test_tracker__expires_in_pieces(void **state)
+TEST(test_tracker__expires_in_pieces)
 {
-    (void)state;
     struct core_limits small = small_limits();
     char key[16];
     small.batch_puts_max = 4;
@@ -189,9 +180,8 @@ static void test_tracker__expires_in_pieces(void **state)
 
 /* ---- limits ---- */
 
-static void test_tracker__limits(void **state)
+TEST(test_tracker__limits)
 {
-    (void)state;
     struct core_limits few = small_limits();
     few.clients_max = 2;
     begin_with(&few);
@@ -215,9 +205,8 @@ static void test_tracker__limits(void **state)
     assert_int_equal(tracker_register(core, &third, &view), TRACKER_ADDED);
 }
 
-static void test_tracker__lengths(void **state)
+TEST(test_tracker__lengths)
 {
-    (void)state;
     static const uint8_t many[RECORD_BYTES_MAX + 1];
     struct tracker_view view;
     struct tracker_client client = client_of("smb", "a", "");
@@ -241,9 +230,8 @@ static void test_tracker__lengths(void **state)
     assert_true(bytes_equal(view.name, client.key));
 }
 
-static void test_tracker__bytes_have_a_budget(void **state)
+TEST(test_tracker__bytes_have_a_budget)
 {
-    (void)state;
     static const uint8_t many[RECORD_BYTES_MAX];
     struct core_limits small = small_limits();
     small.bytes_max = 64 * 1024;
@@ -273,9 +261,8 @@ static void test_tracker__bytes_have_a_budget(void **state)
     assert_true(is_there("first") && is_there("k2"));
 }
 
-static void test_tracker__protocols_have_a_limit(void **state)
+TEST(test_tracker__protocols_have_a_limit)
 {
-    (void)state;
     char name[16];
     struct tracker_view view, views[TRACKER_PROTOCOLS_MAX];
     for (uint32_t i = 0; i < TRACKER_PROTOCOLS_MAX; i++) {
@@ -294,9 +281,8 @@ static void test_tracker__protocols_have_a_limit(void **state)
 
 /* ---- restarts ---- */
 
-static void test_tracker__restart_disconnects_everybody(void **state)
+TEST(test_tracker__restart_disconnects_everybody)
 {
-    (void)state;
     struct tracker_view a = add("smb", "a", "x"), view;
     struct tracker_client quick = client_of("smb", "b", "");
     quick.window_s = 30;
@@ -329,9 +315,8 @@ static void test_tracker__restart_disconnects_everybody(void **state)
 }
 
 /* One that comes and goes before we are ready has the time it was given then. */
-static void test_tracker__may_come_before_we_are_ready(void **state)
+TEST(test_tracker__may_come_before_we_are_ready)
 {
-    (void)state;
     struct tracker_view view;
     (void)add("smb", "a", "");
     store();
@@ -367,9 +352,8 @@ static void expect_left(int64_t away_s, uint64_t left_s)
     store();
 }
 
-static void test_tracker__deadlines_survive_a_restart(void **state)
+TEST(test_tracker__deadlines_survive_a_restart)
 {
-    (void)state;
     expect_left(0, 500);
     expect_left(200, 300);
     expect_left(499, 90); /* nobody could come back while we were away */
@@ -378,9 +362,8 @@ static void test_tracker__deadlines_survive_a_restart(void **state)
     expect_left(-100000, 600); /* one that was set back: never more than it was given */
 }
 
-static void test_tracker__expired_stay_expired(void **state)
+TEST(test_tracker__expired_stay_expired)
 {
-    (void)state;
     struct tracker_view view, a = add("smb", "a", "bytes");
     assert_int_equal(tracker_disconnect(core, a.ref, 5), TRACKER_UPDATED);
     store();
@@ -406,9 +389,8 @@ static void test_tracker__expired_stay_expired(void **state)
     assert_false(is_there("a"));
 }
 
-static void test_tracker__answers_wait_for_the_store(void **state)
+TEST(test_tracker__answers_wait_for_the_store)
 {
-    (void)state;
     bool must_sync = false;
     struct tracker_view view;
     store();
@@ -429,9 +411,8 @@ static void test_tracker__answers_wait_for_the_store(void **state)
     assert_int_equal(lock_fixture_store(core, NULL), 1);
 }
 
-static void test_tracker__odd_records_are_not_loaded(void **state)
+TEST(test_tracker__odd_records_are_not_loaded)
 {
-    (void)state;
     uint8_t value[RECORD_VALUE_MAX];
     struct record_tracked record = {.id = 3,
                                     .generation = 1,
@@ -575,9 +556,8 @@ static void crash(struct model *model, const struct model *stored, uint64_t *now
     }
 }
 
-static void test_tracker__random_histories(void **state)
+TEST(test_tracker__random_histories)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct prng prng = {seed};
         struct model model = {0}, stored = {0};
@@ -606,27 +586,4 @@ static void test_tracker__random_histories(void **state)
     }
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_tracker__registers_and_updates),
-        TEST(test_tracker__comes_back_in_time_or_never),
-        TEST(test_tracker__only_the_last_connection_counts),
-        TEST(test_tracker__expired_are_taken_by_their_protocol),
-        TEST(test_tracker__expires_in_pieces),
-        TEST(test_tracker__limits),
-        TEST(test_tracker__lengths),
-        TEST(test_tracker__bytes_have_a_budget),
-        TEST(test_tracker__protocols_have_a_limit),
-        TEST(test_tracker__restart_disconnects_everybody),
-        TEST(test_tracker__may_come_before_we_are_ready),
-        TEST(test_tracker__deadlines_survive_a_restart),
-        TEST(test_tracker__expired_stay_expired),
-        TEST(test_tracker__answers_wait_for_the_store),
-        TEST(test_tracker__odd_records_are_not_loaded),
-        TEST(test_tracker__random_histories),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

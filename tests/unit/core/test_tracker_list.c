@@ -6,13 +6,9 @@
  * after a restart, and when grace ends without some of them.
  */
 #include "tracker_fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static uint32_t list(const char *protocol, uint32_t states, char *ret_names, size_t size)
 {
@@ -57,9 +53,8 @@ static void lock_as(const char *address, const char *name)
     lock_fixture_lock(core, client, 1, name, 7);
 }
 
-static void test_tracker_list__shows_all_protocols(void **state)
+TEST(test_tracker_list__shows_all_protocols)
 {
-    (void)state;
     char names[256];
     struct core_limits with_grace = small_limits();
     with_grace.grace_ns = 60 * SECOND;
@@ -109,9 +104,8 @@ static void test_tracker_list__shows_all_protocols(void **state)
 }
 
 /* Who is there all the time is seen once, whoever comes and goes meanwhile. */
-static void test_tracker_list__goes_on_between_steps(void **state)
+TEST(test_tracker_list__goes_on_between_steps)
 {
-    (void)state;
     char key[16];
     struct tracker_filter all = {0};
     struct tracker_view view, views[20];
@@ -137,13 +131,4 @@ static void test_tracker_list__goes_on_between_steps(void **state)
         assert_int_equal(seen[i], 1);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_tracker_list__shows_all_protocols),
-        TEST(test_tracker_list__goes_on_between_steps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

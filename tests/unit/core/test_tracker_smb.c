@@ -14,13 +14,9 @@
  */
 #include "fixture.h"
 #include "lock_fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define SECOND FIXTURE_SECOND
 
@@ -232,18 +228,16 @@ static void restart(void)
     core_check(core);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     limits = small_limits();
     core = lock_fixture_new(&limits);
     ready();
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     lock_fixture_free(core);
     return 0;
 }
@@ -393,9 +387,8 @@ static void never_comes_back(void)
     expect_nothing();
 }
 
-static void test_tracker_smb__a_whole_life(void **state)
+TEST(test_tracker_smb__a_whole_life)
 {
-    (void)state;
     struct told told = live(LIFE_LEN - 3, true);
     expect_handles(&told);
     uint64_t last_id = told.open_ids[2];
@@ -407,9 +400,8 @@ static void test_tracker_smb__a_whole_life(void **state)
     assert_true(smb_open('G', 0, "a.txt") > last_id + 1);
 }
 
-static void test_tracker_smb__crash_anywhere(void **state)
+TEST(test_tracker_smb__crash_anywhere)
 {
-    (void)state;
     for (uint32_t end = 0; end < LIFE_LEN; end++)
         for (uint32_t variant = 0; variant < 4; variant++) {
             (void)tear_down(NULL);
@@ -426,9 +418,8 @@ static void test_tracker_smb__crash_anywhere(void **state)
 }
 
 /* The next crash comes inside the window of the first: it begins anew, and nothing is lost. */
-static void test_tracker_smb__crash_after_crash(void **state)
+TEST(test_tracker_smb__crash_after_crash)
 {
-    (void)state;
     struct told told = live(6, true);
     for (int round = 0; round < 5; round++) {
         restart();
@@ -442,9 +433,8 @@ static void test_tracker_smb__crash_after_crash(void **state)
 }
 
 /* More handles than a batch takes: the session goes with the last of them, whatever happens. */
-static void test_tracker_smb__cleanup_in_pieces(void **state)
+TEST(test_tracker_smb__cleanup_in_pieces)
 {
-    (void)state;
     enum { MANY = 50, PIECE = 8 };
     struct tracker_view view;
     uint32_t turns = 0, stored = MANY + 1;
@@ -478,9 +468,8 @@ static void test_tracker_smb__cleanup_in_pieces(void **state)
 }
 
 /* A handle may be given less time than its session, and goes alone. */
-static void test_tracker_smb__handle_with_its_own_time(void **state)
+TEST(test_tracker_smb__handle_with_its_own_time)
 {
-    (void)state;
     struct tracker_view view;
     struct told told = live(1, true);
     smb_lost('G');
@@ -498,9 +487,8 @@ static void test_tracker_smb__handle_with_its_own_time(void **state)
 }
 
 /* One client's end is no concern of another's. */
-static void test_tracker_smb__others_keep_their_handles(void **state)
+TEST(test_tracker_smb__others_keep_their_handles)
 {
-    (void)state;
     struct told told = live(1, true);
     (void)smb_connect('H');
     (void)smb_open('H', 0, "other");
@@ -515,17 +503,4 @@ static void test_tracker_smb__others_keep_their_handles(void **state)
     expect_handles(&told);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_tracker_smb__a_whole_life),
-        TEST(test_tracker_smb__crash_anywhere),
-        TEST(test_tracker_smb__crash_after_crash),
-        TEST(test_tracker_smb__cleanup_in_pieces),
-        TEST(test_tracker_smb__handle_with_its_own_time),
-        TEST(test_tracker_smb__others_keep_their_handles),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -4,13 +4,9 @@
  */
 #include "core/state.h"
 #include "monitor.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define SECOND FIXTURE_SECOND
 
@@ -18,16 +14,14 @@ enum { MANY = 90 };
 
 static const struct locker OTHER = {"10.0.0.2", "other", 1}; /* another client of A's address */
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -53,9 +47,8 @@ static uint32_t take_all(struct core_call *calls, uint32_t max)
     return count;
 }
 
-static void test_turn__clients_take_turns(void **state)
+TEST(test_turn__clients_take_turns)
 {
-    (void)state;
     struct core_call call;
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
     wait_for(A, 1000, MANY);
@@ -69,9 +62,8 @@ static void test_turn__clients_take_turns(void **state)
 }
 
 /* Two clients of one address share what the address may have; another address does not wait. */
-static void test_turn__an_address_has_so_many_under_way(void **state)
+TEST(test_turn__an_address_has_so_many_under_way)
 {
-    (void)state;
     static struct core_call calls[MANY + 1];
     struct core_call call;
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
@@ -91,9 +83,8 @@ static void test_turn__an_address_has_so_many_under_way(void **state)
     assert_false(fixture_next_call(the_core, &call));
 }
 
-static void test_turn__the_silent_have_few(void **state)
+TEST(test_turn__the_silent_have_few)
 {
-    (void)state;
     static struct core_call calls[MANY];
     struct core_call call;
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
@@ -121,9 +112,8 @@ static void test_turn__the_silent_have_few(void **state)
 
 /* Who waits, is offered it, and cancels, again and again, has no more callbacks under way for that:
  * those that linger count. So others are called, and CANCEL looks at so many at most. */
-static void test_turn__those_that_linger_count(void **state)
+TEST(test_turn__those_that_linger_count)
 {
-    (void)state;
     static struct core_call calls[10 * MANY];
     uint32_t count = 0;
     struct core_limits limits = fixture_limits;
@@ -159,9 +149,8 @@ static void test_turn__those_that_linger_count(void **state)
 }
 
 /* A host that is silent stays so when it cancels. */
-static void test_turn__cancel_does_not_end_silence(void **state)
+TEST(test_turn__cancel_does_not_end_silence)
 {
-    (void)state;
     static struct core_call calls[MANY];
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
     wait_for(A, 1000, MANY);
@@ -179,9 +168,8 @@ static void test_turn__cancel_does_not_end_silence(void **state)
 }
 
 /* Who must be told of a restart does not keep waiters waiting. */
-static void test_turn__callbacks_come_first(void **state)
+TEST(test_turn__callbacks_come_first)
 {
-    (void)state;
     struct core_call call;
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
     wait_for(A, 0, 1);
@@ -199,16 +187,4 @@ static void test_turn__callbacks_come_first(void **state)
     assert_int_equal(call.kind, CALL_NOTIFY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_turn__clients_take_turns, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_turn__an_address_has_so_many_under_way, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_turn__the_silent_have_few, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_turn__those_that_linger_count, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_turn__cancel_does_not_end_silence, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_turn__callbacks_come_first, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

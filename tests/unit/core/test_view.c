@@ -7,29 +7,22 @@
  */
 #include "core/view.h"
 #include "locker.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 enum { LOCKS = 40 };
 
 static const struct locker *const lockers[] = {&A, &B, &C, &D};
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     (void)locker_new(&fixture_limits);
     for (uint32_t i = 0; i < LOCKS; i++)
         assert_int_equal(lock(*lockers[i % 4], (uint64_t)i * 2, 1, X), LOCK_GRANTED);
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     return 0;
 }
@@ -67,9 +60,8 @@ static void disturb(uint32_t piece)
         assert_int_equal(lock(D, 1000 + offset, 1, X), LOCK_GRANTED);
 }
 
-static void test_view__every_lock_once_in_pieces_of_any_size(void **state)
+TEST(test_view__every_lock_once_in_pieces_of_any_size)
 {
-    (void)state;
     uint32_t seen[LOCKS];
     for (uint32_t budget = 1; budget <= 2 * LOCKS; budget += 7) {
         assert_int_equal(read_locks(&(struct view_filter){0}, budget, NULL, seen), LOCKS);
@@ -78,18 +70,16 @@ static void test_view__every_lock_once_in_pieces_of_any_size(void **state)
     }
 }
 
-static void test_view__what_stays_is_seen_once_whatever_happens(void **state)
+TEST(test_view__what_stays_is_seen_once_whatever_happens)
 {
-    (void)state;
     uint32_t seen[LOCKS];
     (void)read_locks(&(struct view_filter){0}, 1, disturb, seen);
     for (uint32_t i = 0; i < LOCKS; i++)
         assert_true(i % 4 == 3 ? seen[i] <= 1 : seen[i] == 1);
 }
 
-static void test_view__filters(void **state)
+TEST(test_view__filters)
 {
-    (void)state;
     uint32_t seen[LOCKS], budget = 1000;
     uint64_t cursor = 0, handle;
     struct view_lock first;
@@ -121,9 +111,8 @@ static void test_view__filters(void **state)
     assert_int_equal(cursor, VIEW_END);
 }
 
-static void test_view__clients_in_pieces(void **state)
+TEST(test_view__clients_in_pieces)
 {
-    (void)state;
     for (uint32_t budget = 1; budget < 6; budget++) {
         uint64_t cursor = 0;
         uint32_t count = 0;
@@ -146,9 +135,8 @@ static void test_view__clients_in_pieces(void **state)
     assert_false(view_find_client(the_core, 987654321, &none));
 }
 
-static void test_view__after_a_restart_everything_is_unsettled(void **state)
+TEST(test_view__after_a_restart_everything_is_unsettled)
 {
-    (void)state;
     restart();
     uint64_t cursor = 0;
     uint32_t budget = 1000, clients = 0;
@@ -171,9 +159,8 @@ static void test_view__after_a_restart_everything_is_unsettled(void **state)
     assert_int_equal(client.unsettled_count, LOCKS / 4 - 1);
 }
 
-static void test_view__who_waits_behind_whom(void **state)
+TEST(test_view__who_waits_behind_whom)
 {
-    (void)state;
     /* Owners that hold nothing: others do not wait behind waiters (R-BLK-15). */
     struct locker b = B, c = C;
     b.svid = c.svid = 77;
@@ -210,9 +197,8 @@ static struct view_client client_of(struct locker who)
     return view;
 }
 
-static void test_view__last_seen_moves_with_every_call(void **state)
+TEST(test_view__last_seen_moves_with_every_call)
 {
-    (void)state;
     fixture_wait(100 * FIXTURE_SECOND);
     settle();
     assert_int_equal(test(A, 1, 1, X), LOCK_GRANTED);
@@ -227,9 +213,8 @@ static void test_view__last_seen_moves_with_every_call(void **state)
 
 /* After a restart nothing is shown that is later than the truth: of a registrant when it
  * registered, of a lock client when it last said something worth a write. */
-static void test_view__last_seen_of_who_registered_and_after_a_restart(void **state)
+TEST(test_view__last_seen_of_who_registered_and_after_a_restart)
 {
-    (void)state;
     const struct locker watcher = {"10.9.0.1", "watcher", 1};
     fixture_wait(100 * FIXTURE_SECOND);
     (void)fixture_mon(the_core, watcher.address, "srv", watcher.name, 1);
@@ -259,9 +244,8 @@ static void test_view__last_seen_of_who_registered_and_after_a_restart(void **st
     assert_int_equal(client_of(A).seen_ns, fixture_now_ns());
 }
 
-static void test_view__reclaimed_are_reclaims_of_this_recovery(void **state)
+TEST(test_view__reclaimed_are_reclaims_of_this_recovery)
 {
-    (void)state;
     assert_int_equal(client_of(A).reclaimed_count, 0); /* it has taken 10, and nothing back */
     restart();
     assert_int_equal(client_of(A).reclaimed_count, 0);
@@ -279,24 +263,4 @@ static void test_view__reclaimed_are_reclaims_of_this_recovery(void **state)
     assert_int_equal(client_of(A).reclaimed_count, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_view__every_lock_once_in_pieces_of_any_size, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_view__what_stays_is_seen_once_whatever_happens, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_view__filters, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_view__clients_in_pieces, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_view__after_a_restart_everything_is_unsettled, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_view__who_waits_behind_whom, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_view__last_seen_moves_with_every_call, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_view__last_seen_of_who_registered_and_after_a_restart,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(test_view__reclaimed_are_reclaims_of_this_recovery, setup,
-                                        teardown),
-    };
-    return cmocka_run_group_tests_name("view", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

@@ -10,14 +10,11 @@
 #include "daemon/config_file.h"
 #include "daemon/config_print.h"
 #include "daemon/config_value.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define WORDS_MAX 64
 
@@ -74,9 +71,8 @@ static struct address address_of(const char *text)
     return address;
 }
 
-static void test_config__defaults_are_those_of_the_manual(void **state)
+TEST(test_config__defaults_are_those_of_the_manual)
 {
-    (void)state;
     struct outcome outcome;
     READ(&outcome, NULL);
     assert_read(&outcome);
@@ -115,9 +111,8 @@ static void test_config__defaults_are_those_of_the_manual(void **state)
     config_done(&outcome.config);
 }
 
-static void test_config__command_line_sets_every_option(void **state)
+TEST(test_config__command_line_sets_every_option)
 {
-    (void)state;
     struct outcome outcome;
     READ(&outcome, "--listen", "127.0.0.1", "--listen=::1", "--listen", "127.0.0.1", "--port", "0",
          "--nlm-port", "4045", "--nsm-port=40000", "--no-rpcbind", "--rpcbind", "system", "--force",
@@ -163,9 +158,8 @@ static void test_config__command_line_sets_every_option(void **state)
     config_done(&outcome.config);
 }
 
-static void test_config__derived_defaults_follow_their_source(void **state)
+TEST(test_config__derived_defaults_follow_their_source)
 {
-    (void)state;
     struct outcome outcome;
     READ(&outcome, "--port", "2049", "--recovery-window", "17");
     assert_read(&outcome);
@@ -181,9 +175,8 @@ static void test_config__derived_defaults_follow_their_source(void **state)
 }
 
 /* Names and prefixes as they are given, and what the core is told of them. */
-static void test_config__shares(void **state)
+TEST(test_config__shares)
 {
-    (void)state;
     struct outcome outcome;
     char longest[131] = "x=";
     memset(longest + 2, '5', 128);
@@ -212,9 +205,8 @@ static void test_config__shares(void **state)
     config_done(&outcome.config);
 }
 
-static void test_config__shares_that_are_none(void **state)
+TEST(test_config__shares_that_are_none)
 {
-    (void)state;
     static const struct {
         const char *value, *part;
     } cases[] = {
@@ -257,9 +249,8 @@ static void test_config__shares_that_are_none(void **state)
     assert_int_equal(shares.count, CONFIG_SHARE_MAX);
 }
 
-static void test_config__last_word_of_the_command_line_wins(void **state)
+TEST(test_config__last_word_of_the_command_line_wins)
 {
-    (void)state;
     struct outcome outcome;
     READ(&outcome, "--port", "1", "--store", "lmdb:a", "--port", "2", "--store", "lmdb:b", "--http",
          "off", "--assume-lost", "--assume-lost=off");
@@ -271,9 +262,8 @@ static void test_config__last_word_of_the_command_line_wins(void **state)
     config_done(&outcome.config);
 }
 
-static void test_config__help_and_version_come_first(void **state)
+TEST(test_config__help_and_version_come_first)
 {
-    (void)state;
     struct outcome outcome;
     READ(&outcome, "--config", "/nonexistent", "--port", "nonsense", "--help", "--unknown");
     assert_read(&outcome);
@@ -289,9 +279,8 @@ static void test_config__help_and_version_come_first(void **state)
     config_done(&outcome.config);
 }
 
-static void test_config__errors_name_option_value_and_remedy(void **state)
+TEST(test_config__errors_name_option_value_and_remedy)
 {
-    (void)state;
     static const struct {
         const char *words[3];
         const char *parts[3]; /* all of them are in the sentence */
@@ -358,18 +347,16 @@ static void test_config__errors_name_option_value_and_remedy(void **state)
     }
 }
 
-static void test_config__unknown_options_far_from_all_names_get_no_suggestion(void **state)
+TEST(test_config__unknown_options_far_from_all_names_get_no_suggestion)
 {
-    (void)state;
     struct outcome outcome;
     READ(&outcome, "--quality-of-life", "x");
     assert_int_not_equal(outcome.result, 0);
     assert_null(strstr(outcome.why, "did you mean"));
 }
 
-static void test_config__too_many_addresses_are_refused(void **state)
+TEST(test_config__too_many_addresses_are_refused)
 {
-    (void)state;
     struct config config = {0};
     char buffer[256], address[32];
     struct text why;
@@ -385,9 +372,8 @@ static void test_config__too_many_addresses_are_refused(void **state)
 }
 
 /* As many as one notification has room for. */
-static void test_config__names_are_few(void **state)
+TEST(test_config__names_are_few)
 {
-    (void)state;
     struct config config = {0};
     char buffer[256], name[32];
     struct text why;
@@ -404,9 +390,8 @@ static void test_config__names_are_few(void **state)
     config_done(&config);
 }
 
-static void test_config__file_sets_options_and_command_line_wins(void **state)
+TEST(test_config__file_sets_options_and_command_line_wins)
 {
-    (void)state;
     write_file("# a comment\n"
                "[holdfast]\n"
                "port = 1000\n"
@@ -449,9 +434,8 @@ static void test_config__file_sets_options_and_command_line_wins(void **state)
     config_done(&outcome.config);
 }
 
-static void test_config__file_errors_name_line_and_key(void **state)
+TEST(test_config__file_errors_name_line_and_key)
 {
-    (void)state;
     static const struct {
         const char *content;
         const char *parts[2];
@@ -484,9 +468,8 @@ static void test_config__file_errors_name_line_and_key(void **state)
     }
 }
 
-static void test_config__a_line_that_would_be_cut_is_refused(void **state)
+TEST(test_config__a_line_that_would_be_cut_is_refused)
 {
-    (void)state;
     char content[400];
     for (int len = 150; len < 300; len++) {
         int used =
@@ -506,9 +489,8 @@ static void test_config__a_line_that_would_be_cut_is_refused(void **state)
     }
 }
 
-static void test_config__help_shows_every_option_within_100_columns(void **state)
+TEST(test_config__help_shows_every_option_within_100_columns)
 {
-    (void)state;
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
@@ -531,9 +513,8 @@ static void test_config__help_shows_every_option_within_100_columns(void **state
 }
 
 /* What --check-config prints is a file that means the same. */
-static void test_config__effective_configuration_reads_back(void **state)
+TEST(test_config__effective_configuration_reads_back)
 {
-    (void)state;
     struct outcome first, second;
     READ(&first, "--listen", "fe80::1%3", "--listen", "10.0.0.1", "--http", "[::1]:81", "--port",
          "5", "--max-bytes", "1048577", "--user", "nobody", "--assume-lost", "--sync", "process");
@@ -587,9 +568,8 @@ static void uncomment_example(uint32_t *ret_counts)
     assert_int_equal(fclose(out), 0);
 }
 
-static void test_config__example_file_lists_every_key_with_its_default(void **state)
+TEST(test_config__example_file_lists_every_key_with_its_default)
 {
-    (void)state;
     uint32_t counts[CONFIG_OPTION_MAX] = {0};
     uncomment_example(counts);
     struct outcome example, defaults;
@@ -625,42 +605,18 @@ static void test_config__example_file_lists_every_key_with_its_default(void **st
     config_done(&example.config);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     if (mkdtemp(directory) == NULL)
         return -1;
     (void)snprintf(file_path, sizeof file_path, "%s/holdfast.conf", directory);
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     (void)unlink(file_path);
     return rmdir(directory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config__defaults_are_those_of_the_manual),
-        cmocka_unit_test(test_config__command_line_sets_every_option),
-        cmocka_unit_test(test_config__derived_defaults_follow_their_source),
-        cmocka_unit_test(test_config__shares),
-        cmocka_unit_test(test_config__shares_that_are_none),
-        cmocka_unit_test(test_config__last_word_of_the_command_line_wins),
-        cmocka_unit_test(test_config__help_and_version_come_first),
-        cmocka_unit_test(test_config__errors_name_option_value_and_remedy),
-        cmocka_unit_test(test_config__unknown_options_far_from_all_names_get_no_suggestion),
-        cmocka_unit_test(test_config__too_many_addresses_are_refused),
-        cmocka_unit_test(test_config__names_are_few),
-        cmocka_unit_test(test_config__file_sets_options_and_command_line_wins),
-        cmocka_unit_test(test_config__file_errors_name_line_and_key),
-        cmocka_unit_test(test_config__a_line_that_would_be_cut_is_refused),
-        cmocka_unit_test(test_config__help_shows_every_option_within_100_columns),
-        cmocka_unit_test(test_config__effective_configuration_reads_back),
-        cmocka_unit_test(test_config__example_file_lists_every_key_with_its_default),
-    };
-    return cmocka_run_group_tests_name("config", tests, set_up, tear_down);
-}
+TEST_MAIN(NULL, NULL, set_up, tear_down)

@@ -7,15 +7,12 @@
  * accepts one object of strings and numbers, strictly, and nothing else.
  */
 #include "daemon/log.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* 2026-11-15T20:10:57.123Z */
 #define WALL_NS  UINT64_C(1794773457123456789)
@@ -127,9 +124,8 @@ static struct event event_of(enum event_kind kind, const void *name, uint32_t na
     return event;
 }
 
-static void test_log__json_reader_of_this_test_refuses_what_is_not_json(void **state)
+TEST(test_log__json_reader_of_this_test_refuses_what_is_not_json)
 {
-    (void)state;
     assert_non_null(json_object("{\"a\":\"\\u00ff\\\"\",\"b\":10}"));
     static const char *const wrong[] = {"{\"a\":\"x}",
                                         "{\"a\":\"\n\"}",
@@ -147,9 +143,8 @@ static void test_log__json_reader_of_this_test_refuses_what_is_not_json(void **s
         assert_null(json_object(wrong[i]));
 }
 
-static void test_log__text_line_has_time_level_message_and_fields(void **state)
+TEST(test_log__text_line_has_time_level_message_and_fields)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct address address = address_v4((const uint8_t[]){127, 0, 0, 1});
@@ -162,9 +157,8 @@ static void test_log__text_line_has_time_level_message_and_fields(void **state)
     capture_end(&capture);
 }
 
-static void test_log__json_line_has_the_same(void **state)
+TEST(test_log__json_line_has_the_same)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
     struct address address = address_v4((const uint8_t[]){127, 0, 0, 1});
@@ -178,9 +172,8 @@ static void test_log__json_line_has_the_same(void **state)
     capture_end(&capture);
 }
 
-static void test_log__level_silences_what_is_less_important(void **state)
+TEST(test_log__level_silences_what_is_less_important)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_WARNING, LOG_FORMAT_TEXT);
     log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_MESSAGE("quiet"));
@@ -197,9 +190,8 @@ static void test_log__level_silences_what_is_less_important(void **state)
 }
 
 /* Every byte value, format directives, quotes, newlines, escape sequences: still one plain line. */
-static void test_log__peer_data_cannot_break_a_line(void **state)
+TEST(test_log__peer_data_cannot_break_a_line)
 {
-    (void)state;
     static const char *const names[] = {"%n%s%n%s",
                                         "a\nb 2026-11-15T20:10:57.123Z error forged",
                                         "\"}{\"level\":\"error\"",
@@ -234,9 +226,8 @@ static void test_log__peer_data_cannot_break_a_line(void **state)
     }
 }
 
-static void test_log__text_escapes_are_readable(void **state)
+TEST(test_log__text_escapes_are_readable)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct event event = event_of(EVENT_BAD_NAME, "a\n\"b", 4);
@@ -246,9 +237,8 @@ static void test_log__text_escapes_are_readable(void **state)
 }
 
 /* A line that cannot hold all fields loses whole fields and stays JSON, at every size. */
-static void test_log__long_lines_lose_whole_fields(void **state)
+TEST(test_log__long_lines_lose_whole_fields)
 {
-    (void)state;
     static char big[2000];
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
@@ -268,9 +258,8 @@ static void test_log__long_lines_lose_whole_fields(void **state)
     capture_end(&capture);
 }
 
-static void test_log__cut_names_say_how_long_they_were(void **state)
+TEST(test_log__cut_names_say_how_long_they_were)
 {
-    (void)state;
     char name[1000];
     memset(name, 'x', sizeof name);
     struct capture capture;
@@ -281,9 +270,8 @@ static void test_log__cut_names_say_how_long_they_were(void **state)
     capture_end(&capture);
 }
 
-static void test_log__every_kind_of_event_has_words(void **state)
+TEST(test_log__every_kind_of_event_has_words)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     char seen[EVENT_KIND_END][256] = {0};
@@ -301,9 +289,8 @@ static void test_log__every_kind_of_event_has_words(void **state)
     capture_end(&capture);
 }
 
-static void test_log__floods_are_counted_per_kind(void **state)
+TEST(test_log__floods_are_counted_per_kind)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct log *log = &capture.log;
@@ -334,9 +321,8 @@ static void test_log__floods_are_counted_per_kind(void **state)
     capture_end(&capture);
 }
 
-static void test_log__a_late_event_ends_the_window_too(void **state)
+TEST(test_log__a_late_event_ends_the_window_too)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
     struct event flood = event_of(EVENT_BAD_ARGUMENTS, "", 0);
@@ -351,9 +337,8 @@ static void test_log__a_late_event_ends_the_window_too(void **state)
     capture_end(&capture);
 }
 
-static void test_log__flush_says_what_is_held_back(void **state)
+TEST(test_log__flush_says_what_is_held_back)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct event flood = event_of(EVENT_UNKNOWN_CALL, "", 0);
@@ -365,9 +350,8 @@ static void test_log__flush_says_what_is_held_back(void **state)
     capture_end(&capture);
 }
 
-static void test_log__a_full_ring_is_reported(void **state)
+TEST(test_log__a_full_ring_is_reported)
 {
-    (void)state;
     struct capture capture;
     capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     static struct event_ring ring;
@@ -386,9 +370,8 @@ static void test_log__a_full_ring_is_reported(void **state)
 }
 
 /* A pipe that nobody reads fills up; logging goes on, and says later what was lost. */
-static void test_log__a_reader_that_does_not_read_cannot_stop_the_writer(void **state)
+TEST(test_log__a_reader_that_does_not_read_cannot_stop_the_writer)
 {
-    (void)state;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     struct log log;
@@ -415,23 +398,4 @@ static void test_log__a_reader_that_does_not_read_cannot_stop_the_writer(void **
     assert_int_equal(close(ends[1]), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log__json_reader_of_this_test_refuses_what_is_not_json),
-        cmocka_unit_test(test_log__text_line_has_time_level_message_and_fields),
-        cmocka_unit_test(test_log__json_line_has_the_same),
-        cmocka_unit_test(test_log__level_silences_what_is_less_important),
-        cmocka_unit_test(test_log__peer_data_cannot_break_a_line),
-        cmocka_unit_test(test_log__text_escapes_are_readable),
-        cmocka_unit_test(test_log__long_lines_lose_whole_fields),
-        cmocka_unit_test(test_log__cut_names_say_how_long_they_were),
-        cmocka_unit_test(test_log__every_kind_of_event_has_words),
-        cmocka_unit_test(test_log__floods_are_counted_per_kind),
-        cmocka_unit_test(test_log__a_late_event_ends_the_window_too),
-        cmocka_unit_test(test_log__flush_says_what_is_held_back),
-        cmocka_unit_test(test_log__a_full_ring_is_reported),
-        cmocka_unit_test(test_log__a_reader_that_does_not_read_cannot_stop_the_writer),
-    };
-    return cmocka_run_group_tests_name("log", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -11,14 +11,11 @@
 #include "daemon/names.h"
 #include "unit/core/fixture.h"
 #include "unit/core/lock_fixture.h"
+#include "unit/test.h"
 
 #include <netdb.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static const char *the_host_name;
 
@@ -170,9 +167,8 @@ static void ask(void)
     names_ask(names, core, &done_count, on_done);
 }
 
-static void test_names__from_options_and_host(void **state)
+TEST(test_names__from_options_and_host)
 {
-    (void)state;
     static char *given[] = {"nas.example", "nas", "srv", "nas"};
     static const struct {
         const char *host_name;
@@ -202,9 +198,8 @@ static void test_names__from_options_and_host(void **state)
     }
 }
 
-static void test_names__the_resolver_is_heard(void **state)
+TEST(test_names__the_resolver_is_heard)
 {
-    (void)state;
     static const char *const expected[] = {"srv", "srv.example", "ptr.example", "10.0.0.1"};
     begin("srv", 0, NULL);
     begin_core(true);
@@ -220,9 +215,8 @@ static void test_names__the_resolver_is_heard(void **state)
 }
 
 /* What every host calls itself is nobody's name; a full name needs no question. */
-static void test_names__what_is_not_asked_or_not_said(void **state)
+TEST(test_names__what_is_not_asked_or_not_said)
 {
-    (void)state;
     static const char *const expected[] = {"box", "ptr.example", "10.0.0.1"};
     static const char *const expected_full[] = {"srv.example", "srv", "ptr.example", "10.0.0.1"};
     begin("box", 0, NULL);
@@ -244,9 +238,8 @@ static void test_names__what_is_not_asked_or_not_said(void **state)
     lock_fixture_free(core);
 }
 
-static void test_names__a_failing_resolver_changes_nothing(void **state)
+TEST(test_names__a_failing_resolver_changes_nothing)
 {
-    (void)state;
     static const char *const expected[] = {"srv", "10.0.0.1"};
     begin("srv", 0, NULL);
     begin_core(true);
@@ -261,9 +254,8 @@ static void test_names__a_failing_resolver_changes_nothing(void **state)
 }
 
 /* Nobody is to be told: nobody is asked, and nothing waits. */
-static void test_names__nobody_to_tell_nobody_to_ask(void **state)
+TEST(test_names__nobody_to_tell_nobody_to_ask)
 {
-    (void)state;
     begin("srv", 0, NULL);
     begin_core(false);
     ask();
@@ -275,9 +267,8 @@ static void test_names__nobody_to_tell_nobody_to_ask(void **state)
 }
 
 /* A resolver that hangs delays the start by the patience we have, and its answer is still heard. */
-static void test_names__a_hanging_resolver_is_not_waited_for(void **state)
+TEST(test_names__a_hanging_resolver_is_not_waited_for)
 {
-    (void)state;
     static const char *const expected[] = {"srv", "srv.example", "ptr.example", "10.0.0.1"};
     begin("srv", 0, NULL);
     begin_core(true);
@@ -297,9 +288,8 @@ static void test_names__a_hanging_resolver_is_not_waited_for(void **state)
 }
 
 /* The end of the process does not wait for it either; a late answer then meets nobody. */
-static void test_names__closed_while_it_hangs(void **state)
+TEST(test_names__closed_while_it_hangs)
 {
-    (void)state;
     begin("srv", 0, NULL);
     begin_core(true);
     set_resolver(false, true);
@@ -313,16 +303,4 @@ static void test_names__closed_while_it_hangs(void **state)
     assert_true(names_close(NULL));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names__from_options_and_host),
-        cmocka_unit_test(test_names__the_resolver_is_heard),
-        cmocka_unit_test(test_names__what_is_not_asked_or_not_said),
-        cmocka_unit_test(test_names__a_failing_resolver_changes_nothing),
-        cmocka_unit_test(test_names__nobody_to_tell_nobody_to_ask),
-        cmocka_unit_test(test_names__a_hanging_resolver_is_not_waited_for),
-        cmocka_unit_test(test_names__closed_while_it_hangs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -3,11 +3,9 @@
  * one: a datagram socket with a path, and one with an abstract name.
  */
 #include "daemon/notify_ready.h"
+#include "unit/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +13,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static int manager_listen(const char *name)
 {
@@ -43,18 +39,16 @@ static void assert_received(int fd, const char *expected)
     assert_int_equal(recv(fd, buffer, sizeof buffer, 0), -1); /* and nothing else */
 }
 
-static void test_notify_ready__nobody_asked(void **state)
+TEST(test_notify_ready__nobody_asked)
 {
-    (void)state;
     assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
     assert_int_equal(notify_ready_started("ready"), 0);
     assert_int_equal(setenv("NOTIFY_SOCKET", "", 1), 0);
     assert_int_equal(notify_ready_stopping(NULL), 0);
 }
 
-static void test_notify_ready__path(void **state)
+TEST(test_notify_ready__path)
 {
-    (void)state;
     char directory[] = "/tmp/holdfast-test-notify-XXXXXX", path[64];
     assert_non_null(mkdtemp(directory));
     (void)snprintf(path, sizeof path, "%s/notify", directory);
@@ -70,9 +64,8 @@ static void test_notify_ready__path(void **state)
     assert_int_equal(rmdir(directory), 0);
 }
 
-static void test_notify_ready__abstract_name(void **state)
+TEST(test_notify_ready__abstract_name)
 {
-    (void)state;
     char name[64];
     (void)snprintf(name, sizeof name, "@holdfast-test-%ld", (long)getpid());
     int fd = manager_listen(name);
@@ -81,9 +74,8 @@ static void test_notify_ready__abstract_name(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static void test_notify_ready__names_that_are_no_socket(void **state)
+TEST(test_notify_ready__names_that_are_no_socket)
 {
-    (void)state;
     char name[300];
     memset(name, 'x', sizeof name - 1);
     name[0] = '/';
@@ -96,13 +88,4 @@ static void test_notify_ready__names_that_are_no_socket(void **state)
     assert_int_equal(notify_ready_started(NULL), -EINVAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notify_ready__nobody_asked),
-        cmocka_unit_test(test_notify_ready__path),
-        cmocka_unit_test(test_notify_ready__abstract_name),
-        cmocka_unit_test(test_notify_ready__names_that_are_no_socket),
-    };
-    return cmocka_run_group_tests_name("notify_ready", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -7,13 +7,12 @@
  */
 #include "daemon/descriptors.h"
 #include "daemon/privilege.h"
+#include "unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -24,16 +23,13 @@
 
 #include <linux/capability.h>
 
-#include <cmocka.h>
-
 #define USER "nobody"
 
 static char why_buffer[512];
 static struct text why;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     text_init(&why, why_buffer, sizeof why_buffer);
     return 0;
 }
@@ -77,9 +73,8 @@ static void remove_file(const char *directory, const char *name)
     assert_int_equal(unlink(path), 0);
 }
 
-static void test_privilege__no_user_means_no_change(void **state)
+TEST(test_privilege__no_user_means_no_change)
 {
-    (void)state;
     struct privilege privilege;
     assert_int_equal(privilege_resolve(NULL, &privilege, &why), 0);
     assert_false(privilege.is_needed);
@@ -87,9 +82,8 @@ static void test_privilege__no_user_means_no_change(void **state)
     assert_int_equal(privilege_hand_over(&privilege, "/nonexistent", &why), 0);
 }
 
-static void test_privilege__ourselves_needs_nothing(void **state)
+TEST(test_privilege__ourselves_needs_nothing)
 {
-    (void)state;
     const struct passwd *entry = getpwuid(geteuid());
     if (entry == NULL || getuid() != geteuid()) {
         print_message("skipped: this user has no name\n");
@@ -100,9 +94,8 @@ static void test_privilege__ourselves_needs_nothing(void **state)
     assert_false(privilege.is_needed);
 }
 
-static void test_privilege__unknown_user_is_refused(void **state)
+TEST(test_privilege__unknown_user_is_refused)
 {
-    (void)state;
     struct privilege privilege;
     assert_int_equal(privilege_resolve("no-such-user-here", &privilege, &why), -ENOENT);
     assert_why("--user no-such-user-here: no such user on this machine");
@@ -178,16 +171,14 @@ static int look_at_capabilities(void)
 }
 
 /* R-SEC-10: of root's rights only the one that calls to clients need is left (R-NOTIFY-3). */
-static void test_privilege__only_low_ports_are_kept(void **state)
+TEST(test_privilege__only_low_ports_are_kept)
 {
-    (void)state;
     need_root();
     assert_int_equal(run_child(look_at_capabilities), 0);
 }
 
-static void test_privilege__drop_is_for_good(void **state)
+TEST(test_privilege__drop_is_for_good)
 {
-    (void)state;
     if (geteuid() != 0) {
         assert_int_equal(refused_without_root(), 0);
         need_root();
@@ -195,9 +186,8 @@ static void test_privilege__drop_is_for_good(void **state)
     assert_int_equal(run_child(drop_and_look), 0);
 }
 
-static void test_privilege__hand_over_makes_and_gives_a_directory(void **state)
+TEST(test_privilege__hand_over_makes_and_gives_a_directory)
 {
-    (void)state;
     need_root();
     struct privilege privilege;
     assert_int_equal(privilege_resolve(USER, &privilege, &why), 0);
@@ -240,9 +230,8 @@ static void test_privilege__hand_over_makes_and_gives_a_directory(void **state)
     assert_int_equal(rmdir(parent), 0);
 }
 
-static void test_privilege__hand_over_refuses_what_others_could_write(void **state)
+TEST(test_privilege__hand_over_refuses_what_others_could_write)
 {
-    (void)state;
     need_root();
     struct privilege privilege;
     assert_int_equal(privilege_resolve(USER, &privilege, &why), 0);
@@ -281,23 +270,9 @@ static int raise_from_low(void)
     return 0;
 }
 
-static void test_privilege__descriptors_are_raised_as_far_as_allowed(void **state)
+TEST(test_privilege__descriptors_are_raised_as_far_as_allowed)
 {
-    (void)state;
     assert_int_equal(run_child(raise_from_low), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_privilege__no_user_means_no_change, set_up),
-        cmocka_unit_test_setup(test_privilege__ourselves_needs_nothing, set_up),
-        cmocka_unit_test_setup(test_privilege__unknown_user_is_refused, set_up),
-        cmocka_unit_test_setup(test_privilege__drop_is_for_good, set_up),
-        cmocka_unit_test_setup(test_privilege__only_low_ports_are_kept, set_up),
-        cmocka_unit_test_setup(test_privilege__hand_over_makes_and_gives_a_directory, set_up),
-        cmocka_unit_test_setup(test_privilege__hand_over_refuses_what_others_could_write, set_up),
-        cmocka_unit_test_setup(test_privilege__descriptors_are_raised_as_far_as_allowed, set_up),
-    };
-    return cmocka_run_group_tests_name("privilege", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, NULL, NULL, NULL)

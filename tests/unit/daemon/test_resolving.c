@@ -8,16 +8,13 @@
 #include "core/hearsay.h"
 #include "daemon/resolving.h"
 #include "unit/core/fixture.h"
+#include "unit/test.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static struct {
     pthread_mutex_t mutex;
@@ -83,9 +80,8 @@ static void turn(void)
     core_check(core);
 }
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     resolver.asked = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
     core = fixture_new(&fixture_limits);
@@ -99,9 +95,8 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     resolving_free(resolving);
@@ -109,9 +104,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void test_resolving__an_answer_reaches_the_core(void **state)
+TEST(test_resolving__an_answer_reaches_the_core)
 {
-    (void)state;
     fixture_notify(core, "10.0.0.7", "named", 5);
     fixture_notify(core, "2001:db8::7", "other", 5);
     assert_int_equal(resolving_deadline_ns(resolving), fixture_now_ns());
@@ -133,9 +127,8 @@ static void test_resolving__an_answer_reaches_the_core(void **state)
 }
 
 /* A name that no resolver takes is unknown, without a question. */
-static void test_resolving__a_name_that_cannot_be_asked(void **state)
+TEST(test_resolving__a_name_that_cannot_be_asked)
 {
-    (void)state;
     char name[1025];
     memset(name, 'a', 1024);
     name[1024] = '\0';
@@ -150,9 +143,8 @@ static void test_resolving__a_name_that_cannot_be_asked(void **state)
 }
 
 /* It costs places, not time; the end of the process does not wait for it. */
-static void test_resolving__a_hanging_resolver_keeps_nobody_waiting(void **state)
+TEST(test_resolving__a_hanging_resolver_keeps_nobody_waiting)
 {
-    (void)state;
     set_hanging(true);
     for (uint32_t i = 0; i < 4; i++) {
         char from[32];
@@ -170,9 +162,8 @@ static void test_resolving__a_hanging_resolver_keeps_nobody_waiting(void **state
 }
 
 /* What an answer changes needs room in the open batch. */
-static void test_resolving__an_answer_waits_for_room(void **state)
+TEST(test_resolving__an_answer_waits_for_room)
 {
-    (void)state;
     fixture_notify(core, "10.0.0.7", "named", 5);
     turn();
     for (uint32_t i = 0; !core_is_full(core); i++) {
@@ -191,15 +182,4 @@ static void test_resolving__an_answer_waits_for_room(void **state)
     assert_true(resolving_close(resolving));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_resolving__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_answer_reaches_the_core),
-        TEST(a_name_that_cannot_be_asked),
-        TEST(a_hanging_resolver_keeps_nobody_waiting),
-        TEST(an_answer_waits_for_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, NULL, NULL)

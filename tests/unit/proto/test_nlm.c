@@ -9,12 +9,9 @@
 #include "codec/rpc_msg.h"
 #include "peer/peer_nlm.h"
 #include "proto/nlm.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct packet packet;
 static struct peer_nlm_args args;
@@ -36,9 +33,8 @@ static const struct procedure *row(uint32_t vers, uint32_t number)
     return NULL;
 }
 
-static void test_nlm__program(void **state)
+TEST(test_nlm__program)
 {
-    (void)state;
     assert_int_equal(nlm_program.number, 100021);
     assert_string_equal(nlm_program.name, "NLM");
     assert_int_equal(nlm_program.version_count, 3);
@@ -48,9 +44,8 @@ static void test_nlm__program(void **state)
 }
 
 /* Every number in every version: there or not, its name, its flags, where its result goes. */
-static void test_nlm__rows(void **state)
+TEST(test_nlm__rows)
 {
-    (void)state;
     enum { STATELESS = PROCEDURE_STATELESS, CACHED = PROCEDURE_CACHED, MSG = PROCEDURE_MESSAGE };
     static const struct {
         uint32_t flags, result_proc;
@@ -157,9 +152,8 @@ static void assert_flags(const struct request *request, bool block, bool exclusi
     assert_int_equal(request->lock.state, state);
 }
 
-static void test_nlm__lock_arguments_become_requests(void **state)
+TEST(test_nlm__lock_arguments_become_requests)
 {
-    (void)state;
     static const struct {
         uint32_t number, message;
         enum request_kind kind;
@@ -189,9 +183,8 @@ static void test_nlm__lock_arguments_become_requests(void **state)
     }
 }
 
-static void test_nlm__nm_lock_is_unmonitored_and_never_waits(void **state)
+TEST(test_nlm__nm_lock_is_unmonitored_and_never_waits)
 {
-    (void)state;
     struct request request;
     for (uint32_t v = 1; v < VERSION_COUNT; v++) {
         fill_args(versions[v]);
@@ -202,9 +195,8 @@ static void test_nlm__nm_lock_is_unmonitored_and_never_waits(void **state)
     }
 }
 
-static void test_nlm__share_and_free_all(void **state)
+TEST(test_nlm__share_and_free_all)
 {
-    (void)state;
     struct request request;
     for (uint32_t v = 1; v < VERSION_COUNT; v++) {
         uint32_t vers = versions[v];
@@ -244,9 +236,8 @@ static bool decode_res(uint32_t vers, uint32_t number, const struct peer_nlm_res
     return row(vers, number)->decode(&in, vers, ret);
 }
 
-static void test_nlm__results_sent_to_us(void **state)
+TEST(test_nlm__results_sent_to_us)
 {
-    (void)state;
     struct request request;
     struct peer_nlm_res res = {.cookie = peer_nlm_bytes_of("12345678", 8),
                                .status = 1,
@@ -272,9 +263,8 @@ static void test_nlm__results_sent_to_us(void **state)
 }
 
 /* Handles and ranges that mean nothing decode: the answer depends on the procedure. */
-static void test_nlm__impossible_handles_and_ranges(void **state)
+TEST(test_nlm__impossible_handles_and_ranges)
 {
-    (void)state;
     static const struct {
         uint32_t vers, fh_len;
         bool is_bad;
@@ -304,9 +294,8 @@ static void test_nlm__impossible_handles_and_ranges(void **state)
     assert_int_equal(request.lock.len, 50);
 }
 
-static void test_nlm__garbage(void **state)
+TEST(test_nlm__garbage)
 {
-    (void)state;
     struct request request;
     for (uint32_t v = 0; v < VERSION_COUNT; v++)
         for (uint32_t number = 0; number <= LAST; number++) {
@@ -343,9 +332,8 @@ static struct peer_nlm_res encode(uint32_t vers, uint32_t number, const struct r
     return res;
 }
 
-static void test_nlm__responses_become_results(void **state)
+TEST(test_nlm__responses_become_results)
 {
-    (void)state;
     static const uint32_t numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22};
     static const struct {
         enum lock_status status;
@@ -386,9 +374,8 @@ static void test_nlm__responses_become_results(void **state)
 }
 
 /* The longest result, in an answer and in a call of our own, fits what the program says. */
-static void test_nlm__the_longest_result_fits(void **state)
+TEST(test_nlm__the_longest_result_fits)
 {
-    (void)state;
     static const uint8_t bytes[1024];
     struct response response = {.cookie = {bytes, sizeof bytes},
                                 .status = LOCK_DENIED,
@@ -407,19 +394,4 @@ static void test_nlm__the_longest_result_fits(void **state)
     assert_true((int)RPC_REPLY_HEADER_MAX <= (int)RPC_CALL_HEADER_LEN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nlm__program),
-        cmocka_unit_test(test_nlm__rows),
-        cmocka_unit_test(test_nlm__lock_arguments_become_requests),
-        cmocka_unit_test(test_nlm__nm_lock_is_unmonitored_and_never_waits),
-        cmocka_unit_test(test_nlm__share_and_free_all),
-        cmocka_unit_test(test_nlm__results_sent_to_us),
-        cmocka_unit_test(test_nlm__impossible_handles_and_ranges),
-        cmocka_unit_test(test_nlm__garbage),
-        cmocka_unit_test(test_nlm__responses_become_results),
-        cmocka_unit_test(test_nlm__the_longest_result_fits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -6,11 +6,7 @@
 #include "codec/nsm_xdr.h"
 #include "codec/rpc_msg.h"
 #include "proto/nsm.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static uint8_t buffer[512];
 
@@ -20,9 +16,8 @@ static const struct procedure *row(enum nsm_procedure number)
     return &nsm_program.versions[0].procedures[number];
 }
 
-static void test_nsm__program(void **state)
+TEST(test_nsm__program)
 {
-    (void)state;
     assert_int_equal(nsm_program.number, 100024);
     assert_int_equal(nsm_program.versions[0].number, 1);
     assert_int_equal(nsm_program.versions[nsm_program.version_count - 1].number, 1);
@@ -73,9 +68,8 @@ static void assert_my_id(const struct request *request)
     assert_int_equal(request->my_proc, 16);
 }
 
-static void test_nsm__arguments_become_requests(void **state)
+TEST(test_nsm__arguments_become_requests)
 {
-    (void)state;
     const uint32_t len = put_mon(), name_len = 12, priv_len = 16;
     struct request request;
     struct bytes watched = bytes_of_text("watched");
@@ -112,9 +106,8 @@ static void test_nsm__arguments_become_requests(void **state)
     assert_true(decode(NSM_NULL, buffer, 0, &request));
 }
 
-static void test_nsm__left_over_bytes_are_garbage(void **state)
+TEST(test_nsm__left_over_bytes_are_garbage)
 {
-    (void)state;
     const uint32_t len = put_mon();
     struct request request;
     for (uint32_t extra = 1; extra <= 8; extra++) {
@@ -139,9 +132,8 @@ static void assert_result(enum nsm_procedure number, bool refused, const char *b
     assert_memory_equal(buffer, bytes, len);
 }
 
-static void test_nsm__responses_become_results(void **state)
+TEST(test_nsm__responses_become_results)
 {
-    (void)state;
     assert_result(NSM_STAT, false, "\0\0\0\0\1\2\3\7", 8);
     assert_result(NSM_STAT, true, "\0\0\0\1\1\2\3\7", 8);
     assert_result(NSM_MON, false, "\0\0\0\0\1\2\3\7", 8);
@@ -155,9 +147,8 @@ static void test_nsm__responses_become_results(void **state)
     assert_null(row(NSM_NOTIFY)->encode);
 }
 
-static void test_nsm__every_reply_fits(void **state)
+TEST(test_nsm__every_reply_fits)
 {
-    (void)state;
     for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
         struct response response = {.state = 7};
         struct xdr_out out = xdr_out_of(buffer, nsm_program.reply_max);
@@ -172,14 +163,4 @@ static void test_nsm__every_reply_fits(void **state)
     assert_false(out.overflowed);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nsm__program),
-        cmocka_unit_test(test_nsm__arguments_become_requests),
-        cmocka_unit_test(test_nsm__left_over_bytes_are_garbage),
-        cmocka_unit_test(test_nsm__responses_become_results),
-        cmocka_unit_test(test_nsm__every_reply_fits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -4,17 +4,12 @@
  * closing never waits.
  */
 #include "call_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static struct world world;
 
-static int begin(void **state)
+TEST_FIXTURE(begin)
 {
-    (void)state;
     world_begin(&world, 16, 16);
     rpc_client_free(world.client);
     struct rpc_client_limits limits = {
@@ -24,9 +19,8 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+TEST_FIXTURE(end)
 {
-    (void)state;
     world_end(&world);
     return 0;
 }
@@ -56,9 +50,8 @@ static void pass_quietly(uint64_t ms)
     rpc_client_tick(world.client, world.now_ns);
 }
 
-static void test_client_fence__every_step_over_udp(void **state)
+TEST(test_client_fence__every_step_over_udp)
 {
-    (void)state;
     start(7, CLIENT_UDP_FIRST);
     commit();
     world_expect_question(&world, 2, 17);
@@ -69,9 +62,8 @@ static void test_client_fence__every_step_over_udp(void **state)
     world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
 }
 
-static void test_client_fence__a_repeat_needs_a_commit_of_its_own(void **state)
+TEST(test_client_fence__a_repeat_needs_a_commit_of_its_own)
 {
-    (void)state;
     start(7, CLIENT_UDP_FIRST);
     commit();
     world_expect_question(&world, 2, 17);
@@ -87,9 +79,8 @@ static void test_client_fence__a_repeat_needs_a_commit_of_its_own(void **state)
 }
 
 /* A store that takes long does not put it off again and again. */
-static void test_client_fence__what_is_due_stays_due(void **state)
+TEST(test_client_fence__what_is_due_stays_due)
 {
-    (void)state;
     start(7, CLIENT_UDP_FIRST);
     uint64_t ticket = rpc_client_ask(world.client);
     pass_quietly(400);
@@ -106,9 +97,8 @@ static void test_client_fence__what_is_due_stays_due(void **state)
 }
 
 /* A commit that began before says nothing of what is due now. */
-static void test_client_fence__an_older_commit_does_not_count(void **state)
+TEST(test_client_fence__an_older_commit_does_not_count)
 {
-    (void)state;
     start(7, CLIENT_UDP_FIRST);
     uint64_t ticket = rpc_client_ask(world.client);
     start(8, CLIENT_UDP_FIRST);
@@ -120,9 +110,8 @@ static void test_client_fence__an_older_commit_does_not_count(void **state)
     rpc_client_cancel(world.client, 8);
 }
 
-static void test_client_fence__connections_wait_and_closing_does_not(void **state)
+TEST(test_client_fence__connections_wait_and_closing_does_not)
 {
-    (void)state;
     start(7, CLIENT_TCP_FIRST);
     commit();
     world_expect_question(&world, 2, 6);
@@ -140,16 +129,4 @@ static void test_client_fence__connections_wait_and_closing_does_not(void **stat
     rpc_client_cancel(world.client, 8);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_client_fence__##name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_step_over_udp),
-        TEST(a_repeat_needs_a_commit_of_its_own),
-        TEST(what_is_due_stays_due),
-        TEST(an_older_commit_does_not_count),
-        TEST(connections_wait_and_closing_does_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(begin, end, NULL, NULL)

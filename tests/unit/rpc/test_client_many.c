@@ -3,11 +3,7 @@
  * turn it is, ICMP news for everybody at one port, and the port cache.
  */
 #include "call_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static struct world world;
 static struct packet answer;
@@ -62,9 +58,8 @@ static void finish(void)
     world_expect_disconnect(&world, world.connection);
 }
 
-static void test_client_many__who_waits_gets_its_turn(void **state)
+TEST(test_client_many__who_waits_gets_its_turn)
 {
-    (void)state;
     world_begin(&world, 16, 2);
     start_all(6);
     expect_connect_to(1);
@@ -91,9 +86,8 @@ static void test_client_many__who_waits_gets_its_turn(void **state)
 }
 
 /* Hosts that swallow packets do not keep the only connection from one that answers. */
-static void test_client_many__silent_hosts_give_way(void **state)
+TEST(test_client_many__silent_hosts_give_way)
 {
-    (void)state;
     world_begin(&world, 16, 1);
     start_all(3);
     expect_connect_to(1);
@@ -124,9 +118,8 @@ static void test_client_many__silent_hosts_give_way(void **state)
 }
 
 /* Waiting for a turn until the deadline is undelivered, and leaves no trace. */
-static void test_client_many__deadline_while_waiting_for_a_turn(void **state)
+TEST(test_client_many__deadline_while_waiting_for_a_turn)
 {
-    (void)state;
     world_begin(&world, 16, 1);
     start_all(2);
     expect_connect_to(1);
@@ -141,9 +134,8 @@ static void test_client_many__deadline_while_waiting_for_a_turn(void **state)
 }
 
 /* Many leave their portmapper's connection at once; each gets one to its service. */
-static void test_client_many__from_portmapper_to_service_within_the_limit(void **state)
+TEST(test_client_many__from_portmapper_to_service_within_the_limit)
 {
-    (void)state;
     world_begin(&world, 16, 4);
     uint64_t connections[4];
     uint32_t xids[4];
@@ -178,9 +170,8 @@ static void test_client_many__from_portmapper_to_service_within_the_limit(void *
 }
 
 /* What was begun is finished first, however much else there is to begin. */
-static void test_client_many__begun_is_finished_first(void **state)
+TEST(test_client_many__begun_is_finished_first)
 {
-    (void)state;
     world_begin(&world, 16, 16);
     start_all(3);
     expect_connect_to(1);
@@ -200,9 +191,8 @@ static void test_client_many__begun_is_finished_first(void **state)
     world_end(&world);
 }
 
-static void test_client_many__limit_of_attempts(void **state)
+TEST(test_client_many__limit_of_attempts)
 {
-    (void)state;
     world_begin(&world, 3, 3);
     for (uint32_t host = 1; host <= 3; host++) {
         assert_true(rpc_client_has_room(world.client));
@@ -220,9 +210,8 @@ static void test_client_many__limit_of_attempts(void **state)
 }
 
 /* While there is room, an attempt can be started, whatever lengths its messages have. */
-static void test_client_many__limit_of_bytes(void **state)
+TEST(test_client_many__limit_of_bytes)
 {
-    (void)state;
     static uint8_t long_message[CLIENT_ARGS_MAX];
     world_begin(&world, 4096, 16);
     uint64_t started = 0;
@@ -251,9 +240,8 @@ static void test_client_many__limit_of_bytes(void **state)
 }
 
 /* An empty message is a message. */
-static void test_client_many__messages_without_arguments(void **state)
+TEST(test_client_many__messages_without_arguments)
 {
-    (void)state;
     world_begin(&world, 4, 4);
     struct client_attempt attempt = world_attempt(&world, 1, 1);
     attempt.messages[0] = (struct bytes){0};
@@ -272,9 +260,8 @@ static void test_client_many__messages_without_arguments(void **state)
 }
 
 /* One ICMP message is news for everybody who asked there, and for nobody else. */
-static void test_client_many__unreachable_is_told_to_everybody(void **state)
+TEST(test_client_many__unreachable_is_told_to_everybody)
 {
-    (void)state;
     world_begin(&world, 64, 64);
     struct address host = world_host(1);
     for (uint32_t id = 0; id < 20; id++) {
@@ -321,9 +308,8 @@ static void expect_looked_up(void)
     rpc_client_cancel(world.client, 2);
 }
 
-static void test_client_many__a_port_is_known_for_120_s(void **state)
+TEST(test_client_many__a_port_is_known_for_120_s)
 {
-    (void)state;
     world_begin(&world, 16, 16);
     fill_cache(700);
     world_pass_ms(&world, 119999);
@@ -347,9 +333,8 @@ static void test_client_many__a_port_is_known_for_120_s(void **state)
     world_end(&world);
 }
 
-static void test_client_many__a_known_port_dies_with_the_first_failure(void **state)
+TEST(test_client_many__a_known_port_dies_with_the_first_failure)
 {
-    (void)state;
     world_begin(&world, 16, 16);
     for (uint32_t way = 0; way < 5; way++) {
         fill_cache(700);
@@ -386,9 +371,8 @@ static void test_client_many__a_known_port_dies_with_the_first_failure(void **st
 }
 
 /* A cached UDP port is called over UDP. */
-static void test_client_many__a_known_udp_port(void **state)
+TEST(test_client_many__a_known_udp_port)
 {
-    (void)state;
     world_begin(&world, 16, 16);
     for (uint32_t i = 0; i < 2; i++) {
         world_start(&world, 1, 0);
@@ -405,21 +389,4 @@ static void test_client_many__a_known_udp_port(void **state)
     world_end(&world);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client_many__who_waits_gets_its_turn),
-        cmocka_unit_test(test_client_many__silent_hosts_give_way),
-        cmocka_unit_test(test_client_many__deadline_while_waiting_for_a_turn),
-        cmocka_unit_test(test_client_many__from_portmapper_to_service_within_the_limit),
-        cmocka_unit_test(test_client_many__begun_is_finished_first),
-        cmocka_unit_test(test_client_many__limit_of_attempts),
-        cmocka_unit_test(test_client_many__limit_of_bytes),
-        cmocka_unit_test(test_client_many__messages_without_arguments),
-        cmocka_unit_test(test_client_many__unreachable_is_told_to_everybody),
-        cmocka_unit_test(test_client_many__a_port_is_known_for_120_s),
-        cmocka_unit_test(test_client_many__a_known_port_dies_with_the_first_failure),
-        cmocka_unit_test(test_client_many__a_known_udp_port),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -11,12 +11,9 @@
 #include "base/prng.h"
 #include "peer/packet.h"
 #include "rpc/client.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum {
     ATTEMPTS_MAX = 24,
@@ -425,9 +422,8 @@ static void round_of(uint64_t seed)
     rpc_client_free(w.client);
 }
 
-static void test_client_random__histories(void **state)
+TEST(test_client_random__histories)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= ROUNDS; seed++)
         round_of(seed);
     for (uint32_t outcome = 0; outcome < 4; outcome++)
@@ -435,10 +431,4 @@ static void test_client_random__histories(void **state)
     assert_true(w.one_way_count > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client_random__histories),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -5,26 +5,21 @@
  * in test_client.c.
  */
 #include "call_world.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct world world;
 static struct packet answer;
 
-static int begin(void **state)
+TEST_FIXTURE(begin)
 {
-    (void)state;
     world_begin(&world, 16, 16);
     return 0;
 }
 
-static int end(void **state)
+TEST_FIXTURE(end)
 {
-    (void)state;
     world_end(&world);
     return 0;
 }
@@ -51,9 +46,8 @@ static void start(const struct client_attempt *attempt)
     rpc_client_check(world.client);
 }
 
-static void test_client_way__udp_first(void **state)
+TEST(test_client_way__udp_first)
 {
-    (void)state;
     struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -68,9 +62,8 @@ static void test_client_way__udp_first(void **state)
     world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
 }
 
-static void test_client_way__udp_first_where_only_tcp_is_registered(void **state)
+TEST(test_client_way__udp_first_where_only_tcp_is_registered)
 {
-    (void)state;
     struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -95,9 +88,8 @@ static void test_client_way__udp_first_where_only_tcp_is_registered(void **state
 }
 
 /* That a program is on UDP says nothing of TCP, which is asked for first. */
-static void test_client_way__a_known_udp_port_is_not_a_reason_to_avoid_tcp(void **state)
+TEST(test_client_way__a_known_udp_port_is_not_a_reason_to_avoid_tcp)
 {
-    (void)state;
     struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -119,9 +111,8 @@ static void test_client_way__a_known_udp_port_is_not_a_reason_to_avoid_tcp(void 
     rpc_client_cancel(world.client, 7);
 }
 
-static void test_client_way__only_calls_leave_from_the_listener(void **state)
+TEST(test_client_way__only_calls_leave_from_the_listener)
 {
-    (void)state;
     struct client_action action;
     struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
     attempt.from_listener = true;
@@ -164,9 +155,8 @@ static void test_client_way__only_calls_leave_from_the_listener(void **state)
 }
 
 /* The body of the last answer comes with the result. */
-static void test_client_way__the_answer_comes_back(void **state)
+TEST(test_client_way__the_answer_comes_back)
 {
-    (void)state;
     static const struct {
         uint32_t answer_len, kept_len;
     } lengths[] = {{0, 0},
@@ -201,9 +191,8 @@ static void test_client_way__the_answer_comes_back(void **state)
 
 /* Whether some message may have arrived twice is known (R-DRC-3 needs it). Over UDP it always may:
  * the network repeats datagrams, too. */
-static void test_client_way__repeats_are_told(void **state)
+TEST(test_client_way__repeats_are_told)
 {
-    (void)state;
     static const struct {
         bool is_resent, is_refused;
     } cases[] = {{false, false}, {true, false}, {false, true}};
@@ -247,9 +236,8 @@ static void test_client_way__repeats_are_told(void **state)
     world_expect_disconnect(&world, world.connection);
 }
 
-static void test_client_way__one_way_over_udp_leaves_once(void **state)
+TEST(test_client_way__one_way_over_udp_leaves_once)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -263,9 +251,8 @@ static void test_client_way__one_way_over_udp_leaves_once(void **state)
     world_expect_no_result(&world);
 }
 
-static void test_client_way__one_way_where_it_is_already(void **state)
+TEST(test_client_way__one_way_where_it_is_already)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 800);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -282,9 +269,8 @@ static void test_client_way__one_way_where_it_is_already(void **state)
 }
 
 /* It is not asked about on TCP, nor over TCP, and not again for a while. */
-static void test_client_way__one_way_that_is_not_registered(void **state)
+TEST(test_client_way__one_way_that_is_not_registered)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -307,9 +293,8 @@ static void test_client_way__one_way_that_is_not_registered(void **state)
     world_expect_no_result(&world);
 }
 
-static void test_client_way__one_way_at_a_silent_portmapper(void **state)
+TEST(test_client_way__one_way_at_a_silent_portmapper)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -326,9 +311,8 @@ static void test_client_way__one_way_at_a_silent_portmapper(void **state)
     world_expect_no_result(&world);
 }
 
-static void test_client_way__one_way_without_a_portmapper(void **state)
+TEST(test_client_way__one_way_without_a_portmapper)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
     world_expect_question(&world, 2, 17);
@@ -338,9 +322,8 @@ static void test_client_way__one_way_without_a_portmapper(void **state)
     assert_int_equal(rpc_client_count(world.client), 0);
 }
 
-static void test_client_way__one_way_over_tcp(void **state)
+TEST(test_client_way__one_way_over_tcp)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_TCP_FIRST, 0);
     start(&attempt);
     world_expect_question(&world, 2, 6);
@@ -378,9 +361,8 @@ static void test_client_way__one_way_over_tcp(void **state)
     world_expect_no_result(&world);
 }
 
-static void test_client_way__one_way_over_tcp_that_is_never_answered(void **state)
+TEST(test_client_way__one_way_over_tcp_that_is_never_answered)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_TCP_FIRST, 0);
     start(&attempt);
     world_expect_question(&world, 2, 6);
@@ -395,9 +377,8 @@ static void test_client_way__one_way_over_tcp_that_is_never_answered(void **stat
 }
 
 /* A quarter of the attempts at most, so that the others always find room. */
-static void test_client_way__one_way_calls_leave_room(void **state)
+TEST(test_client_way__one_way_calls_leave_room)
 {
-    (void)state;
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     for (uint32_t i = 0; i < 4; i++) {
         attempt.to = world_host(10 + i);
@@ -422,9 +403,8 @@ static void test_client_way__one_way_calls_leave_room(void **state)
     start(&attempt); /* known to be absent */
 }
 
-static void test_client_way__numbers_are_nobody_elses(void **state)
+TEST(test_client_way__numbers_are_nobody_elses)
 {
-    (void)state;
     uint32_t xid = rpc_client_take_xid(world.client);
     assert_int_not_equal(rpc_client_take_xid(world.client), xid);
     world_start(&world, 7, 0);
@@ -477,9 +457,8 @@ static void expect_ipv6_udp(void)
     world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
 }
 
-static void test_client_way__ipv6_is_asked_in_version_4(void **state)
+TEST(test_client_way__ipv6_is_asked_in_version_4)
 {
-    (void)state;
     start_ipv6();
     answer_ipv6("::.2.188", true);
     expect_ipv6_udp();
@@ -503,25 +482,22 @@ static void expect_ipv6_tcp(void)
     world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
 }
 
-static void test_client_way__ipv6_on_tcp_only_is_asked_over_tcp(void **state)
+TEST(test_client_way__ipv6_on_tcp_only_is_asked_over_tcp)
 {
-    (void)state;
     start_ipv6();
     answer_ipv6("", true);
     expect_ipv6_tcp();
 }
 
-static void test_client_way__ipv6_portmapper_that_is_silent_over_udp(void **state)
+TEST(test_client_way__ipv6_portmapper_that_is_silent_over_udp)
 {
-    (void)state;
     start_ipv6_slow();
     expect_ipv6_tcp();
 }
 
 /* The answer over UDP comes when the connection is under way, and makes it needless. */
-static void test_client_way__ipv6_portmapper_that_is_slow_over_udp(void **state)
+TEST(test_client_way__ipv6_portmapper_that_is_slow_over_udp)
 {
-    (void)state;
     start_ipv6_slow();
     world_expect_connect(&world, PORTMAPPER);
     answer_ipv6("::.2.188", true);
@@ -530,18 +506,16 @@ static void test_client_way__ipv6_portmapper_that_is_slow_over_udp(void **state)
 }
 
 /* It comes then, and needs the connection that is under way. */
-static void test_client_way__ipv6_connection_is_not_opened_twice(void **state)
+TEST(test_client_way__ipv6_connection_is_not_opened_twice)
 {
-    (void)state;
     start_ipv6_slow();
     answer_ipv6("", true);
     expect_ipv6_tcp();
 }
 
 /* It cannot be asked about TCP: it may be on UDP later, so the questions begin anew each time. */
-static void test_client_way__ipv6_portmapper_without_tcp(void **state)
+TEST(test_client_way__ipv6_portmapper_without_tcp)
 {
-    (void)state;
     start_ipv6();
     for (uint32_t i = 0; i < 3; i++) {
         answer_ipv6("", true);
@@ -555,31 +529,4 @@ static void test_client_way__ipv6_portmapper_without_tcp(void **state)
     expect_ipv6_udp();
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(test_client_way__##name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(udp_first),
-        TEST(udp_first_where_only_tcp_is_registered),
-        TEST(a_known_udp_port_is_not_a_reason_to_avoid_tcp),
-        TEST(only_calls_leave_from_the_listener),
-        TEST(the_answer_comes_back),
-        TEST(repeats_are_told),
-        TEST(one_way_over_udp_leaves_once),
-        TEST(one_way_where_it_is_already),
-        TEST(one_way_that_is_not_registered),
-        TEST(one_way_at_a_silent_portmapper),
-        TEST(one_way_without_a_portmapper),
-        TEST(one_way_over_tcp),
-        TEST(one_way_over_tcp_that_is_never_answered),
-        TEST(one_way_calls_leave_room),
-        TEST(numbers_are_nobody_elses),
-        TEST(ipv6_is_asked_in_version_4),
-        TEST(ipv6_on_tcp_only_is_asked_over_tcp),
-        TEST(ipv6_portmapper_that_is_silent_over_udp),
-        TEST(ipv6_portmapper_that_is_slow_over_udp),
-        TEST(ipv6_connection_is_not_opened_twice),
-        TEST(ipv6_portmapper_without_tcp),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(begin, end, NULL, NULL)

@@ -3,11 +3,7 @@
  * kept, who makes room for whom, and what a reboot forgets (R-DRC-1, 2).
  */
 #include "rpc/drc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 enum { PORT = 900 };
 
@@ -54,9 +50,8 @@ static bool is_known(struct drc *drc, struct drc_key key, uint64_t now_ns)
     return false;
 }
 
-static void test_drc__life_of_a_call(void **state)
+TEST(test_drc__life_of_a_call)
 {
-    (void)state;
     struct drc *drc = drc_new(16, 1);
     struct drc_found found, again;
     assert_int_equal(begin(drc, key_of(2, 7), 0, &found), DRC_NEW);
@@ -72,9 +67,8 @@ static void test_drc__life_of_a_call(void **state)
     drc_free(drc);
 }
 
-static void test_drc__every_part_of_the_key_counts(void **state)
+TEST(test_drc__every_part_of_the_key_counts)
 {
-    (void)state;
     struct drc *drc = drc_new(64, 1);
     struct drc_key keys[9];
     for (int i = 0; i < 9; i++)
@@ -107,9 +101,8 @@ static enum drc_verdict from_elsewhere(struct drc *drc, struct drc_key key, stru
 }
 
 /* Of one owner: each makes those before it old, for other ports. */
-static void test_drc__other_ports(void **state)
+TEST(test_drc__other_ports)
 {
-    (void)state;
     struct drc *drc = drc_new(16, 1);
     struct bytes reply;
     struct drc_key lock = key_of(2, 7), unlock = key_of(2, 8), other = key_of(2, 9);
@@ -128,9 +121,8 @@ static void test_drc__other_ports(void **state)
 }
 
 /* Others may make a call old, too; whoever asks is told, from whichever port. */
-static void test_drc__made_old_by_others(void **state)
+TEST(test_drc__made_old_by_others)
 {
-    (void)state;
     struct drc *drc = drc_new(16, 1);
     struct drc_key free_all = key_of(2, 7), elsewhere = key_of(3, 7);
     struct drc_found found;
@@ -152,9 +144,8 @@ static void test_drc__made_old_by_others(void **state)
     drc_free(drc);
 }
 
-static void test_drc__passing_answers_are_for_one_port(void **state)
+TEST(test_drc__passing_answers_are_for_one_port)
 {
-    (void)state;
     struct drc *drc = drc_new(16, 1);
     struct drc_found found;
     struct bytes reply;
@@ -171,9 +162,8 @@ static void test_drc__passing_answers_are_for_one_port(void **state)
 }
 
 /* The newest of an owner may go before older ones, and others of it come again. */
-static void test_drc__an_owner_without_its_newest(void **state)
+TEST(test_drc__an_owner_without_its_newest)
 {
-    (void)state;
     struct drc *drc = drc_new(3, 1);
     struct drc_found found;
     struct bytes reply;
@@ -199,9 +189,8 @@ static void test_drc__an_owner_without_its_newest(void **state)
     drc_free(drc);
 }
 
-static void test_drc__replies_of_all_sizes_fit_side_by_side(void **state)
+TEST(test_drc__replies_of_all_sizes_fit_side_by_side)
 {
-    (void)state;
     struct drc *drc = drc_new(64, 1);
     static uint8_t reply[DRC_REPLY_MAX];
     uint32_t count = 0;
@@ -217,9 +206,8 @@ static void test_drc__replies_of_all_sizes_fit_side_by_side(void **state)
     drc_free(drc);
 }
 
-static void test_drc__answers_expire(void **state)
+TEST(test_drc__answers_expire)
 {
-    (void)state;
     struct drc *drc = drc_new(16, 1);
     execute(drc, key_of(2, 1), 0);
     assert_true(is_known(drc, key_of(2, 1), DRC_LIFE_NS - 1));
@@ -231,9 +219,8 @@ static void test_drc__answers_expire(void **state)
     drc_free(drc);
 }
 
-static void test_drc__oldest_makes_room(void **state)
+TEST(test_drc__oldest_makes_room)
 {
-    (void)state;
     struct drc *drc = drc_new(4, 1);
     struct drc_found found;
     for (uint32_t xid = 1; xid <= 4; xid++)
@@ -254,9 +241,8 @@ static void test_drc__oldest_makes_room(void **state)
     drc_free(drc);
 }
 
-static void test_drc__one_address_has_a_quota(void **state)
+TEST(test_drc__one_address_has_a_quota)
 {
-    (void)state;
     struct drc *drc = drc_new(4 * DRC_PER_ADDRESS, 1);
     struct drc_found found;
     execute(drc, key_of(3, 1), 0);
@@ -273,9 +259,8 @@ static void test_drc__one_address_has_a_quota(void **state)
     drc_free(drc);
 }
 
-static void test_drc__long_reply_is_not_kept(void **state)
+TEST(test_drc__long_reply_is_not_kept)
 {
-    (void)state;
     static uint8_t reply[DRC_REPLY_MAX + 1];
     struct drc *drc = drc_new(100, 1);
     struct drc_found found;
@@ -289,9 +274,8 @@ static void test_drc__long_reply_is_not_kept(void **state)
     drc_free(drc);
 }
 
-static void test_drc__reboot_forgets(void **state)
+TEST(test_drc__reboot_forgets)
 {
-    (void)state;
     struct drc *drc = drc_new(16, 1);
     struct drc_found pending, notify, found;
     execute(drc, key_of(2, 1), 0);
@@ -315,21 +299,4 @@ static void test_drc__reboot_forgets(void **state)
     drc_free(drc);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drc__life_of_a_call),
-        cmocka_unit_test(test_drc__every_part_of_the_key_counts),
-        cmocka_unit_test(test_drc__other_ports),
-        cmocka_unit_test(test_drc__made_old_by_others),
-        cmocka_unit_test(test_drc__passing_answers_are_for_one_port),
-        cmocka_unit_test(test_drc__an_owner_without_its_newest),
-        cmocka_unit_test(test_drc__answers_expire),
-        cmocka_unit_test(test_drc__oldest_makes_room),
-        cmocka_unit_test(test_drc__one_address_has_a_quota),
-        cmocka_unit_test(test_drc__long_reply_is_not_kept),
-        cmocka_unit_test(test_drc__replies_of_all_sizes_fit_side_by_side),
-        cmocka_unit_test(test_drc__reboot_forgets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

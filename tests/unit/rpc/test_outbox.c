@@ -3,11 +3,7 @@
  * that survive many turns of the ring of bytes unchanged.
  */
 #include "rpc/outbox.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static uint64_t add(struct outbox *outbox, uint64_t after_txn, uint8_t fill, uint32_t len)
 {
@@ -17,9 +13,8 @@ static uint64_t add(struct outbox *outbox, uint64_t after_txn, uint8_t fill, uin
     return outbox_add(outbox, &entry, len);
 }
 
-static void test_outbox__gate(void **state)
+TEST(test_outbox__gate)
 {
-    (void)state;
     struct outbox *outbox = outbox_new(4, 100, 400);
     assert_null(outbox_head(outbox, 100));
     add(outbox, 5, 1, 10);
@@ -36,9 +31,8 @@ static void test_outbox__gate(void **state)
     outbox_free(outbox);
 }
 
-static void test_outbox__room(void **state)
+TEST(test_outbox__room)
 {
-    (void)state;
     struct outbox *outbox = outbox_new(3, 100, 1000); /* entries run out */
     for (uint8_t i = 0; i < 3; i++) {
         assert_true(outbox_has_room(outbox));
@@ -59,9 +53,8 @@ static void test_outbox__room(void **state)
     outbox_free(outbox);
 }
 
-static void test_outbox__messages_stay_whole(void **state)
+TEST(test_outbox__messages_stay_whole)
 {
-    (void)state;
     struct outbox *outbox = outbox_new(8, 64, 200);
     uint32_t pushed = 0, popped = 0;
     while (popped < 2000) {
@@ -81,9 +74,8 @@ static void test_outbox__messages_stay_whole(void **state)
     outbox_free(outbox);
 }
 
-static void test_outbox__redirection(void **state)
+TEST(test_outbox__redirection)
 {
-    (void)state;
     struct outbox *outbox = outbox_new(4, 100, 400);
     add(outbox, 1, 1, 10);
     uint64_t number = add(outbox, 1, 2, 10);
@@ -96,13 +88,4 @@ static void test_outbox__redirection(void **state)
     outbox_free(outbox);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outbox__gate),
-        cmocka_unit_test(test_outbox__room),
-        cmocka_unit_test(test_outbox__messages_stay_whole),
-        cmocka_unit_test(test_outbox__redirection),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -6,12 +6,9 @@
 #include "peer/packet.h"
 #include "rpc/outcall.h"
 #include "unit/core/fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { PORTMAPPER = 111, SERVICE = 4045 };
 
@@ -122,9 +119,8 @@ static void answer(uint64_t connection, uint32_t xid, enum packet_accept status)
                       fixture_now_ns());
 }
 
-static void test_outcall__a_restart_is_told(void **state)
+TEST(test_outcall__a_restart_is_told)
 {
-    (void)state;
     begin(&fixture_limits, 4);
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 9);
     store();
@@ -147,9 +143,8 @@ static void test_outcall__a_restart_is_told(void **state)
     end();
 }
 
-static void test_outcall__two_statuses_over_one_connection(void **state)
+TEST(test_outcall__two_statuses_over_one_connection)
 {
-    (void)state;
     begin(&fixture_limits, 4);
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 9);
     (void)fixture_notify_named(core, "10.0.0.2", "srv", 5);
@@ -167,9 +162,8 @@ static void test_outcall__two_statuses_over_one_connection(void **state)
     end();
 }
 
-static void test_outcall__errors_and_silence_are_no_answer(void **state)
+TEST(test_outcall__errors_and_silence_are_no_answer)
 {
-    (void)state;
     begin(&fixture_limits, 4);
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 9);
     (void)fixture_simu_crash(core, "127.0.0.1", 700);
@@ -196,9 +190,8 @@ static void test_outcall__errors_and_silence_are_no_answer(void **state)
     end();
 }
 
-static void test_outcall__a_full_client_leaves_calls_with_the_core(void **state)
+TEST(test_outcall__a_full_client_leaves_calls_with_the_core)
 {
-    (void)state;
     begin(&fixture_limits, 1);
     for (uint8_t i = 0; i < 3; i++) {
         char from[16];
@@ -221,9 +214,8 @@ static void test_outcall__a_full_client_leaves_calls_with_the_core(void **state)
     end();
 }
 
-static void test_outcall__a_full_batch_leaves_results_with_the_client(void **state)
+TEST(test_outcall__a_full_batch_leaves_results_with_the_client)
 {
-    (void)state;
     struct core_limits limits = fixture_limits;
     limits.batch_puts_max = 1;
     begin(&limits, 4);
@@ -245,9 +237,8 @@ static void test_outcall__a_full_batch_leaves_results_with_the_client(void **sta
     end();
 }
 
-static void test_outcall__the_longest_names_fit(void **state)
+TEST(test_outcall__the_longest_names_fit)
 {
-    (void)state;
     static char name[1025];
     memset(name, 'n', 1024);
     struct core_limits limits = fixture_limits;
@@ -305,9 +296,8 @@ static uint32_t read_stat_chge(const char *mon_name, uint32_t state)
 
 /* R-NOTIFY-1..3: every name over one connection, from our address that the client uses and, if it
  * can be, a privileged port; the last answer is the one that counts. */
-static void test_outcall__a_client_hears_every_name(void **state)
+TEST(test_outcall__a_client_hears_every_name)
 {
-    (void)state;
     static const struct bytes names[] = {{(const uint8_t *)"srv.example", 11},
                                          {(const uint8_t *)"srv", 3}};
     static const char *const heard[] = {"srv.example", "srv", "10.0.0.1"};
@@ -344,16 +334,4 @@ static void test_outcall__a_client_hears_every_name(void **state)
     end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outcall__a_restart_is_told),
-        cmocka_unit_test(test_outcall__two_statuses_over_one_connection),
-        cmocka_unit_test(test_outcall__errors_and_silence_are_no_answer),
-        cmocka_unit_test(test_outcall__a_full_client_leaves_calls_with_the_core),
-        cmocka_unit_test(test_outcall__a_full_batch_leaves_results_with_the_client),
-        cmocka_unit_test(test_outcall__the_longest_names_fit),
-        cmocka_unit_test(test_outcall__a_client_hears_every_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -9,12 +9,9 @@
 #include "peer/peer_nlm.h"
 #include "rpc/outcall.h"
 #include "unit/core/fixture.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { PORTMAPPER = 111, LOCKD = 4045 };
 
@@ -31,9 +28,8 @@ static struct {
     bool is_message, exclusive;
 } waiter;
 
-static int begin(void **state)
+TEST_FIXTURE(begin)
 {
-    (void)state;
     struct rpc_client_limits limits = {
         .attempts_max = 4, .connections_max = 4, .bytes_max = 2 << 20};
     core = fixture_new(&fixture_limits);
@@ -52,9 +48,8 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+TEST_FIXTURE(end)
 {
-    (void)state;
     rpc_client_check(client);
     rpc_client_free(client);
     core_free(core);
@@ -216,9 +211,8 @@ static void expect(uint32_t locks, uint32_t offers, uint32_t granted, uint32_t d
     assert_int_equal(status.grants.failed, failed);
 }
 
-static void test_outcall_granted__over_udp(void **state)
+TEST(test_outcall_granted__over_udp)
 {
-    (void)state;
     wait_for_lock();
     look_up(17);
     uint32_t xid = read_datagram(PEER_NLM_GRANTED);
@@ -229,9 +223,8 @@ static void test_outcall_granted__over_udp(void **state)
     expect(1, 0, 1, 0, 0);
 }
 
-static void test_outcall_granted__over_tcp_in_version_3(void **state)
+TEST(test_outcall_granted__over_tcp_in_version_3)
 {
-    (void)state;
     waiter.transport = RECORD_TCP;
     waiter.version = 3;
     waiter.exclusive = false;
@@ -254,9 +247,8 @@ static void test_outcall_granted__over_tcp_in_version_3(void **state)
     expect(1, 0, 1, 0, 0);
 }
 
-static void test_outcall_granted__a_message_is_answered_later(void **state)
+TEST(test_outcall_granted__a_message_is_answered_later)
 {
-    (void)state;
     waiter.is_message = true;
     wait_for_lock();
     look_up(17);
@@ -266,9 +258,8 @@ static void test_outcall_granted__a_message_is_answered_later(void **state)
 }
 
 /* Over TCP the callback arrived once: DENIED ends the offer. */
-static void test_outcall_granted__denied(void **state)
+TEST(test_outcall_granted__denied)
 {
-    (void)state;
     waiter.transport = RECORD_TCP;
     wait_for_lock();
     look_up(6);
@@ -289,9 +280,8 @@ static void test_outcall_granted__denied(void **state)
 
 /* Over UDP the DENIED may answer a second copy, ours or the network's, of a grant that was accepted
  * (R-DRC-3). */
-static void test_outcall_granted__denied_to_a_repeat(void **state)
+TEST(test_outcall_granted__denied_to_a_repeat)
 {
-    (void)state;
     for (uint32_t copies = 1; copies <= 2; copies++) {
         if (copies > 1) {
             (void)end(NULL);
@@ -314,9 +304,8 @@ static void test_outcall_granted__denied_to_a_repeat(void **state)
 }
 
 /* What cannot be read is no answer to build on: the offer stands. */
-static void test_outcall_granted__answers_that_say_nothing(void **state)
+TEST(test_outcall_granted__answers_that_say_nothing)
 {
-    (void)state;
     static const uint8_t bodies[][76] = {
         {0},                  /* void */
         {[3] = 8},            /* cut short */
@@ -338,9 +327,8 @@ static void test_outcall_granted__answers_that_say_nothing(void **state)
     }
 }
 
-static void test_outcall_granted__refused_and_silent(void **state)
+TEST(test_outcall_granted__refused_and_silent)
 {
-    (void)state;
     wait_for_lock();
     look_up(17);
     answer(read_datagram(PEER_NLM_GRANTED), PACKET_SYSTEM_ERR, NULL, 0);
@@ -358,9 +346,8 @@ static void test_outcall_granted__refused_and_silent(void **state)
     expect(0, 1, 0, 0, 2);
 }
 
-static void test_outcall_granted__the_longest_lock_fits(void **state)
+TEST(test_outcall_granted__the_longest_lock_fits)
 {
-    (void)state;
     static uint8_t name[1024];
     memset(name, 'n', sizeof name);
     waiter.caller_name = peer_nlm_bytes_of(name, sizeof name);
@@ -374,18 +361,4 @@ static void test_outcall_granted__the_longest_lock_fits(void **state)
     expect(1, 0, 1, 0, 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(test_outcall_granted__##name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(over_udp),
-        TEST(over_tcp_in_version_3),
-        TEST(a_message_is_answered_later),
-        TEST(denied),
-        TEST(denied_to_a_repeat),
-        TEST(answers_that_say_nothing),
-        TEST(refused_and_silent),
-        TEST(the_longest_lock_fits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(begin, end, NULL, NULL)

@@ -5,11 +5,7 @@
 #include "rpc/port_cache.h"
 
 #include "base/prng.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static struct address host(uint32_t number)
 {
@@ -37,9 +33,8 @@ static void put(struct port_cache *cache, uint32_t number, uint32_t prog, uint16
     port_cache_put(cache, &key, port, now_ns);
 }
 
-static void test_port_cache__lives_for_120_s(void **state)
+TEST(test_port_cache__lives_for_120_s)
 {
-    (void)state;
     struct port_cache *cache = port_cache_new(4, 1);
     put(cache, 1, 100024, 700, 1000);
     assert_int_equal(get(cache, 1, 100024, 1000), 700);
@@ -54,9 +49,8 @@ static void test_port_cache__lives_for_120_s(void **state)
     port_cache_free(cache);
 }
 
-static void test_port_cache__absence_is_known_for_10_s(void **state)
+TEST(test_port_cache__absence_is_known_for_10_s)
 {
-    (void)state;
     struct port_cache *cache = port_cache_new(4, 1);
     struct port_cache_key key = key_of(1, 100021);
     uint16_t port = 99;
@@ -71,9 +65,8 @@ static void test_port_cache__absence_is_known_for_10_s(void **state)
     port_cache_free(cache);
 }
 
-static void test_port_cache__the_key_is_host_program_version_protocol(void **state)
+TEST(test_port_cache__the_key_is_host_program_version_protocol)
 {
-    (void)state;
     struct port_cache *cache = port_cache_new(8, 1);
     struct address address = host(1);
     struct port_cache_key key = key_of(1, 100024), other_vers = key, other_prot = key;
@@ -106,9 +99,8 @@ static void test_port_cache__the_key_is_host_program_version_protocol(void **sta
     port_cache_free(cache);
 }
 
-static void test_port_cache__the_oldest_makes_room(void **state)
+TEST(test_port_cache__the_oldest_makes_room)
 {
-    (void)state;
     struct port_cache *cache = port_cache_new(3, 1);
     for (uint32_t i = 0; i < 3; i++)
         put(cache, i, 1, (uint16_t)(100 + i), i);
@@ -124,9 +116,8 @@ static void test_port_cache__the_oldest_makes_room(void **state)
 enum { HOSTS = 12, PROGS = 3, ROOM = 64, STEPS = 20000 };
 
 /* With room for everything, the cache and a plain table agree on every answer. */
-static void test_port_cache__random_history(void **state)
+TEST(test_port_cache__random_history)
 {
-    (void)state;
     struct port_cache *cache = port_cache_new(ROOM, 7);
     struct {
         uint16_t port;
@@ -166,14 +157,4 @@ static void test_port_cache__random_history(void **state)
     port_cache_free(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_port_cache__lives_for_120_s),
-        cmocka_unit_test(test_port_cache__absence_is_known_for_10_s),
-        cmocka_unit_test(test_port_cache__the_key_is_host_program_version_protocol),
-        cmocka_unit_test(test_port_cache__the_oldest_makes_room),
-        cmocka_unit_test(test_port_cache__random_history),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -7,11 +7,7 @@
 #include "peer/packet.h"
 #include "rpc/portmap.h"
 #include "rpc/server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 enum { TCP = 6, UDP = 17, STATUS = 100024, OTHER = 100005 };
 enum { NULL_PROC, SET, UNSET, GETADDR, DUMP, GETVERSADDR = 9, GETPORT = GETADDR };
@@ -150,9 +146,8 @@ static const char *address_of(struct fixture *f, uint32_t version, uint32_t proc
     return text;
 }
 
-static void test_portmap__null_and_what_is_not_there(void **state)
+TEST(test_portmap__null_and_what_is_not_there)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     for (uint32_t vers = 2; vers <= 4; vers++) {
@@ -176,9 +171,8 @@ static void test_portmap__null_and_what_is_not_there(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__arguments_are_whole(void **state)
+TEST(test_portmap__arguments_are_whole)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     come_from(&f, &here, 900, RECORD_TCP);
@@ -205,9 +199,8 @@ static void test_portmap__arguments_are_whole(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__getport(void **state)
+TEST(test_portmap__getport)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     assert_int_equal(pmap(&f, GETPORT, STATUS, 1, TCP, 0), 12049);
@@ -221,9 +214,8 @@ static void test_portmap__getport(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__getaddr(void **state)
+TEST(test_portmap__getaddr)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     static const struct {
@@ -250,9 +242,8 @@ static void test_portmap__getaddr(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__getaddr_of_one_address(void **state)
+TEST(test_portmap__getaddr_of_one_address)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     struct portmap_service service = {OTHER, 3, UDP, host, 2049};
@@ -262,9 +253,8 @@ static void test_portmap__getaddr_of_one_address(void **state)
 }
 
 /* The bytes of both kinds of list, word by word. */
-static void test_portmap__dump(void **state)
+TEST(test_portmap__dump)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     static const uint32_t words[] = {1, STATUS, 1, TCP, 12049, 1, STATUS, 1, UDP, 12049, 0};
@@ -298,9 +288,8 @@ static void test_portmap__dump(void **state)
 }
 
 /* Many bytes for few are not sent to an address that nobody has proved. */
-static void test_portmap__dump_over_udp_is_for_this_machine(void **state)
+TEST(test_portmap__dump_over_udp_is_for_this_machine)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     for (uint32_t vers = 2; vers <= 4; vers++) {
@@ -313,9 +302,8 @@ static void test_portmap__dump_over_udp_is_for_this_machine(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__set_and_unset(void **state)
+TEST(test_portmap__set_and_unset)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     come_from(&f, &here, 900, RECORD_TCP);
@@ -341,9 +329,8 @@ static void test_portmap__set_and_unset(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__set_refuses_nonsense(void **state)
+TEST(test_portmap__set_refuses_nonsense)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     come_from(&f, &here, 900, RECORD_TCP);
@@ -361,9 +348,8 @@ static void test_portmap__set_refuses_nonsense(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__other_hosts_change_nothing(void **state)
+TEST(test_portmap__other_hosts_change_nothing)
 {
-    (void)state;
     struct fixture f;
     struct address last;
     open_portmap(&f);
@@ -382,9 +368,8 @@ static void test_portmap__other_hosts_change_nothing(void **state)
     close_portmap(&f);
 }
 
-static void test_portmap__owners(void **state)
+TEST(test_portmap__owners)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     come_from(&f, &here, 900, RECORD_TCP);
@@ -405,9 +390,8 @@ static void test_portmap__owners(void **state)
 }
 
 /* A full table with the longest addresses still fits into one answer. */
-static void test_portmap__full(void **state)
+TEST(test_portmap__full)
 {
-    (void)state;
     struct fixture f;
     open_portmap(&f);
     come_from(&f, &here, 900, RECORD_TCP);
@@ -427,21 +411,4 @@ static void test_portmap__full(void **state)
     close_portmap(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_portmap__null_and_what_is_not_there),
-        cmocka_unit_test(test_portmap__arguments_are_whole),
-        cmocka_unit_test(test_portmap__getport),
-        cmocka_unit_test(test_portmap__getaddr),
-        cmocka_unit_test(test_portmap__getaddr_of_one_address),
-        cmocka_unit_test(test_portmap__dump),
-        cmocka_unit_test(test_portmap__dump_over_udp_is_for_this_machine),
-        cmocka_unit_test(test_portmap__set_and_unset),
-        cmocka_unit_test(test_portmap__set_refuses_nonsense),
-        cmocka_unit_test(test_portmap__other_hosts_change_nothing),
-        cmocka_unit_test(test_portmap__owners),
-        cmocka_unit_test(test_portmap__full),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -5,11 +5,7 @@
 #include "rpc/rate.h"
 
 #include "base/prng.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define MS_NS UINT64_C(1000000)
 
@@ -30,9 +26,8 @@ static uint32_t try(struct rate *rate, const struct address *from, uint32_t coun
     return allowed;
 }
 
-static void test_rate__a_burst_then_the_rate(void **state)
+TEST(test_rate__a_burst_then_the_rate)
 {
-    (void)state;
     const uint64_t starts_ns[] = {0, 1, 5000 * MS_NS, UINT64_C(1) << 60};
     for (size_t i = 0; i < sizeof starts_ns / sizeof starts_ns[0]; i++) {
         struct rate *rate = rate_new(&limits, 7);
@@ -51,9 +46,8 @@ static void test_rate__a_burst_then_the_rate(void **state)
     }
 }
 
-static void test_rate__an_honest_sender_is_never_refused(void **state)
+TEST(test_rate__an_honest_sender_is_never_refused)
 {
-    (void)state;
     struct rate *rate = rate_new(&limits, 7);
     struct address from = host(1);
     for (uint64_t i = 0; i < 100000; i++)
@@ -62,9 +56,8 @@ static void test_rate__an_honest_sender_is_never_refused(void **state)
 }
 
 /* One that sends without end does not spend what others have, unless they share a bucket. */
-static void test_rate__addresses_are_apart(void **state)
+TEST(test_rate__addresses_are_apart)
 {
-    (void)state;
     struct rate *rate = rate_new(&limits, 7);
     struct address flood = host(1);
     assert_int_equal(try(rate, &flood, 100000, 0), 2000);
@@ -82,9 +75,8 @@ static void test_rate__addresses_are_apart(void **state)
 }
 
 /* With one bucket everybody shares it: never more than the limit leaves, whoever sends. */
-static void test_rate__buckets_are_shared(void **state)
+TEST(test_rate__buckets_are_shared)
 {
-    (void)state;
     struct rate *rate = rate_new(&(struct rate_limits){1, 10, 5}, 7);
     uint32_t allowed = 0;
     for (uint32_t i = 0; i < 1000; i++) {
@@ -95,9 +87,8 @@ static void test_rate__buckets_are_shared(void **state)
     rate_free(rate);
 }
 
-static void test_rate__the_same_history_has_the_same_answers(void **state)
+TEST(test_rate__the_same_history_has_the_same_answers)
 {
-    (void)state;
     struct rate *one = rate_new(&limits, 7), *two = rate_new(&limits, 7);
     struct prng prng = {3};
     uint64_t now_ns = 0;
@@ -114,14 +105,4 @@ static void test_rate__the_same_history_has_the_same_answers(void **state)
     rate_free(two);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rate__a_burst_then_the_rate),
-        cmocka_unit_test(test_rate__an_honest_sender_is_never_refused),
-        cmocka_unit_test(test_rate__addresses_are_apart),
-        cmocka_unit_test(test_rate__buckets_are_shared),
-        cmocka_unit_test(test_rate__the_same_history_has_the_same_answers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

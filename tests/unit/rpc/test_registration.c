@@ -7,12 +7,9 @@
  */
 #include "peer/packet.h"
 #include "rpc/registration.h"
+#include "unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { SET = 1, UNSET = 2, DUMP = 4, STATUS = 100024, ENTRIES_MAX = 32 };
 
@@ -225,9 +222,8 @@ static const char *explain(void)
     return buffer;
 }
 
-static void test_registration__claim_keep_drop(void **state)
+TEST(test_registration__claim_keep_drop)
 {
-    (void)state;
     begin(false, 4);
     put(&fake, 100000, 4, "local", "/run/rpcbind.sock", "superuser");
     put(&fake, 100005, 3, "tcp", "0.0.0.0.8.1", "superuser");
@@ -244,9 +240,8 @@ static void test_registration__claim_keep_drop(void **state)
     assert_int_equal(fake.count, 2); /* the others' */
 }
 
-static void test_registration__stale_entries_of_our_port_are_fine(void **state)
+TEST(test_registration__stale_entries_of_our_port_are_fine)
 {
-    (void)state;
     begin(false, 4);
     put(&fake, STATUS, 1, "tcp", "0.0.0.0.47.17", "superuser");
     put(&fake, STATUS, 1, "udp6", "::1.47.17", "superuser"); /* left by another --listen */
@@ -255,9 +250,8 @@ static void test_registration__stale_entries_of_our_port_are_fine(void **state)
     assert_true(has_all());
 }
 
-static void test_registration__foreign(void **state)
+TEST(test_registration__foreign)
 {
-    (void)state;
     begin(false, 4);
     put(&fake, STATUS, 1, "udp", "0.0.0.0.2.150", "29\n");
     put(&fake, STATUS, 1, "tcp6", "::.2.151", "");
@@ -271,9 +265,8 @@ static void test_registration__foreign(void **state)
     assert_int_equal(fake.count, 2);
 }
 
-static void test_registration__force_takes_over(void **state)
+TEST(test_registration__force_takes_over)
 {
-    (void)state;
     begin(true, 4);
     put(&fake, STATUS, 1, "udp", "0.0.0.0.2.150", "29");
     put(&fake, STATUS, 1, "tcp6", "::.2.151", "29");
@@ -285,9 +278,8 @@ static void test_registration__force_takes_over(void **state)
     assert_int_equal(fake.count, 5);
 }
 
-static void test_registration__force_without_the_right(void **state)
+TEST(test_registration__force_without_the_right)
 {
-    (void)state;
     begin(true, 4);
     fake.caller = "1000";
     put(&fake, STATUS, 1, "udp", "0.0.0.0.2.150", "superuser");
@@ -296,9 +288,8 @@ static void test_registration__force_without_the_right(void **state)
     assert_non_null(strstr(explain(), "on udp port 662 (owner superuser)"));
 }
 
-static void test_registration__keep_restores_and_does_not_fight(void **state)
+TEST(test_registration__keep_restores_and_does_not_fight)
 {
-    (void)state;
     begin(true, 4); /* also --force fights only at the start */
     assert_int_equal(pass(&fake, REGISTRATION_CLAIM), REGISTRATION_DONE);
     fake.count = 0; /* rpcbind was restarted */
@@ -325,9 +316,8 @@ static void test_registration__keep_restores_and_does_not_fight(void **state)
 }
 
 /* Another instance with our port on another address is neither corrected again nor removed. */
-static void test_registration__our_port_elsewhere(void **state)
+TEST(test_registration__our_port_elsewhere)
 {
-    (void)state;
     begin(false, 4);
     put(&fake, STATUS, 1, "tcp", "10.0.0.1.47.17", "superuser");
     assert_int_equal(pass(&fake, REGISTRATION_KEEP), REGISTRATION_DONE);
@@ -337,9 +327,8 @@ static void test_registration__our_port_elsewhere(void **state)
     assert_true(has("tcp", "10.0.0.1.47.17"));
 }
 
-static void test_registration__refused(void **state)
+TEST(test_registration__refused)
 {
-    (void)state;
     begin(false, 4);
     fake.refuses = true;
     assert_int_equal(pass(&fake, REGISTRATION_CLAIM), REGISTRATION_REFUSED);
@@ -352,9 +341,8 @@ static void test_registration__refused(void **state)
     assert_true(has_all());
 }
 
-static void test_registration__version_2(void **state)
+TEST(test_registration__version_2)
 {
-    (void)state;
     begin(false, 2);
     assert_int_equal(pass(&fake, REGISTRATION_LOOK), REGISTRATION_DONE);
     assert_int_equal(pass(&fake, REGISTRATION_CLAIM), REGISTRATION_DONE);
@@ -375,9 +363,8 @@ static void test_registration__version_2(void **state)
     assert_int_equal(fake.count, 2);
 }
 
-static void test_registration__version_2_by_force(void **state)
+TEST(test_registration__version_2_by_force)
 {
-    (void)state;
     begin(true, 2);
     put(&fake, STATUS, 1, "tcp", "0.0.0.0.47.17", ""); /* ours, and lost with the UNSET of UDP */
     put(&fake, STATUS, 1, "udp", "0.0.0.0.2.150", "");
@@ -387,9 +374,8 @@ static void test_registration__version_2_by_force(void **state)
     assert_true(has("udp", "0.0.0.0.47.17"));
 }
 
-static void test_registration__what_is_no_rpcbind(void **state)
+TEST(test_registration__what_is_no_rpcbind)
 {
-    (void)state;
     begin(false, 4);
     fake.errs = true;
     assert_int_equal(pass(&fake, REGISTRATION_LOOK), REGISTRATION_GARBLED);
@@ -419,9 +405,8 @@ static void test_registration__what_is_no_rpcbind(void **state)
     }
 }
 
-static void test_registration__answers_of_others_are_ignored(void **state)
+TEST(test_registration__answers_of_others_are_ignored)
 {
-    (void)state;
     begin(false, 4);
     uint8_t buffer[REGISTRATION_CALL_MAX];
     struct xdr_out out = xdr_out_of(buffer, sizeof buffer);
@@ -439,21 +424,4 @@ static void test_registration__answers_of_others_are_ignored(void **state)
     assert_int_equal(registration_outcome(&registration), REGISTRATION_DONE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registration__claim_keep_drop),
-        cmocka_unit_test(test_registration__stale_entries_of_our_port_are_fine),
-        cmocka_unit_test(test_registration__foreign),
-        cmocka_unit_test(test_registration__force_takes_over),
-        cmocka_unit_test(test_registration__force_without_the_right),
-        cmocka_unit_test(test_registration__keep_restores_and_does_not_fight),
-        cmocka_unit_test(test_registration__our_port_elsewhere),
-        cmocka_unit_test(test_registration__refused),
-        cmocka_unit_test(test_registration__version_2),
-        cmocka_unit_test(test_registration__version_2_by_force),
-        cmocka_unit_test(test_registration__what_is_no_rpcbind),
-        cmocka_unit_test(test_registration__answers_of_others_are_ignored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

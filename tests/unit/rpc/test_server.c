@@ -5,11 +5,7 @@
 #include "peer/peer_nsm.h"
 #include "proto/nsm.h"
 #include "rpc/server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -83,9 +79,8 @@ static bool next(struct fixture *fixture, struct rpc_reply *ret)
 
 static const struct rpc_server_limits ample = {.outbox_max = 16, .cache_max = 64};
 
-static void test_server__refusals(void **state)
+TEST(test_server__refusals)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     peer_nsm_put_stat(&call, 1, "x");
@@ -125,9 +120,8 @@ static void test_server__refusals(void **state)
     close_server(&f);
 }
 
-static void test_server__what_is_no_call_gets_no_answer(void **state)
+TEST(test_server__what_is_no_call_gets_no_answer)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     peer_nsm_put_null(&call, 1);
@@ -140,9 +134,8 @@ static void test_server__what_is_no_call_gets_no_answer(void **state)
     close_server(&f);
 }
 
-static void test_server__null_passes_the_gate(void **state)
+TEST(test_server__null_passes_the_gate)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     open_server(&f, &ample); /* the first batch is not even taken */
@@ -159,9 +152,8 @@ static void test_server__null_passes_the_gate(void **state)
     close_server(&f);
 }
 
-static void test_server__answers_leave_in_order_when_durable(void **state)
+TEST(test_server__answers_leave_in_order_when_durable)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     struct packet_reply decoded;
@@ -193,9 +185,8 @@ static void test_server__answers_leave_in_order_when_durable(void **state)
     close_server(&f);
 }
 
-static void test_server__busy_when_the_outbox_is_full(void **state)
+TEST(test_server__busy_when_the_outbox_is_full)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     open_server(&f, &(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
@@ -214,9 +205,8 @@ static void test_server__busy_when_the_outbox_is_full(void **state)
     close_server(&f);
 }
 
-static void test_server__busy_when_the_batch_is_full(void **state)
+TEST(test_server__busy_when_the_batch_is_full)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -236,9 +226,8 @@ static void test_server__busy_when_the_batch_is_full(void **state)
  * waits for one that began after it was asked, also when nothing was written, also a repeat of what
  * was answered before. What observes none leaves at once.
  */
-static void test_server__shared_store_fences_every_answer(void **state)
+TEST(test_server__shared_store_fences_every_answer)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     struct store_batch batch;
@@ -283,9 +272,8 @@ static void test_server__shared_store_fences_every_answer(void **state)
     close_server(&f);
 }
 
-static void test_server__repeats(void **state)
+TEST(test_server__repeats)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     uint8_t first[256];
@@ -327,9 +315,8 @@ static void test_server__repeats(void **state)
     close_server(&f);
 }
 
-static void test_server__privileged_port(void **state)
+TEST(test_server__privileged_port)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &(struct rpc_server_limits){
                         .outbox_max = 16, .cache_max = 64, .require_privileged_port = true});
@@ -360,9 +347,8 @@ static enum rpc_accept_stat echo(void *context, const struct peer *from, struct 
 }
 
 /* A program that needs no core, in versions that are not in a row, each with its own table. */
-static void test_server__respond_and_versions(void **state)
+TEST(test_server__respond_and_versions)
 {
-    (void)state;
     static const struct procedure first[] = {{.name = "ECHO", .respond = echo}};
     static const struct procedure third[] = {{0}, {.name = "ECHO", .respond = echo}};
     static const struct program_version versions[] = {{1, first, 1}, {3, third, 2}};
@@ -433,9 +419,8 @@ static void notify(struct fixture *fixture, uint32_t xid, const char *mon_name, 
 }
 
 /* D7: the ports of a host are looked up again once it rebooted, and only if that is believed. */
-static void test_server__a_reboot_ends_what_is_known_of_its_ports(void **state)
+TEST(test_server__a_reboot_ends_what_is_known_of_its_ports)
 {
-    (void)state;
     enum { PORTMAPPER = 111, SERVICE = 4045 };
     struct fixture f;
     open_server(&f, &ample);
@@ -477,20 +462,4 @@ static void test_server__a_reboot_ends_what_is_known_of_its_ports(void **state)
     rpc_client_free(client);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_server__refusals),
-        cmocka_unit_test(test_server__what_is_no_call_gets_no_answer),
-        cmocka_unit_test(test_server__null_passes_the_gate),
-        cmocka_unit_test(test_server__answers_leave_in_order_when_durable),
-        cmocka_unit_test(test_server__busy_when_the_outbox_is_full),
-        cmocka_unit_test(test_server__busy_when_the_batch_is_full),
-        cmocka_unit_test(test_server__shared_store_fences_every_answer),
-        cmocka_unit_test(test_server__repeats),
-        cmocka_unit_test(test_server__privileged_port),
-        cmocka_unit_test(test_server__respond_and_versions),
-        cmocka_unit_test(test_server__a_reboot_ends_what_is_known_of_its_ports),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -11,11 +11,7 @@
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 #include "rpc/server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -157,9 +153,8 @@ static bool next(struct fixture *f, struct rpc_reply *ret)
     return has_one;
 }
 
-static void test_server_message__procedures_and_versions(void **state)
+TEST(test_server_message__procedures_and_versions)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     for (uint32_t vers = 0; vers <= 5; vers++)
@@ -185,9 +180,8 @@ static void test_server_message__procedures_and_versions(void **state)
 }
 
 /* Void, without waiting for the store, whoever sends them and whatever they answer (R-NLM-4). */
-static void test_server_message__results_that_nobody_waits_for(void **state)
+TEST(test_server_message__results_that_nobody_waits_for)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     put_call(1, 4, PEER_NLM_LOCK, 0);
@@ -215,9 +209,8 @@ static void test_server_message__results_that_nobody_waits_for(void **state)
 }
 
 /* In each version: the void at once, the result when it is durable, from where it was asked. */
-static void test_server_message__void_then_result(void **state)
+TEST(test_server_message__void_then_result)
 {
-    (void)state;
     static const uint32_t versions[] = {1, 3, 4};
     for (uint32_t v = 0; v < 3; v++) {
         struct fixture f;
@@ -251,9 +244,8 @@ static void test_server_message__void_then_result(void **state)
     }
 }
 
-static void test_server_message__repeats(void **state)
+TEST(test_server_message__repeats)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     uint8_t first[256];
@@ -307,9 +299,8 @@ static void test_server_message__repeats(void **state)
     close_server(&f);
 }
 
-static void test_server_message__busy(void **state)
+TEST(test_server_message__busy)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     open_server(&f, &(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
@@ -377,9 +368,8 @@ static struct rpc_reply lock(struct fixture *f, uint32_t xid)
 }
 
 /* Back to the source, and to where the host listens if that is elsewhere. */
-static void test_server_message__a_result_over_udp(void **state)
+TEST(test_server_message__a_result_over_udp)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     struct rpc_reply reply = lock(&f, 1);
@@ -400,9 +390,8 @@ static void test_server_message__a_result_over_udp(void **state)
     close_server(&f);
 }
 
-static void test_server_message__a_result_over_tcp(void **state)
+TEST(test_server_message__a_result_over_tcp)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     f.from.peer.transport = RECORD_TCP;
@@ -427,9 +416,8 @@ static void test_server_message__a_result_over_tcp(void **state)
 }
 
 /* A client that is full carries nothing; what leaves over UDP leaves, and nothing breaks. */
-static void test_server_message__a_full_client(void **state)
+TEST(test_server_message__a_full_client)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     for (uint32_t i = 0; i < 100; i++) {
@@ -451,9 +439,8 @@ static void test_server_message__a_full_client(void **state)
 }
 
 /* A reply where we listen is the client's, never a call. */
-static void test_server_message__replies_go_to_the_client(void **state)
+TEST(test_server_message__replies_go_to_the_client)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     struct client_attempt attempt = {
@@ -506,9 +493,8 @@ static uint32_t count_events(struct fixture *f, enum event_kind kind)
 }
 
 /* R-SEC-6: per address, messages over UDP only, and nothing of what is dropped is executed. */
-static void test_server_message__too_many(void **state)
+TEST(test_server_message__too_many)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply reply;
     open_server(&f, &(struct rpc_server_limits){.outbox_max = 64,
@@ -549,9 +535,8 @@ static void test_server_message__too_many(void **state)
     close_server(&f);
 }
 
-static void test_server_message__privileged_port(void **state)
+TEST(test_server_message__privileged_port)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &(struct rpc_server_limits){
                         .outbox_max = 16, .cache_max = 64, .require_privileged_port = true});
@@ -590,9 +575,8 @@ static bool answer_stat(struct fixture *f, uint32_t state)
 }
 
 /* A reboot that its status monitor confirms: old answers are not for new calls (R-DRC-1). */
-static void test_server_message__a_confirmed_reboot_forgets(void **state)
+TEST(test_server_message__a_confirmed_reboot_forgets)
 {
-    (void)state;
     struct fixture f;
     struct rpc_reply out;
     open_server(&f, &ample);
@@ -639,9 +623,8 @@ static void execute(struct fixture *f, uint32_t xid, enum peer_nlm_procedure pro
  * free what the client relies on if it is a late copy, nor answered, because what the client
  * held before it booted would stay if it is not: until the cache has forgotten the first one.
  */
-static void test_server_message__free_all_again(void **state)
+TEST(test_server_message__free_all_again)
 {
-    (void)state;
     static const enum peer_nlm_procedure takes[] = {PEER_NLM_LOCK, PEER_NLM_NM_LOCK,
                                                     PEER_NLM_SHARE};
     for (uint32_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
@@ -671,9 +654,8 @@ static void test_server_message__free_all_again(void **state)
 
 /* A client that has no record holds nothing, but its calls of before it booted are cached: an
  * UNLOCK that looks like one of them is executed all the same (R-DRC-1). */
-static void test_server_message__free_all_of_nobody_forgets(void **state)
+TEST(test_server_message__free_all_of_nobody_forgets)
 {
-    (void)state;
     struct fixture f;
     open_server(&f, &ample);
     execute(&f, 3, PEER_NLM_UNLOCK);
@@ -687,23 +669,4 @@ static void test_server_message__free_all_of_nobody_forgets(void **state)
     close_server(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_server_message__a_confirmed_reboot_forgets),
-        cmocka_unit_test(test_server_message__free_all_again),
-        cmocka_unit_test(test_server_message__free_all_of_nobody_forgets),
-        cmocka_unit_test(test_server_message__procedures_and_versions),
-        cmocka_unit_test(test_server_message__results_that_nobody_waits_for),
-        cmocka_unit_test(test_server_message__void_then_result),
-        cmocka_unit_test(test_server_message__repeats),
-        cmocka_unit_test(test_server_message__busy),
-        cmocka_unit_test(test_server_message__a_result_over_udp),
-        cmocka_unit_test(test_server_message__a_result_over_tcp),
-        cmocka_unit_test(test_server_message__a_full_client),
-        cmocka_unit_test(test_server_message__replies_go_to_the_client),
-        cmocka_unit_test(test_server_message__too_many),
-        cmocka_unit_test(test_server_message__privileged_port),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -6,11 +6,7 @@
 #include "store/crc32c.h"
 
 #include "base/prng.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static uint32_t by_definition(struct bytes data)
 {
@@ -23,9 +19,8 @@ static uint32_t by_definition(struct bytes data)
     return ~crc;
 }
 
-static void test_crc32c__gives_the_published_values(void **state)
+TEST(test_crc32c__gives_the_published_values)
 {
-    (void)state;
     uint8_t data[32];
     memset(data, 0, sizeof data);
     assert_int_equal(crc32c(0, (struct bytes){data, 32}), 0x8a9136aau);
@@ -41,9 +36,8 @@ static void test_crc32c__gives_the_published_values(void **state)
     assert_int_equal(crc32c(0, (struct bytes){NULL, 0}), 0);
 }
 
-static void test_crc32c__equals_its_definition(void **state)
+TEST(test_crc32c__equals_its_definition)
 {
-    (void)state;
     struct prng prng = {7};
     uint8_t data[80];
     for (size_t i = 0; i < sizeof data; i++)
@@ -61,9 +55,8 @@ static void test_crc32c__equals_its_definition(void **state)
     }
 }
 
-static void test_crc32c__goes_on_from_a_piece(void **state)
+TEST(test_crc32c__goes_on_from_a_piece)
 {
-    (void)state;
     struct prng prng = {8};
     uint8_t data[40];
     for (size_t i = 0; i < sizeof data; i++)
@@ -76,12 +69,4 @@ static void test_crc32c__goes_on_from_a_piece(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc32c__gives_the_published_values),
-        cmocka_unit_test(test_crc32c__equals_its_definition),
-        cmocka_unit_test(test_crc32c__goes_on_from_a_piece),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -9,20 +9,17 @@
  */
 #include "model.h"
 #include "place.h"
+#include "unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <lmdb.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SLOTS = 300, NOBODY = 65534 };
 
@@ -82,7 +79,7 @@ static void expect_usable(struct fixture *fixture)
         fail_msg("%s", difference);
 }
 
-static void test_lmdb__makes_a_private_directory(void **state)
+TEST(test_lmdb__makes_a_private_directory)
 {
     struct fixture *fixture = *state;
     struct stat status;
@@ -97,7 +94,7 @@ static void test_lmdb__makes_a_private_directory(void **state)
 }
 
 /* A start that was interrupted while it made the store leaves data.mdb.new and no data.mdb. */
-static void test_lmdb__leftover_of_an_interrupted_start_is_replaced(void **state)
+TEST(test_lmdb__leftover_of_an_interrupted_start_is_replaced)
 {
     struct fixture *fixture = *state;
     assert_int_equal(mkdir(fixture->place.path, 0700), 0);
@@ -126,7 +123,7 @@ static int open_in_child(void *context)
     return 0;
 }
 
-static void test_lmdb__second_process_is_refused(void **state)
+TEST(test_lmdb__second_process_is_refused)
 {
     struct fixture *fixture = *state;
     struct store *store = place_open(fixture->place.url, false);
@@ -149,7 +146,7 @@ static int open_and_die(void *context)
     abort();
 }
 
-static void test_lmdb__lock_of_a_dead_process_is_free(void **state)
+TEST(test_lmdb__lock_of_a_dead_process_is_free)
 {
     struct fixture *fixture = *state;
     assert_int_equal(place_in_child(open_and_die, fixture), -SIGABRT);
@@ -157,7 +154,7 @@ static void test_lmdb__lock_of_a_dead_process_is_free(void **state)
     expect_usable(fixture);
 }
 
-static void test_lmdb__missing_parent_is_refused(void **state)
+TEST(test_lmdb__missing_parent_is_refused)
 {
     struct fixture *fixture = *state;
     char url[512];
@@ -166,7 +163,7 @@ static void test_lmdb__missing_parent_is_refused(void **state)
     assert_int_equal(access(fixture->place.path, F_OK), -1);
 }
 
-static void test_lmdb__file_instead_of_a_directory_is_refused(void **state)
+TEST(test_lmdb__file_instead_of_a_directory_is_refused)
 {
     struct fixture *fixture = *state;
     FILE *file = fopen(fixture->place.path, "w");
@@ -191,7 +188,7 @@ static int open_as_nobody(void *context)
     return 0;
 }
 
-static void test_lmdb__missing_permission_is_refused(void **state)
+TEST(test_lmdb__missing_permission_is_refused)
 {
     struct fixture *fixture = *state;
     assert_int_equal(chmod(fixture->place.base, 0555), 0); /* cannot create the directory */
@@ -231,7 +228,7 @@ static void refuse_contents(struct fixture *fixture, const void *bytes, size_t l
     }
 }
 
-static void test_lmdb__garbage_is_refused_and_kept(void **state)
+TEST(test_lmdb__garbage_is_refused_and_kept)
 {
     struct fixture *fixture = *state;
     static uint8_t page[16384];
@@ -247,7 +244,7 @@ static void test_lmdb__garbage_is_refused_and_kept(void **state)
     place_refused(fixture->place.url, false, 74, fixture->place.path, "not a file");
 }
 
-static void test_lmdb__other_lmdb_version_is_refused(void **state)
+TEST(test_lmdb__other_lmdb_version_is_refused)
 {
     struct fixture *fixture = *state;
     make_store(fixture, false);
@@ -280,7 +277,7 @@ static MDB_txn *write_directly(const struct fixture *fixture, MDB_env **ret_env)
     return txn;
 }
 
-static void test_lmdb__table_of_a_newer_version_is_refused(void **state)
+TEST(test_lmdb__table_of_a_newer_version_is_refused)
 {
     struct fixture *fixture = *state;
     MDB_env *env = NULL;
@@ -302,7 +299,7 @@ static void test_lmdb__table_of_a_newer_version_is_refused(void **state)
     expect_usable(fixture);
 }
 
-static void test_lmdb__table_of_another_shape_is_refused(void **state)
+TEST(test_lmdb__table_of_another_shape_is_refused)
 {
     struct fixture *fixture = *state;
     MDB_env *env = NULL;
@@ -316,7 +313,7 @@ static void test_lmdb__table_of_another_shape_is_refused(void **state)
 }
 
 /* A store from before a kind existed has no table for it. */
-static void test_lmdb__missing_tables_are_made(void **state)
+TEST(test_lmdb__missing_tables_are_made)
 {
     struct fixture *fixture = *state;
     MDB_env *env = NULL;
@@ -334,7 +331,7 @@ static void test_lmdb__missing_tables_are_made(void **state)
 }
 
 /* What version 0.1 refuses is a table that it does not know, before it writes anything. */
-static void test_lmdb__older_versions_see_a_newer_store(void **state)
+TEST(test_lmdb__older_versions_see_a_newer_store)
 {
     struct fixture *fixture = *state;
     MDB_env *env = NULL;
@@ -364,7 +361,7 @@ static int see(void *context, enum record_kind kind, uint32_t slot, struct bytes
 
 /* R-PER-5: a damaged key is any number. It is handed over so that it is reported, it does not count
  * as a slot, and it is gone after the next commit. */
-static void test_lmdb__damaged_keys_are_shown_once(void **state)
+TEST(test_lmdb__damaged_keys_are_shown_once)
 {
     struct fixture *fixture = *state;
     static const uint32_t strays[] = {SLOTS + 7, 0x10000000, UINT32_MAX};
@@ -419,7 +416,7 @@ static void test_lmdb__damaged_keys_are_shown_once(void **state)
 }
 
 /* Nobody knows what was in the missing part, so the operator decides: nothing is moved or made. */
-static void test_lmdb__cut_file_is_refused_and_kept(void **state)
+TEST(test_lmdb__cut_file_is_refused_and_kept)
 {
     struct fixture *fixture = *state;
     make_store(fixture, false);
@@ -432,7 +429,7 @@ static void test_lmdb__cut_file_is_refused_and_kept(void **state)
     assert_false(place_has(&fixture->place, "data.mdb.damaged-1"));
 }
 
-static void test_lmdb__failed_commit_is_final(void **state)
+TEST(test_lmdb__failed_commit_is_final)
 {
     struct fixture *fixture = *state;
     struct store *store = place_open(fixture->place.url, false);
@@ -471,7 +468,7 @@ static void test_lmdb__failed_commit_is_final(void **state)
 }
 
 /* kill -9 cannot tell a synced commit from another one, so the calls are counted. */
-static void test_lmdb__syncs_what_it_promises(void **state)
+TEST(test_lmdb__syncs_what_it_promises)
 {
     struct fixture *fixture = *state;
     for (int sync_process = 0; sync_process < 2; sync_process++) {
@@ -490,28 +487,4 @@ static void test_lmdb__syncs_what_it_promises(void **state)
     }
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_lmdb__makes_a_private_directory),
-        TEST(test_lmdb__leftover_of_an_interrupted_start_is_replaced),
-        TEST(test_lmdb__second_process_is_refused),
-        TEST(test_lmdb__lock_of_a_dead_process_is_free),
-        TEST(test_lmdb__missing_parent_is_refused),
-        TEST(test_lmdb__file_instead_of_a_directory_is_refused),
-        TEST(test_lmdb__missing_permission_is_refused),
-        TEST(test_lmdb__garbage_is_refused_and_kept),
-        TEST(test_lmdb__other_lmdb_version_is_refused),
-        TEST(test_lmdb__table_of_a_newer_version_is_refused),
-        TEST(test_lmdb__table_of_another_shape_is_refused),
-        TEST(test_lmdb__missing_tables_are_made),
-        TEST(test_lmdb__older_versions_see_a_newer_store),
-        TEST(test_lmdb__damaged_keys_are_shown_once),
-        TEST(test_lmdb__cut_file_is_refused_and_kept),
-        TEST(test_lmdb__failed_commit_is_final),
-        TEST(test_lmdb__syncs_what_it_promises),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -6,19 +6,16 @@
  */
 #include "model.h"
 #include "place.h"
+#include "unit/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <lmdb.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define OTHER_BOOT "00000000-0000-0000-0000-000000000000\n"
 
@@ -179,7 +176,7 @@ static void expect_refused(struct fixture *fixture, int exit_code, const char *w
         fail_msg("\"%s\" expected in: %s", word, failure.text);
 }
 
-static void test_lmdb_reader__of_a_closed_store(void **state)
+TEST(test_lmdb_reader__of_a_closed_store)
 {
     struct fixture *fixture = *state;
     struct store *store = place_open(fixture->place.url, false);
@@ -189,14 +186,14 @@ static void test_lmdb_reader__of_a_closed_store(void **state)
     expect_read(fixture, false);
 }
 
-static void test_lmdb_reader__of_a_killed_server(void **state)
+TEST(test_lmdb_reader__of_a_killed_server)
 {
     struct fixture *fixture = *state;
     make_killed(fixture);
     expect_read(fixture, false);
 }
 
-static void test_lmdb_reader__after_a_power_loss(void **state)
+TEST(test_lmdb_reader__after_a_power_loss)
 {
     struct fixture *fixture = *state;
     make_killed(fixture);
@@ -204,7 +201,7 @@ static void test_lmdb_reader__after_a_power_loss(void **state)
     expect_read(fixture, true);
 }
 
-static void test_lmdb_reader__of_a_torn_file(void **state)
+TEST(test_lmdb_reader__of_a_torn_file)
 {
     struct fixture *fixture = *state;
     make_killed(fixture);
@@ -221,7 +218,7 @@ static void test_lmdb_reader__of_a_torn_file(void **state)
     expect_refused(fixture, 74, "there is no data.mdb in it");
 }
 
-static void test_lmdb_reader__of_a_cut_file(void **state)
+TEST(test_lmdb_reader__of_a_cut_file)
 {
     struct fixture *fixture = *state;
     make_killed(fixture);
@@ -229,7 +226,7 @@ static void test_lmdb_reader__of_a_cut_file(void **state)
     expect_refused(fixture, 74, "damaged");
 }
 
-static void test_lmdb_reader__of_a_store_with_fewer_tables(void **state)
+TEST(test_lmdb_reader__of_a_store_with_fewer_tables)
 {
     struct fixture *fixture = *state;
     MDB_env *env = NULL;
@@ -253,7 +250,7 @@ static void test_lmdb_reader__of_a_store_with_fewer_tables(void **state)
     expect_read(fixture, false);
 }
 
-static void test_lmdb_reader__leaves_a_server_alone(void **state)
+TEST(test_lmdb_reader__leaves_a_server_alone)
 {
     struct fixture *fixture = *state;
     make_killed(fixture);
@@ -271,7 +268,7 @@ static void test_lmdb_reader__leaves_a_server_alone(void **state)
 }
 
 /* A copy of data.mdb alone has no lock file, and gets none. */
-static void test_lmdb_reader__of_a_bare_copy(void **state)
+TEST(test_lmdb_reader__of_a_bare_copy)
 {
     struct fixture *fixture = *state;
     make_killed(fixture);
@@ -289,7 +286,7 @@ static void test_lmdb_reader__of_a_bare_copy(void **state)
     store_close(store);
 }
 
-static void test_lmdb_reader__makes_no_directory(void **state)
+TEST(test_lmdb_reader__makes_no_directory)
 {
     struct fixture *fixture = *state;
     const struct store_options options = {.is_reader = true};
@@ -313,7 +310,7 @@ static void give(const struct fixture *fixture, const char *name)
     assert_int_equal(chown(place_file(&fixture->place, name), STRANGER, STRANGER), 0);
 }
 
-static void test_lmdb_reader__by_root_of_another_users(void **state)
+TEST(test_lmdb_reader__by_root_of_another_users)
 {
     struct fixture *fixture = *state;
     need_root();
@@ -334,7 +331,7 @@ static void expect_owner(const struct fixture *fixture, const char *name)
 }
 
 /* Who writes as root leaves files that the directory's owner can use. */
-static void test_lmdb_reader__what_root_makes_is_the_directorys(void **state)
+TEST(test_lmdb_reader__what_root_makes_is_the_directorys)
 {
     struct fixture *fixture = *state;
     need_root();
@@ -353,7 +350,7 @@ static void test_lmdb_reader__what_root_makes_is_the_directorys(void **state)
 }
 
 /* Whoever can open the lock file can lock it: nobody else can. */
-static void test_lmdb_reader__the_lock_is_made_private(void **state)
+TEST(test_lmdb_reader__the_lock_is_made_private)
 {
     struct fixture *fixture = *state;
     struct stat info;
@@ -364,23 +361,4 @@ static void test_lmdb_reader__the_lock_is_made_private(void **state)
     assert_int_equal(info.st_mode, S_IFREG | 0600);
 }
 
-#define READER(name) cmocka_unit_test_setup_teardown(test_lmdb_reader__##name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        READER(of_a_closed_store),
-        READER(of_a_killed_server),
-        READER(after_a_power_loss),
-        READER(of_a_torn_file),
-        READER(of_a_cut_file),
-        READER(of_a_store_with_fewer_tables),
-        READER(leaves_a_server_alone),
-        READER(of_a_bare_copy),
-        READER(makes_no_directory),
-        READER(by_root_of_another_users),
-        READER(what_root_makes_is_the_directorys),
-        READER(the_lock_is_made_private),
-    };
-    return cmocka_run_group_tests_name("lmdb_reader", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -10,11 +10,7 @@
  * is in test_record_rules.c.
  */
 #include "samples.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 static void expect_same_fields(enum record_kind kind, const union record_any *got,
                                const union record_any *put)
@@ -33,9 +29,8 @@ static void expect_same_fields(enum record_kind kind, const union record_any *go
     }
 }
 
-static void test_record__every_kind_comes_back(void **state)
+TEST(test_record__every_kind_comes_back)
 {
-    (void)state;
     struct prng prng = {1};
     for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++)
         for (uint32_t i = 0; i < 1000; i++) {
@@ -70,9 +65,8 @@ static bool has_newer_part(const struct sample *sample, uint8_t format)
 }
 
 /* A kind under the number of a format that did not have it was never written. */
-static void test_record__kinds_begin_with_their_format(void **state)
+TEST(test_record__kinds_begin_with_their_format)
 {
-    (void)state;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         for (uint8_t format = 1; format < RECORD_FORMAT; format++) {
             struct sample old = samples[i];
@@ -87,9 +81,8 @@ static void test_record__kinds_begin_with_their_format(void **state)
 
 /* Older versions verify the checksum, then refuse the store for a larger number of its format. So
  * whatever we write must have one, the server record above all, which is in every batch. */
-static void test_record__older_versions_refuse_what_we_write(void **state)
+TEST(test_record__older_versions_refuse_what_we_write)
 {
-    (void)state;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         struct sample sealed = samples[i];
         sample_reseal(&sealed);
@@ -98,16 +91,14 @@ static void test_record__older_versions_refuse_what_we_write(void **state)
     }
 }
 
-static void test_record__samples_are_good(void **state)
+TEST(test_record__samples_are_good)
 {
-    (void)state;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++)
         assert_int_equal(sample_get(&samples[i]), RECORD_GOOD);
 }
 
-static void test_record__every_other_length_is_corrupt(void **state)
+TEST(test_record__every_other_length_is_corrupt)
 {
-    (void)state;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         struct sample *sample = &samples[i];
         for (uint32_t len = 0; len < sample->len; len++) {
@@ -133,9 +124,8 @@ static void test_record__every_other_length_is_corrupt(void **state)
     }
 }
 
-static void test_record__every_bit_flip_is_corrupt(void **state)
+TEST(test_record__every_bit_flip_is_corrupt)
 {
-    (void)state;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++)
         for (uint32_t bit = 0; bit < samples[i].len * 8; bit++) {
             struct sample flipped = samples[i];
@@ -144,9 +134,8 @@ static void test_record__every_bit_flip_is_corrupt(void **state)
         }
 }
 
-static void test_record__another_key_is_corrupt(void **state)
+TEST(test_record__another_key_is_corrupt)
 {
-    (void)state;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
         const struct sample *sample = &samples[i];
         for (uint32_t bit = 0; sample->kind != RECORD_SERVER && bit < 32; bit++)
@@ -161,9 +150,8 @@ static void test_record__another_key_is_corrupt(void **state)
     }
 }
 
-static void test_record__higher_version_is_newer(void **state)
+TEST(test_record__higher_version_is_newer)
 {
-    (void)state;
     static const uint32_t versions[] = {RECORD_FORMAT + 1, 255, 256, 65535};
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++)
         for (size_t v = 0; v < sizeof versions / sizeof versions[0]; v++) {
@@ -179,9 +167,8 @@ static void test_record__higher_version_is_newer(void **state)
         }
 }
 
-static void test_record__kinds_have_names(void **state)
+TEST(test_record__kinds_have_names)
 {
-    (void)state;
     assert_string_equal(record_kind_name(RECORD_SERVER), "server");
     assert_string_equal(record_kind_name(RECORD_REGISTRANT), "registrant");
     assert_string_equal(record_kind_name(RECORD_NOTICE), "notice");
@@ -192,9 +179,8 @@ static void test_record__kinds_have_names(void **state)
     assert_string_equal(record_kind_name(RECORD_TRACKED), "tracked");
 }
 
-static void test_record__batch_is_walked_back(void **state)
+TEST(test_record__batch_is_walked_back)
 {
-    (void)state;
     uint8_t buffer[SAMPLE_COUNT * (RECORD_VALUE_MAX + 2 * BATCH_CHANGE_OVERHEAD)];
     struct batch_writer writer = {.start = buffer};
     uint64_t value_len = 0;
@@ -230,19 +216,4 @@ static void test_record__batch_is_walked_back(void **state)
     assert_false(batch_next(&(struct store_batch){0}, &(uint64_t){0}, &change));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record__every_kind_comes_back),
-        cmocka_unit_test(test_record__kinds_begin_with_their_format),
-        cmocka_unit_test(test_record__older_versions_refuse_what_we_write),
-        cmocka_unit_test(test_record__samples_are_good),
-        cmocka_unit_test(test_record__every_other_length_is_corrupt),
-        cmocka_unit_test(test_record__every_bit_flip_is_corrupt),
-        cmocka_unit_test(test_record__another_key_is_corrupt),
-        cmocka_unit_test(test_record__higher_version_is_newer),
-        cmocka_unit_test(test_record__kinds_have_names),
-        cmocka_unit_test(test_record__batch_is_walked_back),
-    };
-    return cmocka_run_group_tests(tests, samples_make, NULL);
-}
+TEST_MAIN(NULL, NULL, samples_make, NULL)

@@ -7,11 +7,7 @@
  * says. The same for the lengths of names, handles and words, for families, and for interfaces.
  */
 #include "samples.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 enum { HEADER_LEN = 8 };
 
@@ -93,9 +89,8 @@ static void expect_flags(enum record_kind kind, const char *name, uint32_t known
 
 /* ---- numbers ---- */
 
-static void test_record_rules__server(void **state)
+TEST(test_record_rules__server)
 {
-    (void)state;
     GOOD(RECORD_SERVER, "state", 1, 3, UINT32_MAX);
     BAD(RECORD_SERVER, "state", 0, 2, UINT32_MAX - 1);
     GOOD(RECORD_SERVER, "restart_state", 1, 3, UINT32_MAX);
@@ -104,9 +99,8 @@ static void test_record_rules__server(void **state)
     GOOD(RECORD_SERVER, "flags", 1, 2, 4);
 }
 
-static void test_record_rules__transports(void **state)
+TEST(test_record_rules__transports)
 {
-    (void)state;
     static const enum record_kind kinds[] = {RECORD_REGISTRANT, RECORD_CLIENT, RECORD_WAITER};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         GOOD(kinds[i], "transport", 6, 17);
@@ -114,9 +108,8 @@ static void test_record_rules__transports(void **state)
     }
 }
 
-static void test_record_rules__client(void **state)
+TEST(test_record_rules__client)
 {
-    (void)state;
     expect_flags(RECORD_CLIENT, "versions", 1 << 1 | 1 << 3 | 1 << 4);
     GOOD(RECORD_CLIENT, "versions", 0, 1 << 1, 1 << 3, 1 << 4);
     GOOD(RECORD_CLIENT, "grant_proc", 0, 5, 10);
@@ -127,9 +120,8 @@ static void test_record_rules__client(void **state)
     GOOD(RECORD_CLIENT, "flags", 1, 2, 4, 8, 16, 32);
 }
 
-static void test_record_rules__whose(void **state)
+TEST(test_record_rules__whose)
 {
-    (void)state;
     static const enum record_kind kinds[] = {RECORD_LOCK, RECORD_WAITER, RECORD_SHARE};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         GOOD(kinds[i], "of.client_id", 1, UINT64_MAX);
@@ -141,9 +133,8 @@ static void test_record_rules__whose(void **state)
     }
 }
 
-static void test_record_rules__lock(void **state)
+TEST(test_record_rules__lock)
 {
-    (void)state;
     BAD(RECORD_LOCK, "start", 1, UINT64_MAX); /* its end is 0 */
     GOOD(RECORD_LOCK, "end", 1, UINT64_MAX);
     struct sample changed = *sample_least(RECORD_LOCK);
@@ -158,9 +149,8 @@ static void test_record_rules__lock(void **state)
     BAD(RECORD_LOCK, "flags", 8, 9, 12, 13); /* it lingers, and is no offer */
 }
 
-static void test_record_rules__waiter(void **state)
+TEST(test_record_rules__waiter)
 {
-    (void)state;
     GOOD(RECORD_WAITER, "offer", 0, RECORD_SLOT_MAX - 1, UINT32_MAX);
     BAD(RECORD_WAITER, "offer", RECORD_SLOT_MAX, UINT32_MAX - 1);
     GOOD(RECORD_WAITER, "version", 1, 3, 4);
@@ -169,9 +159,8 @@ static void test_record_rules__waiter(void **state)
     GOOD(RECORD_WAITER, "flags", 1, 2);
 }
 
-static void test_record_rules__share(void **state)
+TEST(test_record_rules__share)
 {
-    (void)state;
     GOOD(RECORD_SHARE, "mode", 0, 1, 2, 3);
     BAD(RECORD_SHARE, "mode", 4, 64, 256, UINT32_MAX);
     GOOD(RECORD_SHARE, "access", 0, 1, 2, 3);
@@ -179,9 +168,8 @@ static void test_record_rules__share(void **state)
     expect_flags(RECORD_SHARE, "flags", RECORD_LOCK_UNMONITORED);
 }
 
-static void test_record_rules__tracked(void **state)
+TEST(test_record_rules__tracked)
 {
-    (void)state;
     GOOD(RECORD_TRACKED, "window_s", 1, UINT32_MAX);
     GOOD(RECORD_TRACKED, "generation", 1, UINT32_MAX);
     BAD(RECORD_TRACKED, "generation", 0);
@@ -216,9 +204,8 @@ static enum record_result get_with_len(enum record_kind kind, const struct recor
     return sample_get(&changed);
 }
 
-static void test_record_rules__lengths(void **state)
+TEST(test_record_rules__lengths)
 {
-    (void)state;
     uint32_t names = 0, handles = 0, words = 0;
     for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++) {
         const struct record_layout *layout = record_layout_of((enum record_kind)kind);
@@ -242,9 +229,8 @@ static void test_record_rules__lengths(void **state)
 }
 
 /* An address of none of the families, or one whose bytes are missing. */
-static void test_record_rules__families(void **state)
+TEST(test_record_rules__families)
 {
-    (void)state;
     uint32_t count = 0;
     for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++) {
         const struct record_layout *layout = record_layout_of((enum record_kind)kind);
@@ -277,9 +263,8 @@ static enum record_result get_with_zone(uint8_t format, uint8_t first_byte, uint
     return sample_get(&changed);
 }
 
-static void test_record_rules__interfaces(void **state)
+TEST(test_record_rules__interfaces)
 {
-    (void)state;
     for (uint8_t format = 1; format <= RECORD_FORMAT; format++)
         assert_int_equal(get_with_zone(format, 0xfe, 0, ""), RECORD_GOOD);
     assert_int_equal(get_with_zone(1, 0xfe, UINT32_MAX, ""), RECORD_GOOD);
@@ -293,9 +278,8 @@ static void test_record_rules__interfaces(void **state)
     assert_int_equal(get_with_zone(4, 0xfe, 200, "eth0"), RECORD_CORRUPT);
 }
 
-static void test_record_rules__protocols_are_short_words(void **state)
+TEST(test_record_rules__protocols_are_short_words)
 {
-    (void)state;
     const struct record_field *field = record_layout_of(RECORD_TRACKED)->fields;
     while (field->type != FIELD_WORD)
         field++;
@@ -312,9 +296,8 @@ static void test_record_rules__protocols_are_short_words(void **state)
     assert_false(record_is_protocol(bytes_of_text("seventeen-letters")));
 }
 
-static void test_record_rules__headers(void **state)
+TEST(test_record_rules__headers)
 {
-    (void)state;
     static const struct {
         uint32_t at;
         uint8_t byte;
@@ -328,22 +311,4 @@ static void test_record_rules__headers(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record_rules__server),
-        cmocka_unit_test(test_record_rules__transports),
-        cmocka_unit_test(test_record_rules__client),
-        cmocka_unit_test(test_record_rules__whose),
-        cmocka_unit_test(test_record_rules__lock),
-        cmocka_unit_test(test_record_rules__waiter),
-        cmocka_unit_test(test_record_rules__share),
-        cmocka_unit_test(test_record_rules__tracked),
-        cmocka_unit_test(test_record_rules__lengths),
-        cmocka_unit_test(test_record_rules__families),
-        cmocka_unit_test(test_record_rules__interfaces),
-        cmocka_unit_test(test_record_rules__protocols_are_short_words),
-        cmocka_unit_test(test_record_rules__headers),
-    };
-    return cmocka_run_group_tests(tests, samples_make, NULL);
-}
+TEST_MAIN(NULL, NULL, samples_make, NULL)

@@ -12,13 +12,12 @@
  */
 #include "model.h"
 #include "place.h"
+#include "unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -26,8 +25,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SLOTS = 40000, CANNOT_MOUNT = 77, MIB = 1024 * 1024, PUTS_PER_BATCH = 500 };
 
@@ -71,7 +68,7 @@ static void expect_equal(const struct fixture *fixture, struct store *store)
         fail_msg("%s", difference);
 }
 
-static void test_reserve__keeps_the_file_ahead_of_its_use(void **state)
+TEST(test_reserve__keeps_the_file_ahead_of_its_use)
 {
     struct fixture *fixture = *state;
     struct stat status;
@@ -93,7 +90,7 @@ static void test_reserve__keeps_the_file_ahead_of_its_use(void **state)
 }
 
 /* A file that is longer than it needs to be, whatever is behind its last page, is used as it is. */
-static void test_reserve__touches_nothing_that_is_there(void **state)
+TEST(test_reserve__touches_nothing_that_is_there)
 {
     struct fixture *fixture = *state;
     static const char mark[] = "behind the last page";
@@ -463,22 +460,22 @@ static void run_mounted(int (*function)(void *context), struct fixture *fixture)
     assert_int_equal(result, 0);
 }
 
-static void test_reserve__full_disk_never_fails_a_commit(void **state)
+TEST(test_reserve__full_disk_never_fails_a_commit)
 {
     run_mounted(fill_a_small_disk, *state);
 }
 
-static void test_reserve__room_holds_the_longest_batches(void **state)
+TEST(test_reserve__room_holds_the_longest_batches)
 {
     run_mounted(fill_small_disks_with_long, *state);
 }
 
-static void test_reserve__locks_are_split_and_freed_without_room(void **state)
+TEST(test_reserve__locks_are_split_and_freed_without_room)
 {
     run_mounted(fill_a_disk_with_locks, *state);
 }
 
-static void test_reserve__room_comes_back_with_space(void **state)
+TEST(test_reserve__room_comes_back_with_space)
 {
     run_mounted(grow_a_small_disk, *state);
 }
@@ -514,23 +511,9 @@ static int limit_the_file(void *context)
     return 0;
 }
 
-static void test_reserve__file_limit_is_no_room(void **state)
+TEST(test_reserve__file_limit_is_no_room)
 {
     assert_int_equal(place_in_child(limit_the_file, *state), 0);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_reserve__keeps_the_file_ahead_of_its_use),
-        TEST(test_reserve__touches_nothing_that_is_there),
-        TEST(test_reserve__full_disk_never_fails_a_commit),
-        TEST(test_reserve__room_holds_the_longest_batches),
-        TEST(test_reserve__locks_are_split_and_freed_without_room),
-        TEST(test_reserve__room_comes_back_with_space),
-        TEST(test_reserve__file_limit_is_no_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

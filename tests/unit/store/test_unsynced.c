@@ -12,16 +12,13 @@
 #include "place.h"
 
 #include "base/prng.h"
+#include "unit/test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SLOTS = 300 };
 
@@ -109,7 +106,7 @@ static void expect_equal(const struct fixture *fixture, struct store *store)
         fail_msg("%s", difference);
 }
 
-static void test_unsynced__mark_lasts_as_long_as_the_run(void **state)
+TEST(test_unsynced__mark_lasts_as_long_as_the_run)
 {
     struct fixture *fixture = *state;
     char boot_id[64], mark[64];
@@ -136,7 +133,7 @@ static void test_unsynced__mark_lasts_as_long_as_the_run(void **state)
     store_close(store);
 }
 
-static void test_unsynced__same_boot_has_lost_nothing(void **state)
+TEST(test_unsynced__same_boot_has_lost_nothing)
 {
     struct fixture *fixture = *state;
     crash_after(fixture, true, 20);
@@ -179,19 +176,19 @@ static void expect_reported_until_commit(struct fixture *fixture, bool sync_proc
     store_close(store);
 }
 
-static void test_unsynced__other_boot_is_reported_until_a_commit_full(void **state)
+TEST(test_unsynced__other_boot_is_reported_until_a_commit_full)
 {
     expect_reported_until_commit(*state, false);
 }
 
-static void test_unsynced__other_boot_is_reported_until_a_commit_process(void **state)
+TEST(test_unsynced__other_boot_is_reported_until_a_commit_process)
 {
     expect_reported_until_commit(*state, true);
 }
 
 /* The mark of this boot replaces the old one at the first commit: a kill after that loses nothing.
  */
-static void test_unsynced__kill_after_the_first_commit_loses_nothing(void **state)
+TEST(test_unsynced__kill_after_the_first_commit_loses_nothing)
 {
     struct fixture *fixture = *state;
     crash_after(fixture, true, 5);
@@ -203,7 +200,7 @@ static void test_unsynced__kill_after_the_first_commit_loses_nothing(void **stat
     store_close(store);
 }
 
-static void test_unsynced__store_of_which_only_the_mark_is_left_is_not_new(void **state)
+TEST(test_unsynced__store_of_which_only_the_mark_is_left_is_not_new)
 {
     struct fixture *fixture = *state;
     crash_after(fixture, true, 5);
@@ -216,7 +213,7 @@ static void test_unsynced__store_of_which_only_the_mark_is_left_is_not_new(void 
     store_close(store);
 }
 
-static void test_unsynced__damaged_file_is_kept_aside(void **state)
+TEST(test_unsynced__damaged_file_is_kept_aside)
 {
     struct fixture *fixture = *state;
     static const char noise[] = "this is not the store that was here";
@@ -279,7 +276,7 @@ static void tear_pages(const struct fixture *fixture, struct prng *prng, const c
     assert_int_equal(close(fd), 0);
 }
 
-static void test_unsynced__torn_file_never_keeps_the_server_down(void **state)
+TEST(test_unsynced__torn_file_never_keeps_the_server_down)
 {
     struct fixture *fixture = *state;
     struct prng prng = {(uint64_t)time(NULL)};
@@ -330,19 +327,4 @@ static void test_unsynced__torn_file_never_keeps_the_server_down(void **state)
     free(old);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_unsynced__mark_lasts_as_long_as_the_run),
-        TEST(test_unsynced__same_boot_has_lost_nothing),
-        TEST(test_unsynced__other_boot_is_reported_until_a_commit_full),
-        TEST(test_unsynced__other_boot_is_reported_until_a_commit_process),
-        TEST(test_unsynced__kill_after_the_first_commit_loses_nothing),
-        TEST(test_unsynced__store_of_which_only_the_mark_is_left_is_not_new),
-        TEST(test_unsynced__damaged_file_is_kept_aside),
-        TEST(test_unsynced__torn_file_never_keeps_the_server_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -6,15 +6,12 @@
  * meant to run under the thread sanitizer as well.
  */
 #include "store/worker.h"
+#include "unit/test.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define PATIENCE_NS UINT64_C(60000000000)
 
@@ -124,18 +121,16 @@ static void wake(void *context)
 
 static struct store fake;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     fake = (struct store){.has_room = true};
     assert_int_equal(pthread_mutex_init(&fake.mutex, NULL), 0);
     assert_int_equal(pthread_cond_init(&fake.changed, NULL), 0);
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     assert_int_equal(pthread_cond_destroy(&fake.changed), 0);
     assert_int_equal(pthread_mutex_destroy(&fake.mutex), 0);
     return 0;
@@ -173,9 +168,8 @@ static void set_room(bool has_room)
     pthread_mutex_unlock(&fake.mutex);
 }
 
-static void test_worker__hands_over_and_back(void **state)
+TEST(test_worker__hands_over_and_back)
 {
-    (void)state;
     struct worker_report report;
     fake.is_gated = true;
     struct worker *worker = worker_new(&fake, wake, &fake);
@@ -212,9 +206,8 @@ static void test_worker__hands_over_and_back(void **state)
     assert_false(fake.took_signals);
 }
 
-static void test_worker__reports_a_failure_and_touches_nothing_more(void **state)
+TEST(test_worker__reports_a_failure_and_touches_nothing_more)
 {
-    (void)state;
     struct worker_report report;
     fake.fails = true;
     struct worker *worker = worker_new(&fake, wake, &fake);
@@ -231,9 +224,8 @@ static void test_worker__reports_a_failure_and_touches_nothing_more(void **state
     assert_false(fake.was_tended_after_failure);
 }
 
-static void test_worker__tends_while_there_is_nothing_else(void **state)
+TEST(test_worker__tends_while_there_is_nothing_else)
 {
-    (void)state;
     struct worker_report report;
     fake.tends_left = 10;
     struct worker *worker = worker_new(&fake, wake, &fake);
@@ -248,9 +240,8 @@ static void test_worker__tends_while_there_is_nothing_else(void **state)
     assert_int_equal(fake.tend_count, 12); /* content means content: it does not spin */
 }
 
-static void test_worker__says_when_room_goes_and_comes(void **state)
+TEST(test_worker__says_when_room_goes_and_comes)
 {
-    (void)state;
     struct worker_report report;
     fake.tends_left = 1000000;
     struct worker *worker = worker_new(&fake, wake, &fake);
@@ -273,9 +264,8 @@ static void test_worker__says_when_room_goes_and_comes(void **state)
     assert_true(worker_free(worker, PATIENCE_NS));
 }
 
-static void test_worker__starts_without_room(void **state)
+TEST(test_worker__starts_without_room)
 {
-    (void)state;
     struct worker_report report;
     fake.has_room = false;
     struct worker *worker = worker_new(&fake, wake, &fake);
@@ -290,9 +280,8 @@ static void test_worker__starts_without_room(void **state)
     assert_true(worker_free(worker, PATIENCE_NS));
 }
 
-static void test_worker__ends_only_after_the_batch_that_is_out(void **state)
+TEST(test_worker__ends_only_after_the_batch_that_is_out)
 {
-    (void)state;
     fake.is_gated = true;
     fake.permits = 1;
     struct worker *worker = worker_new(&fake, wake, &fake);
@@ -304,9 +293,8 @@ static void test_worker__ends_only_after_the_batch_that_is_out(void **state)
     assert_true(fake.is_closed);
 }
 
-static void test_worker__gives_up_on_a_stuck_commit(void **state)
+TEST(test_worker__gives_up_on_a_stuck_commit)
 {
-    (void)state;
     fake.is_gated = true;
     struct worker *worker = worker_new(&fake, wake, &fake);
     assert_non_null(worker);
@@ -321,25 +309,9 @@ static void test_worker__gives_up_on_a_stuck_commit(void **state)
     assert_true(fake.is_closed);
 }
 
-static void test_worker__freeing_nothing_is_fine(void **state)
+TEST(test_worker__freeing_nothing_is_fine)
 {
-    (void)state;
     assert_true(worker_free(NULL, 0));
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_worker__hands_over_and_back),
-        TEST(test_worker__reports_a_failure_and_touches_nothing_more),
-        TEST(test_worker__tends_while_there_is_nothing_else),
-        TEST(test_worker__says_when_room_goes_and_comes),
-        TEST(test_worker__starts_without_room),
-        TEST(test_worker__ends_only_after_the_batch_that_is_out),
-        TEST(test_worker__gives_up_on_a_stuck_commit),
-        TEST(test_worker__freeing_nothing_is_fine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

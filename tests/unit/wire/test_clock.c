@@ -1,14 +1,10 @@
 /*
  * test_clock.c -- shows that one turn has one time, and that it is the time.
  */
+#include "unit/test.h"
 #include "wire/clock.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static uint64_t read_ns(clockid_t id)
 {
@@ -24,9 +20,8 @@ static void wait_for_the_next_ns(void)
         ;
 }
 
-static void test_clock__a_turn_has_one_time(void **state)
+TEST(test_clock__a_turn_has_one_time)
 {
-    (void)state;
     struct clock clock = {0};
     uint64_t now_ns = clock_now_ns(&clock), wall_ns = clock_wall_ns(&clock);
     wait_for_the_next_ns();
@@ -39,9 +34,8 @@ static void test_clock__a_turn_has_one_time(void **state)
     assert_true(clock_now_ns(&clock) == now_ns);
 }
 
-static void test_clock__both_clocks_are_the_kernels(void **state)
+TEST(test_clock__both_clocks_are_the_kernels)
 {
-    (void)state;
     struct clock clock = {0};
     uint64_t before_ns = read_ns(CLOCK_MONOTONIC);
     (void)clock_wall_ns(&clock); /* asking for one reads both */
@@ -54,9 +48,8 @@ static void test_clock__both_clocks_are_the_kernels(void **state)
 }
 
 /* With a shared store sends are bound to the last commit; without one nothing is. */
-static void test_clock__sends_end_after_a_commit(void **state)
+TEST(test_clock__sends_end_after_a_commit)
 {
-    (void)state;
     const uint64_t second_ns = 1000000000;
     struct clock clock = {0};
     assert_true(clock_may_send(&clock));
@@ -69,12 +62,4 @@ static void test_clock__sends_end_after_a_commit(void **state)
     assert_false(clock_may_send(&clock));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock__a_turn_has_one_time),
-        cmocka_unit_test(test_clock__both_clocks_are_the_kernels),
-        cmocka_unit_test(test_clock__sends_end_after_a_commit),
-    };
-    return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -8,18 +8,15 @@
  */
 #include "peer/peer_nsm.h"
 #include "proto/nsm.h"
+#include "unit/test.h"
 #include "wire/tcp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define RECORD_LAST UINT32_C(0x80000000)
@@ -267,9 +264,8 @@ static struct client *open_client(struct world *w, uint32_t i)
     return client;
 }
 
-static void test_connection__null_passes_a_stat_waits(void **state)
+TEST(test_connection__null_passes_a_stat_waits)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     struct client *client = open_client(&w, 0);
@@ -286,9 +282,8 @@ static void test_connection__null_passes_a_stat_waits(void **state)
     close_world(&w);
 }
 
-static void test_connection__many_calls_of_one_write_are_one_batch(void **state)
+TEST(test_connection__many_calls_of_one_write_are_one_batch)
 {
-    (void)state;
     struct world w;
     enum { CALLS = 300 };
     open_world(&w, &ample);
@@ -315,9 +310,8 @@ static void test_connection__many_calls_of_one_write_are_one_batch(void **state)
     close_world(&w);
 }
 
-static void test_connection__fragments(void **state)
+TEST(test_connection__fragments)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     store(&w);
@@ -340,9 +334,8 @@ static void test_connection__fragments(void **state)
     close_world(&w);
 }
 
-static void test_connection__a_record_split_over_reads(void **state)
+TEST(test_connection__a_record_split_over_reads)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     store(&w);
@@ -361,9 +354,8 @@ static void test_connection__a_record_split_over_reads(void **state)
     close_world(&w);
 }
 
-static void test_connection__half_closed_gets_all_answers(void **state)
+TEST(test_connection__half_closed_gets_all_answers)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     struct client *client = open_client(&w, 0), *mute = open_client(&w, 1);
@@ -385,9 +377,8 @@ static void test_connection__half_closed_gets_all_answers(void **state)
 }
 
 /* The answer finds nobody: it is dropped, and the call is not in flight any more. */
-static void test_connection__a_caller_that_is_gone(void **state)
+TEST(test_connection__a_caller_that_is_gone)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     struct client *client = open_client(&w, 0);
@@ -405,9 +396,8 @@ static void test_connection__a_caller_that_is_gone(void **state)
     close_world(&w);
 }
 
-static void test_connection__a_record_that_is_too_long(void **state)
+TEST(test_connection__a_record_that_is_too_long)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     uint32_t record_max = rpc_server_record_max(w.server);
@@ -431,9 +421,8 @@ static void test_connection__a_record_that_is_too_long(void **state)
     close_world(&w);
 }
 
-static void test_connection__a_full_outbox_pauses_and_resumes(void **state)
+TEST(test_connection__a_full_outbox_pauses_and_resumes)
 {
-    (void)state;
     struct world w;
     enum { CALLS = 900, ROOM = 8 };
     const struct rpc_server_limits tight = {.outbox_max = ROOM, .cache_max = 64};
@@ -466,9 +455,8 @@ static void test_connection__a_full_outbox_pauses_and_resumes(void **state)
     close_world(&w);
 }
 
-static void test_connection__calls_in_flight_are_limited_for_each(void **state)
+TEST(test_connection__calls_in_flight_are_limited_for_each)
 {
-    (void)state;
     struct world w;
     enum { CALLS = CONNECTION_IN_FLIGHT_MAX + 88 };
     open_world(&w, &ample);
@@ -509,9 +497,8 @@ static bool ask_until_stuck(struct world *w, struct client *client, void (*put)(
     return false;
 }
 
-static void test_connection__who_never_reads_is_closed(void **state)
+TEST(test_connection__who_never_reads_is_closed)
 {
-    (void)state;
     static void (*const puts[])(uint32_t) = {put_null, put_stat};
     for (size_t i = 0; i < sizeof puts / sizeof puts[0]; i++) {
         struct world w;
@@ -542,9 +529,8 @@ static void ask_null(struct world *w, struct client *client, uint32_t xid)
     expect_answers(w, client, xid, 1);
 }
 
-static void test_connection__the_longest_silent_makes_room(void **state)
+TEST(test_connection__the_longest_silent_makes_room)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
@@ -570,9 +556,8 @@ static void test_connection__the_longest_silent_makes_room(void **state)
     close_world(&w);
 }
 
-static void test_connection__with_calls_in_flight_on_all_a_new_one_is_turned_away(void **state)
+TEST(test_connection__with_calls_in_flight_on_all_a_new_one_is_turned_away)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
@@ -595,9 +580,8 @@ static void test_connection__with_calls_in_flight_on_all_a_new_one_is_turned_awa
  * a byte now and then. The fourth never ends a write at the end of a record, but its records come:
  * at first while the store stands still and no answer shows progress, then with answers.
  */
-static void test_connection__stuck_inside_a_record_is_closed_steady_is_not(void **state)
+TEST(test_connection__stuck_inside_a_record_is_closed_steady_is_not)
 {
-    (void)state;
     struct world w;
     enum { STEP_S = 7, STEPS = 20, STORED = 10 };
     open_world(&w, &ample);
@@ -643,9 +627,8 @@ static void test_connection__stuck_inside_a_record_is_closed_steady_is_not(void 
     close_world(&w);
 }
 
-static void test_connection__silence_of_ten_minutes(void **state)
+TEST(test_connection__silence_of_ten_minutes)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     struct client *idle = open_client(&w, 0), *waiting = open_client(&w, 1);
@@ -666,9 +649,8 @@ static void test_connection__silence_of_ten_minutes(void **state)
     close_world(&w);
 }
 
-static void test_connection__quiet_takes_no_call_and_gives_answers(void **state)
+TEST(test_connection__quiet_takes_no_call_and_gives_answers)
 {
-    (void)state;
     struct world w;
     open_world(&w, &ample);
     struct client *client = open_client(&w, 0);
@@ -687,24 +669,4 @@ static void test_connection__quiet_takes_no_call_and_gives_answers(void **state)
     close_world(&w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_connection__null_passes_a_stat_waits),
-        cmocka_unit_test(test_connection__many_calls_of_one_write_are_one_batch),
-        cmocka_unit_test(test_connection__fragments),
-        cmocka_unit_test(test_connection__a_record_split_over_reads),
-        cmocka_unit_test(test_connection__half_closed_gets_all_answers),
-        cmocka_unit_test(test_connection__a_caller_that_is_gone),
-        cmocka_unit_test(test_connection__a_record_that_is_too_long),
-        cmocka_unit_test(test_connection__a_full_outbox_pauses_and_resumes),
-        cmocka_unit_test(test_connection__calls_in_flight_are_limited_for_each),
-        cmocka_unit_test(test_connection__who_never_reads_is_closed),
-        cmocka_unit_test(test_connection__the_longest_silent_makes_room),
-        cmocka_unit_test(test_connection__with_calls_in_flight_on_all_a_new_one_is_turned_away),
-        cmocka_unit_test(test_connection__stuck_inside_a_record_is_closed_steady_is_not),
-        cmocka_unit_test(test_connection__silence_of_ten_minutes),
-        cmocka_unit_test(test_connection__quiet_takes_no_call_and_gives_answers),
-    };
-    return cmocka_run_group_tests_name("connection", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -5,17 +5,14 @@
  */
 #include "wire/listen.h"
 
+#include "unit/test.h"
 #include "wire/sockaddr.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct address address_of(const char *text)
 {
@@ -82,9 +79,8 @@ static void assert_set(const struct listen_set *set, const struct address *addre
     }
 }
 
-static void test_listen__one_port_for_all(void **state)
+TEST(test_listen__one_port_for_all)
 {
-    (void)state;
     const struct address addresses[] = {address_of("127.0.0.1"), address_of("127.0.0.2"),
                                         address_of("127.0.0.3")};
     struct listen_set set;
@@ -98,9 +94,8 @@ static void test_listen__one_port_for_all(void **state)
     listen_close(&set); /* again is harmless */
 }
 
-static void test_listen__everywhere(void **state)
+TEST(test_listen__everywhere)
 {
-    (void)state;
     const struct address everywhere[] = {address_of("0.0.0.0"), address_of("::")};
     struct listen_set set;
     struct listen_failure failure;
@@ -109,9 +104,8 @@ static void test_listen__everywhere(void **state)
     listen_close(&set);
 }
 
-static void test_listen__ipv6_only_takes_ipv6(void **state)
+TEST(test_listen__ipv6_only_takes_ipv6)
 {
-    (void)state;
     if (!has_ipv6()) {
         print_message("this machine has no IPv6\n");
         skip();
@@ -125,9 +119,8 @@ static void test_listen__ipv6_only_takes_ipv6(void **state)
 }
 
 /* The second address fails: the first one's sockets are closed again. */
-static void test_listen__a_port_in_use_leaves_nothing_open(void **state)
+TEST(test_listen__a_port_in_use_leaves_nothing_open)
 {
-    (void)state;
     const struct address taken = address_of("127.0.0.2");
     const struct address addresses[] = {address_of("127.0.0.1"), taken};
     struct listen_set first, second = {.port = 77};
@@ -145,9 +138,8 @@ static void test_listen__a_port_in_use_leaves_nothing_open(void **state)
     listen_close(&first);
 }
 
-static void test_listen__udp_in_use_is_told(void **state)
+TEST(test_listen__udp_in_use_is_told)
 {
-    (void)state;
     const struct address loopback = address_of("127.0.0.1");
     struct listen_set first, second;
     struct listen_failure failure = {0};
@@ -160,9 +152,8 @@ static void test_listen__udp_in_use_is_told(void **state)
     listen_close(&first);
 }
 
-static void test_listen__an_address_of_somebody_else(void **state)
+TEST(test_listen__an_address_of_somebody_else)
 {
-    (void)state;
     const struct address strange = address_of("192.0.2.77");
     struct listen_set set;
     struct listen_failure failure = {0};
@@ -172,15 +163,4 @@ static void test_listen__an_address_of_somebody_else(void **state)
     assert_non_null(strstr(failure.text, "this machine has no such address, see --listen"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listen__one_port_for_all),
-        cmocka_unit_test(test_listen__everywhere),
-        cmocka_unit_test(test_listen__ipv6_only_takes_ipv6),
-        cmocka_unit_test(test_listen__a_port_in_use_leaves_nothing_open),
-        cmocka_unit_test(test_listen__udp_in_use_is_told),
-        cmocka_unit_test(test_listen__an_address_of_somebody_else),
-    };
-    return cmocka_run_group_tests_name("listen", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -2,16 +2,13 @@
  * test_sockaddr.c -- shows that addresses survive the way to the kernel's form and back, and that
  * one host has one address, also when the kernel says it as IPv4 inside IPv6 (R-ID-2).
  */
+#include "unit/test.h"
 #include "wire/sockaddr.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/un.h>
-
-#include <cmocka.h>
 
 static struct address address_of(const char *text)
 {
@@ -20,9 +17,8 @@ static struct address address_of(const char *text)
     return address;
 }
 
-static void test_sockaddr__there_and_back(void **state)
+TEST(test_sockaddr__there_and_back)
 {
-    (void)state;
     static const char *const texts[] = {"127.0.0.1", "0.0.0.0", "255.255.255.255", "192.0.2.7",
                                         "::1",       "::",      "2001:db8::7",     "fe80::1"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -40,9 +36,8 @@ static void test_sockaddr__there_and_back(void **state)
     }
 }
 
-static void test_sockaddr__the_kernels_bytes(void **state)
+TEST(test_sockaddr__the_kernels_bytes)
 {
-    (void)state;
     struct address address = address_of("192.0.2.7");
     struct sockaddr_storage name;
     (void)sockaddr_of(&address, 0x1234, &name);
@@ -70,9 +65,8 @@ static uint32_t index_in(const struct sockaddr_storage *name)
 }
 
 /* An interface is known by its name, which lasts, and not by its number (A15). */
-static void test_sockaddr__the_link_of_an_address_is_a_name(void **state)
+TEST(test_sockaddr__the_link_of_an_address_is_a_name)
 {
-    (void)state;
     uint16_t port;
     uint32_t index = if_nametoindex("lo");
     assert_true(index != 0);
@@ -87,9 +81,8 @@ static void test_sockaddr__the_link_of_an_address_is_a_name(void **state)
     assert_string_equal(address.zone, "");
 }
 
-static void test_sockaddr__nobody_is_on_a_link_that_is_gone(void **state)
+TEST(test_sockaddr__nobody_is_on_a_link_that_is_gone)
 {
-    (void)state;
     uint16_t port;
     struct sockaddr_storage name = name_of("fe80::9", 987654321);
     assert_int_equal(sockaddr_address((const struct sockaddr *)&name, &port).family, 0);
@@ -99,9 +92,8 @@ static void test_sockaddr__nobody_is_on_a_link_that_is_gone(void **state)
 }
 
 /* Records of older programs have the number that a link had then. */
-static void test_sockaddr__nobody_is_called_over_a_number(void **state)
+TEST(test_sockaddr__nobody_is_called_over_a_number)
 {
-    (void)state;
     struct sockaddr_storage name;
     char text[32];
     (void)snprintf(text, sizeof text, "fe80::9%%%u", if_nametoindex("lo"));
@@ -111,9 +103,8 @@ static void test_sockaddr__nobody_is_called_over_a_number(void **state)
 }
 
 /* People may type a number; it is a name from then on. */
-static void test_sockaddr__a_number_that_is_typed_becomes_a_name(void **state)
+TEST(test_sockaddr__a_number_that_is_typed_becomes_a_name)
 {
-    (void)state;
     char text[32];
     (void)snprintf(text, sizeof text, "fe80::9%%%u", if_nametoindex("lo"));
     struct address typed = address_of(text), named = sockaddr_typed(&typed);
@@ -129,9 +120,8 @@ static void test_sockaddr__a_number_that_is_typed_becomes_a_name(void **state)
     }
 }
 
-static void test_sockaddr__mapped_is_v4(void **state)
+TEST(test_sockaddr__mapped_is_v4)
 {
-    (void)state;
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(700)};
     assert_int_equal(inet_pton(AF_INET6, "::ffff:192.0.2.7", &in6.sin6_addr), 1);
     struct sockaddr_storage name = {0};
@@ -143,9 +133,8 @@ static void test_sockaddr__mapped_is_v4(void **state)
     assert_int_equal(port, 700);
 }
 
-static void test_sockaddr__other_families_are_none(void **state)
+TEST(test_sockaddr__other_families_are_none)
 {
-    (void)state;
     struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = "x"};
     struct sockaddr_storage name = {0};
     memcpy(&name, &un, sizeof un);
@@ -154,17 +143,4 @@ static void test_sockaddr__other_families_are_none(void **state)
     assert_int_equal(port, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sockaddr__there_and_back),
-        cmocka_unit_test(test_sockaddr__the_kernels_bytes),
-        cmocka_unit_test(test_sockaddr__the_link_of_an_address_is_a_name),
-        cmocka_unit_test(test_sockaddr__nobody_is_on_a_link_that_is_gone),
-        cmocka_unit_test(test_sockaddr__nobody_is_called_over_a_number),
-        cmocka_unit_test(test_sockaddr__a_number_that_is_typed_becomes_a_name),
-        cmocka_unit_test(test_sockaddr__mapped_is_v4),
-        cmocka_unit_test(test_sockaddr__other_families_are_none),
-    };
-    return cmocka_run_group_tests_name("sockaddr", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

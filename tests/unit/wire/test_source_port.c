@@ -5,14 +5,11 @@
  */
 #include "wire/source_port.h"
 
+#include "unit/test.h"
 #include "wire/sockaddr.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
 
@@ -34,9 +31,8 @@ static uint16_t port_of(int fd)
     return port;
 }
 
-static void test_source_port__goes_round(void **state)
+TEST(test_source_port__goes_round)
 {
-    (void)state;
     struct source_ports three = {.low = 65533, .high = 65535, .next = 1};
     static const uint16_t expected[] = {65534, 65535, 65533, 65534};
     assert_int_equal(source_ports_count(&three), 3);
@@ -44,9 +40,8 @@ static void test_source_port__goes_round(void **state)
         assert_int_equal(source_ports_next(&three), expected[i]);
 }
 
-static void test_source_port__every_privileged_one_once(void **state)
+TEST(test_source_port__every_privileged_one_once)
 {
-    (void)state;
     struct source_ports ports = source_ports_privileged();
     bool seen[1024] = {false};
     assert_int_equal(source_ports_count(&ports), 512);
@@ -60,9 +55,8 @@ static void test_source_port__every_privileged_one_once(void **state)
     }
 }
 
-static void test_source_port__any(void **state)
+TEST(test_source_port__any)
 {
-    (void)state;
     struct source_ports any = {0};
     int fds[2] = {new_socket(), new_socket()};
     for (uint32_t i = 0; i < 2; i++) {
@@ -75,9 +69,8 @@ static void test_source_port__any(void **state)
 }
 
 /* In a range of one that is taken there is none; in one with neighbours there is. */
-static void test_source_port__finds_the_free_one(void **state)
+TEST(test_source_port__finds_the_free_one)
 {
-    (void)state;
     struct source_ports any = {0};
     int taken = new_socket(), fd = new_socket();
     assert_int_equal(source_ports_bind(&any, taken, &loopback), 0);
@@ -98,9 +91,8 @@ static void test_source_port__finds_the_free_one(void **state)
 }
 
 /* Another error than "taken" is not tried on the next port. */
-static void test_source_port__an_address_that_is_not_ours(void **state)
+TEST(test_source_port__an_address_that_is_not_ours)
 {
-    (void)state;
     struct source_ports few = {.low = 20000, .high = 20009};
     const struct address elsewhere = {.family = 4, .bytes = {192, 0, 2, 1}};
     int fd = new_socket();
@@ -109,14 +101,4 @@ static void test_source_port__an_address_that_is_not_ours(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_source_port__goes_round),
-        cmocka_unit_test(test_source_port__every_privileged_one_once),
-        cmocka_unit_test(test_source_port__any),
-        cmocka_unit_test(test_source_port__finds_the_free_one),
-        cmocka_unit_test(test_source_port__an_address_that_is_not_ours),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

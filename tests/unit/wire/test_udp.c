@@ -4,15 +4,12 @@
  * refused and disturb nobody; bursts longer than a batch are answered to the last one.
  */
 #include "served.h"
+#include "unit/test.h"
 #include "wire/udp.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { TURNS_MAX = 5000, DATAGRAM_MAX = 9000 };
 
@@ -113,24 +110,21 @@ static void answers_come_from(const char *client, const char *const *asked, uint
     close_udp();
 }
 
-static void test_udp__answers_come_from_the_address_asked(void **state)
+TEST(test_udp__answers_come_from_the_address_asked)
 {
-    (void)state;
     static const char *const asked[] = {"127.0.0.1", "127.0.0.5", "127.9.8.7", "127.0.0.5"};
     answers_come_from("127.0.0.1", asked, 4);
 }
 
-static void test_udp__over_ipv6_too(void **state)
+TEST(test_udp__over_ipv6_too)
 {
-    (void)state;
     static const char *const asked[] = {"::1"};
     answers_come_from("::1", asked, 1);
 }
 
 /* What the core is told of a caller: both addresses and the port. */
-static void test_udp__the_server_knows_who_asked_whom(void **state)
+TEST(test_udp__the_server_knows_who_asked_whom)
 {
-    (void)state;
     open_udp();
     served_store(&s);
     int fd = client_at("127.0.0.77");
@@ -154,9 +148,8 @@ static void test_udp__the_server_knows_who_asked_whom(void **state)
 }
 
 /* R-DRC-5: up to 9000 bytes are read; what is longer is reported, and the next one is served. */
-static void test_udp__too_long_a_datagram(void **state)
+TEST(test_udp__too_long_a_datagram)
 {
-    (void)state;
     open_udp();
     int fd = client_at("127.0.0.1");
     static const uint8_t zeros[DATAGRAM_MAX + 1000];
@@ -181,9 +174,8 @@ static void test_udp__too_long_a_datagram(void **state)
 }
 
 /* Not a call: no answer, and no harm. */
-static void test_udp__no_answer_to_noise(void **state)
+TEST(test_udp__no_answer_to_noise)
 {
-    (void)state;
     open_udp();
     int fd = client_at("127.0.0.1");
     packet_clear(&call);
@@ -201,9 +193,8 @@ static void test_udp__no_answer_to_noise(void **state)
 }
 
 /* More than one batch in one wake-up, answers at once and later, from two sockets of ours. */
-static void test_udp__bursts(void **state)
+TEST(test_udp__bursts)
 {
-    (void)state;
     enum { BURST = 150 };
     open_udp();
     int fd = client_at("127.0.0.1"), fd6 = served_client(SOCK_DGRAM, "::1");
@@ -240,9 +231,8 @@ static void test_udp__bursts(void **state)
     close_udp();
 }
 
-static void test_udp__quiesced(void **state)
+TEST(test_udp__quiesced)
 {
-    (void)state;
     open_udp();
     int fd = client_at("127.0.0.1");
     peer_nsm_put_stat(&call, 1, "host");
@@ -260,16 +250,4 @@ static void test_udp__quiesced(void **state)
     close_udp();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_udp__answers_come_from_the_address_asked),
-        cmocka_unit_test(test_udp__over_ipv6_too),
-        cmocka_unit_test(test_udp__the_server_knows_who_asked_whom),
-        cmocka_unit_test(test_udp__too_long_a_datagram),
-        cmocka_unit_test(test_udp__no_answer_to_noise),
-        cmocka_unit_test(test_udp__bursts),
-        cmocka_unit_test(test_udp__quiesced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

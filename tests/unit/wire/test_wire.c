@@ -6,15 +6,12 @@
 #include "wire/wire.h"
 
 #include "served.h"
+#include "unit/test.h"
 #include "wire/sockaddr.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { TURNS_MAX = 5000 };
 
@@ -120,9 +117,8 @@ static void wait_for(uint32_t waiting)
     }
 }
 
-static void test_wire__one_port_for_both(void **state)
+TEST(test_wire__one_port_for_both)
 {
-    (void)state;
     open_wire(&ample);
     peer_nsm_put_null(&call, 1);
     send_record();
@@ -133,9 +129,8 @@ static void test_wire__one_port_for_both(void **state)
 }
 
 /* Of a shared store: who stood still for so long may have been replaced since its commit. */
-static void test_wire__late_answers_are_dropped(void **state)
+TEST(test_wire__late_answers_are_dropped)
 {
-    (void)state;
     open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
@@ -154,9 +149,8 @@ static void test_wire__late_answers_are_dropped(void **state)
 }
 
 /* P1, over both transports. */
-static void test_wire__answers_wait_for_the_store(void **state)
+TEST(test_wire__answers_wait_for_the_store)
 {
-    (void)state;
     open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
@@ -177,9 +171,8 @@ static void test_wire__answers_wait_for_the_store(void **state)
 }
 
 /* Back-pressure: a record stays in its connection, a datagram is gone and must be sent again. */
-static void test_wire__a_full_outbox(void **state)
+TEST(test_wire__a_full_outbox)
 {
-    (void)state;
     open_wire(&(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
     for (uint32_t xid = 1; xid <= 3; xid++) {
         peer_nsm_put_stat(&call, xid, "host");
@@ -199,9 +192,8 @@ static void test_wire__a_full_outbox(void **state)
     close_wire();
 }
 
-static void test_wire__quiesced(void **state)
+TEST(test_wire__quiesced)
 {
-    (void)state;
     open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
@@ -222,9 +214,8 @@ static void test_wire__quiesced(void **state)
 }
 
 /* With answers waiting and a connection open: nothing is left behind (served_close asserts it). */
-static void test_wire__closed_in_the_middle(void **state)
+TEST(test_wire__closed_in_the_middle)
 {
-    (void)state;
     open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
@@ -232,15 +223,4 @@ static void test_wire__closed_in_the_middle(void **state)
     close_wire();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire__one_port_for_both),
-        cmocka_unit_test(test_wire__late_answers_are_dropped),
-        cmocka_unit_test(test_wire__answers_wait_for_the_store),
-        cmocka_unit_test(test_wire__a_full_outbox),
-        cmocka_unit_test(test_wire__quiesced),
-        cmocka_unit_test(test_wire__closed_in_the_middle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -1,0 +1,65 @@
+/*
+ * test.h -- unit tests with cmocka, without its ceremony.
+ *
+ *     TEST(test_module__does_that)
+ *     {
+ *         assert_int_equal(module_does(), 0);
+ *     }
+ *
+ *     TEST_MAIN(NULL, NULL, NULL, NULL)
+ *
+ * A test is on the list because it is there, in the order of the file. TEST_MAIN names what is done
+ * before and after every test, and before and after all of them; TEST_WITH what is done for one.
+ */
+#ifndef UNIT_TEST_H
+#define UNIT_TEST_H
+
+/* cmocka.h needs these before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { TEST_MAX = 256 };
+
+static struct CMUnitTest test_all[TEST_MAX];
+static size_t test_count;
+
+static inline void test_add(struct CMUnitTest test)
+{
+    if (test_count == TEST_MAX)
+        abort();
+    test_all[test_count++] = test;
+}
+
+/* Something to be done before or after tests; returns 0. */
+#define TEST_FIXTURE(name) static int name(__attribute__((unused)) void **state)
+
+#define TEST_LISTED(name, before, after, mark)                                                     \
+    static void name(void **state);                                                                \
+    __attribute__((constructor)) static void name##_is_listed(void)                                \
+    {                                                                                              \
+        test_add((struct CMUnitTest){#name, name, before, after, mark});                           \
+    }                                                                                              \
+    static void name(__attribute__((unused)) void **state)
+
+#define TEST_WITH(name, before, after) TEST_LISTED(name, before, after, NULL)
+/* The mark: what TEST_MAIN names is for it. */
+#define TEST(name) TEST_LISTED(name, NULL, NULL, &test_count)
+
+#define TEST_MAIN(before, after, before_all, after_all)                                            \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        for (size_t i = 0; i < test_count; i++)                                                    \
+            if (test_all[i].initial_state != NULL) {                                               \
+                test_all[i].initial_state = NULL;                                                  \
+                test_all[i].setup_func = (before);                                                 \
+                test_all[i].teardown_func = (after);                                               \
+            }                                                                                      \
+        return _cmocka_run_group_tests("tests", test_all, test_count, before_all, after_all);      \
+    }
+
+#endif
