@@ -201,9 +201,9 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
 
 /*
  * Hosts of which this step found out that they started anew, one after another; false: no more. To
- * be asked after every step and after core_work: they repeat none of their old calls, and their programs have other
- * ports. Who says so does not matter: an SM_NOTIFY that is believed, a newer state in a LOCK,
- * FREE_ALL, or the answer of a status monitor that we asked.
+ * be asked after every step and after core_work: they repeat none of their old calls, and their
+ * programs have other ports. Who says so does not matter: an SM_NOTIFY that is believed, a newer
+ * state in a LOCK, FREE_ALL, or the answer of a status monitor that we asked.
  */
 bool core_next_restarted(struct core *core, struct address *ret);
 

@@ -4,8 +4,8 @@
  * A pair is an event when it is new and then at most once an hour: a client that polls would fill
  * the log.
  *
- * A lock in the way says whose it is. What else refuses somebody does not: then clients of that name
- * elsewhere are looked at, a few of them.
+ * A lock in the way says whose it is. What else refuses somebody does not: then clients of that
+ * name elsewhere are looked at, a few of them.
  */
 #include "core/namesake.h"
 

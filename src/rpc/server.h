@@ -85,8 +85,9 @@ void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client)
 uint32_t rpc_server_record_max(const struct rpc_server *server);
 uint32_t rpc_server_reply_max(const struct rpc_server *server);
 
-/* To be called after every step of the core that is not made here, and after core_work: of hosts that it found to have
- * started anew the cached answers go, and the client's ports (core_next_restarted). */
+/* To be called after every step of the core that is not made here, and after core_work: of hosts
+ * that it found to have started anew the cached answers go, and the client's ports
+ * (core_next_restarted). */
 void rpc_server_forget_restarted(struct rpc_server *server);
 
 /* One whole message. `reply` has room for rpc_server_reply_max bytes. */

@@ -2,9 +2,9 @@
  * operator.h -- the operator of the server, who gives orders (core/operate.h).
  *
  * NOTIFY breaks nothing: a client is told, reclaims outside of grace, and must be granted what it
- * relies on. END_GRACE and RELEASE are exclusion (4) of P2, and only worlds that allow it have them;
- * MOVE is left to stories. A client is released when it waits for no answer there: what it has is
- * certain then, and it only believes in it from there on.
+ * relies on. END_GRACE and RELEASE are exclusion (4) of P2, and only worlds that allow it have
+ * them; MOVE is left to stories. A client is released when it waits for no answer there: what it
+ * has is certain then, and it only believes in it from there on.
  */
 #ifndef SIM_OPERATOR_H
 #define SIM_OPERATOR_H

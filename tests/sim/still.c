@@ -171,6 +171,7 @@ static bool is_for_server(const struct queue_event *event)
     case QUEUE_TICK:
     case QUEUE_SESSION:
     case QUEUE_STRANGER:
+    case QUEUE_ORDER:
     case QUEUE_RESOLVED:
         return true;
     case QUEUE_OWNER:
