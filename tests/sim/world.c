@@ -579,7 +579,7 @@ void world_run_until(struct world *world, uint64_t time_ns)
 static void let_end(struct world *world)
 {
     bool is_trying = world->plan.is_shared && era_untellable_count(world) > 0;
-    for (uint32_t i = 0; i < 100 && is_trying && world->disk.is_busy; i++)
+    for (uint32_t i = 0; i < 4000 && is_trying && world->disk.is_busy; i++)
         world_run_until(world, world->now_ns + 5 * MILLISECOND);
 }
 
