@@ -217,6 +217,7 @@ void line_turn_ghost(struct world *world)
         world_trace(world, "the replaced server sends %u bytes to port %u of host %u",
                     action.bytes.len, action.port, host->index);
         send_datagram(world, &action, host);
+        world->machine.ghost_sent++;
     }
 }
 

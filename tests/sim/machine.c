@@ -244,7 +244,7 @@ static void leave_ghost(struct world *world)
 {
     struct machine *machine = &world->machine;
     uint64_t chance = hash_mix(world->options.seed, machine->run);
-    if (!world->plan.is_shared || chance % 2 != 0)
+    if (!world->plan.is_shared || (chance % 2 != 0 && !machine->leaves_ghost))
         return;
     rpc_client_free(machine->ghost);
     machine->ghost = machine->client;

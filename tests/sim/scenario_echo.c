@@ -9,17 +9,22 @@
 
 #define EXPECT SCENARIO_EXPECT
 
-static void begin(struct world *world, bool resumes)
+static void begin_with(struct world *world, bool resumes, enum callee_mood mood)
 {
     world->plan.resumes = resumes;
     world->plan.has_echo = true;
     story_restart(world);
     story_take(world, ALPHA);
     story_wait_for(world, BETA);
-    story_be(world, BETA, CALLEE_SILENT);
+    story_be(world, BETA, mood);
     story_give_back(world, ALPHA);
     story_wait_ms(world, 300);
     EXPECT(story_status(world).offers == 1);
+}
+
+static void begin(struct world *world, bool resumes)
+{
+    begin_with(world, resumes, CALLEE_SILENT);
 }
 
 /* DELTA waits, and is called when nobody can be told any more. */
@@ -33,6 +38,22 @@ static void expect_kept(struct world *world)
     }
     story_wait_ms(world, 3000);
     EXPECT(story_has(world, DELTA));
+}
+
+/* The old server only stood still, and goes on while its last commit lets it send: a GRANTED over
+ * UDP that is due to be repeated by then needs a commit of its own, which it does not get. */
+static void play_goes_on(struct world *world)
+{
+    world->plan.is_shared = true;
+    story_locker(world, BETA)->host->kind = CALLEE_UDP;
+    begin_with(world, true, CALLEE_DEAF);
+    world->machine.leaves_ghost = true;
+    machine_crash(world, "to be replaced", false);
+    EXPECT(world->machine.ghost != NULL);
+    story_wait_ms(world, 1200);
+    rpc_client_tick(world->machine.ghost, world->now_ns);
+    line_turn_ghost(world);
+    EXPECT(world->machine.ghost_sent == 0);
 }
 
 static void play_cancelled(struct world *world)
@@ -115,6 +136,7 @@ static void play_given_up(struct world *world)
 }
 
 const struct scenario scenario_echo_all[] = {
+    {"takeover-goes-on", "025: the replaced server repeats nothing", play_goes_on, 0},
     {"takeover-cancel", "025: what was on offer is cancelled", play_cancelled, 0},
     {"takeover-twice", "and the server is replaced again", play_cancelled_and_replaced, 0},
     {"takeover-unlock", "or taken and unlocked", play_taken, 0},
