@@ -68,6 +68,7 @@ void rows_storm(struct rows *rows)
 {
     static const char *const more[] = {"--max-waiters",          "200000", "--max-locks", "1100000",
                                        "--max-locks-per-client", "500000", NULL};
+    peers_stop_rpcbind(); /* the honest client takes port 111 */
     for (size_t i = 0; i < sizeof(storms) / sizeof(storms[0]) && !rows->has_failed; i++) {
         struct peers_server server = {0};
         struct figures figures = {0};
