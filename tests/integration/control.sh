@@ -308,7 +308,7 @@ if command -v script > /dev/null; then
     # answer WORD WORDS...: the command on a terminal, and what is typed there.
     answer() {
         output=$(printf '%s\n' "$1" |
-            script -qec "stty cols 80; timeout 60 $HOLDFAST ${*:2}" /dev/null | tr -d '\r')
+            script -qec "stty cols 80; timeout --foreground 60 $HOLDFAST ${*:2}" /dev/null | tr -d '\r')
     }
     answer n move c1 127.1.0.2
     says "This moves c1 alpha at 127.1.0.1, last heard of [0-9]+ s ago, to 127.1.0.2, with 2"
