@@ -239,7 +239,7 @@ void ask_result(struct world *world, struct locker *locker, uint32_t procedure,
         take(world, ask, res);
 }
 
-void ask_receive(struct world *world, struct locker *locker, struct bytes message)
+void ask_receive(struct world *world, struct locker *locker, uint16_t port, struct bytes message)
 {
     static struct peer_nlm_res res;
     struct packet_reader reader = {message.at, message.len, false};
@@ -254,7 +254,7 @@ void ask_receive(struct world *world, struct locker *locker, struct bytes messag
             mail_send_void(world, locker, call.xid);
         return;
     }
-    struct ask *ask = ask_of_answer(world, locker, locker->port, message, &res);
+    struct ask *ask = ask_of_answer(world, locker, port, message, &res);
     if (ask != NULL && !ask->is_message)
         take(world, ask, &res);
 }

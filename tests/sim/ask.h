@@ -23,7 +23,7 @@ void ask_send(struct world *world, struct process *process);
 void ask_drop(struct process *process);
 
 /* Bytes from the server arrived at the socket that the calls leave from. */
-void ask_receive(struct world *world, struct locker *locker, struct bytes message);
+void ask_receive(struct world *world, struct locker *locker, uint16_t port, struct bytes message);
 /* A *_RES arrived, there or at the host's service. */
 void ask_result(struct world *world, struct locker *locker, uint32_t procedure,
                 const struct peer_nlm_res *res);

@@ -386,7 +386,7 @@ static bool is_clean(const struct locker *locker)
 static void restart_program(struct world *world, struct locker *locker)
 {
     world_trace(world, "%s starts its program anew", locker->label);
-    mail_close(locker);
+    mail_close_all(locker);
     locker->port = (uint16_t)(5000 + 100 * locker->index + ++locker->restart_count % 100);
     locker->xid_count = 0;
     locker->life++;

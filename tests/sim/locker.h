@@ -196,10 +196,12 @@ struct locker {
     uint32_t state_taken, run_taken; /* of the last LOCK of it that the server executed */
     uint32_t oh_count;
     uint32_t xid_count, cookie_count, restart_count;
-    uint32_t xid_base; /* clones count as their master does */
-    uint32_t life;     /* what was sent to it in another one does not reach it */
-    uint32_t forgets;  /* how often the duplicate cache may have dropped what it holds of it */
-    struct pipe *pipe;
+    uint32_t xid_base;  /* clones count as their master does */
+    uint32_t life;      /* what was sent to it in another one does not reach it */
+    uint32_t forgets;   /* how often the duplicate cache may have dropped what it holds of it */
+    struct pipe *pipe;  /* which the next call uses, */
+    struct pipe *other; /* and another one that is open at the same time */
+    bool has_two;
     uint64_t freed_ns; /* when the server said, as it lived, that it freed what was there before */
     uint32_t freed_run, freed_state; /* in that run, of the reboot to that state */
 

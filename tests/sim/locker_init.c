@@ -205,6 +205,8 @@ static void init_likeness(struct world *world)
     if (all->count > 2 && prng_chance(&like, 35))
         add_clone(world, &like);
     for (uint32_t i = 0; i < all->count; i++)
+        all->at[i].has_two = all->at[i].is_tcp && !all->at[i].keeps_port && prng_chance(&like, 60);
+    for (uint32_t i = 0; i < all->count; i++)
         world_trace(world, "%s is at host %u, state %u, xids of %u%s%s", all->at[i].label,
                     all->at[i].host->index, all->at[i].state, all->at[i].xid_base,
                     all->at[i].host->has_box ? ", behind a box" : "",

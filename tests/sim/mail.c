@@ -62,13 +62,30 @@ void mail_close(struct locker *locker)
 {
     if (locker->pipe != NULL)
         locker->pipe->is_open = false;
-    locker->pipe = NULL;
+    locker->pipe = locker->other;
+    locker->other = NULL;
+}
+
+void mail_close_all(struct locker *locker)
+{
+    mail_close(locker);
+    mail_close(locker);
+}
+
+/* Of two connections each call takes one; the second is opened when it is first wanted. */
+static void choose_pipe(struct world *world, struct locker *locker)
+{
+    if (!locker->has_two || locker->pipe == NULL || !prng_chance(&world->tcp, 40))
+        return;
+    struct pipe *used = locker->pipe;
+    locker->pipe = locker->other;
+    locker->other = used;
 }
 
 void mail_reset(struct world *world, struct locker *locker)
 {
     struct lockers *all = world->lockers;
-    mail_close(locker);
+    mail_close_all(locker);
     for (uint32_t i = 0; i < all->pipe_count; i++)
         all->pipes[i]->is_dead |= all->pipes[i]->locker == locker;
 }
@@ -79,6 +96,7 @@ bool mail_is_connected(struct world *world, struct locker *locker, bool anew)
         return true;
     if (anew)
         mail_close(locker);
+    choose_pipe(world, locker);
     if (locker->pipe != NULL && locker->pipe->is_open)
         return true;
     if (!world->machine.is_up)
@@ -94,9 +112,9 @@ void mail_break_all(struct world *world)
         all->pipes[i]->is_dead = true;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
         struct locker *locker = &all->at[i];
-        if (locker->pipe == NULL || !locker->pipe->is_open)
+        if (locker->pipe == NULL && locker->other == NULL)
             continue;
-        mail_close(locker);
+        mail_close_all(locker);
         for (uint32_t p = 0; p < locker->process_count; p++)
             if (locker->processes[p].ask != NULL)
                 locker_set_timer(world, &locker->processes[p], 1 + world_random(world, SECOND));
@@ -172,7 +190,7 @@ void mail_send_call(struct world *world, struct ask *ask)
                         .ask = ask,
                         .number = ask->number,
                         .pipe = locker->is_tcp ? locker->pipe : NULL,
-                        .port = locker->port};
+                        .port = locker->is_tcp ? locker->pipe->port : locker->port};
     if (like.pipe != NULL)
         send_stream(world, &like, message);
     else
@@ -191,6 +209,7 @@ void mail_send_result(struct world *world, struct process *process, struct bytes
     if (!mail_is_connected(world, locker, false))
         return; /* the server asks again */
     like.pipe = locker->pipe;
+    like.port = locker->pipe->port;
     send_stream(world, &like, message);
 }
 
@@ -234,13 +253,13 @@ bool mail_is_cached(const struct world *world, const struct ask *ask)
            world->now_ns < ask->ended_ns + DRC_LIFE_NS;
 }
 
-/* Of a connection that was given up only what the cache knows arrives after a later call: nobody
- * can tell how old the only copy of a call is. */
+/* Of a call that was given up only what the cache knows arrives after a later call of its process
+ * over another connection, whether the first is still in use or not: nobody can tell how old the
+ * only copy of a call is. */
 static bool is_excluded(const struct world *world, const struct mail *mail)
 {
     const struct ask *ask = mail->ask;
-    bool is_in_use = mail->pipe != NULL && mail->pipe->is_open;
-    if (is_in_use || ask == NULL || world_allows(world, WORLD_LATE) || mail_is_cached(world, ask))
+    if (ask == NULL || world_allows(world, WORLD_LATE) || mail_is_cached(world, ask))
         return false;
     /* What FREE_ALL frees is all processes': none of them goes on before it is answered. */
     if (ask->procedure == PEER_NLM_FREE_ALL && ask->process->ask != ask)
@@ -319,7 +338,7 @@ static void note_repeat(const struct world *world, const struct mail *mail,
                         enum rpc_verdict verdict)
 {
     struct ask *ask = mail->ask;
-    bool is_heard = mail->pipe == NULL || mail->pipe == mail->locker->pipe;
+    bool is_heard = mail->pipe == NULL || mail->pipe->is_open;
     if (verdict == RPC_NO_ANSWER || is_heard) {
         ask->before_port = ask->taken_port;
         ask->taken_port = mail->port;
@@ -442,7 +461,7 @@ void mail_arrive(struct world *world, struct mail *mail)
     world->excluded += is_old;
     if (!is_old && mail->life == locker->life &&
         (mail->pipe != NULL ? mail->pipe->is_open : mail->port == locker->port))
-        ask_receive(world, locker, (struct bytes){mail->bytes, mail->len});
+        ask_receive(world, locker, mail->port, (struct bytes){mail->bytes, mail->len});
     free(mail);
 }
 

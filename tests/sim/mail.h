@@ -17,6 +17,8 @@
 bool mail_is_connected(struct world *world, struct locker *locker, bool anew);
 /* It is given up: what was sent on it may still arrive, for as long as the kernel likes. */
 void mail_close(struct locker *locker);
+/* The same of both, if it has two. */
+void mail_close_all(struct locker *locker);
 /* Its host is gone, and all its connections with it. */
 void mail_reset(struct world *world, struct locker *locker);
 /* The server died. */
