@@ -165,6 +165,7 @@ static void lock_answered(struct world *world, struct process *process, const st
 {
     if (status == PEER_NLM_IS_GRANTED) {
         process->locker->is_known = process->locker->has_state = true;
+        process->locker->is_forgotten = false;
         locker_has(world, process, &ask->extent, is_confirmed(world, ask));
         if (is_old_news(ask))
             statd_reclaim_also(world, process, &ask->extent);

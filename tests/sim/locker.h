@@ -217,6 +217,7 @@ struct locker {
     bool is_known;      /* the server knows that it rebooted */
     bool has_state;     /* it knows a state of it at all, */
     bool had_state;     /* and did before it last rebooted */
+    bool is_forgotten;  /* an operator's release has removed its record since it last got a lock */
     bool says_state;    /* also when it reclaims */
 
     /* See era.h. */

@@ -47,6 +47,12 @@ static enum order_result give(struct world *world, const struct order *order, st
         if (kind == ORDER_RELEASE) {
             claim_overridden(locker, extent);
             locker->since.is_owed = false; /* it is told of the release, or is gone for good */
+            /* The record of one that holds nothing is forgotten, and with it what it said of its
+             * reboot: a copy of its notice may say that once more. */
+            if (extent == NULL && locker->kind != LOCKER_PCNFS) {
+                locker->is_known = locker->has_state = false;
+                locker->is_forgotten = true;
+            }
         }
     }
     machine_received(world);

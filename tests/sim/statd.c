@@ -391,7 +391,7 @@ bool statd_release(struct world *world, const struct rpc_source *to, struct byte
     if (!locker->is_multihomed && !world->plan.verifies && locker->had_state &&
         xid == locker->notice_xid + exact_notice(locker) && !is_ambiguous(world, locker)) {
         claim_frees(world, locker);
-        locker->is_known = true;
+        locker->is_known = !locker->is_forgotten;
     }
     if (world->is_calm || !world_chance(world, world->plan.loss))
         locker->is_noticed[xid - locker->notice_xid] = true;
