@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-enum { KEYS_MAX = 24, OWN_SPAN = 4000, STRANGER_FORGES = 0 };
+enum { KEYS_MAX = 24, OWN_SPAN = 4000 };
 
 static uint64_t any(struct strangers *all, uint64_t below)
 {
@@ -200,7 +200,7 @@ static void put_any_nsm(struct world *world, struct packet *packet)
     (void)snprintf(my_name, sizeof my_name, "stranger-%u", key % 3);
     (void)snprintf(mon_name, sizeof mon_name, "stranger-%u", key);
     uint64_t dice = all->theme == STRANGER_MONS ? 0 : any(all, 100);
-    if (chance(all, 30) && (dice < 75 || STRANGER_FORGES))
+    if (chance(all, 30))
         (void)snprintf(mon_name, sizeof mon_name, "%.*s", (int)victim.len, (const char *)victim.at);
     struct peer_nsm_id id = {mon_name, my_name, programs[key % 3], 1, 1};
     if (dice < 40) {
