@@ -552,7 +552,10 @@ static void check_callback(struct world *world, const struct locker *locker,
         world_fail(world, "L8", "a callback to %s is in version %u", locker->label, call->vers);
     if (!is_wish || process->void_before > process->taken)
         return;
-    if (process->taken == process->number && args->exclusive != wish->exclusive)
+    /* What it asked for last may have died with the run that took it. */
+    bool is_known = process->taken == process->number &&
+                    (process->ask == NULL || process->ask->taken_run == world->machine.run);
+    if (is_known && args->exclusive != wish->exclusive)
         world_fail(world, "L8", "a callback to %s/%u has the other mode", locker->label,
                    process->svid);
     if (args->exclusive != wish->exclusive)
