@@ -268,6 +268,8 @@ void audit_boot(struct world *world, uint32_t stored_state)
         era_resume(world, status.state);
     if (has_resumed && (ledger->incomplete || !era_is_settled(world)))
         world_fail(world, "P2", "a run is resumed that had left something open (D12)");
+    if (has_resumed)
+        era_goes_on(world);
     if (status.state % 2 == 0)
         world_fail(world, "O3", "a run starts with the even state %u", status.state);
     if (status.state < ledger->state_max || (status.state == ledger->state_max && !has_resumed))

@@ -116,7 +116,20 @@ void era_resume(struct world *world, uint32_t state)
                 all->at[i].processes[p].since = all->at[i].processes[p].since_before;
         }
     }
-    all->era.died_ns = UINT64_MAX;
+}
+
+void era_goes_on(struct world *world)
+{
+    struct lockers *all = world->lockers;
+    for (uint32_t i = 0; all != NULL && i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++)
+            for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
+                struct process_since *since = &all->at[i].processes[p].since;
+                since->confirmed[file] |= since->settled[file];
+                since->share_confirmed[file] |= since->share_settled[file];
+            }
+    if (all != NULL)
+        all->era.died_ns = UINT64_MAX;
 }
 
 void era_end(struct world *world)

@@ -32,9 +32,11 @@
 void era_begin(struct world *world, uint32_t state, bool has_stored);
 /* The server has died: nothing is given up until it starts. */
 void era_crash(struct world *world);
-/* It goes on with this state as if it had not (D12); also as if an SM_SIMU_CRASH that was not
+/* It goes on with the era of this state (D12); also as if an SM_SIMU_CRASH that was not
  * durable had not been. */
 void era_resume(struct world *world, uint32_t state);
+/* And does, with nothing left to be confirmed: whatever was settled stays, answered or not. */
+void era_goes_on(struct world *world);
 /* An operator ends grace: nothing stays for anybody (P2 (4)). */
 void era_end(struct world *world);
 /* The server is ready, or has stored something: after its state the clock of grace begins. */
