@@ -194,6 +194,11 @@ static void end(struct core *core, bool by_operator)
     note_settled(core);
 }
 
+bool grace_is_unstored(const struct core *core)
+{
+    return grace_is_on(core) && core->durable_txn < core->grace.after_txn;
+}
+
 bool grace_end_now(struct core *core)
 {
     if (!grace_is_on(core) && unsettled_total(core) == 0)

@@ -71,6 +71,8 @@ void grace_told(struct core *core, uint32_t client);
 void grace_reclaimed(struct core *core, uint32_t client);
 /* The notifier gave up on it: `hold` ends (R-GRACE-5). */
 void grace_given_up(struct core *core, uint32_t client);
+/* It stands, and the state with which it began is not durable yet. */
+bool grace_is_unstored(const struct core *core);
 /* The operator ends it, and whatever of it is extended for single clients (P2 (4)). False: nothing
  * of it stands. */
 bool grace_end_now(struct core *core);

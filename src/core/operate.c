@@ -125,6 +125,8 @@ enum order_result operate(struct core *core, const struct order *order)
     uint32_t slot;
     switch (order->kind) {
     case ORDER_END_GRACE:
+        if (grace_is_unstored(core))
+            return ORDER_LATER;
         return grace_end_now(core) ? ORDER_DONE : ORDER_NOTHING;
     case ORDER_RELEASE:
         slot = find_client(core, order->client);

@@ -42,7 +42,8 @@ enum order_result {
     ORDER_NO_CLIENT, /* there is none of that id */
     ORDER_NOTHING,   /* no grace stands, it holds nothing there, it was never monitored, or it is at
                       * that address already */
-    ORDER_LATER,     /* the batch is full, says the driver: ask again */
+    ORDER_LATER, /* ask again: the batch is full, says the driver; END_GRACE: answers from before
+                      * a simulated crash have yet to leave, and may give what it would give up */
     ORDER_BAD_ADDRESS, /* MOVE: it names no host */
     ORDER_TAKEN,       /* MOVE: a client of its name is there and holds something */
     ORDER_NO_BYTES,    /* MOVE: --max-bytes leaves no room for the address */

@@ -201,8 +201,8 @@ static void carry(struct world *world, uint32_t run, const struct client_action 
     }
 }
 
-/* The commit that covers it began too long ago, as a last look at the clock tells (wire/caller_udp.c,
- * caller_tcp.c). */
+/* The commit that covers it began too long ago, as a last look at the clock tells
+ * (wire/caller_udp.c, caller_tcp.c). */
 static void lose(struct world *world, const struct client_action *action)
 {
     world_trace(world, "a call has waited for too long, and is dropped");

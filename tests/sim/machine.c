@@ -461,8 +461,8 @@ static void ask_for_calls(struct world *world)
     machine->asks[i].ticket = rpc_client_ask(machine->client);
 }
 
-/* With a shared disk a call begins after a commit of just now. True: there is none, and one is under
- * way if there is anything to call about. */
+/* With a shared disk a call begins after a commit of just now. True: there is none, and one is
+ * under way if there is anything to call about. */
 static bool must_ask_first(struct world *world)
 {
     struct machine *machine = &world->machine;
@@ -517,7 +517,8 @@ static void call_out(struct world *world)
 /* The steps of a turn; before each but the first the process may be stopped. */
 enum { TURN_BATCH, TURN_ANSWERS, TURN_CALLS, TURN_LAST };
 
-/* The commit that it waited for began too long ago (wire/udp.c, connection.c): who asked asks again. */
+/* The commit that it waited for began too long ago (wire/udp.c, connection.c): who asked asks
+ * again. */
 static void drop_answer(struct world *world, const struct rpc_reply *reply)
 {
     world_trace(world, "an answer has waited for too long, and is dropped");

@@ -383,4 +383,22 @@ TEST(test_operate__end_grace_ends_what_is_extended)
     assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
 }
 
+/* After a simulated crash the answers from before it have yet to leave: what they give must not be
+ * given up before they do. */
+TEST(test_operate__end_grace_waits_for_answers)
+{
+    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
+    settle();
+    struct peer peer = {.address = fixture_address("127.0.0.1"), .port = 700};
+    struct request request = {.kind = REQUEST_NSM_SIMU_CRASH};
+    struct core_input input = {
+        .kind = CORE_REQUEST, .now_ns = fixture_now_ns(), .from = &peer, .request = &request};
+    struct core_answer answer;
+    core_step(the_core, &input, &answer);
+    assert_true(answer.response.we_restarted);
+    assert_int_equal(order_only(ORDER_END_GRACE, 0, ""), ORDER_LATER);
+    settle();
+    assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_DONE);
+}
+
 TEST_MAIN(setup, teardown, NULL, NULL)
