@@ -1,11 +1,11 @@
 /*
  * ghost.h -- what leaves a server that was replaced, and by when (decision 025).
  *
- * With a shared disk a server that is replaced may only stand still. Its kernel goes on: what it had
- * written is delivered for up to 10 s, calls and answers alike, and who is connected to it stays so.
- * When it goes on, it has everything that came due meanwhile, answers too, and no commit: it sends
- * nothing but what its last commit still allows, which must have begun at most 2 s ago. Then it
- * finds out, and ends; its connections are reset.
+ * With a shared disk a server that is replaced may only stand still. Its kernel goes on: what it
+ * had written is delivered for up to 10 s, calls and answers alike, and who is connected to it
+ * stays so. When it goes on, it has everything that came due meanwhile, answers too, and no commit:
+ * it sends nothing but what its last commit still allows, which must have begun at most 2 s ago.
+ * Then it finds out, and ends; its connections are reset.
  */
 #ifndef SIM_GHOST_H
 #define SIM_GHOST_H

@@ -201,6 +201,12 @@ static void carry(struct world *world, uint32_t run, const struct client_action 
     }
 }
 
+/* A connection by itself says nothing; it may wait for others to end. */
+static bool is_said(const struct client_action *action)
+{
+    return action->kind == CLIENT_DATAGRAM || action->kind == CLIENT_WRITE;
+}
+
 /* The commit that covers it began too long ago, as a last look at the clock tells
  * (wire/caller_udp.c, caller_tcp.c). */
 static void lose(struct world *world, const struct client_action *action)
@@ -231,10 +237,9 @@ void line_turn(struct world *world)
         struct host *host = host_of(world, &action.to);
         host->tried_ns = world->now_ns;
         world->history = hash_mix(world->history, hash_bytes(world->now_ns, action.bytes));
-        if (action.kind != CLIENT_DISCONNECT)
+        if (is_said(&action))
             check_covered(world);
-        if (!ghost_may_send(world) &&
-            (action.kind == CLIENT_DATAGRAM || action.kind == CLIENT_WRITE))
+        if (is_said(&action) && !ghost_may_send(world))
             lose(world, &action);
         else
             carry(world, world->machine.run, &action, host);
@@ -246,9 +251,9 @@ void line_turn_ghost(struct world *world, bool is_late)
     const struct ghost *ghost = &world->machine.ghost;
     struct client_action action;
     while (rpc_client_next_action(ghost->client, &action)) {
-        if (action.kind != CLIENT_DISCONNECT && !ghost->was_inside)
+        if (is_said(&action) && !ghost->was_inside)
             world_fail(world, "P2", "a replaced server calls, and no commit covers it");
-        if (action.kind == CLIENT_DISCONNECT || !is_late)
+        if (!is_said(&action) || !is_late)
             carry(world, ghost->run, &action, host_of(world, &action.to));
     }
 }

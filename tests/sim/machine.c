@@ -497,6 +497,8 @@ static void call_out(struct world *world)
     rpc_client_check(machine->client);
     uint64_t next_ns = rpc_client_deadline_ns(machine->client);
     uint64_t due_ns = outcall_deadline_ns(machine->core, machine->client);
+    if (is_waiting && due_ns <= machine_now_ns(world))
+        due_ns = UINT64_MAX; /* the commit under way wakes it by itself */
     next_ns = due_ns < next_ns ? due_ns : next_ns;
     for (uint32_t i = 0; i < LOOKUPS_MAX; i++) {
         uint64_t lookup_ns = core_lookup_deadline_ns(machine->core);
@@ -505,9 +507,7 @@ static void call_out(struct world *world)
     }
     if (next_ns != UINT64_MAX)
         next_ns += machine->pace.stood_ns; /* when that will be on the clock */
-    /* A commit under way wakes it by itself. */
-    if (next_ns == UINT64_MAX || next_ns >= machine->tick_ns ||
-        (is_waiting && next_ns <= world->now_ns))
+    if (next_ns == UINT64_MAX || next_ns >= machine->tick_ns)
         return;
     uint64_t soon_ns = world->now_ns + (is_full ? MILLISECOND : 1);
     machine->tick_ns = next_ns > world->now_ns ? next_ns : soon_ns;
