@@ -11,7 +11,6 @@
 #include "called.h"
 #include "callee.h"
 #include "era.h"
-#include "ghost.h"
 #include "machine.h"
 #include "peer/packet.h"
 #include "stranger.h"
@@ -86,18 +85,19 @@ static void post_datagram(struct world *world, const struct letter *like, struct
 
 /* ---- from the server ---- */
 
-static struct line *find_line(struct world *world, uint32_t run, uint64_t connection)
+static struct line *find_line(struct world *world, uint64_t connection)
 {
     for (uint32_t i = world->line_count; i > 0; i--) {
         struct line *line = world->lines[i - 1];
-        if (line->run == run && line->connection == connection)
+        if (line->run != world->machine.run)
+            break;
+        if (line->connection == connection)
             return line;
     }
     world_fail(world, "O10", "the client speaks of a connection that it never asked for");
 }
 
-static void connect_line(struct world *world, uint32_t run, const struct client_action *action,
-                         struct host *host)
+static void connect_line(struct world *world, const struct client_action *action, struct host *host)
 {
     if (world->line_count == world->line_max) {
         world->line_max = world->line_max ? 2 * world->line_max : 64;
@@ -109,7 +109,7 @@ static void connect_line(struct world *world, uint32_t run, const struct client_
     if (line == NULL)
         abort();
     *line = (struct line){.connection = action->connection,
-                          .run = run,
+                          .run = world->machine.run,
                           .host = host,
                           .port = action->port,
                           .is_open = true};
@@ -161,9 +161,9 @@ static void send_datagram(struct world *world, const struct client_action *actio
     post_datagram(world, &letter, action->bytes, 0);
 }
 
-static void write_line(struct world *world, uint32_t run, const struct client_action *action)
+static void write_line(struct world *world, const struct client_action *action)
 {
-    struct line *line = find_line(world, run, action->connection);
+    struct line *line = find_line(world, action->connection);
     if (!line->is_open)
         world_fail(world, "O10", "the client writes to a connection that it has closed");
     if (action->bytes.len < 4 ||
@@ -176,60 +176,6 @@ static void write_line(struct world *world, uint32_t run, const struct client_ac
     post_in_order(world, &letter, action->bytes, &line->to_host_ns, 0);
 }
 
-static void carry(struct world *world, uint32_t run, const struct client_action *action,
-                  struct host *host)
-{
-    const char *who = run == world->machine.run ? "the server" : "the replaced server";
-    switch (action->kind) {
-    case CLIENT_DATAGRAM:
-        world_trace(world, "%s sends %u bytes to port %u of host %u", who, action->bytes.len,
-                    action->port, host->index);
-        send_datagram(world, action, host);
-        break;
-    case CLIENT_CONNECT:
-        world_trace(world, "%s connects to port %u of host %u", who, action->port, host->index);
-        connect_line(world, run, action, host);
-        break;
-    case CLIENT_WRITE:
-        world_trace(world, "%s writes %u bytes to host %u", who, action->bytes.len, host->index);
-        write_line(world, run, action);
-        break;
-    case CLIENT_DISCONNECT:
-        find_line(world, run, action->connection)->is_open = false;
-        find_line(world, run, action->connection)->is_aborted |= action->is_abort;
-        break;
-    }
-}
-
-/* A connection by itself says nothing; it may wait for others to end. */
-static bool is_said(const struct client_action *action)
-{
-    return action->kind == CLIENT_DATAGRAM || action->kind == CLIENT_WRITE;
-}
-
-/* The commit that covers it began too long ago, as a last look at the clock tells
- * (wire/caller_udp.c, caller_tcp.c). */
-static void lose(struct world *world, const struct client_action *action)
-{
-    world_trace(world, "a call has waited for too long, and is dropped");
-    if (action->kind != CLIENT_WRITE)
-        return;
-    struct line *line = find_line(world, world->machine.run, action->connection);
-    struct letter letter = {LETTER_LOST, line, line->host, line->port, 0, 0, false, 0};
-    line->is_aborted = true;
-    post(world, &letter, (struct bytes){0}, world->now_ns + 1);
-}
-
-/* Decision 025: whatever leaves was released by a commit, just now, unless the process stood still
- * in between. */
-static void check_covered(struct world *world)
-{
-    const struct machine *machine = &world->machine;
-    if (world->plan.is_shared && world->now_ns != machine->reported_ns &&
-        !machine->still.is_resuming)
-        world_fail(world, "P2", "a call leaves that no commit covers");
-}
-
 void line_turn(struct world *world)
 {
     struct client_action action;
@@ -237,24 +183,41 @@ void line_turn(struct world *world)
         struct host *host = host_of(world, &action.to);
         host->tried_ns = world->now_ns;
         world->history = hash_mix(world->history, hash_bytes(world->now_ns, action.bytes));
-        if (is_said(&action))
-            check_covered(world);
-        if (is_said(&action) && !ghost_may_send(world))
-            lose(world, &action);
-        else
-            carry(world, world->machine.run, &action, host);
+        switch (action.kind) {
+        case CLIENT_DATAGRAM:
+            world_trace(world, "the server sends %u bytes to port %u of host %u", action.bytes.len,
+                        action.port, host->index);
+            send_datagram(world, &action, host);
+            break;
+        case CLIENT_CONNECT:
+            world_trace(world, "the server connects to port %u of host %u", action.port,
+                        host->index);
+            connect_line(world, &action, host);
+            break;
+        case CLIENT_WRITE:
+            world_trace(world, "the server writes %u bytes to host %u", action.bytes.len,
+                        host->index);
+            write_line(world, &action);
+            break;
+        case CLIENT_DISCONNECT:
+            find_line(world, action.connection)->is_open = false;
+            find_line(world, action.connection)->is_aborted |= action.is_abort;
+            break;
+        }
     }
 }
 
-void line_turn_ghost(struct world *world, bool is_late)
+void line_turn_ghost(struct world *world)
 {
-    const struct ghost *ghost = &world->machine.ghost;
     struct client_action action;
-    while (rpc_client_next_action(ghost->client, &action)) {
-        if (is_said(&action) && !ghost->was_inside)
-            world_fail(world, "P2", "a replaced server calls, and no commit covers it");
-        if (!is_said(&action) || !is_late)
-            carry(world, ghost->run, &action, host_of(world, &action.to));
+    while (rpc_client_next_action(world->machine.ghost, &action)) {
+        if (action.kind != CLIENT_DATAGRAM || world->now_ns >= world->machine.ghost_until_ns)
+            continue; /* the last look at the clock: wire/caller_udp.c */
+        struct host *host = host_of(world, &action.to);
+        world_trace(world, "the replaced server sends %u bytes to port %u of host %u",
+                    action.bytes.len, action.port, host->index);
+        send_datagram(world, &action, host);
+        world->machine.ghost_sent++;
     }
 }
 
@@ -360,8 +323,6 @@ void line_arrive(struct world *world, struct letter *letter)
     else if (letter->kind == LETTER_RECORD && letter->line->is_aborted &&
              !world_allows(world, WORLD_LATE))
         world->excluded++; /* (5): what was on its way is the network's */
-    else if (letter->line != NULL && !ghost_delivers(world, letter->line->run, letter->sent_ns))
-        letter->line->is_aborted = true; /* TCP_USER_TIMEOUT */
     else if (letter->kind == LETTER_CONNECT &&
              (letter->host->mood == CALLEE_SILENT || happens(world, world->plan.loss / 2)))
         connect_again(world, letter);
@@ -372,12 +333,13 @@ void line_arrive(struct world *world, struct letter *letter)
     free(letter);
 }
 
-void line_cut_all(struct world *world, uint32_t run)
+void line_cut_all(struct world *world)
 {
-    for (uint32_t i = 0; i < world->line_count; i++) {
-        struct line *line = world->lines[i];
-        line->is_open &= line->run != run;
-        line->is_aborted |= line->run == run; /* SO_LINGER 0: also by kill -9 */
+    for (uint32_t i = world->line_count; i > 0; i--) {
+        if (world->lines[i - 1]->run != world->machine.run)
+            break;
+        world->lines[i - 1]->is_open = false;
+        world->lines[i - 1]->is_aborted = true; /* SO_LINGER 0: also by kill -9 */
     }
 }
 

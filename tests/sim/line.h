@@ -50,13 +50,13 @@ struct letter {
 
 /* Everything that the client wants done now. */
 void line_turn(struct world *world);
-/* The same of a server that was replaced; `is_late`: nothing leaves. */
-void line_turn_ghost(struct world *world, bool is_late);
+/* The same of a server that was replaced: only datagrams leave, its connections are gone. */
+void line_turn_ghost(struct world *world);
 /* A letter reaches its end of the network. */
 void line_arrive(struct world *world, struct letter *letter);
 bool line_is_to_server(const struct letter *letter);
-/* The server of this run died. */
-void line_cut_all(struct world *world, uint32_t run);
+/* The server died. */
+void line_cut_all(struct world *world);
 void line_done(struct world *world);
 
 /* What hosts do with a letter that they got: answer it, or break the connection (UDP: an ICMP

@@ -102,7 +102,6 @@ struct ask {
     bool was_full;       /* the store took no new records when it was executed */
     bool may_be_grace, must_be_grace; /* grace could have stood, or must have */
     bool must_be_granted;             /* a reclaim of what was relied on */
-    bool is_dropped; /* an answer, by the server itself: nobody knows what it said */
     uint32_t answer_len;
     uint8_t answer[LOCKER_ANSWER_MAX];
 };
@@ -176,10 +175,8 @@ struct pipe {
     struct locker *locker;
     uint64_t route;
     uint16_t port;
-    bool is_open;      /* its locker uses it */
-    bool is_dead;      /* nothing arrives any more: one of the two hosts is gone */
-    uint32_t run;      /* of the server at its other end */
-    uint64_t reset_ns; /* until then what was on its way arrives, although the server has died */
+    bool is_open; /* its locker uses it */
+    bool is_dead; /* nothing arrives any more: one of the two hosts is gone */
     uint64_t to_server_ns, to_locker_ns; /* when the last message arrives: TCP keeps order */
     uint32_t sent, delivered;
 };

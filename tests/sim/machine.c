@@ -13,7 +13,6 @@
 #include "claim_disk.h"
 #include "configure.h"
 #include "era.h"
-#include "ghost.h"
 #include "line.h"
 #include "mail.h"
 #include "net.h"
@@ -124,7 +123,6 @@ static void new_client(struct world *world)
     machine->tick_ns = UINT64_MAX;
     memset(machine->asks, 0, sizeof machine->asks);
     machine->durable_txn = status.durable_txn;
-    machine->send_until_ns = world->now_ns + SEND_NS; /* it has just raised the epoch */
     uint64_t ready_ns = world->now_ns + world->plan.ready_min_ns +
                         world_random(world, world->plan.ready_max_ns + 1);
     if (world->plan.is_shared && ready_ns < world->now_ns + SEND_NS)
@@ -223,7 +221,6 @@ void machine_boot(struct world *world)
                 !world_allows(world, WORLD_UNTOLD) ? ", strict" : "");
     locker_server_started(world);
     session_started(world);
-    ghost_meet(world);
     machine_turn(world);
 }
 
@@ -237,6 +234,34 @@ void machine_stop(struct world *world)
     machine->client = NULL;
     machine->core = NULL;
     machine->is_up = false;
+}
+
+/*
+ * The process that is replaced may only have stood still, with calls under way whose repeats come
+ * due, and goes on later. It commits nothing any more, and so must not send anything.
+ */
+static void leave_ghost(struct world *world)
+{
+    struct machine *machine = &world->machine;
+    uint64_t chance = hash_mix(world->options.seed, machine->run);
+    if (!world->plan.is_shared || (chance % 2 != 0 && !machine->leaves_ghost))
+        return;
+    rpc_client_free(machine->ghost);
+    machine->ghost = machine->client;
+    machine->ghost_until_ns = machine->send_until_ns;
+    machine->client = NULL;
+    queue_add(&world->queue, world->now_ns + SECOND + chance % (15 * SECOND), QUEUE_THAW, NULL,
+              machine->run);
+}
+
+void machine_thaw(struct world *world, uint64_t run)
+{
+    struct machine *machine = &world->machine;
+    if (machine->ghost == NULL || machine->run != run + 1)
+        return;
+    world_trace(world, "THAW: the server of run %llu goes on", (unsigned long long)run);
+    rpc_client_tick(machine->ghost, world->now_ns);
+    line_turn_ghost(world);
 }
 
 static void check_disk(struct world *world, const char *complaint)
@@ -327,13 +352,11 @@ void machine_crash(struct world *world, const char *why, bool power)
     world->crashes++;
     era_crash(world);
     world->history = hash_mix(world->history, core_digest(machine->core));
-    bool is_still = ghost_leave(world);
+    leave_ghost(world);
     machine_stop(world);
-    if (!is_still) {
-        net_break_connections(world, machine->run);
-        mail_break_all(world, machine->run);
-        line_cut_all(world, machine->run);
-    }
+    net_break_connections(world);
+    mail_break_all(world);
+    line_cut_all(world);
     still_end(world);
     uint64_t down_ns = !world->is_calm && world_chance(world, 10)
                            ? world_random(world, 150 * SECOND)
@@ -388,7 +411,7 @@ static void note_end(struct world *world, struct call *call)
 }
 
 /* An answer that had waited for the disk. */
-void machine_release(struct world *world, const struct rpc_reply *reply)
+static void release(struct world *world, const struct rpc_reply *reply)
 {
     struct connection *connection;
     world->answers++;
@@ -445,34 +468,17 @@ static void note_restarts(struct world *world)
 static void ask_for_calls(struct world *world)
 {
     struct machine *machine = &world->machine;
-    bool is_stale = false;
     while (machine->asks[0].txn != 0 && machine->asks[0].txn <= machine->durable_txn) {
-        is_stale = !ghost_may_send(world);
-        if (!is_stale)
-            rpc_client_release(machine->client, machine->asks[0].ticket);
+        rpc_client_release(machine->client, machine->asks[0].ticket);
         machine->asks[0] = machine->asks[1];
         machine->asks[1].txn = 0;
     }
-    if (!is_stale && !rpc_client_is_due(machine->client))
+    if (!rpc_client_is_due(machine->client))
         return;
     uint64_t txn = core_fence(machine->core);
     uint32_t i = machine->asks[0].txn == 0 || machine->asks[0].txn == txn ? 0 : 1;
     machine->asks[i].txn = txn;
     machine->asks[i].ticket = rpc_client_ask(machine->client);
-}
-
-/* With a shared disk a call begins after a commit of just now. True: there is none, and one is
- * under way if there is anything to call about. */
-static bool must_ask_first(struct world *world)
-{
-    struct machine *machine = &world->machine;
-    if (ghost_may_send(world))
-        return false;
-    if (outcall_deadline_ns(machine->core, machine->client) <= machine_now_ns(world) ||
-        rpc_client_count(machine->client) > 0)
-        (void)core_fence(machine->core);
-    hand_over(world);
-    return true;
 }
 
 /* Calls of our own: those that are due begin, those that have ended are told to the core. */
@@ -485,10 +491,8 @@ static void call_out(struct world *world)
     core_work(machine->core, machine_now_ns(world), world_wall_ns(world));
     rpc_server_forget_restarted(machine->server);
     resolver_turn(world);
-    bool is_waiting = must_ask_first(world);
-    if (!is_waiting)
-        outcall_turn(machine->core, machine->client, machine->server, machine_now_ns(world),
-                     world_wall_ns(world));
+    outcall_turn(machine->core, machine->client, machine->server, machine_now_ns(world),
+                 world_wall_ns(world));
     note_restarts(world);
     check_calls(world);
     check_given_up(world);
@@ -497,8 +501,6 @@ static void call_out(struct world *world)
     rpc_client_check(machine->client);
     uint64_t next_ns = rpc_client_deadline_ns(machine->client);
     uint64_t due_ns = outcall_deadline_ns(machine->core, machine->client);
-    if (is_waiting && due_ns <= machine_now_ns(world))
-        due_ns = UINT64_MAX; /* the commit under way wakes it by itself */
     next_ns = due_ns < next_ns ? due_ns : next_ns;
     for (uint32_t i = 0; i < LOOKUPS_MAX; i++) {
         uint64_t lookup_ns = core_lookup_deadline_ns(machine->core);
@@ -517,32 +519,23 @@ static void call_out(struct world *world)
 /* The steps of a turn; before each but the first the process may be stopped. */
 enum { TURN_BATCH, TURN_ANSWERS, TURN_CALLS, TURN_LAST };
 
-/* The commit that it waited for began too long ago (wire/udp.c, connection.c): who asked asks
- * again. */
-static void drop_answer(struct world *world, const struct rpc_reply *reply)
-{
-    world_trace(world, "an answer has waited for too long, and is dropped");
-    mail_dropped(world, reply);
-}
-
 /* False: it died, or stands still. */
 static bool send_answers(struct world *world)
 {
     struct machine *machine = &world->machine;
     struct rpc_reply reply;
     while (rpc_server_next(machine->server, machine_now_ns(world), &reply)) {
-        if (ghost_may_send(world))
-            machine_release(world, &reply);
-        else
-            drop_answer(world, &reply);
+        release(world, &reply);
         if (dies_here(world, "between two answers") || still_here(world, TURN_ANSWERS))
             return false;
     }
     return true;
 }
 
-static void take_steps(struct world *world, uint32_t step)
+void machine_turn_from(struct world *world, uint32_t step)
 {
+    if (!world->machine.is_up)
+        return;
     if (step <= TURN_BATCH) {
         if (dies_here(world, "before the batch is taken"))
             return;
@@ -559,15 +552,6 @@ static void take_steps(struct world *world, uint32_t step)
             return;
     }
     hand_over(world);
-}
-
-void machine_turn_from(struct world *world, uint32_t step)
-{
-    if (!world->machine.is_up)
-        return;
-    world->machine.is_inside = true;
-    take_steps(world, step);
-    world->machine.is_inside = false;
 }
 
 void machine_turn(struct world *world)
@@ -761,7 +745,6 @@ void machine_commit(struct world *world, uint64_t ticket)
         return;
     machine->durable_txn = txn;
     machine->send_until_ns = machine->began_ns + SEND_NS;
-    machine->reported_ns = world->now_ns;
     rpc_server_stored(machine->server, txn, !machine->store_is_full, machine_now_ns(world),
                       world_wall_ns(world));
     check_invariants(world);

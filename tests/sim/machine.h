@@ -28,8 +28,8 @@ void machine_stand_still(struct world *world, uint64_t for_ns);
 void machine_ready(struct world *world, uint64_t run);
 /* The tick that was asked for last has come. */
 void machine_tick(struct world *world, uint64_t ticket);
-/* An answer leaves: of this server, or of the one that it replaced. */
-void machine_release(struct world *world, const struct rpc_reply *reply);
+/* A server that stood still when the run after this one began goes on. */
+void machine_thaw(struct world *world, uint64_t run);
 /* Something happened to a call that the server makes. */
 void machine_called(struct world *world);
 

@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "claim.h"
 #include "era.h"
-#include "ghost.h"
 #include "machine.h"
 #include "rpc/drc.h"
 #include "still.h"
@@ -52,7 +51,6 @@ static void connect(struct world *world, struct locker *locker)
     *pipe = (struct pipe){.locker = locker,
                           .route = ROUTE_BASE + all->pipe_count,
                           .port = locker->port,
-                          .run = world->machine.run,
                           .is_open = true};
     if (locker->keeps_port)
         mail_reset(world, locker); /* the same two ports: what was there is no more */
@@ -107,37 +105,16 @@ bool mail_is_connected(struct world *world, struct locker *locker, bool anew)
     return true;
 }
 
-/* Those to a server that has ended. False: it has none. */
-static bool break_pipes(struct world *world, struct locker *locker, uint32_t run)
-{
-    bool was_connected = false;
-    for (uint32_t i = 0; i < 2; i++) { /* each of them comes first once */
-        struct pipe *first = locker->pipe;
-        bool is_broken = first != NULL && first->is_open && first->run == run;
-        if (is_broken) {
-            first->reset_ns = world_reset_ns(world);
-            first->is_open = false;
-        }
-        locker->pipe = locker->other;
-        locker->other = is_broken ? NULL : first;
-        was_connected |= is_broken;
-    }
-    if (locker->pipe == NULL) {
-        locker->pipe = locker->other;
-        locker->other = NULL;
-    }
-    return was_connected;
-}
-
-void mail_break_all(struct world *world, uint32_t run)
+void mail_break_all(struct world *world)
 {
     struct lockers *all = world->lockers;
     for (uint32_t i = 0; all != NULL && i < all->pipe_count; i++)
-        all->pipes[i]->is_dead |= all->pipes[i]->run == run;
+        all->pipes[i]->is_dead = true;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
         struct locker *locker = &all->at[i];
-        if (!break_pipes(world, locker, run))
+        if (locker->pipe == NULL && locker->other == NULL)
             continue;
+        mail_close_all(locker);
         for (uint32_t p = 0; p < locker->process_count; p++)
             if (locker->processes[p].ask != NULL)
                 locker_set_timer(world, &locker->processes[p], 1 + world_random(world, SECOND));
@@ -383,8 +360,7 @@ static bool is_put_off(struct world *world, const struct mail *mail, const struc
                    before.status == PEER_NLM_IS_GRACE;
     if (is_same)
         return false; /* what it was answered before */
-    bool was_passing =
-        ask->is_dropped || (ask->answer_len > 0 && before.status == PEER_NLM_IS_BLOCKED);
+    bool was_passing = ask->answer_len > 0 && before.status == PEER_NLM_IS_BLOCKED;
     bool is_first_run = ask->taken_run == 0; /* of its program: those were other calls */
     if (!was_passing && !is_first_run && ask->number >= ask->process->taken)
         world_fail(world, "L7", "a repeat of %s is told to ask again without a reason",
@@ -440,8 +416,7 @@ static bool receive(struct world *world, const struct mail *mail)
 static bool arrive_at_server(struct world *world, struct mail *mail)
 {
     struct pipe *pipe = mail->pipe;
-    if (!world->machine.is_up ||
-        (pipe != NULL && (pipe->is_dead || pipe->run != world->machine.run)))
+    if (!world->machine.is_up || (pipe != NULL && pipe->is_dead))
         return true;
     bool in_turn = pipe == NULL || mail->order == pipe->delivered;
     if (in_turn && is_excluded(world, mail)) {
@@ -472,14 +447,6 @@ bool mail_is_datagram(const struct mail *mail)
     return mail->pipe == NULL;
 }
 
-/* Over TCP, to a locker: it has not closed the connection, nor was that reset. */
-static bool is_delivered(const struct world *world, const struct mail *mail)
-{
-    const struct pipe *pipe = mail->pipe;
-    return (pipe->is_open && ghost_delivers(world, pipe->run, mail->sent_ns)) ||
-           world->now_ns < pipe->reset_ns;
-}
-
 void mail_arrive(struct world *world, struct mail *mail)
 {
     struct locker *locker = mail->locker;
@@ -493,7 +460,7 @@ void mail_arrive(struct world *world, struct mail *mail)
                   !world_allows(world, WORLD_LATE);
     world->excluded += is_old;
     if (!is_old && mail->life == locker->life &&
-        (mail->pipe != NULL ? is_delivered(world, mail) : mail->port == locker->port))
+        (mail->pipe != NULL ? mail->pipe->is_open : mail->port == locker->port))
         ask_receive(world, locker, mail->port, (struct bytes){mail->bytes, mail->len});
     free(mail);
 }
@@ -564,18 +531,6 @@ bool mail_release(struct world *world, const struct rpc_reply *reply)
     }
     send_back(world, locker, pipe, reply->to.peer.port, reply->message);
     return true;
-}
-
-void mail_dropped(struct world *world, const struct rpc_reply *reply)
-{
-    static struct peer_nlm_res res;
-    struct pipe *pipe;
-    struct locker *locker = world->lockers != NULL ? locker_of(world, &reply->to, &pipe) : NULL;
-    if (locker == NULL || reply->message.len == 0 || reply->is_call)
-        return;
-    struct ask *ask = ask_of_answer(world, locker, reply->to.peer.port, reply->message, &res);
-    if (ask != NULL)
-        ask->is_dropped = true;
 }
 
 struct locker *mail_find(struct world *world, const struct address *address, const char *name)

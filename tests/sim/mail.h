@@ -21,8 +21,8 @@ void mail_close(struct locker *locker);
 void mail_close_all(struct locker *locker);
 /* Its host is gone, and all its connections with it. */
 void mail_reset(struct world *world, struct locker *locker);
-/* The server of this run died. What it had sent may arrive before the reset does. */
-void mail_break_all(struct world *world, uint32_t run);
+/* The server died. */
+void mail_break_all(struct world *world);
 
 void mail_send_call(struct world *world, struct ask *ask);
 /* A GRANTED_RES, so much later. */
@@ -39,8 +39,6 @@ bool mail_is_to_server(const struct mail *mail);
 bool mail_is_datagram(const struct mail *mail);
 /* An answer, or the result of a message, leaves the server. False: for nobody here. */
 bool mail_release(struct world *world, const struct rpc_reply *reply);
-/* It would, and is dropped: the server takes it for said all the same. */
-void mail_dropped(struct world *world, const struct rpc_reply *reply);
 
 /* The duplicate cache knows this call for certain. */
 bool mail_is_cached(const struct world *world, const struct ask *ask);

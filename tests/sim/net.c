@@ -38,11 +38,8 @@ struct connection *net_connect(struct world *world, struct owner *owner)
     }
     if (owner->keeps_port)
         net_reset(world, owner); /* the same two ports: what was there is no more */
-    *connection = (struct connection){.owner = owner,
-                                      .route = world->connection_count + 1,
-                                      .port = owner->port,
-                                      .run = world->machine.run,
-                                      .is_open = true};
+    *connection = (struct connection){
+        .owner = owner, .route = world->connection_count + 1, .port = owner->port, .is_open = true};
     world->connections[world->connection_count++] = connection;
     return connection;
 }
@@ -63,16 +60,13 @@ void net_reset(struct world *world, const struct owner *owner)
     }
 }
 
-void net_break_connections(struct world *world, uint32_t run)
+void net_break_connections(struct world *world)
 {
     for (uint32_t i = 0; i < world->connection_count; i++) {
         struct connection *connection = world->connections[i];
-        if (connection->run != run)
-            continue;
         connection->is_dead = true;
         if (!connection->is_open)
             continue;
-        connection->reset_ns = world_reset_ns(world);
         connection->is_open = false;
         watcher_connection_lost(world, connection->owner);
     }
@@ -167,8 +161,7 @@ static bool is_excluded(const struct world *world, const struct parcel *parcel)
 static void arrive_at_server(struct world *world, struct parcel *parcel)
 {
     struct connection *connection = parcel->connection;
-    if (!world->machine.is_up ||
-        (connection != NULL && (connection->is_dead || connection->run != world->machine.run))) {
+    if (!world->machine.is_up || (connection != NULL && connection->is_dead)) {
         free(parcel);
         return;
     }
@@ -200,8 +193,7 @@ void net_arrive(struct world *world, struct parcel *parcel)
         arrive_at_server(world, parcel);
         return;
     }
-    const struct connection *connection = parcel->connection;
-    if (connection == NULL || connection->is_open || world->now_ns < connection->reset_ns)
+    if (parcel->connection == NULL || parcel->connection->is_open)
         watcher_receive(world, parcel->call, (struct bytes){parcel->bytes, parcel->len});
     free(parcel);
 }

@@ -12,9 +12,8 @@ struct connection *net_connect(struct world *world, struct owner *owner);
 void net_close(struct connection *connection);
 /* Its host is gone, and all its connections with it. */
 void net_reset(struct world *world, const struct owner *owner);
-/* The server of this run died: its connections are reset, and the owners notice. What it had sent
- * may arrive before that. */
-void net_break_connections(struct world *world, uint32_t run);
+/* The server died: every connection is gone, and the owners notice. */
+void net_break_connections(struct world *world);
 
 /* The owner's outstanding call, once more. */
 void net_send_call(struct world *world, struct owner *owner);

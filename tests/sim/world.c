@@ -15,7 +15,6 @@
 #include "callee.h"
 #include "claim_disk.h"
 #include "era.h"
-#include "ghost.h"
 #include "locker.h"
 #include "machine.h"
 #include "mail.h"
@@ -76,12 +75,6 @@ uint64_t world_resend_ns(struct world *world)
         return 0;
     uint64_t most_ns = prng_chance(&world->tcp, 60) ? 2 * SECOND : 25 * SECOND;
     return 200 * MILLISECOND + prng_below(&world->tcp, most_ns);
-}
-
-uint64_t world_reset_ns(struct world *world)
-{
-    bool is_kind = world->is_calm || world->is_manual || prng_chance(&world->jumps, 50);
-    return world->now_ns + (is_kind ? 0 : prng_below(&world->jumps, world->plan.delay_max_ns + 1));
 }
 
 uint64_t world_wall_ns(const struct world *world)
@@ -331,7 +324,8 @@ struct world *world_new(const struct world_options *options)
     plan_lockers(world, &world->plan);
     plan_more(world, &world->plan);
     world->plan.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
-    world->plan.has_echo = world->plan.is_shared;
+    world->plan.has_echo =
+        world->plan.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
     plan_restarts(world, &world->plan);
     plan_standstills(world, &world->plan);
     plan_room(world);
@@ -349,7 +343,7 @@ void world_free(struct world *world)
     queue_done(&world->queue);
     machine_stop(world);
     still_done(world);
-    ghost_done(world);
+    rpc_client_free(world->machine.ghost);
     free(world->machine.reply);
     disk_done(&world->disk);
     watcher_done(world);
@@ -490,7 +484,7 @@ static void crash(struct world *world)
 /* What the server machine does when the time has come. */
 static void (*const of_machine[])(struct world *, uint64_t ticket) = {
     [QUEUE_COMMIT] = machine_commit,    [QUEUE_READY] = machine_ready, [QUEUE_TICK] = machine_tick,
-    [QUEUE_THAW] = ghost_thaw,          [QUEUE_STAND] = still_stand,   [QUEUE_WAKE] = still_wake,
+    [QUEUE_THAW] = machine_thaw,        [QUEUE_STAND] = still_stand,   [QUEUE_WAKE] = still_wake,
     [QUEUE_RESOLVED] = resolver_answer, [QUEUE_ORDER] = operator_give,
 };
 

@@ -250,8 +250,6 @@ struct connection {
     bool is_dead; /* nothing arrives any more: one of the two hosts is gone */
     uint64_t to_server_ns, to_client_ns; /* when the last packet arrives: TCP keeps order */
     uint32_t sent, delivered;
-    uint32_t run;      /* of the server at its other end */
-    uint64_t reset_ns; /* until then what was on its way arrives, although the server has died */
 };
 
 /* Somebody at a host who registers under one my_name, with one call outstanding. */
@@ -307,23 +305,11 @@ struct still {
     uint32_t count, max;
 };
 
-/* A process that stood still when it was replaced; client NULL: there is none. See ghost.h. */
-struct ghost {
-    struct core *core;
-    struct rpc_server *server;
-    struct rpc_client *client;
-    uint32_t run;
-    uint64_t send_until_ns;
-    bool was_inside;  /* a turn: it may be about to send what a commit covers */
-    bool is_speaking; /* what leaves now is its own */
-};
-
 /* The server machine. */
 struct machine {
     bool is_up;
     struct pace pace;
     struct still still;
-    bool is_inside; /* a turn, after the calls that a commit covers were released */
     uint32_t run;
     struct core *core;
     struct rpc_server *server;
@@ -356,11 +342,12 @@ struct machine {
     } lookups[LOOKUPS_MAX]; /* of resolver.h */
     uint64_t durable_txn;
     uint64_t began_ns;      /* when the batch on its way was taken */
-    uint64_t reported_ns;   /* when the last one was said to be durable */
     uint64_t send_until_ns; /* with a shared disk: what may leave by the last one (wire/clock.h), */
-    uint64_t boot_ns;       /* of this run, as it was lived */
-    struct ghost ghost;
-    bool leaves_ghost; /* a scenario: always */
+    uint64_t ghost_until_ns;  /* and of the ghost */
+    uint64_t boot_ns;         /* of this run, as it was lived */
+    struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */
+    bool leaves_ghost;        /* a scenario: always */
+    uint32_t ghost_sent;      /* datagrams of such processes */
 };
 
 /* What all answers together promised. */
@@ -439,8 +426,6 @@ bool world_side_chance(struct world *world, uint32_t percent);
 /* How much longer a segment takes that was lost and sent again, perhaps several times; 0: it was
  * not. */
 uint64_t world_resend_ns(struct world *world);
-/* When the reset of a connection arrives whose server has died. */
-uint64_t world_reset_ns(struct world *world);
 /* What the server machine takes for the time of day. */
 uint64_t world_wall_ns(const struct world *world);
 /* That is set anew: to some time, or to 1970. */
