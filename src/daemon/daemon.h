@@ -11,6 +11,7 @@
 #include "admin/control.h"
 #include "daemon/config.h"
 #include "daemon/console.h"
+#include "daemon/descriptors.h"
 #include "daemon/driver.h"
 #include "daemon/names.h"
 #include "daemon/opening.h"
@@ -44,7 +45,7 @@ struct daemon {
     uint64_t raised_ns; /* and then its epoch became ours, by CLOCK_BOOTTIME */
     struct store_summary summary;
     struct core *core;
-    uint32_t call_connections; /* open files left for calls of our own */
+    struct descriptors_shares connections;
     struct rpc_server *server;
     struct rpc_client *client;
     struct wire *wire;

@@ -21,3 +21,19 @@ uint64_t descriptors_reserve(uint64_t needed)
     wanted = (struct rlimit){.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
     return setrlimit(RLIMIT_NOFILE, &wanted) == 0 ? wanted.rlim_cur : limit.rlim_cur;
 }
+
+struct descriptors_shares descriptors_divide(uint64_t limit,
+                                             const struct descriptors_shares *wanted)
+{
+    if (limit == 0) /* not known: what was asked for, and few calls */
+        return (struct descriptors_shares){wanted->callers, DESCRIPTORS_SPARE / 4};
+    uint64_t spare = limit < 2 * DESCRIPTORS_SPARE ? limit / 2 : DESCRIPTORS_SPARE;
+    uint64_t left = limit - spare;
+    struct descriptors_shares shares = *wanted;
+    if (shares.callers > left)
+        shares.callers = left > 0 ? (uint32_t)left : 1;
+    left -= shares.callers < left ? shares.callers : left;
+    if (shares.calls > left)
+        shares.calls = left > spare / 4 ? (uint32_t)left : (uint32_t)(spare / 4 + 1);
+    return shares;
+}

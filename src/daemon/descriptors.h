@@ -1,5 +1,9 @@
 /*
- * descriptors.h -- enough file descriptors for the connections that were promised.
+ * descriptors.h -- enough file descriptors for the connections that were promised, or as many
+ * connections as there are descriptors for.
+ *
+ * A connection that cannot be accepted for lack of a descriptor is closed unseen: nobody makes room
+ * for it, and nothing is logged. So there must always be descriptors for one more than we count.
  */
 #ifndef DAEMON_DESCRIPTORS_H
 #define DAEMON_DESCRIPTORS_H
@@ -8,9 +12,20 @@
 
 /*
  * Raises the limit of open files to at least `needed`, as far as we may: to the hard limit, as root
- * beyond it; never lowers it. Returns the limit now in force, 0 when it cannot be known. Less than
- * `needed` is for the caller to say: connections beyond it will be refused by accept.
+ * beyond it; never lowers it. Returns the limit now in force, 0 when it cannot be known.
  */
 uint64_t descriptors_reserve(uint64_t needed);
+
+/* What the open files are divided into, beside some for sockets, the store and HTTP. */
+struct descriptors_shares {
+    uint32_t callers; /* connections of those who call us */
+    uint32_t calls;   /* of our own calls */
+};
+
+enum { DESCRIPTORS_SPARE = 256 };
+
+/* As many callers as are wanted, if there is room for them, then calls; some of both in any case. */
+struct descriptors_shares descriptors_divide(uint64_t limit,
+                                             const struct descriptors_shares *wanted);
 
 #endif

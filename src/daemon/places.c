@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-enum { SPARE_DESCRIPTORS = 256 }; /* beside the connections: sockets, store, HTTP */
-
 /* The directory of an lmdb: store, which --user must be able to write; NULL for other stores. */
 static const char *store_path(const char *url)
 {
@@ -46,17 +44,17 @@ int places_take_http(struct daemon *daemon)
 int places_take_ports(struct daemon *daemon)
 {
     const struct config *config = &daemon->config;
-    uint64_t needed = (uint64_t)config->connections_max + SPARE_DESCRIPTORS;
-    uint64_t limit = descriptors_reserve(needed + DAEMON_CALLS_MAX);
-    uint64_t left = limit > needed ? limit - needed : 0;
-    daemon->call_connections = (uint32_t)(left < DAEMON_CALLS_MAX ? left : DAEMON_CALLS_MAX);
-    if (daemon->call_connections == 0)
-        daemon->call_connections = SPARE_DESCRIPTORS / 4;
-    if (limit < needed)
+    const struct descriptors_shares wanted = {config->connections_max, DAEMON_CALLS_MAX};
+    uint64_t needed = (uint64_t)wanted.callers + DESCRIPTORS_SPARE;
+    uint64_t limit = descriptors_reserve(needed + wanted.calls);
+    daemon->connections = descriptors_divide(limit, &wanted);
+    if (limit > 0 && limit < needed)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("fewer open files are allowed than --max-connections needs; raise the "
-                            "limit (ulimit -n, LimitNOFILE=) or lower the option"),
-                LOG_NUMBER("allowed", limit), LOG_NUMBER("needed", needed));
+                LOG_MESSAGE("fewer open files are allowed than --max-connections needs: fewer "
+                            "connections are kept; raise the limit (ulimit -n, LimitNOFILE=) or "
+                            "lower the option"),
+                LOG_NUMBER("allowed", limit), LOG_NUMBER("needed", needed),
+                LOG_NUMBER("connections", daemon->connections.callers));
     const struct config_addresses *at = &config->listen;
     struct listen_failure failure;
     if (listen_open(at->at, at->count, config->nlm_port, &daemon->sockets, &failure) != 0 ||

@@ -16,7 +16,7 @@ static int start_caller(struct daemon *daemon)
 {
     struct rpc_client_limits limits = {
         .attempts_max = DAEMON_CALLS_MAX,
-        .connections_max = daemon->call_connections,
+        .connections_max = daemon->connections.calls,
         .bytes_max = (uint64_t)DAEMON_CALLS_MAX * CALL_BYTES,
         .is_fenced = daemon->is_shared,
     };
@@ -38,7 +38,7 @@ static int start_caller(struct daemon *daemon)
 int serving_start(struct daemon *daemon)
 {
     daemon->wire =
-        wire_new(&daemon->loop, daemon->server, &daemon->clock, daemon->config.connections_max);
+        wire_new(&daemon->loop, daemon->server, &daemon->clock, daemon->connections.callers);
     if (daemon->wire == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE,
                            "cannot reserve memory; lower --max-connections");

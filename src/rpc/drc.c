@@ -230,8 +230,8 @@ static enum drc_verdict repeated(struct drc *drc, uint32_t slot, uint16_t port,
         return DRC_IN_PROGRESS;
     }
     ret->reply = arena_at(drc->replies, entry->reply_cell, entry->reply_len);
-    ret->is_old = entry->is_old;
-    if (entry->port != port && (entry->is_old || entry->is_passing)) {
+    ret->is_moved = entry->port != port;
+    if (entry->is_old || (ret->is_moved && entry->is_passing)) {
         MARK("drc_old");
         return DRC_OLD;
     }

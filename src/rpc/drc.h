@@ -8,10 +8,11 @@
  * 020). While the first copy is in progress a repeat only redirects its answer; afterwards a repeat
  * gets the same bytes again.
  *
- * A program that starts anew may number its calls as before, from another port, and say the same.
- * What was answered may not be true any more then. So a repeat from another port is *old*, and gets
- * no such answer, once a later call of the same owner was executed, or if the answer was only for
- * the moment (BLOCKED). A FREE_ALL is a client's: a call of one of its processes makes it old.
+ * A program that starts again may number its calls as before, and say the same, from any port. What
+ * was answered may not be true any more then. So a repeat is *old*, and gets no such answer, once a
+ * later call of the same owner was executed, or if the answer was only for the moment (BLOCKED) and
+ * the repeat comes from another port. A FREE_ALL is a client's: a call of one of its processes makes
+ * it old.
  *
  *        drc_begin: new             drc_end
  *   ---> IN PROGRESS ----------------------------> DONE ----> (gone: 120 s, or room needed)
@@ -45,7 +46,7 @@ enum drc_verdict {
     DRC_NEW,         /* not seen before; drc_begin: ret->entry is its entry, in progress */
     DRC_IN_PROGRESS, /* ret->entry and ret->waiting are those of the first copy */
     DRC_DONE,        /* ret->reply is the cached reply, valid until the next call */
-    DRC_OLD,         /* the same, but from another port, and it may not be true any more */
+    DRC_OLD,         /* the same, but it may not be true any more */
     DRC_FULL, /* every entry is in progress: ret->entry is DRC_NONE, go on without the cache */
 };
 
@@ -53,7 +54,7 @@ struct drc_found {
     uint64_t entry;
     uint64_t waiting; /* what drc_wait said */
     struct bytes reply;
-    bool is_old; /* DRC_DONE, DRC_OLD: a later call of its owner was begun, from whichever port */
+    bool is_moved; /* DRC_DONE, DRC_OLD: the repeat comes from another port */
 };
 
 /* NULL when memory cannot be reserved. */

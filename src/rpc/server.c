@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "codec/nlm_xdr.h"
 #include "codec/rpc_msg.h"
 #include "rpc/drc.h"
 #include "rpc/meter.h"
@@ -276,10 +277,21 @@ static enum rpc_verdict respond(struct rpc_server *server, const struct rpc_sour
     return RPC_ANSWERED;
 }
 
+/* Names are compared without case (R-ID-1). */
+static uint64_t name_hash(const struct rpc_server *server, struct bytes name)
+{
+    uint8_t folded[NLM_NOTIFY_NAME_MAX]; /* the longest of them */
+    ;
+    CHECK(name.len <= sizeof folded);
+    for (uint32_t i = 0; i < name.len; i++)
+        folded[i] = byte_fold(name.at[i]);
+    return drc_args_hash(server->cache, (struct bytes){folded, name.len});
+}
+
 /* A client as a whole, whose FREE_ALL its processes make old: no process has this number. */
 static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
 {
-    return (uint32_t)hash_mix(drc_args_hash(server->cache, name), UINT64_C(1) << 32) | 1;
+    return (uint32_t)hash_mix(name_hash(server, name), UINT64_C(1) << 32) | 1;
 }
 
 /* Whose calls may undo each other's effects: a process of a client, a registrant; 0: nobody's. */
@@ -291,19 +303,18 @@ static uint32_t owner_of(const struct rpc_server *server, const struct request *
     case REQUEST_NLM_LOCK:
     case REQUEST_NLM_CANCEL:
     case REQUEST_NLM_UNLOCK:
-        hash = hash_mix(drc_args_hash(server->cache, r->caller_name), r->svid);
+        hash = hash_mix(name_hash(server, r->caller_name), r->svid);
         break;
     case REQUEST_NLM_SHARE:
     case REQUEST_NLM_UNSHARE:
-        hash = hash_mix(drc_args_hash(server->cache, r->caller_name),
-                        drc_args_hash(server->cache, r->oh));
+        hash = hash_mix(name_hash(server, r->caller_name), drc_args_hash(server->cache, r->oh));
         break;
     case REQUEST_NLM_FREE_ALL:
         return whole_client(server, request->mon_name);
     case REQUEST_NSM_MON:
     case REQUEST_NSM_UNMON:
     case REQUEST_NSM_UNMON_ALL:
-        hash = drc_args_hash(server->cache, request->my_name);
+        hash = name_hash(server, request->my_name);
         break;
     case REQUEST_NSM_NOTIFY:
     case REQUEST_NSM_STAT:
@@ -418,9 +429,8 @@ static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
                        const struct procedure *procedure, const struct response *response);
 
 /*
- * A copy of a call that its owner has gone on from, from another port, or of a FREE_ALL from any:
- * it is not executed, nor is it said that it was (decision 020). Whoever has a new request asks
- * again, under another xid.
+ * A copy of a call that its owner has gone on from: it is not executed, nor is it said that it was
+ * (decision 020). Whoever has a new request asks again, under another xid.
  */
 static enum rpc_verdict refuse_old(struct rpc_server *server, const struct rpc_source *from,
                                    const struct rpc_call *call, const struct procedure *procedure,
@@ -466,7 +476,11 @@ static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key
 {
     bool is_message = procedure->flags & PROCEDURE_MESSAGE;
     struct drc_found found;
-    switch (drc_find(server->cache, key, from->peer.port, now_ns, &found)) {
+    enum drc_verdict seen = drc_find(server->cache, key, from->peer.port, now_ns, &found);
+    /* A kernel has SM_MON of several hosts under way at once, all under one name. */
+    if (seen == DRC_OLD && request->kind == REQUEST_NSM_MON && !found.is_moved)
+        seen = DRC_DONE;
+    switch (seen) {
     case DRC_NEW:
     case DRC_FULL:
         return false;
@@ -480,11 +494,6 @@ static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key
         *ret = refuse_old(server, from, call, procedure, request, found.reply, reply);
         return true;
     case DRC_DONE:
-        if (found.is_old && request->kind == REQUEST_NLM_FREE_ALL) {
-            MARK("server_free_all_again");
-            *ret = refuse_old(server, from, call, procedure, request, found.reply, reply);
-            return true;
-        }
         if (is_message || server->limits.shared_store) {
             *ret = send_again(server, from, key->xid, is_message, found.reply, reply);
             return true;

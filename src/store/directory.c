@@ -43,6 +43,8 @@ static const char *next_step(int code)
                "system log tells of a failing disk, then start again";
     case ENOMEM:
         return "raise the address space limit (ulimit -v); the store maps 64 GiB, mostly unused";
+    case EBUSY:
+        return "another process has it, whose file \"lock\" was removed: stop that server first";
     case EMFILE:
     case ENFILE:
         return "raise the limit of open files (ulimit -n)";

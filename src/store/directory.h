@@ -3,7 +3,8 @@
  *
  * The `lock` file in it keeps a second process out (R-PER-7) and carries the pid of the owner for
  * the message that the second one prints. The lock is tied to the open file, so it ends with the
- * process however that ends, and a second open by the same process is refused as well.
+ * process however that ends, and a second open by the same process is refused as well. data.mdb is
+ * locked itself, too, for the day on which somebody removes `lock` (lmdb_env.c).
  *
  * A reader changes nothing: it makes no directory and no file, and shares the lock with other
  * readers. Where there is no lock file (a copy of data.mdb alone) it has none, and looks afterwards

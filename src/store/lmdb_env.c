@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #if UINTPTR_MAX > UINT32_MAX
@@ -43,6 +44,17 @@ static int close_on_exec(MDB_env *env)
     return code;
 }
 
+/* The file itself keeps a second writer out, too: somebody may have taken `lock` for a stale one and
+ * removed it. Tied to the descriptor, like the lock on that. */
+static int keep_others_out(MDB_env *env)
+{
+    int fd;
+    int code = mdb_env_get_fd(env, &fd);
+    if (code == 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        code = EBUSY;
+    return code;
+}
+
 int lmdb_env_open(struct lmdb_env *env, const struct directory *directory, const char *file,
                   unsigned flags)
 {
@@ -59,6 +71,8 @@ int lmdb_env_open(struct lmdb_env *env, const struct directory *directory, const
         code = mdb_env_open(opened, path, MDB_NOSUBDIR | MDB_NOLOCK | flags, 0600);
     if (code == 0)
         code = close_on_exec(opened);
+    if (code == 0 && (flags & MDB_RDONLY) == 0)
+        code = keep_others_out(opened);
     free(path);
     if (code != 0) {
         mdb_env_close(opened); /* does nothing to NULL */

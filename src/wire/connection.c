@@ -84,6 +84,12 @@ static void commit(struct connection *c, uint32_t len)
         list_append(&c->tcp->unflushed, &c->by_flush);
 }
 
+static void begin_call(struct connection *c)
+{
+    c->in_flight++;
+    list_remove(&c->by_idle);
+}
+
 /* One record to the server. False: it cannot be taken now. */
 static bool deliver(struct connection *c, struct bytes record)
 {
@@ -102,10 +108,10 @@ static bool deliver(struct connection *c, struct bytes record)
         return true;
     case RPC_ACKNOWLEDGED:
         commit(c, xdr_out_len(&reply));
-        c->in_flight++;
+        begin_call(c);
         return true;
     case RPC_WAITING:
-        c->in_flight++;
+        begin_call(c);
         return true;
     case RPC_NO_ANSWER:
         return true;
@@ -218,6 +224,10 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     c->heard_ns = clock_now_ns(c->tcp->clock);
     list_remove(&c->by_activity);
     list_append(&c->tcp->by_activity, &c->by_activity);
+    if (c->in_flight == 0) {
+        list_remove(&c->by_idle);
+        list_append(&c->tcp->idle, &c->by_idle);
+    }
     (void)consume(c, (struct bytes){(const uint8_t *)buf->base, (uint32_t)nread});
     if (!c->is_closing)
         note_waiting(c);
@@ -267,7 +277,8 @@ void connection_quiesce(struct connection *c)
 void connection_call_ended(struct connection *c)
 {
     CHECK(c->in_flight > 0);
-    c->in_flight--;
+    if (--c->in_flight == 0 && !c->is_closing)
+        list_append(&c->tcp->idle, &c->by_idle);
 }
 
 void connection_send(struct connection *c, struct bytes message)
@@ -373,6 +384,7 @@ void connection_close(struct connection *c)
     c->is_closing = true;
     c->is_reading = false;
     list_remove(&c->by_activity);
+    list_remove(&c->by_idle);
     list_remove(&c->by_wait);
     list_remove(&c->by_flush);
     list_remove(&c->by_pause);

@@ -30,6 +30,7 @@ struct connection {
     struct tcp *tcp;
     struct rpc_source source;
     struct list by_activity; /* tcp->connections, least recently heard first */
+    struct list by_idle;     /* tcp->idle: no call is in flight */
     struct list by_wait;     /* tcp->waiting_for_peer: mid-record or not reading its answers */
     struct list by_flush;    /* tcp->unflushed: has answers to write in this turn */
     struct list by_pause;    /* tcp->paused: has input that could not be taken */

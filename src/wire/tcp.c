@@ -4,8 +4,8 @@
  * Locks and registrations belong to clients, not to connections (clients close idle ones all the
  * time), so a connection may be closed whenever nothing is in flight on it:
  *
- *  - when the limit is reached, the one least recently heard makes room for the new one: a crowd of
- *    idle connections cannot lock honest callers out;
+ *  - when the limit is reached, the longest idle one makes room for the new one: neither a crowd of
+ *    idle connections nor some whose calls take long can lock honest callers out;
  *  - after IDLE_NS without a word;
  *  - after PEER_WAIT_NS inside one record, or without reading its answers: a caller that sends one
  *    byte a second, or never reads, does not keep its buffers for long.
@@ -30,7 +30,6 @@ enum {
     BACKLOG = 1024,
     SWEEP_MS = 5000,
     KEEPALIVE_SECONDS = 60,
-    EVICT_SEARCH = 64, /* of the longest idle, how many are looked at for one without calls */
 };
 
 struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
@@ -42,6 +41,7 @@ struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
     *tcp = (struct tcp){
         .loop = loop, .server = server, .clock = clock, .connections_max = connections_max};
     list_init(&tcp->by_activity);
+    list_init(&tcp->idle);
     list_init(&tcp->waiting_for_peer);
     list_init(&tcp->unflushed);
     list_init(&tcp->paused);
@@ -76,17 +76,12 @@ static struct connection *connection_of(const struct tcp *tcp, uint64_t route)
 /* Makes room for a new connection if one can be spared. */
 static bool evict_one(struct tcp *tcp)
 {
-    uint32_t looked_at = 0;
-    for (struct list *at = tcp->by_activity.next;
-         at != &tcp->by_activity && looked_at < EVICT_SEARCH; at = at->next, looked_at++) {
-        struct connection *c = LIST_ELEMENT(at, struct connection, by_activity);
-        if (c->in_flight > 0)
-            continue;
-        rpc_server_report(tcp->server, EVENT_EVICTED, &c->source.peer.address);
-        connection_close(c);
-        return true;
-    }
-    return false;
+    if (list_is_empty(&tcp->idle))
+        return false;
+    struct connection *c = LIST_ELEMENT(tcp->idle.next, struct connection, by_idle);
+    rpc_server_report(tcp->server, EVENT_EVICTED, &c->source.peer.address);
+    connection_close(c);
+    return true;
 }
 
 /* Family 0: it has gone already, or nobody knows who it is; *ret_bare says what is known. */
@@ -189,6 +184,7 @@ static void on_connection(uv_stream_t *listener, int status)
     c->source.route = table_handle(&tcp->connections, slot);
     c->heard_ns = clock_now_ns(tcp->clock);
     list_append(&tcp->by_activity, &c->by_activity);
+    list_append(&tcp->idle, &c->by_idle);
     connection_start(c);
 }
 

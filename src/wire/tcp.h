@@ -15,6 +15,7 @@ struct tcp {
     struct clock *clock;
     struct table connections; /* of struct connection *; the handle is the route of its answers */
     struct list by_activity;  /* least recently heard first */
+    struct list idle;         /* of these, who has no call in flight, longest idle first */
     struct list waiting_for_peer, unflushed, paused;
     uv_tcp_t listeners[LISTEN_SOCKETS_MAX];
     uint32_t listener_count;

@@ -383,12 +383,14 @@ static bool is_clean(const struct locker *locker)
     return true;
 }
 
-/* Another run of the same program: it counts its calls anew, from another port. */
+/* Another run of the same program: it counts its calls from one again, from the port that it is
+ * bound to or any other. */
 static void restart_program(struct world *world, struct locker *locker)
 {
     world_trace(world, "%s starts its program anew", locker->label);
     mail_close_all(locker);
-    locker->port = (uint16_t)(5000 + 100 * locker->index + ++locker->restart_count % 100);
+    if (!locker->keeps_port)
+        locker->port = (uint16_t)(5000 + 100 * locker->index + ++locker->restart_count % 100);
     locker->xid_count = 0;
     locker->life++;
 }

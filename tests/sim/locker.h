@@ -189,7 +189,7 @@ struct locker {
     char label[32]; /* in traces, because names are not unique */
     uint32_t version;
     bool is_tcp, keeps_port;
-    bool restarts;  /* a program that counts xids anew, from another port */
+    bool restarts;  /* a program that starts again counts its xids from one */
     bool frees_all; /* after a reboot */
     uint16_t port;
     uint32_t state;                  /* NSM */

@@ -347,8 +347,8 @@ static void note_repeat(const struct world *world, const struct mail *mail,
         ask->taken_era = world->lockers->era.number;
 }
 
-/* Decision 020: a repeat from another port is told to ask again when its process has called since,
- * or had only been told to wait. */
+/* Decision 020: a repeat is told to ask again when its process has called since, or, from another
+ * port, if it had only been told to wait. */
 static bool is_put_off(struct world *world, const struct mail *mail, const struct peer_nlm_res *res)
 {
     const struct ask *ask = mail->ask;

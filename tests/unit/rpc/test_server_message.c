@@ -265,6 +265,12 @@ TEST(test_server_message__repeats)
     memcpy(first, reply.message.at, len);
     assert_false(next(&f, &reply));
 
+    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED); /* done: the same bytes, without a batch */
+    assert_true(next(&f, &reply));
+    assert_int_equal(reply.message.len, len);
+    assert_memory_equal(reply.message.at, first, len);
+    assert_false(next(&f, &reply));
+
     struct packet lock = call;
     put_call(11, 4, PEER_NLM_UNLOCK_MSG, 0);
     assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
@@ -275,21 +281,15 @@ TEST(test_server_message__repeats)
     store(&f);
     assert_true(next(&f, &reply));
     (void)read_result(reply.message, 4, PEER_NLM_UNLOCK_RES, 0);
-    assert_true(next(&f, &reply)); /* the same bytes, and no lock */
+    assert_true(next(&f, &reply)); /* its process has called since: to ask again, and no lock */
     assert_true(reply.is_call);
     assert_int_equal(reply.taken_by, 6);
-    assert_int_equal(reply.message.len, len);
-    assert_memory_equal(reply.message.at, first, len);
+    (void)read_result(reply.message, 4, PEER_NLM_LOCK_RES, PEER_NLM_IS_GRACE);
     struct core_status status;
     core_status(f.core, &status);
     assert_int_equal(status.locks, 0);
 
-    /* With nothing else under way it needs no batch. */
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
-    assert_true(next(&f, &reply));
-    assert_memory_equal(reply.message.at, first, len);
-
-    /* From another port, and its process has called since: it is told to ask again. */
+    /* With nothing else under way it needs no batch, from whichever port. */
     f.from.peer.port++;
     assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
     assert_true(next(&f, &reply));
@@ -666,6 +666,49 @@ TEST(test_server_message__free_all_of_nobody_forgets)
     assert_int_equal(locks_of(&f), 1);
     execute(&f, 3, PEER_NLM_UNLOCK);
     assert_int_equal(locks_of(&f), 0);
+    close_server(&f);
+}
+
+/* What a repeat is answered at once. */
+static uint32_t status_of_repeat(struct fixture *f, uint32_t xid, enum peer_nlm_procedure procedure)
+{
+    struct peer_nlm_res res;
+    put_call(xid, 4, procedure, 0);
+    assert_int_equal(receive(f), RPC_ANSWERED);
+    struct packet_reader reader = {f->reply.body, f->reply.body_len, false};
+    assert_true(peer_nlm_get_res(&reader, 4, procedure, &res));
+    return res.status;
+}
+
+/* A program that is bound to its port and starts again says the same as in its first run. What was
+ * granted to that is not granted any more: it asks once more (decision 020). */
+TEST(test_server_message__the_same_port_again)
+{
+    struct fixture f;
+    open_server(&f, &ample);
+    execute(&f, 1, PEER_NLM_LOCK);
+    assert_int_equal(status_of_repeat(&f, 1, PEER_NLM_LOCK), PEER_NLM_IS_GRANTED);
+    execute(&f, 2, PEER_NLM_UNLOCK);
+    assert_int_equal(status_of_repeat(&f, 1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
+    assert_int_equal(status_of_repeat(&f, 2, PEER_NLM_UNLOCK), PEER_NLM_IS_GRANTED);
+    assert_int_equal(locks_of(&f), 0);
+    close_server(&f);
+}
+
+/* The case of a name makes no other owner, nor another client. */
+TEST(test_server_message__any_case_is_one_owner)
+{
+    struct fixture f;
+    struct peer_nlm_args args = lock_args(0);
+    struct rpc_reply out;
+    open_server(&f, &ample);
+    execute(&f, 1, PEER_NLM_LOCK);
+    args.lock.caller_name = peer_nlm_text("MAC");
+    peer_nlm_put_call(&call, 2, 4, PEER_NLM_UNLOCK, &args);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    store(&f);
+    assert_true(rpc_server_next(f.server, f.now_ns, &out));
+    assert_int_equal(status_of_repeat(&f, 1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
     close_server(&f);
 }
 

@@ -267,6 +267,21 @@ TEST(test_lmdb_reader__leaves_a_server_alone)
     store_close(store);
 }
 
+/* Somebody takes its lock file for a stale one, as a pid file may be. */
+TEST(test_lmdb_reader__two_writers_without_the_lock_file)
+{
+    struct fixture *fixture = *state;
+    make_killed(fixture);
+    struct store *store = place_open(fixture->place.url, false);
+    char path[512];
+    assert_in_range(snprintf(path, sizeof path, "%s/lock", fixture->place.path), 1,
+                    sizeof path - 1);
+    assert_int_equal(unlink(path), 0);
+    place_refused(fixture->place.url, false, 74, fixture->place.path, "\"lock\" was removed");
+    store_close(store);
+    store_close(place_open(fixture->place.url, false));
+}
+
 /* A copy of data.mdb alone has no lock file, and gets none. */
 TEST(test_lmdb_reader__of_a_bare_copy)
 {

@@ -21,7 +21,7 @@
 #define SECOND_NS   UINT64_C(1000000000)
 #define RECORD_LAST UINT32_C(0x80000000)
 
-enum { CLIENTS_MAX = 8, TURNS_MAX = 20000, CONNECTIONS_MAX = 4 };
+enum { CLIENTS_MAX = 80, TURNS_MAX = 20000, CONNECTIONS_MAX = 4 };
 
 struct world {
     uv_loop_t loop;
@@ -43,7 +43,8 @@ static const struct rpc_server_limits ample = {.outbox_max = 2048, .cache_max = 
 static struct client clients[CLIENTS_MAX];
 static struct packet stream, call;
 
-static void open_world(struct world *w, const struct rpc_server_limits *limits)
+static void open_world_of(struct world *w, const struct rpc_server_limits *limits,
+                          uint32_t connections_max)
 {
     *w = (struct world){.clock = {.now_ns = SECOND_NS, .wall_ns = 1, .is_set = true}};
     static const struct file_share shares[1];
@@ -58,7 +59,7 @@ static void open_world(struct world *w, const struct rpc_server_limits *limits)
     w->server = rpc_server_new(limits, programs, 1, w->core, 1);
     assert_non_null(w->server);
     assert_int_equal(uv_loop_init(&w->loop), 0);
-    w->tcp = tcp_new(&w->loop, w->server, &w->clock, CONNECTIONS_MAX);
+    w->tcp = tcp_new(&w->loop, w->server, &w->clock, connections_max);
     assert_non_null(w->tcp);
     struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
     struct listen_set set;
@@ -73,6 +74,11 @@ static void open_world(struct world *w, const struct rpc_server_limits *limits)
     for (uint32_t i = 0; i < CLIENTS_MAX; i++)
         clients[i] = (struct client){.fd = -1};
     packet_clear(&stream);
+}
+
+static void open_world(struct world *w, const struct rpc_server_limits *limits)
+{
+    open_world_of(w, limits, CONNECTIONS_MAX);
 }
 
 /* uv_loop_close shows that no handle was left behind; the sanitizers, that no memory was. */
@@ -553,6 +559,26 @@ TEST(test_connection__the_longest_silent_makes_room)
     expect_answers(&w, &clients[1], 11, 1);
     for (uint32_t i = 3; i <= 5; i++)
         ask_null(&w, &clients[i], 20 + i);
+    close_world(&w);
+}
+
+/* However many of the longest silent ones have calls that take long. */
+TEST(test_connection__one_idle_among_many_busy_makes_room)
+{
+    enum { BUSY = CLIENTS_MAX - 2 };
+    struct world w;
+    open_world_of(&w, &ample, BUSY + 1);
+    for (uint32_t i = 0; i < BUSY; i++) {
+        put_stat(i);
+        send_stream(open_client(&w, i));
+        UNTIL(&w, rpc_server_waiting(w.server) == i + 1);
+    }
+    ask_null(&w, open_client(&w, BUSY), BUSY);
+    ask_null(&w, dial(&w, BUSY + 1), BUSY + 1);
+    UNTIL(&w, is_closed(&clients[BUSY]));
+    store(&w);
+    for (uint32_t i = 0; i < BUSY; i++)
+        expect_answers(&w, &clients[i], i, 1);
     close_world(&w);
 }
 

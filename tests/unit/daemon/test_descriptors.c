@@ -1,0 +1,40 @@
+/*
+ * test_descriptors.c -- how open files are divided, whatever their limit is.
+ */
+#include "daemon/descriptors.h"
+#include "unit/test.h"
+
+static const struct descriptors_shares wanted = {4096, 16384};
+
+/* Beside the connections that we count there must be room for the rest, and for one more caller. */
+TEST(test_descriptors__never_more_than_there_are)
+{
+    for (uint64_t limit = 16; limit < 30000; limit++) {
+        struct descriptors_shares shares = descriptors_divide(limit, &wanted);
+        assert_in_range(shares.callers, 1, wanted.callers);
+        assert_in_range(shares.calls, 1, wanted.calls);
+        uint64_t spare = limit < 2 * DESCRIPTORS_SPARE ? limit / 2 : DESCRIPTORS_SPARE;
+        assert_true(shares.callers + shares.calls + spare / 2 < limit);
+    }
+}
+
+TEST(test_descriptors__callers_come_first)
+{
+    struct descriptors_shares shares = descriptors_divide(1024, &wanted);
+    assert_int_equal(shares.callers, 1024 - DESCRIPTORS_SPARE);
+    shares = descriptors_divide(wanted.callers + DESCRIPTORS_SPARE + 1000, &wanted);
+    assert_int_equal(shares.callers, wanted.callers);
+    assert_int_equal(shares.calls, 1000);
+    shares = descriptors_divide(UINT64_C(1) << 30, &wanted);
+    assert_int_equal(shares.callers, wanted.callers);
+    assert_int_equal(shares.calls, wanted.calls);
+}
+
+TEST(test_descriptors__an_unknown_limit)
+{
+    struct descriptors_shares shares = descriptors_divide(0, &wanted);
+    assert_int_equal(shares.callers, wanted.callers);
+    assert_in_range(shares.calls, 1, DESCRIPTORS_SPARE);
+}
+
+TEST_MAIN(NULL, NULL, NULL, NULL)
