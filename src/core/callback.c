@@ -105,7 +105,7 @@ void callback_linger(struct core *core, uint32_t slot, uint32_t offer)
     callback_at(core, slot)->offer = offer;
     lock->waiter = SLOT_NONE;
     lock->callback = slot;
-    chains_add(&core->callbacks.by_owner, lock->owner, slot);
+    chains_add(&core->callbacks.by_owner, lock->claim.owner, slot);
 }
 
 void callback_abort(struct core *core, uint32_t slot)
@@ -130,16 +130,14 @@ bool callback_next_ending(struct core *core, uint64_t *ret_id, uint64_t *ret_dea
 /* ---- answers that wait ---- */
 
 /* A callback of this owner that keeps some of these bytes, and began to before the answer. */
-static uint32_t find_lingering(const struct core *core, uint32_t owner, uint32_t file,
-                               uint64_t start, uint64_t end, uint64_t serial)
+static uint32_t find_lingering(const struct core *core, const struct claim *claim, uint64_t serial)
 {
     const struct chains *by_owner = &core->callbacks.by_owner;
-    uint32_t slot = chains_first(by_owner, owner);
+    uint32_t slot = chains_first(by_owner, claim->owner);
     for (; slot != SLOT_NONE; slot = chains_next(by_owner, slot)) {
         const struct callback *callback = callback_at(core, slot);
-        const struct lock *offer = lock_at(core, callback->offer);
-        if (callback->serial <= serial && offer->file == file && offer->start <= end &&
-            offer->end >= start)
+        if (callback->serial <= serial &&
+            claim_overlaps(&lock_at(core, callback->offer)->claim, claim))
             return slot;
     }
     return SLOT_NONE;
@@ -150,21 +148,19 @@ static void hang(struct core *core, uint32_t slot)
 {
     struct callbacks *all = &core->callbacks;
     struct late_answer *late = late_at(core, slot);
-    late->hangs_on =
-        find_lingering(core, late->owner, late->file, late->start, late->end, late->serial);
+    late->hangs_on = find_lingering(core, &late->claim, late->serial);
     if (late->hangs_on != SLOT_NONE)
         chains_add(&all->on_callback, late->hangs_on, slot);
     else
         list_append(&all->ready, &late->ready);
 }
 
-enum answer_when callback_defer(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                                uint64_t end, uint32_t *ret_ticket)
+enum answer_when callback_defer(struct core *core, const struct claim *claim, uint32_t *ret_ticket)
 {
     struct callbacks *all = &core->callbacks;
-    if (find_lingering(core, owner, file, start, end, all->serial) == SLOT_NONE)
+    if (find_lingering(core, claim, all->serial) == SLOT_NONE)
         return ANSWER_NOW;
-    uint32_t client = owner_at(core, owner)->client;
+    uint32_t client = owner_at(core, claim->owner)->client;
     uint32_t slot = SLOT_NONE;
     if (client_at(core, client)->late_count < CALLBACK_LATE_PER_CLIENT_MAX)
         slot = table_add(&all->late);
@@ -174,12 +170,8 @@ enum answer_when callback_defer(struct core *core, uint32_t owner, uint32_t file
         return ANSWER_NEVER;
     }
     MARK("callback_answer_waits");
-    *late_at(core, slot) = (struct late_answer){.client = client,
-                                                .owner = owner,
-                                                .file = file,
-                                                .start = start,
-                                                .end = end,
-                                                .serial = all->serial};
+    *late_at(core, slot) =
+        (struct late_answer){.client = client, .claim = *claim, .serial = all->serial};
     list_init(&late_at(core, slot)->ready);
     client_at(core, client)->late_count++;
     hang(core, slot);
@@ -221,7 +213,7 @@ static void resolve(struct core *core, uint32_t slot, enum core_call_outcome out
         table_remove(&all->table, slot);
         return;
     }
-    uint32_t owner = lock_at(core, offer)->owner;
+    uint32_t owner = lock_at(core, offer)->claim.owner;
     chains_remove(&all->by_owner, owner, slot);
     all->lingering_count--;
     turn_ended(core, owner_at(core, owner)->client,
@@ -284,8 +276,7 @@ void callback_check(const struct core *core)
         if (late->hangs_on == SLOT_NONE)
             continue;
         const struct lock *offer = lock_at(core, callback_at(core, late->hangs_on)->offer);
-        CHECK(offer->owner == late->owner);
-        CHECK(offer->file == late->file);
-        CHECK(offer->start <= late->end && offer->end >= late->start);
+        CHECK(offer->claim.owner == late->claim.owner);
+        CHECK(claim_overlaps(&offer->claim, &late->claim));
     }
 }

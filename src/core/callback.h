@@ -27,6 +27,7 @@
 #include "base/chains.h"
 #include "base/list.h"
 #include "base/table.h"
+#include "core/claim.h"
 #include "core/message.h"
 
 struct core;
@@ -49,10 +50,10 @@ struct callback {
 
 /* An answer that waits: it hangs on one lingering callback after another. */
 struct late_answer {
-    uint32_t client, owner, file;
-    uint64_t start, end;
-    uint64_t serial;   /* callbacks that began to linger later do not concern it */
-    uint32_t hangs_on; /* SLOT_NONE: it may leave */
+    uint32_t client;
+    struct claim claim; /* what it is about; the mode is not looked at */
+    uint64_t serial;    /* callbacks that began to linger later do not concern it */
+    uint32_t hangs_on;  /* SLOT_NONE: it may leave */
     struct list ready;
 };
 
@@ -91,8 +92,7 @@ bool callback_next_ending(struct core *core, uint64_t *ret_id, uint64_t *ret_dea
 
 /* How an answer about these bytes leaves: at once, later (with a ticket), or not at all, because
  * there are too many that wait: its client asks again. */
-enum answer_when callback_defer(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                                uint64_t end, uint32_t *ret_ticket);
+enum answer_when callback_defer(struct core *core, const struct claim *claim, uint32_t *ret_ticket);
 /* An answer that waits no longer; false: none. */
 bool callback_next_answer(struct core *core, uint32_t *ret_ticket);
 

@@ -32,12 +32,11 @@ struct circle {
 };
 
 /* Owners in the way of one request join the search. Returns where it ended; 0: at the last. */
-static uint64_t follow(struct core *core, struct circle *circle, uint32_t owner, uint32_t file,
-                       uint64_t start, uint64_t end, bool exclusive)
+static uint64_t follow(struct core *core, struct circle *circle, const struct claim *claim)
 {
-    uint32_t lock = lock_find_conflict(core, file, start, end, exclusive, owner);
+    uint32_t lock = lock_find_conflict(core, claim);
     while (lock != SLOT_NONE && !circle->is_closed && circle->edge_count++ < EDGES_MAX) {
-        uint32_t other = lock_at(core, lock)->owner;
+        uint32_t other = lock_at(core, lock)->claim.owner;
         struct owner *seen = owner_at(core, other);
         bool goes_anyway = /* in a few seconds */
             lock_at(core, lock)->callback != SLOT_NONE || echo_is(core, lock);
@@ -48,27 +47,27 @@ static uint64_t follow(struct core *core, struct circle *circle, uint32_t owner,
             circle->pending[circle->pending_count++] = other;
         }
         uint32_t last = lock;
-        lock = lock_next_conflict(core, file, start, end, exclusive, owner, last);
+        lock = lock_next_conflict(core, claim, last);
         if (lock != SLOT_NONE && circle->edge_count >= EDGES_MAX)
-            return lock_at(core, lock)->start;
+            return lock_at(core, lock)->claim.start;
     }
     return 0;
 }
 
-bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                        uint64_t end, bool exclusive, uint32_t waiter)
+bool waiter_is_deadlock(struct core *core, const struct claim *claim, uint32_t waiter)
 {
     /* Nobody can wait for an owner that has nothing. */
-    const struct owner *asks = owner_at(core, owner);
+    const struct owner *asks = owner_at(core, claim->owner);
     if (asks->lock_count == 0)
         return false;
     uint32_t is_waiting = list_is_empty(&asks->waiting) ? 0 : 1;
     if (core->owners.waiting_count == is_waiting)
         return false;
-    struct circle circle = {.owner = owner, .visit = ++core->owners.visit_last};
-    uint64_t from = waiter == SLOT_NONE ? 0 : waiter_at(core, waiter)->searched_to;
-    uint64_t ended =
-        follow(core, &circle, owner, file, from > start ? from : start, end, exclusive);
+    struct circle circle = {.owner = claim->owner, .visit = ++core->owners.visit_last};
+    struct claim rest = *claim;
+    if (waiter != SLOT_NONE && waiter_at(core, waiter)->searched_to > rest.start)
+        rest.start = waiter_at(core, waiter)->searched_to;
+    uint64_t ended = follow(core, &circle, &rest);
     if (waiter != SLOT_NONE)
         waiter_at(core, waiter)->searched_to = ended;
     circle.edge_count = 0; /* what was found is followed, however much that took */
@@ -80,7 +79,7 @@ bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64
              slot = tree_next(own, slot)) {
             const struct waiter *w = waiter_at(core, slot);
             if (w->phase == WAITER_QUEUED)
-                (void)follow(core, &circle, at, w->file, w->start, w->end, w->exclusive);
+                (void)follow(core, &circle, &w->claim);
         }
     }
     if (circle.is_closed) {

@@ -256,8 +256,8 @@ static bool drop(struct core *core, uint32_t slot, uint32_t max, uint32_t *ret_c
     bool has_slots = true;
     while (has_slots && count < max && !core_is_full(core) &&
            (at = unsettled_of_client(core, slot)) != SLOT_NONE) {
-        struct unsettled_range range = *unsettled_at(core, at);
-        has_slots = lock_give_up(core, range.owner, range.file, range.start, range.end);
+        struct claim claim = *unsettled_at(core, at);
+        has_slots = lock_give_up(core, &claim);
         count += has_slots ? 1 : 0;
     }
     count += leftover_drop(core, slot, max - count);

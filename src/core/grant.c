@@ -185,16 +185,11 @@ static bool may_go_on(const struct core *core, struct effort *effort)
            core->dirty.put_count - effort->puts < CORE_PUTS_PER_REQUEST_MAX / 2;
 }
 
-static bool is_inside(const struct waiter *w, uint64_t start, uint64_t end)
-{
-    return w->start >= start && w->end <= end;
-}
-
 /* One of an owner that unlocks a range it overlaps. False: no slots. */
-static bool unlock_called(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
+static bool unlock_called(struct core *core, uint32_t slot, const struct claim *claim)
 {
     const struct waiter *w = waiter_at(core, slot);
-    if (!is_inside(w, start, end)) {
+    if (!claim_is_inside(&w->claim, claim)) {
         MARK("unlock_of_part_of_an_offer");
         return grant_accept(core, slot, false);
     }
@@ -204,17 +199,17 @@ static bool unlock_called(struct core *core, uint32_t slot, uint64_t start, uint
     return true;
 }
 
-bool grant_unlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+bool grant_unlock(struct core *core, const struct claim *claim)
 {
     struct effort effort = begin_effort(core);
     const struct table *owners = &core->owners.table; /* the last of its waiters may free it */
     uint32_t slot;
-    while (table_is_live(owners, owner) &&
-           (slot = waiter_own_called(core, owner, file, start, end)) != SLOT_NONE)
-        if (!may_go_on(core, &effort) || !unlock_called(core, slot, start, end))
+    while (table_is_live(owners, claim->owner) &&
+           (slot = waiter_own_called(core, claim)) != SLOT_NONE)
+        if (!may_go_on(core, &effort) || !unlock_called(core, slot, claim))
             return false;
-    while (table_is_live(owners, owner) &&
-           (slot = waiter_own_inside(core, owner, file, start, end)) != SLOT_NONE) {
+    while (table_is_live(owners, claim->owner) &&
+           (slot = waiter_own_inside(core, claim)) != SLOT_NONE) {
         if (!may_go_on(core, &effort))
             return false;
         drop(core, slot);
@@ -222,12 +217,12 @@ bool grant_unlock(struct core *core, uint32_t owner, uint32_t file, uint64_t sta
     return true;
 }
 
-void grant_reclaim(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+void grant_reclaim(struct core *core, const struct claim *claim)
 {
     struct effort effort = begin_effort(core);
     uint32_t slot;
-    while (table_is_live(&core->owners.table, owner) &&
-           (slot = waiter_own_called(core, owner, file, start, end)) != SLOT_NONE) {
+    while (table_is_live(&core->owners.table, claim->owner) &&
+           (slot = waiter_own_called(core, claim)) != SLOT_NONE) {
         MARK("grant_reclaimed");
         if (!may_go_on(core, &effort) || !grant_accept(core, slot, false))
             return; /* too much, or no slots: the offer stands */
@@ -247,7 +242,7 @@ uint32_t grant_drop_file(struct core *core, uint32_t client, uint32_t file)
     uint32_t next, count = 0;
     for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
         next = chains_next(by_client, slot);
-        if (waiter_at(core, slot)->file != file)
+        if (waiter_at(core, slot)->claim.file != file)
             continue;
         drop(core, slot);
         count++;
@@ -365,13 +360,13 @@ bool grant_next_call(struct core *core, struct core_call *ret)
         .transport = w->grant.transport,
         .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
         .caller_name = intern_bytes(&core->names, w->caller_name),
-        .fh = file_handle(core, w->file),
+        .fh = file_handle(core, w->claim.file),
         .oh = intern_bytes(&core->locks.ohs, w->oh),
-        .offset = w->offset,
+        .offset = w->claim.start,
         .len = w->len,
         .cookie = w->grant.cookie,
-        .svid = owner_at(core, w->owner)->svid,
-        .exclusive = w->exclusive,
+        .svid = owner_at(core, w->claim.owner)->svid,
+        .exclusive = w->claim.exclusive,
     };
     if (w->grant.first_attempt_ns == 0)
         w->grant.first_attempt_ns = core->now_ns;
@@ -398,19 +393,19 @@ static bool confirm(struct core *core, uint32_t slot)
  * not a part of others, a CANCEL may still end it. False: no slots for it. */
 static bool doubt(struct core *core, uint32_t slot)
 {
-    const struct waiter w = *waiter_at(core, slot);
+    const struct claim claim = waiter_at(core, slot)->claim;
     MARK("grant_denied_to_a_repeat");
     /* What it holds there already, in another mode, must not end with the doubt. */
-    uint32_t held = lock_range_first_own(core, w.owner, w.file, w.start);
-    bool is_alone = held == SLOT_NONE || lock_at(core, held)->start > w.end;
+    uint32_t held = lock_range_first_own(core, &claim);
+    bool is_alone = held == SLOT_NONE || !claim_overlaps(&lock_at(core, held)->claim, &claim);
     if (!grant_accept(core, slot, false))
         return false;
     core->grants.counters.granted++;
-    held = lock_range_first_own(core, w.owner, w.file, w.start);
+    held = lock_range_first_own(core, &claim);
     if (!is_alone || held == SLOT_NONE)
         return true;
     struct lock *lock = lock_at(core, held);
-    lock->is_doubtful = lock->start == w.start && lock->end == w.end;
+    lock->is_doubtful = claim_is_same_range(&lock->claim, &claim);
     return true;
 }
 
@@ -541,8 +536,8 @@ void grant_check(const struct core *core)
             continue;
         const struct lock *offer = lock_at(core, w->grant.offer);
         CHECK((offer->flags & RECORD_LOCK_OFFER) != 0 && offer->waiter == slot);
-        CHECK(offer->owner == w->owner && offer->file == w->file);
-        CHECK(offer->start == w->start && offer->end == w->end);
+        CHECK(offer->claim.owner == w->claim.owner && offer->claim.file == w->claim.file);
+        CHECK(claim_is_same_range(&offer->claim, &w->claim));
         bool is_timed = timers_is_set(&all->timers, slot);
         bool is_listed = !list_is_empty(&w->grant.queue);
         CHECK(!(is_timed && is_listed));

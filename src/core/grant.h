@@ -24,6 +24,7 @@
 
 #include "base/chains.h"
 #include "base/list.h"
+#include "core/claim.h"
 #include "core/message.h"
 
 struct core;
@@ -59,12 +60,11 @@ __attribute__((warn_unused_result)) bool grant_accept(struct core *core, uint32_
                                                       bool is_certain);
 /* CANCEL: as far as the client is concerned it is over. */
 void grant_cancel(struct core *core, uint32_t waiter);
-/* UNLOCK: of the owner's waiters, those inside the range end; an offer that only overlaps it and
+/* UNLOCK: of the owner's waiters, those inside the claim end; an offer that only overlaps it and
  * may have been taken becomes held first. False: no slots for that. */
-__attribute__((warn_unused_result)) bool grant_unlock(struct core *core, uint32_t owner,
-                                                      uint32_t file, uint64_t start, uint64_t end);
+__attribute__((warn_unused_result)) bool grant_unlock(struct core *core, const struct claim *claim);
 /* A reclaim of bytes that were offered to it: it must have taken them. */
-void grant_reclaim(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
+void grant_reclaim(struct core *core, const struct claim *claim);
 /* The client started anew: it waits for nothing. */
 void grant_drop_client(struct core *core, uint32_t client);
 /* The same on one file; returns how many waits that were. */

@@ -21,16 +21,16 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
 {
     const struct core *core = context;
     const struct lock *x = lock_at(core, a), *y = lock_at(core, b);
-    if (x->file != y->file)
-        return x->file < y->file;
-    return x->start != y->start ? x->start < y->start : a < b;
+    if (x->claim.file != y->claim.file)
+        return x->claim.file < y->claim.file;
+    return x->claim.start != y->claim.start ? x->claim.start < y->claim.start : a < b;
 }
 
 static bool sum_up(void *context, uint32_t slot, uint32_t left, uint32_t right)
 {
     const struct core *core = context;
     struct lock *lock = lock_at(core, slot);
-    uint64_t end = lock->end, before = lock->left_over_end;
+    uint64_t end = lock->claim.end, before = lock->left_over_end;
     if (left != SLOT_NONE && lock_at(core, left)->left_over_end > end)
         end = lock_at(core, left)->left_over_end;
     if (right != SLOT_NONE && lock_at(core, right)->left_over_end > end)
@@ -62,117 +62,108 @@ void leftover_add(struct core *core, uint32_t slot)
         lock_element_leave_over(core, slot);
 }
 
-static uint32_t client_of(const struct core *core, uint32_t owner)
-{
-    return owner_at(core, owner)->client;
-}
-
-struct range {
-    uint32_t file;
-    uint64_t start, end;
-    bool is_owned;  /* only what its owner may have, */
-    bool exclusive; /* and have in this mode */
+/* What a search among an owner's left-over offers is for. */
+struct search {
+    const struct claim *claim;
+    bool is_owned; /* only what its owner may have, in the mode of the claim */
 };
 
-static bool fits(const struct core *core, const struct lock *lock, const struct range *range)
+static bool fits(const struct core *core, const struct lock *lock, const struct search *search)
 {
-    bool is_strong = !range->exclusive || (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0;
-    return lock->end >= range->start &&
-           (!range->is_owned || (is_strong && !lock_element_is_doomed(core, lock)));
+    return claim_overlaps(&lock->claim, search->claim) &&
+           (!search->is_owned ||
+            (claim_has_mode(&lock->claim, search->claim) && !lock_element_is_doomed(core, lock)));
 }
 
-/* The first one that is in this range. The depth of a treap bounds the recursion. */
-static uint32_t find_below(const struct core *core, uint32_t slot, const struct range *range)
+/* The first one that fits. The depth of a treap bounds the recursion. */
+static uint32_t find_below(const struct core *core, uint32_t slot, const struct search *search)
 {
     const struct tree *tree = &core->locks.left_over_own;
     while (slot != SLOT_NONE) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->left_over_end < range->start)
+        const struct claim *claim = search->claim;
+        if (lock->left_over_end < claim->start)
             return SLOT_NONE;
-        if (lock->file < range->file) {
+        if (lock->claim.file < claim->file) {
             slot = tree_right(tree, slot);
             continue;
         }
-        if (lock->file > range->file || lock->start > range->end) {
+        if (lock->claim.file > claim->file || lock->claim.start > claim->end) {
             slot = tree_left(tree, slot);
             continue;
         }
-        uint32_t found = find_below(core, tree_left(tree, slot), range);
+        uint32_t found = find_below(core, tree_left(tree, slot), search);
         if (found != SLOT_NONE)
             return found;
-        if (fits(core, lock, range))
+        if (fits(core, lock, search))
             return slot;
         slot = tree_right(tree, slot);
     }
     return SLOT_NONE;
 }
 
-static uint32_t find(const struct core *core, uint32_t owner, struct range range)
+static uint32_t find(const struct core *core, const struct claim *claim, bool is_owned)
 {
-    return find_below(core, tree_top(owner_at(core, owner)->left_over), &range);
+    struct search search = {claim, is_owned};
+    return find_below(core, tree_top(owner_at(core, claim->owner)->left_over), &search);
 }
 
-bool leftover_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                     uint64_t end, bool exclusive)
+bool leftover_covers(const struct core *core, const struct claim *claim)
 {
-    if (client_at(core, client_of(core, owner))->left_over_count == 0)
+    if (client_at(core, owner_at(core, claim->owner)->client)->left_over_count == 0)
         return false;
-    for (uint64_t from = start;;) {
-        uint32_t slot = lock_range_first_own(core, owner, file, from);
-        if (slot == SLOT_NONE || lock_at(core, slot)->start > from ||
-            !lock_covers(core, owner, file, from, from, exclusive))
-            slot = find(core, owner, (struct range){file, from, from, true, exclusive});
+    for (struct claim byte = *claim;;) {
+        byte.end = byte.start;
+        uint32_t slot =
+            lock_covers(core, &byte) ? lock_range_first_own(core, &byte) : find(core, &byte, true);
         if (slot == SLOT_NONE)
             return false;
-        if (lock_at(core, slot)->end >= end)
+        if (lock_at(core, slot)->claim.end >= claim->end)
             return true;
-        from = lock_at(core, slot)->end + 1;
+        byte.start = lock_at(core, slot)->claim.end + 1;
     }
 }
 
-static void add_rest(struct core *core, struct lock rest, uint64_t start, uint64_t end)
+static void add_rest(struct core *core, struct lock rest, struct claim claim)
 {
-    rest.start = start;
-    rest.end = end;
-    rest.len = lock_element_len(start, end);
+    rest.claim = claim;
+    rest.len = claim_len(&claim);
     leftover_add(core, lock_element_add(core, &rest));
 }
 
 /* Takes a range out of an offer. False: a rest finds no slot. */
-static bool cut(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
+static bool cut(struct core *core, uint32_t slot, const struct claim *range)
 {
     struct lock offer = *lock_at(core, slot);
-    bool has_left = offer.start<start, has_right = offer.end> end;
-    uint32_t rests = (has_left ? 1U : 0U) + (has_right ? 1U : 0U);
-    if (lock_element_free_count(core) + (echo_is_due(core, slot) ? 0U : 1U) < rests)
+    struct claim_rests rests = claim_rests(&offer.claim, range);
+    uint32_t count = (rests.has_left ? 1U : 0U) + (rests.has_right ? 1U : 0U);
+    if (lock_element_free_count(core) + (echo_is_due(core, slot) ? 0U : 1U) < count)
         return false;
     uint32_t oh = intern_add(&core->locks.ohs, intern_bytes(&core->locks.ohs, offer.oh));
     CHECK(oh == offer.oh);
-    file_keep(core, offer.file);
+    file_keep(core, offer.claim.file);
     if (!echo_keep(core, slot))
         lock_element_remove(core, slot);
     offer.is_left_over = offer.is_echoed = false;
-    if (has_left)
-        add_rest(core, offer, offer.start, start - 1);
-    if (has_right)
-        add_rest(core, offer, end + 1, offer.end);
-    file_release(core, offer.file);
+    if (rests.has_left)
+        add_rest(core, offer, rests.left);
+    if (rests.has_right)
+        add_rest(core, offer, rests.right);
+    file_release(core, offer.claim.file);
     (void)intern_release(&core->locks.ohs, oh);
     return true;
 }
 
-bool leftover_meets(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                    uint64_t end)
+bool leftover_meets(const struct core *core, const struct claim *claim)
 {
-    return find(core, owner, (struct range){file, start, end, false, false}) != SLOT_NONE;
+    return find(core, claim, false) != SLOT_NONE;
 }
 
-void leftover_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+void leftover_settle(struct core *core, const struct claim *claim)
 {
-    struct range range = {file, start, end, false, false};
     uint32_t left = CUT_MAX, puts_max = core->dirty.put_count + CUT_PUTS_MAX, slot;
     while (left-- > 0 && core->dirty.put_count < puts_max &&
-           (slot = find(core, owner, range)) != SLOT_NONE && cut(core, slot, start, end))
+           (slot = find(core, claim, false)) != SLOT_NONE && cut(core, slot, claim))
         MARK("leftover_cut");
 }
 

@@ -17,7 +17,7 @@
 #ifndef CORE_LEFTOVER_H
 #define CORE_LEFTOVER_H
 
-#include "core/message.h"
+#include "core/claim.h"
 
 struct core;
 
@@ -27,19 +27,16 @@ void leftover_done(struct core *core);
 /* This offer without a waiter is one. */
 void leftover_add(struct core *core, uint32_t slot);
 
-/* Are the bytes of this range all the owner's, as locks that it holds or as left-over offers, in
- * this mode or a stronger one? */
-bool leftover_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                     uint64_t end, bool exclusive);
+/* Are the bytes of this claim all its owner's, as locks that it holds or as left-over offers, in
+ * its mode or a stronger one? */
+bool leftover_covers(const struct core *core, const struct claim *claim);
 
-/* Is one of the owner's in this range? */
-bool leftover_meets(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                    uint64_t end);
+/* Does one of the owner's overlap this, in whatever mode? */
+bool leftover_meets(const struct core *core, const struct claim *claim);
 
 /* The owner has taken these bytes, or given them up; the caller releases the owner. Where a rest
  * finds no slot the whole stays, and so do those that are too many for one request. */
-void leftover_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                     uint64_t end);
+void leftover_settle(struct core *core, const struct claim *claim);
 
 /* Gives up those of a client, at most `max`, as long as the batch takes them; returns how many. */
 uint32_t leftover_drop(struct core *core, uint32_t client, uint32_t max);

@@ -106,57 +106,47 @@ enum lock_room lock_room(const struct core *core, uint32_t client)
 
 /* ---- pieces ---- */
 
-static bool overlaps(const struct lock *lock, uint64_t start, uint64_t end)
-{
-    return lock->start <= end && lock->end >= start;
-}
-
-static bool is_inside(const struct lock *lock, uint64_t start, uint64_t end)
-{
-    return lock->start >= start && lock->end <= end;
-}
-
 /* Nothing of it is left when the owner takes or gives up this range of it. */
-static bool is_cleared(const struct core *core, const struct lock *lock, uint64_t start,
-                       uint64_t end)
+static bool is_cleared(const struct core *core, const struct lock *lock, const struct claim *range)
 {
-    return is_inside(lock, start, end) || lock_element_is_doomed(core, lock);
+    return claim_is_inside(&lock->claim, range) || lock_element_is_doomed(core, lock);
 }
 
-static bool is_split(const struct core *core, const struct lock *lock, uint64_t start, uint64_t end)
+static bool is_split(const struct core *core, const struct lock *lock, const struct claim *range)
 {
-    return lock->start < start && lock->end > end && !lock_element_is_doomed(core, lock);
+    struct claim_rests rests = claim_rests(&lock->claim, range);
+    return rests.has_left && rests.has_right && !lock_element_is_doomed(core, lock);
 }
 
 /* All of an element that goes: never a part of an unsettled range, so this needs no slot. */
 static void settle(struct core *core, const struct lock *lock)
 {
-    CHECK(unsettled_settle(core, lock->owner, lock->file, lock->start, lock->end));
+    CHECK(unsettled_settle(core, &lock->claim));
 }
 
 /* Takes a range out of a lock that overlaps it. */
-static void cut(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
+static void cut(struct core *core, uint32_t slot, const struct claim *range)
 {
-    struct lock left = *lock_at(core, slot), right = left;
-    if (is_cleared(core, &left, start, end)) {
-        settle(core, &left);
+    struct lock rest = *lock_at(core, slot);
+    if (is_cleared(core, &rest, range)) {
+        settle(core, &rest);
         lock_element_remove(core, slot);
         return;
     }
-    bool has_left = left.start<start, has_right = right.end> end;
-    if (has_left) {
-        left.end = start - 1;
-        left.len = lock_element_len(left.start, left.end);
-        lock_element_change(core, slot, &left);
+    struct claim_rests rests = claim_rests(&rest.claim, range);
+    if (rests.has_left) {
+        rest.claim = rests.left;
+        rest.len = claim_len(&rest.claim);
+        lock_element_change(core, slot, &rest);
     }
-    if (has_right) {
-        right.start = end + 1;
-        right.len = lock_element_len(right.start, right.end);
-        if (!has_left) {
-            lock_element_change(core, slot, &right);
+    if (rests.has_right) {
+        rest.claim = rests.right;
+        rest.len = claim_len(&rest.claim);
+        if (!rests.has_left) {
+            lock_element_change(core, slot, &rest);
         } else {
             MARK("lock_split");
-            (void)lock_element_add(core, &right);
+            (void)lock_element_add(core, &rest);
         }
     }
 }
@@ -165,41 +155,39 @@ static void cut(struct core *core, uint32_t slot, uint64_t start, uint64_t end)
 
 /* How the owner's locks make room for a fresh one. */
 struct plan {
-    uint32_t first;      /* of its locks that overlap the range or touch it; SLOT_NONE: none */
+    struct claim reach;  /* of the fresh lock, and what touches it */
+    struct claim merged; /* of the fresh lock and all that it is merged with */
+    uint32_t first;      /* of its locks that overlap `reach`; SLOT_NONE: none */
     uint32_t kept;       /* the one that becomes the fresh lock; SLOT_NONE: a new slot does */
-    uint64_t start, end; /* of the fresh lock and all that it is merged with */
     uint32_t slots;      /* that it takes from the table at most while it is carried out */
     bool is_alone;       /* nothing is alike and touches it, nothing overlaps it */
 };
 
-/* The last byte that a lock may begin at and touch a range that ends here. */
-static uint64_t touching(uint64_t end)
-{
-    return end < UINT64_MAX ? end + 1 : end;
-}
-
 static struct plan make_plan(const struct core *core, const struct lock *fresh)
 {
-    struct plan plan = {
-        .kept = SLOT_NONE, .start = fresh->start, .end = fresh->end, .is_alone = true};
+    struct plan plan = {.reach = claim_widened(&fresh->claim),
+                        .merged = fresh->claim,
+                        .kept = SLOT_NONE,
+                        .is_alone = true};
     bool has_alike = false, has_split = false;
-    plan.first = lock_range_first_own(core, fresh->owner, fresh->file,
-                                      fresh->start > 0 ? fresh->start - 1 : 0);
+    plan.first = lock_range_first_own(core, &plan.reach);
     uint32_t slot = plan.first;
     for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->start > touching(fresh->end))
+        if (!claim_overlaps(&lock->claim, &plan.reach))
             break;
         if (lock_element_is_alike(lock, fresh)) {
             if (!has_alike)
                 plan.kept = slot;
             has_alike = true;
-            plan.start = lock->start < plan.start ? lock->start : plan.start;
-            plan.end = lock->end > plan.end ? lock->end : plan.end;
-        } else if (overlaps(lock, fresh->start, fresh->end)) {
-            if (plan.kept == SLOT_NONE && is_cleared(core, lock, fresh->start, fresh->end))
+            if (lock->claim.start < plan.merged.start)
+                plan.merged.start = lock->claim.start;
+            if (lock->claim.end > plan.merged.end)
+                plan.merged.end = lock->claim.end;
+        } else if (claim_overlaps(&lock->claim, &fresh->claim)) {
+            if (plan.kept == SLOT_NONE && is_cleared(core, lock, &fresh->claim))
                 plan.kept = slot;
-            has_split = has_split || is_split(core, lock, fresh->start, fresh->end);
+            has_split = has_split || is_split(core, lock, &fresh->claim);
         } else {
             continue;
         }
@@ -216,7 +204,7 @@ static void clear_range(struct core *core, const struct lock *fresh, const struc
     uint32_t next;
     for (uint32_t slot = plan->first; slot != SLOT_NONE; slot = next) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->start > touching(fresh->end))
+        if (!claim_overlaps(&lock->claim, &plan->reach))
             return;
         next = tree_next(&core->locks.own, slot);
         if (slot == plan->kept)
@@ -224,8 +212,8 @@ static void clear_range(struct core *core, const struct lock *fresh, const struc
         if (lock_element_is_alike(lock, fresh)) {
             MARK("lock_merged");
             lock_element_remove(core, slot);
-        } else if (overlaps(lock, fresh->start, fresh->end)) {
-            cut(core, slot, fresh->start, fresh->end);
+        } else if (claim_overlaps(&lock->claim, &fresh->claim)) {
+            cut(core, slot, &fresh->claim);
         }
     }
 }
@@ -235,10 +223,9 @@ static void renew(struct core *core, const struct lock *fresh, const struct plan
 {
     struct lock *old = lock_at(core, plan->kept);
     struct lock to = *fresh;
-    to.start = plan->start;
-    to.end = plan->end;
-    bool is_as_asked = to.start == fresh->start && to.end == fresh->end;
-    bool is_same = to.start == old->start && to.end == old->end && lock_element_is_alike(old, &to);
+    to.claim = plan->merged;
+    bool is_as_asked = claim_is_same_range(&to.claim, &fresh->claim);
+    bool is_same = claim_is_same_range(&to.claim, &old->claim) && lock_element_is_alike(old, &to);
     if (is_same && old->oh == to.oh) {
         MARK("lock_repeated");
         /* It was asked for again, also if only in part, and its client is told that it has it. */
@@ -251,7 +238,7 @@ static void renew(struct core *core, const struct lock *fresh, const struct plan
     if (is_same)
         to.granted_ns = old->granted_ns; /* only its oh is new */
     if (!is_as_asked)
-        to.len = is_same ? old->len : lock_element_len(to.start, to.end);
+        to.len = is_same ? old->len : claim_len(&to.claim);
     lock_element_change(core, plan->kept, &to);
 }
 
@@ -272,34 +259,24 @@ static void carry_out(struct core *core, const struct lock *fresh, const struct 
  */
 static bool shape(struct core *core, const struct lock_want *want, struct lock *ret)
 {
-    CHECK(want->start <= want->end);
-    const struct client *client = client_at(core, owner_at(core, want->owner)->client);
+    CHECK(want->claim.start <= want->claim.end);
+    const struct client *client = client_at(core, owner_at(core, want->claim.owner)->client);
     struct lock fresh = {
-        .start = want->start,
-        .end = want->end,
+        .claim = want->claim,
         .len = want->len,
         .granted_ns = want->wall_ns,
-        .owner = want->owner,
-        .file = want->file,
         .holding = SLOT_NONE,
         .waiter = SLOT_NONE,
         .callback = SLOT_NONE,
         .state = client_stamp(client, want->state),
         .incarnation = client->incarnation,
-        .flags = (want->exclusive ? RECORD_LOCK_EXCLUSIVE : 0U) |
-                 (want->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0U),
+        .flags = want->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0U,
     };
     fresh.oh = intern_add(&core->locks.ohs, want->oh);
     if (fresh.oh == SLOT_NONE)
         return false;
     *ret = fresh;
     return true;
-}
-
-static bool is_in_nobodys_way(const struct core *core, const struct lock_want *want)
-{
-    return lock_find_conflict(core, want->file, want->start, want->end, want->exclusive,
-                              want->owner) == SLOT_NONE;
 }
 
 /*
@@ -325,60 +302,58 @@ static bool may_split(const struct core *core, uint32_t owner)
 bool lock_take(struct core *core, const struct lock_want *want)
 {
     struct lock fresh;
-    CHECK(is_in_nobodys_way(core, want));
+    CHECK(lock_find_conflict(core, &want->claim) == SLOT_NONE);
     if (!shape(core, want, &fresh))
         return false;
     struct plan plan = make_plan(core, &fresh);
     bool has_slots = plan.slots <= lock_element_free_count(core) &&
-                     (plan.slots == 0 || may_split(core, want->owner)) &&
-                     unsettled_settle(core, fresh.owner, fresh.file, fresh.start, fresh.end);
+                     (plan.slots == 0 || may_split(core, want->claim.owner)) &&
+                     unsettled_settle(core, &want->claim);
     if (has_slots) {
         carry_out(core, &fresh, &plan);
-        leftover_settle(core, want->owner, want->file, want->start, want->end);
+        leftover_settle(core, &want->claim);
     }
     (void)intern_release(&core->locks.ohs, fresh.oh);
-    client_settle(core, owner_at(core, want->owner)->client);
+    client_settle(core, owner_at(core, want->claim.owner)->client);
     return has_slots;
 }
 
 /* With or without regard to the share of its client in the reserve. */
-static bool release_held(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                         uint64_t end, bool is_asked)
+static bool release_held(struct core *core, const struct claim *claim, bool is_asked)
 {
-    CHECK(start <= end);
-    uint32_t slot = lock_range_first_own(core, owner, file, start), next;
-    if (slot == SLOT_NONE || lock_at(core, slot)->start > end)
+    CHECK(claim->start <= claim->end);
+    uint32_t slot = lock_range_first_own(core, claim), next;
+    if (slot == SLOT_NONE || lock_at(core, slot)->claim.start > claim->end)
         return true;
-    bool may = is_asked ? may_split(core, owner) : lock_element_free_count(core) > 0;
-    if (is_split(core, lock_at(core, slot), start, end) && !may)
+    bool may = is_asked ? may_split(core, claim->owner) : lock_element_free_count(core) > 0;
+    if (is_split(core, lock_at(core, slot), claim) && !may)
         return false;
-    if (!unsettled_settle(core, owner, file, start, end))
+    if (!unsettled_settle(core, claim))
         return false;
-    for (; slot != SLOT_NONE && lock_at(core, slot)->start <= end; slot = next) {
+    for (; slot != SLOT_NONE && lock_at(core, slot)->claim.start <= claim->end; slot = next) {
         next = tree_next(&core->locks.own, slot);
-        cut(core, slot, start, end);
+        cut(core, slot, claim);
     }
     return true;
 }
 
-static bool release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end,
-                    bool is_asked)
+static bool release(struct core *core, const struct claim *claim, bool is_asked)
 {
-    if (!release_held(core, owner, file, start, end, is_asked))
+    if (!release_held(core, claim, is_asked))
         return false;
-    leftover_settle(core, owner, file, start, end);
-    lock_element_settle(core, owner);
+    leftover_settle(core, claim);
+    lock_element_settle(core, claim->owner);
     return true;
 }
 
-bool lock_release(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+bool lock_release(struct core *core, const struct claim *claim)
 {
-    return release(core, owner, file, start, end, true);
+    return release(core, claim, true);
 }
 
-bool lock_give_up(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
+bool lock_give_up(struct core *core, const struct claim *claim)
 {
-    return release(core, owner, file, start, end, false);
+    return release(core, claim, false);
 }
 
 /* ---- offers ---- */
@@ -386,8 +361,8 @@ bool lock_give_up(struct core *core, uint32_t owner, uint32_t file, uint64_t sta
 uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t waiter)
 {
     struct lock fresh;
-    uint32_t client = owner_at(core, want->owner)->client;
-    CHECK(is_in_nobodys_way(core, want));
+    uint32_t client = owner_at(core, want->claim.owner)->client;
+    CHECK(lock_find_conflict(core, &want->claim) == SLOT_NONE);
     if (lock_room(core, client) != LOCK_ROOM || lock_element_free_count(core) == 0 ||
         !shape(core, want, &fresh))
         return SLOT_NONE;
@@ -402,7 +377,7 @@ uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t wa
 void lock_withdraw(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
-    uint32_t owner = lock->owner;
+    uint32_t owner = lock->claim.owner;
     CHECK(lock->flags & RECORD_LOCK_OFFER);
     CHECK(lock->callback == SLOT_NONE);
     if (echo_keep(core, slot))
@@ -419,27 +394,28 @@ static struct lock stretch_at(const struct core *core, const struct lock *offer,
                               uint64_t kept_serial)
 {
     struct lock stretch = *offer;
-    stretch.start = from;
+    stretch.claim.start = from;
     uint32_t slot = SLOT_NONE;
-    if (!(offer->flags & RECORD_LOCK_EXCLUSIVE))
-        slot = lock_range_first_own(core, offer->owner, offer->file, from);
+    if (!offer->claim.exclusive)
+        slot = lock_range_first_own(core, &stretch.claim);
     for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->start > offer->end)
+        if (lock->claim.start > offer->claim.end)
             break;
-        if (!(lock->flags & RECORD_LOCK_EXCLUSIVE) || lock->serial < kept_serial ||
+        if (!lock->claim.exclusive || lock->serial < kept_serial ||
             lock_element_is_doomed(core, lock))
             continue;
-        if (lock->start > from) {
-            stretch.end = lock->start - 1;
+        if (lock->claim.start > from) {
+            stretch.claim.end = lock->claim.start - 1;
         } else {
-            stretch.flags |= RECORD_LOCK_EXCLUSIVE;
-            stretch.end = lock->end < offer->end ? lock->end : offer->end;
+            stretch.claim.exclusive = true;
+            stretch.claim.end =
+                lock->claim.end < offer->claim.end ? lock->claim.end : offer->claim.end;
         }
         break;
     }
-    if (stretch.start != offer->start || stretch.end != offer->end)
-        stretch.len = lock_element_len(stretch.start, stretch.end);
+    if (!claim_is_same_range(&stretch.claim, &offer->claim))
+        stretch.len = claim_len(&stretch.claim);
     return stretch;
 }
 
@@ -448,11 +424,11 @@ static uint32_t count_stretches(const struct core *core, const struct lock *offe
                                 uint64_t kept_serial)
 {
     uint32_t count = 0;
-    uint64_t from = offer->start;
+    uint64_t from = offer->claim.start;
     while (count < LOCK_ACCEPT_PUTS_MAX) {
         count++;
-        uint64_t end = stretch_at(core, offer, from, kept_serial).end;
-        if (end == offer->end)
+        uint64_t end = stretch_at(core, offer, from, kept_serial).claim.end;
+        if (end == offer->claim.end)
             break;
         from = end + 1;
     }
@@ -471,7 +447,7 @@ static bool can_accept(const struct core *core, const struct lock *offer, uint64
         return false;
     /* One slot per stretch at most, and the offer's own comes free if it goes. Only a single
      * stretch can lie inside a lock that reaches out on both sides, and split it. */
-    struct lock stretch = stretch_at(core, offer, offer->start, kept_serial);
+    struct lock stretch = stretch_at(core, offer, offer->claim.start, kept_serial);
     uint32_t slots = count == 1 ? make_plan(core, &stretch).slots : count;
     return slots <= lock_element_free_count(core) + (stays ? 0 : 1);
 }
@@ -493,7 +469,7 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial, bool 
         lock_element_hold(core, slot);
         return true;
     }
-    if (!unsettled_settle(core, offer.owner, offer.file, offer.start, offer.end))
+    if (!unsettled_settle(core, &offer.claim))
         return false;
     if (!plan.is_alone)
         MARK("offer_meets_own_locks");
@@ -501,16 +477,16 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial, bool 
     CHECK(oh == offer.oh);
     if (!stays)
         lock_element_remove(core, slot); /* its owner holds something here, and so stays */
-    for (uint64_t from = offer.start;;) {
+    for (uint64_t from = offer.claim.start;;) {
         struct lock stretch = stretch_at(core, &offer, from, kept_serial);
         plan = make_plan(core, &stretch);
         carry_out(core, &stretch, &plan);
-        if (stretch.end == offer.end)
+        if (stretch.claim.end == offer.claim.end)
             break;
-        from = stretch.end + 1;
+        from = stretch.claim.end + 1;
     }
     (void)intern_release(&core->locks.ohs, oh);
-    client_settle(core, owner_at(core, offer.owner)->client);
+    client_settle(core, owner_at(core, offer.claim.owner)->client);
     return true;
 }
 
@@ -526,16 +502,14 @@ bool lock_confirm(struct core *core, uint32_t slot, bool stays)
     return accept(core, slot, serial == 0 ? 0 : serial + 1, stays);
 }
 
-bool lock_is_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                      uint64_t end, bool exclusive)
+bool lock_is_doubtful(const struct core *core, const struct claim *claim)
 {
-    uint32_t slot = lock_range_first_own(core, owner, file, start);
+    uint32_t slot = lock_range_first_own(core, claim);
     if (slot == SLOT_NONE)
         return false;
     const struct lock *lock = lock_at(core, slot);
-    bool is_exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0;
-    return lock->is_doubtful && lock->start == start && lock->end == end &&
-           is_exclusive == exclusive;
+    return lock->is_doubtful && claim_is_same_range(&lock->claim, claim) &&
+           lock->claim.exclusive == claim->exclusive;
 }
 
 bool lock_restore_offer(struct core *core, uint32_t slot)
@@ -557,7 +531,7 @@ bool lock_restore_offer(struct core *core, uint32_t slot)
 static bool free_one(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
-    uint32_t owner = lock->owner;
+    uint32_t owner = lock->claim.owner;
     if (lock->waiter != SLOT_NONE)
         grant_lost(core, lock->waiter);
     if (lock->callback != SLOT_NONE || echo_keep(core, slot))
@@ -574,7 +548,7 @@ bool lock_free_if_doomed(struct core *core, uint32_t slot)
     const struct lock *lock = lock_at(core, slot);
     if (!lock_element_is_doomed(core, lock))
         return false;
-    struct client *client = client_at(core, owner_at(core, lock->owner)->client);
+    struct client *client = client_at(core, owner_at(core, lock->claim.owner)->client);
     client->drained_count++; /* before: the last one may end the client's time here */
     if (free_one(core, slot))
         return true;
@@ -588,7 +562,7 @@ uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file)
     uint32_t next, count = 0;
     for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
         next = chains_next(by_client, slot);
-        if (lock_at(core, slot)->file == file && free_one(core, slot))
+        if (lock_at(core, slot)->claim.file == file && free_one(core, slot))
             count++;
     }
     return count;

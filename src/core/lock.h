@@ -32,6 +32,7 @@
 #include "base/intern.h"
 #include "base/table.h"
 #include "base/tree.h"
+#include "core/claim.h"
 #include "core/file.h"
 #include "core/message.h"
 
@@ -45,21 +46,21 @@ struct lock_reach {
 };
 
 struct lock {
-    uint64_t start, end; /* inclusive */
+    struct claim claim;
     uint64_t len;        /* as sent, while the lock is as it was asked for; else computed */
     uint64_t granted_ns; /* wall clock */
-    uint32_t owner, file, oh;
+    uint32_t oh;
     uint32_t holding;  /* of (owner, file); SLOT_NONE for an offer */
     uint32_t waiter;   /* of an offer; SLOT_NONE when its waiter did not survive a restart */
     uint32_t callback; /* of an offer: the callback that lingers; SLOT_NONE: none (callback.h) */
     uint32_t state, incarnation;
-    uint32_t flags;    /* enum record_lock_flag */
-    uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
+    uint32_t flags;    /* enum record_lock_flag, but for the mode, which the claim has */
     bool is_left_over; /* an offer of a run before; see leftover.h */
-    uint64_t left_over_end;
-    bool is_echoed;   /* an offer that was stored when we took over; see echo.h */
-    bool is_doubtful; /* an offer that its client denied, but may have taken before (R-DRC-3) */
-    struct lock_reach any, exclusive;
+    bool is_echoed;    /* an offer that was stored when we took over; see echo.h */
+    bool is_doubtful;  /* an offer that its client denied, but may have taken before (R-DRC-3) */
+    uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
+    uint64_t left_over_end; /* the furthest in its subtree of left-over offers */
+    struct lock_reach any, exclusives;
 };
 
 /* The held locks of one owner in one file. */
@@ -88,9 +89,8 @@ struct locks {
 
 /* What is to be locked. */
 struct lock_want {
-    uint32_t owner, file;
-    uint64_t start, end, len;
-    bool exclusive;
+    struct claim claim;
+    uint64_t len; /* as sent */
     uint32_t state;
     bool is_unmonitored;
     struct bytes oh;
@@ -102,26 +102,21 @@ void lock_done(struct core *core);
 
 struct lock *lock_at(const struct core *core, uint32_t slot);
 
-/* The element with the lowest start that stands in the way of this owner; SLOT_NONE: none. An owner
- * of SLOT_NONE is nobody's. */
-uint32_t lock_find_conflict(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
-                            bool exclusive, uint32_t owner);
+/* The element with the lowest start that conflicts with this claim; SLOT_NONE: none. */
+uint32_t lock_find_conflict(const struct core *core, const struct claim *claim);
 /* The next such element in order of start, for the search for deadlocks; `after` was the last. */
-uint32_t lock_next_conflict(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
-                            bool exclusive, uint32_t owner, uint32_t after);
+uint32_t lock_next_conflict(const struct core *core, const struct claim *claim, uint32_t after);
 
 /* Do the owner's held locks of its client's present incarnation cover the range, in that mode or a
  * stronger one? */
-bool lock_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                 uint64_t end, bool exclusive);
+bool lock_covers(const struct core *core, const struct claim *claim);
 
 /* If it is to be freed because its client started anew, it is, now, and counted there. The caller
  * keeps the file. */
 bool lock_free_if_doomed(struct core *core, uint32_t slot);
 
 /* Does the owner hold exactly this range in this mode, and is that in doubt? */
-bool lock_is_doubtful(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                      uint64_t end, bool exclusive);
+bool lock_is_doubtful(const struct core *core, const struct claim *claim);
 
 /* Limits, bytes and store space allow one more lock of this client (R-SEC-6, R-PER-8);
  * SLOT_NONE: of a new one. */
@@ -136,7 +131,7 @@ enum lock_room {
 enum lock_room lock_room(const struct core *core, uint32_t client);
 
 /*
- * Makes the range the owner's in that mode: what it held there in another mode is replaced, rests
+ * Makes the claim a lock of its owner: what it held there in another mode is replaced, rests
  * are split off, neighbours merged. Nobody else may be in the way (asserted). Only after lock_room
  * said LOCK_ROOM; false: no bytes for oh after all, nothing changed. Takes its own reference to the
  * file.
@@ -144,21 +139,20 @@ enum lock_room lock_room(const struct core *core, uint32_t client);
 __attribute__((warn_unused_result)) bool lock_take(struct core *core, const struct lock_want *want);
 
 /*
- * The owner gives up the bytes of this range that it holds; what it does not hold is not looked at.
+ * The owner gives up the bytes of this claim that it holds, in whatever mode; what it does not hold
+ * is not looked at.
  * False: a split needs one more slot than the table has; nothing changed (R-RNG-5: the table has a
  * reserve that only this may use).
  */
-__attribute__((warn_unused_result)) bool lock_release(struct core *core, uint32_t owner,
-                                                      uint32_t file, uint64_t start, uint64_t end);
+__attribute__((warn_unused_result)) bool lock_release(struct core *core, const struct claim *claim);
 
 /* The same where not the owner asks for it but its time is over: false only when no slot is left.
  */
-__attribute__((warn_unused_result)) bool lock_give_up(struct core *core, uint32_t owner,
-                                                      uint32_t file, uint64_t start, uint64_t end);
+__attribute__((warn_unused_result)) bool lock_give_up(struct core *core, const struct claim *claim);
 /* So many pieces a client's locks may be cut into (R-RNG-5). */
 uint64_t lock_most_pieces(const struct core *core, uint32_t client);
 
-/* Takes the range for a waiter; SLOT_NONE: no room. Nobody else may be in the way. */
+/* Takes the claim for a waiter; SLOT_NONE: no room. Nobody else may be in the way. */
 uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t waiter);
 
 /*

@@ -25,22 +25,16 @@
 #include "core/lock_range.h"
 #include "core/state.h"
 
-enum { KIND_FLAGS = RECORD_LOCK_EXCLUSIVE | RECORD_LOCK_UNMONITORED };
-
 bool lock_element_is_alike(const struct lock *a, const struct lock *b)
 {
-    return (a->flags & KIND_FLAGS) == (b->flags & KIND_FLAGS) && a->state == b->state &&
-           a->incarnation == b->incarnation;
-}
-
-uint64_t lock_element_len(uint64_t start, uint64_t end)
-{
-    return end == UINT64_MAX ? 0 : end - start + 1;
+    return a->claim.exclusive == b->claim.exclusive &&
+           (a->flags & RECORD_LOCK_UNMONITORED) == (b->flags & RECORD_LOCK_UNMONITORED) &&
+           a->state == b->state && a->incarnation == b->incarnation;
 }
 
 static struct client *client_of(const struct core *core, const struct lock *lock)
 {
-    return client_at(core, owner_at(core, lock->owner)->client);
+    return client_at(core, owner_at(core, lock->claim.owner)->client);
 }
 
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock)
@@ -83,13 +77,13 @@ static void join_holding(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
     struct lock *lock = lock_at(core, slot);
-    lock->holding = lock_element_holding(core, lock->owner, lock->file);
+    lock->holding = lock_element_holding(core, lock->claim.owner, lock->claim.file);
     if (lock->holding == SLOT_NONE) {
         lock->holding = table_add(&all->holdings);
         CHECK(lock->holding != SLOT_NONE); /* there are as many as locks */
-        uint64_t hash = holding_hash(core, lock->owner, lock->file);
+        uint64_t hash = holding_hash(core, lock->claim.owner, lock->claim.file);
         *holding_at(core, lock->holding) =
-            (struct holding){.hash = hash, .owner = lock->owner, .file = lock->file};
+            (struct holding){.hash = hash, .owner = lock->claim.owner, .file = lock->claim.file};
         chains_add(&all->holdings_by_key, chains_of_hash(&all->holdings_by_key, hash),
                    lock->holding);
     }
@@ -126,10 +120,10 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     struct locks *all = &core->locks;
     struct lock *lock = lock_at(core, slot);
     *lock = *content;
-    CHECK(lock->start <= lock->end);
-    struct file *file = file_at(core, lock->file);
-    struct owner *owner = owner_at(core, lock->owner);
-    file_keep(core, lock->file);
+    CHECK(lock->claim.start <= lock->claim.end);
+    struct file *file = file_at(core, lock->claim.file);
+    struct owner *owner = owner_at(core, lock->claim.owner);
+    file_keep(core, lock->claim.file);
     keep_oh(core, lock->oh);
     tree_add(&all->by_start, &file->locks, slot);
     chains_add(&all->by_client, owner->client, slot);
@@ -147,8 +141,8 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     client->current_count += lock->incarnation == client->incarnation;
     owner->lock_count++;
     if (owner->lock_count == 1) {
-        owner_note(core, lock->owner);
-        waiter_owner_holds(core, lock->owner);
+        owner_note(core, lock->claim.owner);
+        waiter_owner_holds(core, lock->claim.owner);
     }
 }
 
@@ -179,8 +173,7 @@ static void set(struct core *core, struct lock *lock, const struct lock *content
     }
     lock->serial = ++core->locks.serial;
     lock->is_doubtful = false;
-    lock->start = content->start;
-    lock->end = content->end;
+    lock->claim = content->claim;
     lock->len = content->len;
     lock->granted_ns = content->granted_ns;
     lock->state = content->state;
@@ -188,24 +181,25 @@ static void set(struct core *core, struct lock *lock, const struct lock *content
     client->current_count -= lock->incarnation == client->incarnation;
     client->current_count += content->incarnation == client->incarnation;
     lock->incarnation = content->incarnation;
-    lock->flags = (lock->flags & ~(uint32_t)KIND_FLAGS) | (content->flags & KIND_FLAGS);
+    lock->flags = (lock->flags & ~(uint32_t)RECORD_LOCK_UNMONITORED) |
+                  (content->flags & RECORD_LOCK_UNMONITORED);
 }
 
 void lock_element_change(struct core *core, uint32_t slot, const struct lock *content)
 {
     struct locks *all = &core->locks;
     struct lock *lock = lock_at(core, slot);
-    CHECK(content->start <= content->end);
-    CHECK(content->owner == lock->owner);
-    CHECK(content->file == lock->file);
+    CHECK(content->claim.start <= content->claim.end);
+    CHECK(content->claim.owner == lock->claim.owner);
+    CHECK(content->claim.file == lock->claim.file);
     CHECK(lock->holding != SLOT_NONE); /* an offer is taken and given up as it is */
-    bool is_less = content->start > lock->start || content->end < lock->end ||
-                   (lock->flags & ~content->flags & RECORD_LOCK_EXCLUSIVE) != 0;
-    if (content->start == lock->start) {
+    bool is_less = !claim_is_inside(&lock->claim, &content->claim) ||
+                   !claim_has_mode(&content->claim, &lock->claim);
+    if (content->claim.start == lock->claim.start) {
         set(core, lock, content);
         tree_touch(&all->by_start, slot);
     } else {
-        tree_root *in_file = &file_at(core, lock->file)->locks;
+        tree_root *in_file = &file_at(core, lock->claim.file)->locks;
         tree_root *own = &holding_at(core, lock->holding)->locks;
         tree_remove(&all->by_start, in_file, slot);
         tree_remove(&all->own, own, slot);
@@ -221,10 +215,10 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
 void lock_element_leave_over(struct core *core, uint32_t slot)
 {
     struct lock *lock = lock_at(core, slot);
-    uint32_t client = owner_at(core, lock->owner)->client;
+    uint32_t client = owner_at(core, lock->claim.owner)->client;
     lock->is_left_over = true;
     chains_add(&core->locks.left_over, client, slot);
-    tree_add(&core->locks.left_over_own, &owner_at(core, lock->owner)->left_over, slot);
+    tree_add(&core->locks.left_over_own, &owner_at(core, lock->claim.owner)->left_over, slot);
     client_at(core, client)->left_over_count++;
     core->offers_left++;
 }
@@ -232,12 +226,12 @@ void lock_element_leave_over(struct core *core, uint32_t slot)
 void lock_element_unleave(struct core *core, uint32_t slot)
 {
     struct lock *lock = lock_at(core, slot);
-    uint32_t client = owner_at(core, lock->owner)->client;
+    uint32_t client = owner_at(core, lock->claim.owner)->client;
     if (!lock->is_left_over)
         return;
     lock->is_left_over = false;
     chains_remove(&core->locks.left_over, client, slot);
-    tree_remove(&core->locks.left_over_own, &owner_at(core, lock->owner)->left_over, slot);
+    tree_remove(&core->locks.left_over_own, &owner_at(core, lock->claim.owner)->left_over, slot);
     client_at(core, client)->left_over_count--;
     core->offers_left--;
 }
@@ -266,9 +260,9 @@ void lock_element_remove(struct core *core, uint32_t slot)
     waiter_lock_changed(core, slot);
     lock_element_unleave(core, slot);
     struct lock lock = *lock_at(core, slot);
-    struct owner *owner = owner_at(core, lock.owner);
+    struct owner *owner = owner_at(core, lock.claim.owner);
     struct client *client = client_at(core, owner->client);
-    struct file *file = file_at(core, lock.file);
+    struct file *file = file_at(core, lock.claim.file);
     if (client->drain_at == slot + 1)
         client->drain_at = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
     chains_remove(&all->by_client, owner->client, slot);
@@ -283,7 +277,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
     CHECK(client->lock_count > 0);
     CHECK(file->lock_count > 0);
     owner->lock_count--;
-    owner_note(core, lock.owner);
+    owner_note(core, lock.claim.owner);
     client->lock_count--;
     quota_remove(core, client->quota, QUOTA_LOCK, 1);
     client->current_count -= lock.incarnation == client->incarnation;
@@ -291,7 +285,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
     CHECK(all->share_counts[file->share] > 0);
     all->share_counts[file->share]--;
     (void)intern_release(&all->ohs, lock.oh);
-    file_release(core, lock.file);
+    file_release(core, lock.claim.file);
 }
 
 void lock_element_settle(struct core *core, uint32_t owner)

@@ -13,9 +13,6 @@
 /* Same mode and same stamp: held locks of one owner that touch and are alike are one (R-RNG-3). */
 bool lock_element_is_alike(const struct lock *a, const struct lock *b);
 
-/* A `len` for a range that nobody asked for in one piece. */
-uint64_t lock_element_len(uint64_t start, uint64_t end);
-
 /* It is to be freed: its client started anew, and lock_drain has not come by yet (R-SEC-3). What a
  * lingering callback keeps is not among that: it goes by itself. */
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock);

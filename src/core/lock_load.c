@@ -16,15 +16,13 @@
 /* Does the owner hold something in this range, or something alike right beside it? */
 static bool meets_own(const struct core *core, const struct lock *fresh)
 {
-    uint32_t slot = lock_range_first_own(core, fresh->owner, fresh->file,
-                                         fresh->start > 0 ? fresh->start - 1 : 0);
+    struct claim reach = claim_widened(&fresh->claim);
+    uint32_t slot = lock_range_first_own(core, &reach);
     for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (fresh->end < UINT64_MAX && lock->start > fresh->end + 1)
+        if (!claim_overlaps(&lock->claim, &reach))
             return false;
-        if (lock->start <= fresh->end && lock->end >= fresh->start)
-            return true;
-        if (lock_element_is_alike(lock, fresh))
+        if (claim_overlaps(&lock->claim, &fresh->claim) || lock_element_is_alike(lock, fresh))
             return true;
     }
     return false;
@@ -32,13 +30,11 @@ static bool meets_own(const struct core *core, const struct lock *fresh)
 
 static bool is_sound(const struct core *core, const struct lock *fresh)
 {
-    bool is_exclusive = (fresh->flags & RECORD_LOCK_EXCLUSIVE) != 0;
-    if (fresh->file == SLOT_NONE)
+    if (fresh->claim.file == SLOT_NONE)
         return true; /* nothing is on that file yet */
-    if (lock_find_conflict(core, fresh->file, fresh->start, fresh->end, is_exclusive,
-                           fresh->owner) != SLOT_NONE)
+    if (lock_find_conflict(core, &fresh->claim) != SLOT_NONE)
         return false;
-    return (fresh->flags & RECORD_LOCK_OFFER) || fresh->owner == SLOT_NONE ||
+    return (fresh->flags & RECORD_LOCK_OFFER) || fresh->claim.owner == SLOT_NONE ||
            !meets_own(core, fresh);
 }
 
@@ -50,49 +46,50 @@ bool lock_load(struct core *core, uint32_t slot, const struct record_lock *recor
         record->of.incarnation > client_at(core, client)->incarnation)
         return false;
     struct lock loaded = {
-        .start = record->start,
-        .end = record->end,
+        .claim = {.start = record->start,
+                  .end = record->end,
+                  .owner = owner_find(core, client, record->svid),
+                  .file = file_find(core, record->fh),
+                  .exclusive = record->flags & RECORD_LOCK_EXCLUSIVE},
         .len = record->len,
         .granted_ns = record->granted_ns,
-        .owner = owner_find(core, client, record->svid),
-        .file = file_find(core, record->fh),
         .holding = SLOT_NONE,
         .waiter = SLOT_NONE,
         .callback = SLOT_NONE,
         .state = record->of.state,
         .incarnation = record->of.incarnation,
-        .flags = record->flags,
+        .flags = record->flags & ~(uint32_t)RECORD_LOCK_EXCLUSIVE,
     };
     if (!is_sound(core, &loaded) || !table_add_at(&core->locks.table, slot))
         return false;
     /* core_new reserved room for the bytes of all that is stored. */
-    loaded.owner = owner_add(core, client, record->svid);
-    loaded.file = file_add(core, record->fh);
+    loaded.claim.owner = owner_add(core, client, record->svid);
+    loaded.claim.file = file_add(core, record->fh);
     loaded.oh = intern_add(&core->locks.ohs, record->oh);
-    CHECK(loaded.file != SLOT_NONE);
+    CHECK(loaded.claim.file != SLOT_NONE);
     CHECK(loaded.oh != SLOT_NONE);
     lock_element_load(core, slot, &loaded);
     (void)intern_release(&core->locks.ohs, loaded.oh);
-    file_release(core, loaded.file);
+    file_release(core, loaded.claim.file);
     return true;
 }
 
 uint32_t lock_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
 {
     const struct lock *lock = lock_at(core, slot);
-    const struct owner *owner = owner_at(core, lock->owner);
+    const struct owner *owner = owner_at(core, lock->claim.owner);
     struct record_lock record = {
         .of = {.client_id = client_at(core, owner->client)->id,
                .client = owner->client,
                .incarnation = lock->incarnation,
                .state = lock->state},
         .granted_ns = lock->granted_ns,
-        .start = lock->start,
-        .end = lock->end,
+        .start = lock->claim.start,
+        .end = lock->claim.end,
         .len = lock->len,
         .svid = owner->svid,
-        .flags = lock->flags,
-        .fh = file_handle(core, lock->file),
+        .flags = lock->flags | (lock->claim.exclusive ? RECORD_LOCK_EXCLUSIVE : 0U),
+        .fh = file_handle(core, lock->claim.file),
         .oh = intern_bytes(&core->locks.ohs, lock->oh),
     };
     return record_put_lock(buffer, slot, &record);
@@ -112,21 +109,20 @@ static void check_sums(const struct core *core, uint32_t slot)
 {
     const struct tree *tree = &core->locks.by_start;
     struct lock *lock = lock_at(core, slot);
-    struct lock_reach any = lock->any, exclusive = lock->exclusive;
+    struct lock_reach any = lock->any, exclusives = lock->exclusives;
     (void)lock_range_sum(tree->context, slot, tree_left(tree, slot), tree_right(tree, slot));
     CHECK(is_same_reach(&any, &lock->any));
-    CHECK(is_same_reach(&exclusive, &lock->exclusive));
+    CHECK(is_same_reach(&exclusives, &lock->exclusives));
 }
 
 static void check_element(const struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
-    bool is_exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0;
-    CHECK(lock->start <= lock->end);
-    CHECK(table_is_live(&core->owners.table, lock->owner));
+    CHECK(lock->claim.start <= lock->claim.end);
+    CHECK(table_is_live(&core->owners.table, lock->claim.owner));
     CHECK(intern_references(&core->locks.ohs, lock->oh) > 0);
-    CHECK(lock_find_conflict(core, lock->file, lock->start, lock->end, is_exclusive, lock->owner) ==
-          SLOT_NONE);
+    CHECK((lock->flags & RECORD_LOCK_EXCLUSIVE) == 0);
+    CHECK(lock_find_conflict(core, &lock->claim) == SLOT_NONE);
     check_sums(core, slot);
     if (lock->flags & RECORD_LOCK_OFFER) {
         CHECK(lock->holding == SLOT_NONE);
@@ -135,7 +131,7 @@ static void check_element(const struct core *core, uint32_t slot)
     }
     CHECK(lock->waiter == SLOT_NONE && !lock->is_left_over);
     CHECK(lock->callback == SLOT_NONE);
-    CHECK(lock->holding == lock_element_holding(core, lock->owner, lock->file));
+    CHECK(lock->holding == lock_element_holding(core, lock->claim.owner, lock->claim.file));
 }
 
 /* Returns how many locks it has. */
@@ -149,14 +145,14 @@ static uint32_t check_holding(const struct core *core, uint32_t slot)
     uint32_t before = SLOT_NONE, at = tree_first(own, holding->locks);
     for (; at != SLOT_NONE; before = at, at = tree_next(own, at)) {
         const struct lock *lock = lock_at(core, at);
-        CHECK(lock->owner == holding->owner);
-        CHECK(lock->file == holding->file);
+        CHECK(lock->claim.owner == holding->owner);
+        CHECK(lock->claim.file == holding->file);
         CHECK(lock->holding == slot);
         if (before == SLOT_NONE)
             continue;
         const struct lock *left = lock_at(core, before);
-        CHECK(left->end < lock->start);
-        CHECK(left->end + 1 < lock->start || !lock_element_is_alike(left, lock));
+        CHECK(left->claim.end < lock->claim.start);
+        CHECK(left->claim.end + 1 < lock->claim.start || !lock_element_is_alike(left, lock));
     }
     return holding->count;
 }
@@ -170,7 +166,7 @@ static uint32_t check_client(const struct core *core, uint32_t slot)
     bool is_drained = client->drain_at == 0;
     uint32_t at = chains_first(by_client, slot);
     for (; at != SLOT_NONE; at = chains_next(by_client, at), count++) {
-        CHECK(owner_at(core, lock_at(core, at)->owner)->client == slot);
+        CHECK(owner_at(core, lock_at(core, at)->claim.owner)->client == slot);
         is_drained = is_drained || client->drain_at == at + 1;
     }
     CHECK(is_drained); /* where it goes on is an element of this client */
@@ -198,7 +194,7 @@ void lock_check(const struct core *core)
         in_files += file->lock_count;
         for (uint32_t at = tree_first(&all->by_start, file->locks); at != SLOT_NONE;
              at = tree_next(&all->by_start, at)) {
-            CHECK(lock_at(core, at)->file == slot);
+            CHECK(lock_at(core, at)->claim.file == slot);
             check_element(core, at);
         }
     }

@@ -27,7 +27,8 @@
 bool lock_range_before(const void *context, uint32_t a, uint32_t b)
 {
     const struct core *core = context;
-    uint64_t start_a = lock_at(core, a)->start, start_b = lock_at(core, b)->start;
+    uint64_t start_a = lock_at(core, a)->claim.start;
+    uint64_t start_b = lock_at(core, b)->claim.start;
     return start_a != start_b ? start_a < start_b : a < b;
 }
 
@@ -73,111 +74,94 @@ bool lock_range_sum(void *context, uint32_t slot, uint32_t left, uint32_t right)
 {
     const struct core *core = context;
     struct lock *lock = lock_at(core, slot);
-    struct lock_reach any = nothing, exclusive = nothing;
-    extend(&any, lock->end, lock->owner);
-    if (lock->flags & RECORD_LOCK_EXCLUSIVE)
-        extend(&exclusive, lock->end, lock->owner);
+    struct lock_reach any = nothing, exclusives = nothing;
+    extend(&any, lock->claim.end, lock->claim.owner);
+    if (lock->claim.exclusive)
+        extend(&exclusives, lock->claim.end, lock->claim.owner);
     const uint32_t children[] = {left, right};
     for (uint32_t i = 0; i < 2; i++) {
         if (children[i] == SLOT_NONE)
             continue;
         const struct lock *child = lock_at(core, children[i]);
         join(&any, &child->any);
-        join(&exclusive, &child->exclusive);
+        join(&exclusives, &child->exclusives);
     }
-    bool is_changed = !is_same(&any, &lock->any) || !is_same(&exclusive, &lock->exclusive);
+    bool is_changed = !is_same(&any, &lock->any) || !is_same(&exclusives, &lock->exclusives);
     lock->any = any;
-    lock->exclusive = exclusive;
+    lock->exclusives = exclusives;
     return is_changed;
 }
 
-/* What stands in the way of whom. */
-struct search {
-    uint64_t start, end;
-    bool exclusive;
-    uint32_t owner; /* SLOT_NONE: nobody's */
-};
-
 /* Does anything below and in this slot, of another owner and in a mode that matters, reach the
- * range's first byte or go beyond it? */
-static bool subtree_reaches(const struct core *core, uint32_t slot, const struct search *search)
+ * claim's first byte or go beyond it? */
+static bool subtree_reaches(const struct core *core, uint32_t slot, const struct claim *claim)
 {
     if (slot == SLOT_NONE)
         return false;
     const struct lock *lock = lock_at(core, slot);
-    const struct lock_reach *reach = search->exclusive ? &lock->any : &lock->exclusive;
-    if (reach->owner != search->owner)
-        return reach->owner != SLOT_NONE && reach->end >= search->start;
-    return reach->other_owner != SLOT_NONE && reach->other_end >= search->start;
+    const struct lock_reach *reach = claim->exclusive ? &lock->any : &lock->exclusives;
+    if (reach->owner != claim->owner)
+        return reach->owner != SLOT_NONE && reach->end >= claim->start;
+    return reach->other_owner != SLOT_NONE && reach->other_end >= claim->start;
 }
 
-static bool reaches(const struct lock *lock, const struct search *search)
-{
-    return lock->owner != search->owner && lock->end >= search->start &&
-           (search->exclusive || (lock->flags & RECORD_LOCK_EXCLUSIVE));
-}
-
-/* The first element of a subtree that reaches the range, if it begins in or before it. */
-static uint32_t find_below(const struct core *core, uint32_t slot, const struct search *search)
+/* The first element of a subtree that conflicts with the claim. */
+static uint32_t find_below(const struct core *core, uint32_t slot, const struct claim *claim)
 {
     const struct tree *tree = &core->locks.by_start;
-    if (!subtree_reaches(core, slot, search))
+    if (!subtree_reaches(core, slot, claim))
         return SLOT_NONE;
     for (;;) {
         uint32_t left = tree_left(tree, slot);
-        if (subtree_reaches(core, left, search)) {
+        if (subtree_reaches(core, left, claim)) {
             slot = left;
             continue;
         }
         const struct lock *lock = lock_at(core, slot);
-        if (lock->start > search->end)
+        if (lock->claim.start > claim->end)
             return SLOT_NONE;
-        if (reaches(lock, search))
+        if (claim_conflicts(&lock->claim, claim))
             return slot;
         slot = tree_right(tree, slot);
-        CHECK(subtree_reaches(core, slot, search)); /* the sum said so, and it is nowhere else */
+        CHECK(subtree_reaches(core, slot, claim)); /* the sum said so, and it is nowhere else */
     }
 }
 
-uint32_t lock_find_conflict(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
-                            bool exclusive, uint32_t owner)
+uint32_t lock_find_conflict(const struct core *core, const struct claim *claim)
 {
-    struct search search = {start, end, exclusive, owner};
-    return find_below(core, tree_top(file_at(core, file)->locks), &search);
+    return find_below(core, tree_top(file_at(core, claim->file)->locks), claim);
 }
 
-uint32_t lock_next_conflict(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
-                            bool exclusive, uint32_t owner, uint32_t after)
+uint32_t lock_next_conflict(const struct core *core, const struct claim *claim, uint32_t after)
 {
     const struct tree *tree = &core->locks.by_start;
-    struct search search = {start, end, exclusive, owner};
     /* On the way down to `after`, the last slot that comes behind it and has something: what is
      * below `after` itself comes first, then that slot, then what is right of that slot. */
-    uint32_t slot = tree_top(file_at(core, file)->locks), later = SLOT_NONE;
+    uint32_t slot = tree_top(file_at(core, claim->file)->locks), later = SLOT_NONE;
     while (slot != after) {
         CHECK(slot != SLOT_NONE);
         if (!lock_range_before(core, after, slot)) {
             slot = tree_right(tree, slot);
             continue;
         }
-        if (reaches(lock_at(core, slot), &search) ||
-            subtree_reaches(core, tree_right(tree, slot), &search))
+        if (claim_conflicts(&lock_at(core, slot)->claim, claim) ||
+            subtree_reaches(core, tree_right(tree, slot), claim))
             later = slot;
         slot = tree_left(tree, slot);
     }
     uint32_t right = tree_right(tree, after);
-    if (subtree_reaches(core, right, &search))
-        return find_below(core, right, &search);
-    if (later == SLOT_NONE || lock_at(core, later)->start > end)
+    if (subtree_reaches(core, right, claim))
+        return find_below(core, right, claim);
+    if (later == SLOT_NONE || lock_at(core, later)->claim.start > claim->end)
         return SLOT_NONE;
-    if (reaches(lock_at(core, later), &search))
+    if (claim_conflicts(&lock_at(core, later)->claim, claim))
         return later;
-    return find_below(core, tree_right(tree, later), &search);
+    return find_below(core, tree_right(tree, later), claim);
 }
 
-uint32_t lock_range_first_own(const struct core *core, uint32_t owner, uint32_t file, uint64_t from)
+uint32_t lock_range_first_own(const struct core *core, const struct claim *claim)
 {
-    uint32_t holding = lock_element_holding(core, owner, file);
+    uint32_t holding = lock_element_holding(core, claim->owner, claim->file);
     if (holding == SLOT_NONE)
         return SLOT_NONE;
     /* They do not overlap, so they are in order of their ends too. */
@@ -185,7 +169,7 @@ uint32_t lock_range_first_own(const struct core *core, uint32_t owner, uint32_t 
     const struct holding *own = table_at(&core->locks.holdings, holding);
     uint32_t slot = tree_top(own->locks), found = SLOT_NONE;
     while (slot != SLOT_NONE) {
-        if (lock_at(core, slot)->end >= from) {
+        if (lock_at(core, slot)->claim.end >= claim->start) {
             found = slot;
             slot = tree_left(tree, slot);
         } else {
@@ -195,19 +179,18 @@ uint32_t lock_range_first_own(const struct core *core, uint32_t owner, uint32_t 
     return found;
 }
 
-bool lock_covers(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                 uint64_t end, bool exclusive)
+bool lock_covers(const struct core *core, const struct claim *claim)
 {
-    uint32_t slot = lock_range_first_own(core, owner, file, start);
+    struct claim rest = *claim;
+    uint32_t slot = lock_range_first_own(core, &rest);
     for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->start > start || lock_element_is_doomed(core, lock))
+        if (lock->claim.start > rest.start || lock_element_is_doomed(core, lock) ||
+            !claim_has_mode(&lock->claim, claim))
             return false;
-        if (exclusive && !(lock->flags & RECORD_LOCK_EXCLUSIVE))
-            return false;
-        if (lock->end >= end)
+        if (lock->claim.end >= claim->end)
             return true;
-        start = lock->end + 1;
+        rest.start = lock->claim.end + 1;
     }
     return false;
 }

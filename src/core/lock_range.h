@@ -12,9 +12,8 @@ bool lock_range_before(const void *context, uint32_t a, uint32_t b);
 /* The sums of a file's tree. */
 bool lock_range_sum(void *context, uint32_t slot, uint32_t left, uint32_t right);
 
-/* The first lock that the owner holds in the file and that does not end before this byte;
- * SLOT_NONE: there is none. Its later ones follow by tree_next in core->locks.own. */
-uint32_t lock_range_first_own(const struct core *core, uint32_t owner, uint32_t file,
-                              uint64_t from);
+/* The first lock that the claim's owner holds in its file and that does not end before the claim
+ * begins; SLOT_NONE: there is none. Its later ones follow by tree_next in core->locks.own. */
+uint32_t lock_range_first_own(const struct core *core, const struct claim *claim);
 
 #endif

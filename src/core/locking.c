@@ -28,7 +28,8 @@ enum { DOOMED_PER_REQUEST = CLIENT_DRAIN_MAX };
 
 /* What a request is about, as far as it is known here. */
 struct subject {
-    uint32_t client, owner, file; /* SLOT_NONE: not known */
+    uint32_t client;    /* SLOT_NONE: not known */
+    struct claim claim; /* its owner and file likewise */
 };
 
 /* The client that asks; SLOT_NONE: not known. Whoever calls is there (D5 (6)). */
@@ -45,13 +46,21 @@ static uint32_t find_client(struct core *core, const struct peer *from, struct b
 static struct subject find_subject(struct core *core, const struct peer *from,
                                    const struct lock_request *r)
 {
-    struct subject s = {SLOT_NONE, SLOT_NONE, SLOT_NONE};
-    s.client = find_client(core, from, r->caller_name);
+    struct subject s = {
+        .client = find_client(core, from, r->caller_name),
+        .claim = {r->start, r->end, SLOT_NONE, SLOT_NONE, r->exclusive},
+    };
     if (s.client != SLOT_NONE)
-        s.owner = owner_find(core, s.client, r->svid);
+        s.claim.owner = owner_find(core, s.client, r->svid);
     if (!r->is_bad_handle)
-        s.file = file_find(core, r->fh);
+        s.claim.file = file_find(core, r->fh);
     return s;
+}
+
+/* Owner and file are known: it may have something there. */
+static bool is_known(const struct subject *s)
+{
+    return s->claim.owner != SLOT_NONE && s->claim.file != SLOT_NONE;
 }
 
 static void report(struct core *core, enum event_kind kind, const struct peer *from,
@@ -90,7 +99,7 @@ static uint32_t need_client(struct core *core, const struct peer *from,
 static void look_for_namesake(struct core *core, const struct peer *from,
                               const struct lock_request *r, uint32_t lock)
 {
-    uint32_t holder = owner_at(core, lock_at(core, lock)->owner)->client;
+    uint32_t holder = owner_at(core, lock_at(core, lock)->claim.owner)->client;
     struct address address = client_address(core, holder);
     struct bytes name = intern_bytes(&core->names, client_at(core, holder)->name);
     if (!address_equal(&address, &from->address) && bytes_equal_fold(name, r->caller_name))
@@ -104,13 +113,13 @@ static void look_for_namesake(struct core *core, const struct peer *from,
  */
 static uint32_t find_obstacle(struct core *core, struct subject *s, const struct lock_request *r)
 {
-    uint32_t file = s->file, left = DOOMED_PER_REQUEST, slot;
-    file_keep(core, file);
+    uint32_t left = DOOMED_PER_REQUEST, slot;
+    file_keep(core, s->claim.file);
     do
-        slot = lock_find_conflict(core, file, r->start, r->end, r->exclusive, s->owner);
+        slot = lock_find_conflict(core, &s->claim);
     while (slot != SLOT_NONE && left-- > 0 && lock_free_if_doomed(core, slot));
-    file_release(core, file);
-    s->file = file_find(core, r->fh);
+    file_release(core, s->claim.file);
+    s->claim.file = file_find(core, r->fh);
     return slot;
 }
 
@@ -126,7 +135,7 @@ static enum lock_status test(struct core *core, const struct peer *from,
     struct subject s = find_subject(core, from, r);
     if (grace_is_on(core))
         return LOCK_GRACE;
-    if (s.file == SLOT_NONE)
+    if (s.claim.file == SLOT_NONE)
         return LOCK_GRANTED;
     uint32_t slot = find_obstacle(core, &s, r);
     if (slot == SLOT_NONE)
@@ -135,11 +144,11 @@ static enum lock_status test(struct core *core, const struct peer *from,
     if (lock_element_is_doomed(core, lock))
         return LOCK_GRACE; /* there is more of it than one request frees: ask again */
     *ret_holder = (struct lock_holder){
-        .exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0,
-        .svid = owner_at(core, lock->owner)->svid,
+        .exclusive = lock->claim.exclusive,
+        .svid = owner_at(core, lock->claim.owner)->svid,
         .oh = intern_bytes(&core->locks.ohs, lock->oh),
-        .start = lock->start,
-        .end = lock->end,
+        .start = lock->claim.start,
+        .end = lock->claim.end,
     };
     look_for_namesake(core, from, r, slot);
     return LOCK_DENIED;
@@ -159,8 +168,8 @@ static bool is_of_this_life(struct core *core, struct subject *s, const struct l
     reboot_of_request(core, s->client, r->state);
     if (!client_drain_now(core, s->client))
         return false;
-    s->owner = owner_find(core, s->client, r->svid);
-    s->file = file_find(core, r->fh);
+    s->claim.owner = owner_find(core, s->client, r->svid);
+    s->claim.file = file_find(core, r->fh);
     return true;
 }
 
@@ -211,20 +220,11 @@ static void report_no_slots(struct core *core, const struct peer *from,
         report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
 }
 
-/* Does the owner hold every byte of it, in that mode or a stronger one? */
-static bool is_held(const struct core *core, const struct subject *s, const struct lock_request *r)
+/* Does the owner hold every byte of it, in that mode or a stronger one, as far as the store knows:
+ * with what a run before had offered to it (R-BLK-19)? */
+static bool may_be_held(const struct core *core, const struct subject *s)
 {
-    return s->owner != SLOT_NONE && s->file != SLOT_NONE &&
-           lock_covers(core, s->owner, s->file, r->start, r->end, r->exclusive);
-}
-
-/* The same as far as the store knows: with what a run before had offered to it (R-BLK-19). */
-static bool may_be_held(const struct core *core, const struct subject *s,
-                        const struct lock_request *r)
-{
-    return is_held(core, s, r) ||
-           (s->owner != SLOT_NONE && s->file != SLOT_NONE &&
-            leftover_covers(core, s->owner, s->file, r->start, r->end, r->exclusive));
+    return is_known(s) && (lock_covers(core, &s->claim) || leftover_covers(core, &s->claim));
 }
 
 /* Nothing is in the way. */
@@ -233,27 +233,23 @@ static enum lock_status grant(struct core *core, const struct peer *from,
 {
     /* What it has already in that mode or a stronger one needs no room: an answer that was lost,
      * or a downgrade, must not fail for a limit. */
-    if (!may_be_held(core, &s, r) &&
+    if (!may_be_held(core, &s) &&
         !has_room(core, from, r, room_for(core, from, s.client), QUOTA_LOCK))
         return LOCK_NO_RESOURCES;
-    uint32_t file = file_add(core, r->fh);
-    if (file == SLOT_NONE) {
+    s.claim.file = file_add(core, r->fh);
+    if (s.claim.file == SLOT_NONE) {
         report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
         return LOCK_NO_RESOURCES;
     }
     s.client = need_client(core, from, r);
     if (s.client == SLOT_NONE) {
-        file_release(core, file);
+        file_release(core, s.claim.file);
         return LOCK_NO_RESOURCES;
     }
-    uint32_t owner = owner_add(core, s.client, r->svid);
+    s.claim.owner = owner_add(core, s.client, r->svid);
     struct lock_want want = {
-        .owner = owner,
-        .file = file,
-        .start = r->start,
-        .end = r->end,
+        .claim = s.claim,
         .len = r->len,
-        .exclusive = r->exclusive,
         .state = r->state != 0 ? r->state : client_at(core, s.client)->state_seen,
         .is_unmonitored = r->is_unmonitored,
         .oh = r->oh,
@@ -266,9 +262,9 @@ static enum lock_status grant(struct core *core, const struct peer *from,
     }
     if (!is_taken)
         report_no_slots(core, from, r, s.client);
-    if (table_is_live(&core->owners.table, owner))
-        owner_release(core, owner);
-    file_release(core, file);
+    if (table_is_live(&core->owners.table, s.claim.owner))
+        owner_release(core, s.claim.owner);
+    file_release(core, s.claim.file);
     client_settle(core, s.client);
     return is_taken ? LOCK_GRANTED : LOCK_NO_RESOURCES;
 }
@@ -280,8 +276,7 @@ static enum lock_status block(struct core *core, const struct peer *from,
     const struct lock_request *r = &request->lock;
     /* Also who asks again: a circle can be closed by what others were granted meanwhile, and who
      * comes back into the queue closes one like one who is new there. */
-    if (s.owner != SLOT_NONE &&
-        waiter_is_deadlock(core, s.owner, s.file, r->start, r->end, r->exclusive, waiter)) {
+    if (s.claim.owner != SLOT_NONE && waiter_is_deadlock(core, &s.claim, waiter)) {
         if (waiter != SLOT_NONE)
             waiter_remove(core, waiter);
         return LOCK_DEADLOCK;
@@ -291,10 +286,10 @@ static enum lock_status block(struct core *core, const struct peer *from,
     s.client = need_client(core, from, r);
     if (s.client == SLOT_NONE)
         return LOCK_NO_RESOURCES;
-    uint32_t owner = owner_add(core, s.client, r->svid);
-    enum lock_status status = waiter_add(core, owner, s.file, from, request, core->wall_ns);
+    s.claim.owner = owner_add(core, s.client, r->svid);
+    enum lock_status status = waiter_add(core, &s.claim, from, request);
     if (status != LOCK_BLOCKED) {
-        owner_release(core, owner);
+        owner_release(core, s.claim.owner);
         client_settle(core, s.client);
     }
     return status;
@@ -348,21 +343,20 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
                                 const struct lock_request *r)
 {
     struct subject s = find_subject(core, from, r);
-    bool is_known = may_be_held(core, &s, r);
-    if (!is_known && s.owner != SLOT_NONE && s.file != SLOT_NONE) {
+    bool is_stored = may_be_held(core, &s);
+    if (!is_stored && is_known(&s)) {
         /* It may be about an offer whose answer is on its way. Where it is not, the offer stands:
          * it may have been taken after this was sent, and must not be weakened by it. */
-        grant_reclaim(core, s.owner, s.file, r->start, r->end);
-        is_known = may_be_held(core, &s, r);
+        grant_reclaim(core, &s.claim);
+        is_stored = may_be_held(core, &s);
     }
-    bool is_taken_on_trust = !is_known && grace_is_on(core) && grace_trusts(core) &&
-                             (s.file == SLOT_NONE || find_obstacle(core, &s, r) == SLOT_NONE);
+    bool is_taken_on_trust = !is_stored && grace_is_on(core) && grace_trusts(core) &&
+                             (s.claim.file == SLOT_NONE || find_obstacle(core, &s, r) == SLOT_NONE);
     enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
-    bool is_news =
-        is_taken_on_trust || (is_known && unsettled_meets(core, s.owner, s.file, r->start, r->end));
+    bool is_news = is_taken_on_trust || (is_stored && unsettled_meets(core, &s.claim));
     if (s.client != SLOT_NONE && r->state != 0)
         reboot_of_reclaim(core, s.client, r->state);
-    if (is_known || is_taken_on_trust)
+    if (is_stored || is_taken_on_trust)
         status = grant(core, from, r, s, SLOT_NONE);
     else
         namesake_of_reclaim(core, from, r);
@@ -383,12 +377,10 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     struct subject s = find_subject(core, from, r);
     if (!is_of_this_life(core, &s, r) || grace_is_on(core))
         return LOCK_GRACE;
-    uint32_t waiter = SLOT_NONE;
-    if (s.owner != SLOT_NONE && s.file != SLOT_NONE)
-        waiter = waiter_find(core, s.owner, s.file, r->offset, r->len);
+    uint32_t waiter = is_known(&s) ? waiter_find(core, &s.claim, r->len) : SLOT_NONE;
     if (waiter != SLOT_NONE) {
         const struct waiter *w = waiter_at(core, waiter);
-        bool is_offered = waiter_is_offered(w), is_same = w->exclusive == r->exclusive;
+        bool is_offered = waiter_is_offered(w), is_same = w->claim.exclusive == r->exclusive;
         if (is_offered && is_same) {
             MARK("lock_is_the_answer_to_an_offer");
             return grant_accept(core, waiter, true) ? LOCK_GRANTED : LOCK_NO_RESOURCES;
@@ -400,22 +392,22 @@ static enum lock_status lock(struct core *core, const struct peer *from,
             s = find_subject(core, from, r);
         }
     }
-    if (s.file == SLOT_NONE)
+    if (s.claim.file == SLOT_NONE)
         return grant(core, from, r, s, SLOT_NONE);
 
     bool may_wait = r->block && !r->is_unmonitored; /* R-NM-1 */
-    bool is_same = waiter != SLOT_NONE && waiter_at(core, waiter)->exclusive == r->exclusive;
+    bool is_same = waiter != SLOT_NONE && waiter_at(core, waiter)->claim.exclusive == r->exclusive;
     uint32_t obstacle = find_obstacle(core, &s, r);
-    if (s.file == SLOT_NONE)
+    if (s.claim.file == SLOT_NONE)
         return grant(core, from, r, s, SLOT_NONE);
     if (obstacle != SLOT_NONE) {
         if (lock_element_is_doomed(core, lock_at(core, obstacle)))
             return LOCK_GRACE;
         look_for_namesake(core, from, r, obstacle);
-    } else if (may_wait && (s.owner == SLOT_NONE || owner_at(core, s.owner)->lock_count == 0)) {
+    } else if (may_wait &&
+               (s.claim.owner == SLOT_NONE || owner_at(core, s.claim.owner)->lock_count == 0)) {
         uint64_t order = waiter != SLOT_NONE ? waiter_at(core, waiter)->order : UINT64_MAX;
-        obstacle =
-            waiter_find_earlier(core, s.file, r->start, r->end, r->exclusive, s.owner, order);
+        obstacle = waiter_find_earlier(core, &s.claim, order);
         if (obstacle != SLOT_NONE)
             MARK("lock_waits_behind_a_waiter");
     }
@@ -431,19 +423,18 @@ static enum lock_status unlock(struct core *core, const struct peer *from,
                                const struct lock_request *r)
 {
     struct subject s = find_subject(core, from, r);
-    if (s.owner == SLOT_NONE || s.file == SLOT_NONE || r->is_too_big)
+    if (!is_known(&s) || r->is_too_big)
         return LOCK_GRANTED;
-    if (!grant_unlock(core, s.owner, s.file, r->start, r->end))
+    if (!grant_unlock(core, &s.claim))
         return LOCK_GRACE;
     const struct table *owners = &core->owners.table;
-    if (!table_is_live(owners, s.owner))
+    if (!table_is_live(owners, s.claim.owner))
         return LOCK_GRANTED; /* it had nothing but a waiter */
-    if (!lock_release(core, s.owner, s.file, r->start, r->end)) {
+    if (!lock_release(core, &s.claim)) {
         report_no_slots(core, from, r, s.client);
         return LOCK_GRACE;
     }
-    bool is_rest =
-        table_is_live(owners, s.owner) && leftover_meets(core, s.owner, s.file, r->start, r->end);
+    bool is_rest = table_is_live(owners, s.claim.owner) && leftover_meets(core, &s.claim);
     return is_rest ? LOCK_GRACE : LOCK_GRANTED;
 }
 
@@ -452,18 +443,18 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
                                const struct lock_request *r)
 {
     struct subject s = find_subject(core, from, r);
-    if (s.owner == SLOT_NONE || s.file == SLOT_NONE || r->is_too_big)
+    if (!is_known(&s) || r->is_too_big)
         return LOCK_GRANTED;
-    uint32_t waiter = waiter_find(core, s.owner, s.file, r->offset, r->len);
-    if (waiter != SLOT_NONE && waiter_at(core, waiter)->exclusive == r->exclusive) {
+    uint32_t waiter = waiter_find(core, &s.claim, r->len);
+    if (waiter != SLOT_NONE && waiter_at(core, waiter)->claim.exclusive == r->exclusive) {
         grant_cancel(core, waiter);
         return LOCK_GRANTED;
     }
-    if (lock_is_doubtful(core, s.owner, s.file, r->start, r->end, r->exclusive)) {
+    if (lock_is_doubtful(core, &s.claim)) {
         MARK("cancel_ends_a_doubt");
-        return lock_release(core, s.owner, s.file, r->start, r->end) ? LOCK_GRANTED : LOCK_DENIED;
+        return lock_release(core, &s.claim) ? LOCK_GRANTED : LOCK_DENIED;
     }
-    if (may_be_held(core, &s, r)) {
+    if (may_be_held(core, &s)) {
         MARK("cancel_of_a_held_lock");
         return LOCK_DENIED;
     }
@@ -544,9 +535,8 @@ static void wait_for_callbacks(struct core *core, const struct peer *from,
                                const struct lock_request *r, struct response *ret)
 {
     struct subject s = find_subject(core, from, r);
-    if (ret->status == LOCK_GRANTED && s.owner != SLOT_NONE && s.file != SLOT_NONE &&
-        !r->is_too_big)
-        ret->when = callback_defer(core, s.owner, s.file, r->start, r->end, &ret->ticket);
+    if (ret->status == LOCK_GRANTED && is_known(&s) && !r->is_too_big)
+        ret->when = callback_defer(core, &s.claim, &ret->ticket);
 }
 
 void locking_answer(struct core *core, const struct peer *from, const struct request *request,

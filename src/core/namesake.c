@@ -108,10 +108,13 @@ void namesake_refused(struct core *core, uint32_t client, const struct peer *fro
 
 static bool has_lock(const struct core *core, uint32_t client, const struct lock_request *r)
 {
-    uint32_t owner = owner_find(core, client, r->svid), file = file_find(core, r->fh);
-    return owner != SLOT_NONE && file != SLOT_NONE &&
-           (lock_covers(core, owner, file, r->start, r->end, r->exclusive) ||
-            leftover_covers(core, owner, file, r->start, r->end, r->exclusive));
+    struct claim claim = {.start = r->start,
+                          .end = r->end,
+                          .owner = owner_find(core, client, r->svid),
+                          .file = file_find(core, r->fh),
+                          .exclusive = r->exclusive};
+    return claim.owner != SLOT_NONE && claim.file != SLOT_NONE &&
+           (lock_covers(core, &claim) || leftover_covers(core, &claim));
 }
 
 /* The first client of that name elsewhere of which this is true. */

@@ -224,7 +224,7 @@ static void unsettle_lock(struct core *core, uint32_t slot)
     const struct lock *lock = lock_at(core, slot);
     uint32_t left_out = RECORD_LOCK_UNMONITORED | RECORD_LOCK_OFFER;
     if ((lock->flags & left_out) == 0 && !lock_element_is_doomed(core, lock))
-        unsettled_add(core, lock->owner, lock->file, lock->start, lock->end);
+        unsettled_add(core, &lock->claim);
 }
 
 static void unsettle_share(struct core *core, uint32_t slot)
@@ -265,30 +265,28 @@ static void restore_offers(struct core *core)
     }
 }
 
-struct gap {
-    uint64_t start, end;
-};
-
 /* The bytes of an offer that its owner does not hold; at most as many as an offer that can be
  * accepted may have. */
 static uint32_t find_gaps(const struct core *core, const struct lock *offer,
-                          struct gap ret[static LOCK_ACCEPT_PUTS_MAX])
+                          struct claim ret[static LOCK_ACCEPT_PUTS_MAX])
 {
-    uint32_t count = 0, slot = lock_range_first_own(core, offer->owner, offer->file, offer->start);
-    uint64_t from = offer->start;
+    struct claim gap = offer->claim;
+    uint32_t count = 0, slot = lock_range_first_own(core, &gap);
     for (; slot != SLOT_NONE && count < LOCK_ACCEPT_PUTS_MAX;
          slot = tree_next(&core->locks.own, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->start > offer->end)
+        if (lock->claim.start > offer->claim.end)
             break;
-        if (lock->start > from)
-            ret[count++] = (struct gap){from, lock->start - 1};
-        if (lock->end >= offer->end)
+        if (lock->claim.start > gap.start) {
+            ret[count] = gap;
+            ret[count++].end = lock->claim.start - 1;
+        }
+        if (lock->claim.end >= gap.end)
             return count;
-        from = lock->end + 1;
+        gap.start = lock->claim.end + 1;
     }
     if (count < LOCK_ACCEPT_PUTS_MAX)
-        ret[count++] = (struct gap){from, offer->end};
+        ret[count++] = gap;
     return count;
 }
 
@@ -300,7 +298,7 @@ static uint32_t find_gaps(const struct core *core, const struct lock *offer,
 static void settle_offer(struct core *core, uint32_t slot)
 {
     struct lock offer = *lock_at(core, slot);
-    struct gap gaps[LOCK_ACCEPT_PUTS_MAX];
+    struct claim gaps[LOCK_ACCEPT_PUTS_MAX];
     bool is_confirmed = core->is_resumed || (offer.flags & RECORD_LOCK_UNMONITORED) != 0;
     uint32_t count = is_confirmed ? 0 : find_gaps(core, &offer, gaps);
     if (count == LOCK_ACCEPT_PUTS_MAX || !unsettled_has_room(core, count) ||
@@ -308,7 +306,7 @@ static void settle_offer(struct core *core, uint32_t slot)
         return;
     MARK("start_offer_restored_later");
     for (uint32_t i = 0; i < count; i++)
-        unsettled_add(core, offer.owner, offer.file, gaps[i].start, gaps[i].end);
+        unsettled_add(core, &gaps[i]);
 }
 
 /* After grace what is left of them goes; a run that is resumed has no such end. */

@@ -85,10 +85,10 @@ static uint32_t blocker_of(const struct core *core, const struct waiter *waiter)
 {
     for (uint32_t i = 0; i < AHEAD_MAX && waiter->hangs_on != SLOT_NONE; i++) {
         if (!waiter->on_waiter)
-            return owner_at(core, lock_at(core, waiter->hangs_on)->owner)->client;
+            return owner_at(core, lock_at(core, waiter->hangs_on)->claim.owner)->client;
         waiter = waiter_at(core, waiter->hangs_on);
         if (waiter_is_offered(waiter))
-            return owner_at(core, waiter->owner)->client;
+            return owner_at(core, waiter->claim.owner)->client;
     }
     return SLOT_NONE;
 }

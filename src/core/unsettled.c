@@ -10,7 +10,7 @@
 #include "core/lock_range.h"
 #include "core/state.h"
 
-struct unsettled_range *unsettled_at(const struct core *core, uint32_t slot)
+struct claim *unsettled_at(const struct core *core, uint32_t slot)
 {
     return table_at(&core->unsettled.table, slot);
 }
@@ -23,7 +23,7 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
 int unsettled_init(struct core *core, uint32_t slots_max)
 {
     struct unsettled *all = &core->unsettled;
-    int err = table_init(&all->table, slots_max, sizeof(struct unsettled_range));
+    int err = table_init(&all->table, slots_max, sizeof(struct claim));
     if (err == 0)
         err = tree_init(&all->by_start, slots_max, core->seed, comes_before, NULL, core);
     if (err == 0)
@@ -38,29 +38,24 @@ void unsettled_done(struct core *core)
     chains_done(&core->unsettled.by_client);
 }
 
-static struct holding *holding_of(const struct core *core, uint32_t owner, uint32_t file)
+/* Where the ranges of this owner in this file are; NULL: it holds nothing there. */
+static struct holding *holding_of(const struct core *core, const struct claim *claim)
 {
-    uint32_t slot = lock_element_holding(core, owner, file);
+    uint32_t slot = lock_element_holding(core, claim->owner, claim->file);
     return slot == SLOT_NONE ? NULL : table_at(&core->locks.holdings, slot);
 }
 
-static void add_to(struct core *core, struct holding *holding, uint64_t start, uint64_t end)
+void unsettled_add(struct core *core, const struct claim *claim)
 {
     struct unsettled *all = &core->unsettled;
+    struct holding *holding = holding_of(core, claim);
     uint32_t slot = table_add(&all->table);
+    CHECK(holding != NULL);
     CHECK(slot != SLOT_NONE);
-    *unsettled_at(core, slot) = (struct unsettled_range){
-        .start = start, .end = end, .owner = holding->owner, .file = holding->file};
+    *unsettled_at(core, slot) = *claim;
     tree_add(&all->by_start, &holding->unsettled, slot);
     chains_add(&all->by_client, owner_at(core, holding->owner)->client, slot);
     client_at(core, owner_at(core, holding->owner)->client)->unsettled_count++;
-}
-
-void unsettled_add(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end)
-{
-    struct holding *holding = holding_of(core, owner, file);
-    CHECK(holding != NULL);
-    add_to(core, holding, start, end);
 }
 
 static void remove_from(struct core *core, struct holding *holding, uint32_t slot)
@@ -82,21 +77,19 @@ void unsettled_clear(struct core *core)
 {
     const struct table *table = &core->unsettled.table;
     uint32_t slot = table_next(table, SLOT_NONE);
-    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
-        const struct unsettled_range *range = unsettled_at(core, slot);
-        remove_from(core, holding_of(core, range->owner, range->file), slot);
-    }
+    for (; slot != SLOT_NONE; slot = table_next(table, slot))
+        remove_from(core, holding_of(core, unsettled_at(core, slot)), slot);
 }
 
-/* The first range that ends at or after this byte. They do not overlap, so their ends are in order
- * too. */
+/* The first range that does not end before the claim begins. They do not overlap, so their ends are
+ * in order too. */
 static uint32_t first_reaching(const struct core *core, const struct holding *holding,
-                               uint64_t start)
+                               const struct claim *claim)
 {
     const struct tree *tree = &core->unsettled.by_start;
     uint32_t slot = tree_top(holding->unsettled), found = SLOT_NONE;
     while (slot != SLOT_NONE) {
-        if (unsettled_at(core, slot)->end >= start) {
+        if (unsettled_at(core, slot)->end >= claim->start) {
             found = slot;
             slot = tree_left(tree, slot);
         } else {
@@ -106,30 +99,28 @@ static uint32_t first_reaching(const struct core *core, const struct holding *ho
     return found;
 }
 
-bool unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                      uint64_t end)
+bool unsettled_settle(struct core *core, const struct claim *claim)
 {
-    struct holding *holding = holding_of(core, owner, file);
+    struct holding *holding = holding_of(core, claim);
     if (holding == NULL || holding->unsettled == 0)
         return true;
-    uint32_t slot = first_reaching(core, holding, start), next;
-    for (; slot != SLOT_NONE && unsettled_at(core, slot)->start <= end; slot = next) {
-        struct unsettled_range *range = unsettled_at(core, slot);
+    uint32_t slot = first_reaching(core, holding, claim), next;
+    for (; slot != SLOT_NONE && unsettled_at(core, slot)->start <= claim->end; slot = next) {
+        struct claim *range = unsettled_at(core, slot);
         next = tree_next(&core->unsettled.by_start, slot);
-        bool has_left = range->start<start, has_right = range->end> end;
-        if (has_left && has_right) {
-            uint32_t client = owner_at(core, owner)->client;
+        struct claim_rests rests = claim_rests(range, claim);
+        if (rests.has_left && rests.has_right) {
+            uint32_t client = owner_at(core, claim->owner)->client;
             if (!unsettled_has_room(core, 1) ||
                 client_at(core, client)->unsettled_count >= lock_most_pieces(core, client))
                 return false; /* it was the only one that overlaps */
             MARK("unsettled_split");
-            uint64_t last = range->end;
-            range->end = start - 1;
-            add_to(core, holding, end + 1, last);
-        } else if (has_left) {
-            range->end = start - 1;
-        } else if (has_right) {
-            range->start = end + 1; /* still before its successor */
+            *range = rests.left;
+            unsettled_add(core, &rests.right);
+        } else if (rests.has_left) {
+            *range = rests.left;
+        } else if (rests.has_right) {
+            *range = rests.right; /* still before its successor */
         } else {
             remove_from(core, holding, slot);
         }
@@ -137,14 +128,13 @@ bool unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t
     return true;
 }
 
-bool unsettled_meets(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                     uint64_t end)
+bool unsettled_meets(const struct core *core, const struct claim *claim)
 {
-    const struct holding *holding = holding_of(core, owner, file);
+    const struct holding *holding = holding_of(core, claim);
     if (holding == NULL || holding->unsettled == 0)
         return false;
-    uint32_t slot = first_reaching(core, holding, start);
-    return slot != SLOT_NONE && unsettled_at(core, slot)->start <= end;
+    uint32_t slot = first_reaching(core, holding, claim);
+    return slot != SLOT_NONE && claim_overlaps(unsettled_at(core, slot), claim);
 }
 
 uint32_t unsettled_of_client(const struct core *core, uint32_t client)
@@ -163,12 +153,11 @@ void unsettled_check(const struct core *core)
     table_check(&all->table);
     uint32_t slot = table_next(&all->table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
-        const struct unsettled_range *range = unsettled_at(core, slot);
+        const struct claim *range = unsettled_at(core, slot);
         CHECK(range->start <= range->end);
-        uint32_t held = lock_range_first_own(core, range->owner, range->file, range->start);
+        uint32_t held = lock_range_first_own(core, range);
         CHECK(held != SLOT_NONE);
-        CHECK(lock_at(core, held)->start <= range->start);
-        CHECK(lock_at(core, held)->end >= range->end);
+        CHECK(claim_is_inside(range, &lock_at(core, held)->claim));
         uint32_t next = tree_next(&all->by_start, slot);
         CHECK(next == SLOT_NONE || unsettled_at(core, next)->start > range->end);
     }

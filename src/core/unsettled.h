@@ -17,16 +17,12 @@
 #include "base/chains.h"
 #include "base/table.h"
 #include "base/tree.h"
+#include "core/claim.h"
 
 struct core;
 
-struct unsettled_range {
-    uint64_t start, end; /* inclusive */
-    uint32_t owner, file;
-};
-
 struct unsettled {
-    struct table table;      /* of struct unsettled_range */
+    struct table table;      /* of struct claim; the mode is not looked at */
     struct tree by_start;    /* roots: struct holding.unsettled */
     struct chains by_client; /* chain = client slot */
 };
@@ -34,8 +30,8 @@ struct unsettled {
 __attribute__((warn_unused_result)) int unsettled_init(struct core *core, uint32_t slots_max);
 void unsettled_done(struct core *core);
 
-/* The owner holds this range, and is yet to say so. */
-void unsettled_add(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
+/* The owner holds this, and is yet to say so. */
+void unsettled_add(struct core *core, const struct claim *claim);
 
 /* Is there room for so many more? For a range of every lock at once there always is. */
 bool unsettled_has_room(const struct core *core, uint32_t count);
@@ -44,16 +40,15 @@ void unsettled_clear(struct core *core);
 
 /* These bytes are settled, whatever of them was not. False: a rest would need a slot that there is
  * not; nothing changed. */
-__attribute__((warn_unused_result)) bool
-unsettled_settle(struct core *core, uint32_t owner, uint32_t file, uint64_t start, uint64_t end);
+__attribute__((warn_unused_result)) bool unsettled_settle(struct core *core,
+                                                          const struct claim *claim);
 
-/* Is anything of this range of the owner unsettled? */
-bool unsettled_meets(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                     uint64_t end);
+/* Is anything of this unsettled? */
+bool unsettled_meets(const struct core *core, const struct claim *claim);
 
 /* One of the client's ranges, or SLOT_NONE. */
 uint32_t unsettled_of_client(const struct core *core, uint32_t client);
-struct unsettled_range *unsettled_at(const struct core *core, uint32_t slot);
+struct claim *unsettled_at(const struct core *core, uint32_t slot);
 uint32_t unsettled_count(const struct core *core);
 
 void unsettled_check(const struct core *core);

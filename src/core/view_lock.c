@@ -22,20 +22,28 @@ static void view_owner(const struct core *core, uint32_t owner_slot, struct view
     };
 }
 
-static struct bytes share_name(const struct core *core, uint32_t file)
+static void view_claim(const struct core *core, const struct claim *claim, uint32_t oh,
+                       struct view_claim *ret)
 {
-    return core->limits.shares[file_at(core, file)->share].name;
+    *ret = (struct view_claim){
+        .oh = intern_bytes(&core->locks.ohs, oh),
+        .fh = file_handle(core, claim->file),
+        .share = core->limits.shares[file_at(core, claim->file)->share].name,
+        .start = claim->start,
+        .end = claim->end,
+        .is_exclusive = claim->exclusive,
+    };
+    view_owner(core, claim->owner, &ret->owner);
 }
 
 static enum view_lock_state state_of(const struct core *core, const struct lock *lock)
 {
-    const struct client *client = client_at(core, owner_at(core, lock->owner)->client);
+    const struct client *client = client_at(core, owner_at(core, lock->claim.owner)->client);
     if (client_is_over(client, lock->incarnation, lock->state))
         return VIEW_OVER;
     if (lock->flags & RECORD_LOCK_OFFER)
         return VIEW_OFFERED;
-    return unsettled_meets(core, lock->owner, lock->file, lock->start, lock->end) ? VIEW_UNSETTLED
-                                                                                  : VIEW_HELD;
+    return unsettled_meets(core, &lock->claim) ? VIEW_UNSETTLED : VIEW_HELD;
 }
 
 static uint32_t chain_count(const struct chains *chains, uint32_t chain)
@@ -50,18 +58,12 @@ static void view_lock(const struct core *core, uint32_t slot, struct view_lock *
 {
     const struct lock *lock = lock_at(core, slot);
     *ret = (struct view_lock){
-        .claim = {.oh = intern_bytes(&core->locks.ohs, lock->oh),
-                  .fh = file_handle(core, lock->file),
-                  .share = share_name(core, lock->file),
-                  .start = lock->start,
-                  .end = lock->end,
-                  .is_exclusive = lock->flags & RECORD_LOCK_EXCLUSIVE},
         .granted_ns = lock->granted_ns,
         .is_monitored = !(lock->flags & RECORD_LOCK_UNMONITORED),
         .state = state_of(core, lock),
         .waiter_count = chain_count(&core->waiters.on_lock, slot),
     };
-    view_owner(core, lock->owner, &ret->claim.owner);
+    view_claim(core, &lock->claim, lock->oh, &ret->claim);
 }
 
 /* ---- which ---- */
@@ -98,24 +100,19 @@ static bool resolve(const struct core *core, const struct view_filter *filter, s
     return filter->client == 0 || ret->client != SLOT_NONE;
 }
 
-static bool is_wanted(const struct core *core, const struct wanted *wanted, uint32_t owner,
-                      uint32_t file)
+static bool is_wanted(const struct core *core, const struct wanted *wanted,
+                      const struct claim *claim)
 {
-    return (wanted->client == SLOT_NONE || owner_at(core, owner)->client == wanted->client) &&
-           (wanted->file == SLOT_NONE || file == wanted->file) &&
-           (!wanted->has_share || file_at(core, file)->share == wanted->share);
-}
-
-static bool is_wanted_lock(const struct core *core, const struct wanted *wanted, uint32_t slot)
-{
-    const struct lock *lock = lock_at(core, slot);
-    return is_wanted(core, wanted, lock->owner, lock->file);
+    return (wanted->client == SLOT_NONE ||
+            owner_at(core, claim->owner)->client == wanted->client) &&
+           (wanted->file == SLOT_NONE || claim->file == wanted->file) &&
+           (!wanted->has_share || file_at(core, claim->file)->share == wanted->share);
 }
 
 static void choose(const struct core *core, const struct wanted *wanted, uint32_t slot,
                    uint64_t from, uint32_t *best)
 {
-    if (slot >= from && slot < *best && is_wanted_lock(core, wanted, slot))
+    if (slot >= from && slot < *best && is_wanted(core, wanted, &lock_at(core, slot)->claim))
         *best = slot;
 }
 
@@ -165,7 +162,7 @@ bool view_next_lock(const struct core *core, const struct view_filter *filter, u
                 return false;
             }
             --*budget;
-            if (table_is_live(table, slot) && is_wanted_lock(core, &wanted, slot))
+            if (table_is_live(table, slot) && is_wanted(core, &wanted, &lock_at(core, slot)->claim))
                 break;
         }
     }
@@ -215,13 +212,13 @@ static void view_blocker(const struct core *core, const struct waiter *waiter,
 {
     for (; ret->ahead_count < VIEW_COUNT_MAX && waiter->hangs_on != SLOT_NONE; ret->ahead_count++) {
         if (!waiter->on_waiter) {
-            set_blocker(core, lock_at(core, waiter->hangs_on)->owner, ret);
+            set_blocker(core, lock_at(core, waiter->hangs_on)->claim.owner, ret);
             return;
         }
         waiter = waiter_at(core, waiter->hangs_on);
         if (waiter_is_offered(waiter)) {
             ret->ahead_count++;
-            set_blocker(core, waiter->owner, ret);
+            set_blocker(core, waiter->claim.owner, ret);
             return;
         }
     }
@@ -231,17 +228,10 @@ static void view_waiter(const struct core *core, uint32_t slot, struct view_wait
 {
     const struct waiter *waiter = waiter_at(core, slot);
     *ret = (struct view_waiter){
-        .claim = {.fh = file_handle(core, waiter->file),
-                  .share = share_name(core, waiter->file),
-                  .start = waiter->start,
-                  .end = waiter->end,
-                  .is_exclusive = waiter->exclusive},
         .queued_ns = waiter->queued_ns,
         .phase = word_of_phase(waiter->phase),
     };
-    if (waiter->oh != SLOT_NONE)
-        ret->claim.oh = intern_bytes(&core->locks.ohs, waiter->oh);
-    view_owner(core, waiter->owner, &ret->claim.owner);
+    view_claim(core, &waiter->claim, waiter->oh, &ret->claim);
     view_blocker(core, waiter, ret);
 }
 
@@ -262,8 +252,7 @@ bool view_next_waiter(const struct core *core, const struct view_filter *filter,
         --*budget;
         if (!table_is_live(table, slot))
             continue;
-        const struct waiter *waiter = waiter_at(core, slot);
-        if (!is_wanted(core, &wanted, waiter->owner, waiter->file))
+        if (!is_wanted(core, &wanted, &waiter_at(core, slot)->claim))
             continue;
         view_waiter(core, slot, ret);
         *cursor = (uint64_t)slot + 1;

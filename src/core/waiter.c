@@ -32,7 +32,9 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
 {
     const struct core *core = context;
     const struct waiter *x = waiter_at(core, a), *y = waiter_at(core, b);
-    return x->start != y->start ? x->start < y->start : x->order > y->order;
+    if (x->claim.start != y->claim.start)
+        return x->claim.start < y->claim.start;
+    return x->order > y->order;
 }
 
 static bool is_earlier(const void *context, uint32_t a, uint32_t b)
@@ -61,9 +63,9 @@ static bool sum_up(void *context, uint32_t slot, uint32_t left, uint32_t right)
 {
     struct core *core = context;
     struct waiter *w = waiter_at(core, slot);
-    struct waiter_reach any = {.end = w->end, .first_order = w->order};
+    struct waiter_reach any = {.end = w->claim.end, .first_order = w->order};
     struct waiter_reach exclusives =
-        w->exclusive ? any : (struct waiter_reach){.first_order = UINT64_MAX};
+        w->claim.exclusive ? any : (struct waiter_reach){.first_order = UINT64_MAX};
     for (int i = 0; i < 2; i++) {
         uint32_t child = i == 0 ? left : right;
         if (child == SLOT_NONE)
@@ -137,25 +139,24 @@ uint32_t waiter_count(const struct core *core)
 
 uint32_t waiter_client(const struct core *core, const struct waiter *waiter)
 {
-    return owner_at(core, waiter->owner)->client;
+    return owner_at(core, waiter->claim.owner)->client;
 }
 
-uint64_t waiter_key_hash(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
-                         uint64_t len)
+uint64_t waiter_key_hash(const struct core *core, const struct claim *claim, uint64_t len)
 {
-    uint64_t hash = hash_mix(core->seed, (uint64_t)owner << 32 | file);
-    return hash_mix(hash_mix(hash, offset), len);
+    uint64_t hash = hash_mix(core->seed, (uint64_t)claim->owner << 32 | claim->file);
+    return hash_mix(hash_mix(hash, claim->start), len);
 }
 
-uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
-                     uint64_t len)
+uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_t len)
 {
     const struct chains *by_key = &core->waiters.by_key;
-    uint64_t hash = waiter_key_hash(core, owner, file, offset, len);
+    uint64_t hash = waiter_key_hash(core, claim, len);
     uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
     for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
         const struct waiter *w = waiter_at(core, slot);
-        if (w->owner == owner && w->file == file && w->offset == offset && w->len == len)
+        if (w->claim.owner == claim->owner && w->claim.file == claim->file &&
+            w->claim.start == claim->start && w->len == len)
             return slot;
     }
     return SLOT_NONE;
@@ -163,17 +164,10 @@ uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uin
 
 /* What a search among the queued waiters of a file is for. */
 struct search {
-    uint64_t start, end, order;
-    bool exclusive;
-    uint32_t owner;
+    const struct claim *claim;
+    uint64_t order;
     uint32_t left; /* how many waiters may still be looked at */
 };
-
-static bool stands_in_way(const struct waiter *w, const struct search *search)
-{
-    return w->start <= search->end && w->end >= search->start && w->order < search->order &&
-           (w->exclusive || search->exclusive) && w->owner != search->owner;
-}
 
 /*
  * The first in the order of the tree, which of equal ranges is the latest. The depth of a treap
@@ -184,27 +178,27 @@ static bool stands_in_way(const struct waiter *w, const struct search *search)
 static uint32_t find_below(const struct core *core, uint32_t slot, struct search *search)
 {
     const struct tree *tree = &core->waiters.queued;
+    const struct claim *claim = search->claim;
     while (slot != SLOT_NONE && search->left > 0) {
         search->left--;
         const struct waiter *w = waiter_at(core, slot);
-        const struct waiter_reach *reach = search->exclusive ? &w->any : &w->exclusives;
-        if (reach->first_order >= search->order || reach->end < search->start)
+        const struct waiter_reach *reach = claim->exclusive ? &w->any : &w->exclusives;
+        if (reach->first_order >= search->order || reach->end < claim->start)
             return SLOT_NONE;
         uint32_t found = find_below(core, tree_left(tree, slot), search);
         if (found != SLOT_NONE)
             return found;
-        if (stands_in_way(w, search))
+        if (w->order < search->order && claim_conflicts(&w->claim, claim))
             return slot;
-        slot = w->start <= search->end ? tree_right(tree, slot) : SLOT_NONE;
+        slot = w->claim.start <= claim->end ? tree_right(tree, slot) : SLOT_NONE;
     }
     return SLOT_NONE;
 }
 
-uint32_t waiter_find_earlier(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
-                             bool exclusive, uint32_t owner, uint64_t order)
+uint32_t waiter_find_earlier(const struct core *core, const struct claim *claim, uint64_t order)
 {
-    struct search search = {start, end, order, exclusive, owner, LOOKED_AT_MAX};
-    return find_below(core, tree_top(file_at(core, file)->waiters), &search);
+    struct search search = {claim, order, LOOKED_AT_MAX};
+    return find_below(core, tree_top(file_at(core, claim->file)->waiters), &search);
 }
 
 /* Waiters outlive a run only where a run is resumed (R-BLK-14, D12). */
@@ -226,7 +220,7 @@ static void unhang(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
     if (w->hangs_on != SLOT_NONE && w->on_waiter)
-        chains_remove(&core->waiters.behind, w->owner, slot);
+        chains_remove(&core->waiters.behind, w->claim.owner, slot);
     if (w->hangs_on != SLOT_NONE)
         chains_remove(w->on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, w->hangs_on,
                       slot);
@@ -241,7 +235,7 @@ static void hang(struct core *core, uint32_t slot, bool on_waiter, uint32_t thin
     w->hangs_on = thing;
     chains_add(on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, thing, slot);
     if (on_waiter)
-        chains_add(&core->waiters.behind, w->owner, slot);
+        chains_add(&core->waiters.behind, w->claim.owner, slot);
 }
 
 static struct quota *quota_of(const struct core *core, const struct waiter *w)
@@ -264,7 +258,7 @@ static void rank_file(struct core *core, struct file *file)
 
 static void join_woken(struct core *core, uint32_t slot)
 {
-    struct file *file = file_at(core, waiter_at(core, slot)->file);
+    struct file *file = file_at(core, waiter_at(core, slot)->claim.file);
     tree_add(&core->waiters.woken, &file->woken, slot);
     waiter_at(core, slot)->is_woken = true;
     if (tree_first(&core->waiters.woken, file->woken) == slot)
@@ -273,7 +267,7 @@ static void join_woken(struct core *core, uint32_t slot)
 
 static void leave_woken(struct core *core, uint32_t slot)
 {
-    struct file *file = file_at(core, waiter_at(core, slot)->file);
+    struct file *file = file_at(core, waiter_at(core, slot)->claim.file);
     bool was_first = tree_first(&core->waiters.woken, file->woken) == slot;
     tree_remove(&core->waiters.woken, &file->woken, slot);
     waiter_at(core, slot)->is_woken = false;
@@ -312,7 +306,7 @@ void waiter_moved(struct core *core, uint32_t client)
     uint32_t slot = chains_first(by_client, client);
     for (; slot != SLOT_NONE; slot = chains_next(by_client, slot))
         if (waiter_at(core, slot)->is_woken)
-            rank_file(core, file_at(core, waiter_at(core, slot)->file));
+            rank_file(core, file_at(core, waiter_at(core, slot)->claim.file));
 }
 
 static void wake_chain(struct core *core, const struct chains *chains, uint32_t chain)
@@ -374,21 +368,17 @@ static void leave_queue(struct core *core, uint32_t slot)
     unhang(core, slot);
     if (w->is_woken)
         leave_woken(core, slot);
-    tree_remove(&core->waiters.queued, &file_at(core, w->file)->waiters, slot);
-    owner_at(core, w->owner)->queued_count--;
-    owner_note(core, w->owner);
+    tree_remove(&core->waiters.queued, &file_at(core, w->claim.file)->waiters, slot);
+    owner_at(core, w->claim.owner)->queued_count--;
+    owner_note(core, w->claim.owner);
 }
 
 static void offer(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
     struct lock_want want = {
-        .owner = w->owner,
-        .file = w->file,
-        .start = w->start,
-        .end = w->end,
+        .claim = w->claim,
         .len = w->len,
-        .exclusive = w->exclusive,
         .state = w->state,
         .oh = intern_bytes(&core->locks.ohs, w->oh),
         .wall_ns = core->wall_ns,
@@ -411,15 +401,14 @@ static void look_again(struct core *core, uint32_t slot)
 {
     const struct waiter *w = waiter_at(core, slot);
     uint32_t thing = SLOT_NONE;
-    if (owner_at(core, w->owner)->lock_count == 0)
-        thing =
-            waiter_find_earlier(core, w->file, w->start, w->end, w->exclusive, w->owner, w->order);
+    if (owner_at(core, w->claim.owner)->lock_count == 0)
+        thing = waiter_find_earlier(core, &w->claim, w->order);
     if (thing != SLOT_NONE) {
         MARK("waiter_behind_waiter");
         hang(core, slot, true, thing);
         return;
     }
-    thing = lock_find_conflict(core, w->file, w->start, w->end, w->exclusive, w->owner);
+    thing = lock_find_conflict(core, &w->claim);
     if (thing != SLOT_NONE)
         hang(core, slot, false, thing);
     else
@@ -438,9 +427,9 @@ void waiter_enter_queue(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
     w->phase = WAITER_QUEUED;
-    tree_add(&core->waiters.queued, &file_at(core, w->file)->waiters, slot);
-    owner_at(core, w->owner)->queued_count++;
-    owner_note(core, w->owner);
+    tree_add(&core->waiters.queued, &file_at(core, w->claim.file)->waiters, slot);
+    owner_at(core, w->claim.owner)->queued_count++;
+    owner_note(core, w->claim.owner);
     waiter_be_patient(core, slot);
     wake(core, slot);
 }
@@ -481,8 +470,8 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     chains_add(&all->by_key, chains_of_hash(&all->by_key, content->key_hash), slot);
     waiter_own_add(core, slot);
     chains_add(&all->by_client, client, slot);
-    file_keep(core, content->file);
-    owner_at(core, content->owner)->waiter_count++;
+    file_keep(core, content->claim.file);
+    owner_at(core, content->claim.owner)->waiter_count++;
     client_at(core, client)->waiter_count++;
     quota_add(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
     client_settle(core, client);
@@ -528,26 +517,20 @@ static uint32_t take_slot(struct core *core, uint32_t owner)
     return slot;
 }
 
-enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
-                            const struct peer *from, const struct request *request,
-                            uint64_t wall_ns)
+enum lock_status waiter_add(struct core *core, const struct claim *claim, const struct peer *from,
+                            const struct request *request)
 {
     struct waiters *all = &core->waiters;
     const struct lock_request *r = &request->lock;
-    uint32_t client = owner_at(core, owner)->client;
+    uint32_t client = owner_at(core, claim->owner)->client;
     if (!may_wait(core, client, from, r))
         return LOCK_NO_RESOURCES;
     struct waiter fresh = {
         .order = all->next_order,
-        .offset = r->offset,
+        .claim = *claim,
         .len = r->len,
-        .start = r->start,
-        .end = r->end,
-        .queued_ns = wall_ns,
-        .key_hash = waiter_key_hash(core, owner, file, r->offset, r->len),
-        .owner = owner,
-        .file = file,
-        .exclusive = r->exclusive,
+        .queued_ns = core->wall_ns,
+        .key_hash = waiter_key_hash(core, claim, r->len),
         .state = r->state != 0 ? r->state : client_at(core, client)->state_seen,
         .hangs_on = SLOT_NONE,
         .grant = {.offer = SLOT_NONE, .callback = SLOT_NONE},
@@ -561,7 +544,7 @@ enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
         return LOCK_NO_RESOURCES;
     }
     remember_way(&fresh, from, request);
-    uint32_t slot = take_slot(core, owner);
+    uint32_t slot = take_slot(core, claim->owner);
     all->next_order++;
     waiter_link(core, slot, &fresh);
     event_add(&core->feed, EVENT_BLOCKED, &from->address, r->caller_name,
@@ -647,9 +630,9 @@ void waiter_remove(struct core *core, uint32_t slot)
     table_remove(&all->table, slot);
     mark_gone(core, slot);
     release_references(core, &w);
-    file_release(core, w.file);
-    owner_at(core, w.owner)->waiter_count--;
-    owner_release(core, w.owner);
+    file_release(core, w.claim.file);
+    owner_at(core, w.claim.owner)->waiter_count--;
+    owner_release(core, w.claim.owner);
     client_at(core, client)->waiter_count--;
     quota_remove(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
     client_settle(core, client);
@@ -739,16 +722,11 @@ static void check_hanging(const struct core *core, uint32_t slot)
     if (w->on_waiter) {
         const struct waiter *other = waiter_at(core, w->hangs_on);
         CHECK(other->phase == WAITER_QUEUED || waiter_is_offered(other));
-        CHECK(other->order < w->order && other->file == w->file && other->owner != w->owner);
-        CHECK(other->start <= w->end && other->end >= w->start);
-        CHECK(other->exclusive || w->exclusive);
-        CHECK(owner_at(core, w->owner)->lock_count == 0 ||
-              !list_is_empty(&owner_at(core, w->owner)->leaving));
+        CHECK(other->order < w->order && claim_conflicts(&other->claim, &w->claim));
+        CHECK(owner_at(core, w->claim.owner)->lock_count == 0 ||
+              !list_is_empty(&owner_at(core, w->claim.owner)->leaving));
     } else {
-        const struct lock *lock = lock_at(core, w->hangs_on);
-        CHECK(lock->file == w->file && lock->owner != w->owner);
-        CHECK(lock->start <= w->end && lock->end >= w->start);
-        CHECK((lock->flags & RECORD_LOCK_EXCLUSIVE) != 0 || w->exclusive);
+        CHECK(claim_conflicts(&lock_at(core, w->hangs_on)->claim, &w->claim));
     }
 }
 
@@ -762,9 +740,9 @@ void waiter_check(const struct core *core)
         const struct waiter *w = waiter_at(core, slot);
         CHECK((w->phase == WAITER_PLACE) == !list_is_empty(&w->place));
         places += w->phase == WAITER_PLACE;
-        CHECK(waiter_find(core, w->owner, w->file, w->offset, w->len) == slot);
+        CHECK(waiter_find(core, &w->claim, w->len) == slot);
         CHECK(waiter_is_offered(w) == (w->grant.offer != SLOT_NONE));
-        CHECK(w->start <= w->end && w->order < all->next_order);
+        CHECK(w->claim.start <= w->claim.end && w->order < all->next_order);
         check_hanging(core, slot);
         waiter_own_check(core, slot);
     }

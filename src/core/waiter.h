@@ -27,6 +27,7 @@
 #include "base/table.h"
 #include "base/timers.h"
 #include "base/tree.h"
+#include "core/claim.h"
 #include "core/message.h"
 #include "core/waiter_own.h"
 
@@ -65,18 +66,18 @@ struct grant {
 };
 
 struct waiter {
-    uint64_t order;       /* place in the queue of everything */
-    uint64_t offset, len; /* as sent */
-    uint64_t start, end;
+    uint64_t order; /* place in the queue of everything */
+    struct claim claim;
+    uint64_t len;       /* as sent; the claim's start is the offset */
     uint64_t heard_ns;  /* its client's last word about it */
     uint64_t queued_ns; /* wall clock */
     uint64_t key_hash;
     uint64_t client_cookie; /* of a LOCK_MSG with 8 bytes; 0: another (R-BLK-4) */
-    uint32_t owner, file, oh, caller_name;
+    uint32_t oh, caller_name;
     uint32_t state, version, transport;
     struct address local;
     enum waiter_phase phase;
-    bool exclusive, is_message;
+    bool is_message;
     bool on_waiter;    /* hangs on a waiter, else on a lock */
     bool is_woken;     /* to be looked at again */
     uint32_t hangs_on; /* SLOT_NONE: on nothing, because it is woken or not queued */
@@ -89,7 +90,7 @@ struct waiter {
 
 struct waiters {
     struct table table;      /* of struct waiter */
-    struct chains by_key;    /* hash of (owner, file, offset, len) */
+    struct chains by_key;    /* hash of (owner, file, start, len) */
     struct tree own;         /* by file and range; roots: struct owner.waiters */
     struct chains behind;    /* chain = owner slot: those of it that hang on waiters */
     struct chains by_client; /* chain = client slot */
@@ -116,31 +117,27 @@ uint32_t waiter_client(const struct core *core, const struct waiter *waiter);
 /* Those who wait: who only keeps a place does not, and does not count (--max-waiters). */
 uint32_t waiter_count(const struct core *core);
 
-/* The waiter of this owner with this request, whatever its mode (R-BLK-8); SLOT_NONE: none. */
-uint32_t waiter_find(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
-                     uint64_t len);
-/* The latest queued waiter of another owner that is in the way of a request with this place in the
- * queue (R-BLK-15); UINT64_MAX: the end of it. */
-uint32_t waiter_find_earlier(const struct core *core, uint32_t file, uint64_t start, uint64_t end,
-                             bool exclusive, uint32_t owner, uint64_t order);
+/* The waiter of this owner with this request, whatever its mode (R-BLK-8); SLOT_NONE: none. `len`
+ * is as it was sent. */
+uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_t len);
+/* The latest queued waiter that conflicts with a claim that has this place in the queue (R-BLK-15);
+ * UINT64_MAX: the end of it. */
+uint32_t waiter_find_earlier(const struct core *core, const struct claim *claim, uint64_t order);
 /* Would waiting for this close a circle of owners (R-BLK-18)? `waiter` is the one of this request,
  * if it waits already, else SLOT_NONE: its search goes on where the last one ended. */
-bool waiter_is_deadlock(struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                        uint64_t end, bool exclusive, uint32_t waiter);
+bool waiter_is_deadlock(struct core *core, const struct claim *claim, uint32_t waiter);
 
 /* For waiter_load.c: the key of waiter_find; a waiter in a live slot gets its place in
  * every index, taking references to what it names; it joins the queue, to be looked at. */
-uint64_t waiter_key_hash(const struct core *core, uint32_t owner, uint32_t file, uint64_t offset,
-                         uint64_t len);
+uint64_t waiter_key_hash(const struct core *core, const struct claim *claim, uint64_t len);
 void waiter_link(struct core *core, uint32_t slot, const struct waiter *content);
 void waiter_enter_queue(struct core *core, uint32_t slot);
 /* Its client's word came just now: it is not dropped before 5 min without another (R-BLK-6). */
 void waiter_be_patient(struct core *core, uint32_t slot);
 
 /* Queues a request that something is in the way of; LOCK_BLOCKED, or LOCK_NO_RESOURCES. */
-enum lock_status waiter_add(struct core *core, uint32_t owner, uint32_t file,
-                            const struct peer *from, const struct request *request,
-                            uint64_t wall_ns);
+enum lock_status waiter_add(struct core *core, const struct claim *claim, const struct peer *from,
+                            const struct request *request);
 /* The same request again: its client is alive, and back in the queue if it had left it. As
  * waiter_add: one who has only kept its place is a new one. */
 enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct peer *from,

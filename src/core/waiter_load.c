@@ -16,10 +16,11 @@ static uint32_t find_offer(const struct core *core, const struct record_waiter *
     if (!table_is_live(&core->locks.table, record->offer))
         return SLOT_NONE;
     const struct lock *lock = lock_at(core, record->offer);
-    bool is_exclusive = lock->flags & RECORD_LOCK_EXCLUSIVE;
     bool fits = (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE &&
-                lock->owner == loaded->owner && lock->file == loaded->file &&
-                lock->start == loaded->start && is_exclusive == loaded->exclusive;
+                lock->claim.owner == loaded->claim.owner &&
+                lock->claim.file == loaded->claim.file &&
+                lock->claim.start == loaded->claim.start &&
+                lock->claim.exclusive == loaded->claim.exclusive;
     return fits ? record->offer : SLOT_NONE;
 }
 
@@ -44,17 +45,17 @@ bool waiter_load(struct core *core, uint32_t slot, const struct record_waiter *r
     uint32_t file = file_add(core, record->fh);
     uint32_t owner = owner_add(core, of->client, record->svid);
     CHECK(file != SLOT_NONE); /* core_new reserved room for all that is stored */
+    struct claim claim = {.start = record->offset,
+                          .end = end_of(record),
+                          .owner = owner,
+                          .file = file,
+                          .exclusive = record->flags & RECORD_WAITER_EXCLUSIVE};
     struct waiter loaded = {
         .order = record->order,
-        .offset = record->offset,
+        .claim = claim,
         .len = record->len,
-        .start = record->offset,
-        .end = end_of(record),
         .queued_ns = record->queued_ns,
-        .key_hash = waiter_key_hash(core, owner, file, record->offset, record->len),
-        .owner = owner,
-        .file = file,
-        .exclusive = record->flags & RECORD_WAITER_EXCLUSIVE,
+        .key_hash = waiter_key_hash(core, &claim, record->len),
         .is_message = record->flags & RECORD_WAITER_MESSAGE,
         .state = of->state,
         .version = record->version,
@@ -64,8 +65,7 @@ bool waiter_load(struct core *core, uint32_t slot, const struct record_waiter *r
         .grant = {.offer = SLOT_NONE, .callback = SLOT_NONE},
     };
     uint32_t offer = record->offer != SLOT_NONE ? find_offer(core, record, &loaded) : SLOT_NONE;
-    bool is_sound = record->offer == offer &&
-                    waiter_find(core, owner, file, record->offset, record->len) == SLOT_NONE &&
+    bool is_sound = record->offer == offer && waiter_find(core, &claim, record->len) == SLOT_NONE &&
                     table_add_at(&core->waiters.table, slot);
     if (is_sound) {
         loaded.oh = intern_add(&core->locks.ohs, record->oh);
@@ -102,7 +102,7 @@ bool waiter_is_stored(const struct core *core, uint32_t slot)
 uint32_t waiter_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
 {
     const struct waiter *w = waiter_at(core, slot);
-    const struct owner *owner = owner_at(core, w->owner);
+    const struct owner *owner = owner_at(core, w->claim.owner);
     const struct client *client = client_at(core, owner->client);
     struct record_waiter record = {
         .of = {.client_id = client->id,
@@ -112,17 +112,17 @@ uint32_t waiter_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
         .queued_ns = w->queued_ns,
         .order = w->order,
         .cookie = waiter_is_offered(w) ? w->grant.cookie : 0,
-        .offset = w->offset,
+        .offset = w->claim.start,
         .len = w->len,
         .local = w->local,
         .offer = w->grant.offer,
         .svid = owner->svid,
         .version = w->version,
         .transport = w->transport,
-        .flags = (w->exclusive ? RECORD_WAITER_EXCLUSIVE : 0U) |
+        .flags = (w->claim.exclusive ? RECORD_WAITER_EXCLUSIVE : 0U) |
                  (w->is_message ? RECORD_WAITER_MESSAGE : 0U),
         .caller_name = intern_bytes(&core->names, w->caller_name),
-        .fh = file_handle(core, w->file),
+        .fh = file_handle(core, w->claim.file),
         .oh = intern_bytes(&core->locks.ohs, w->oh),
     };
     return record_put_waiter(buffer, slot, &record);

@@ -14,9 +14,11 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
 {
     const struct core *core = context;
     const struct waiter *x = waiter_at(core, a), *y = waiter_at(core, b);
-    if (x->file != y->file)
-        return x->file < y->file;
-    return x->start != y->start ? x->start < y->start : x->order < y->order;
+    if (x->claim.file != y->claim.file)
+        return x->claim.file < y->claim.file;
+    if (x->claim.start != y->claim.start)
+        return x->claim.start < y->claim.start;
+    return x->order < y->order;
 }
 
 static bool was_called(const struct waiter *w)
@@ -29,8 +31,9 @@ static struct waiter_span span_of(const struct core *core, uint32_t slot, uint32
 {
     const struct waiter *w = waiter_at(core, slot);
     const uint32_t children[2] = {left, right};
-    struct waiter_span span = {
-        .first_end = w->end, .has_called = was_called(w), .called_end = was_called(w) ? w->end : 0};
+    struct waiter_span span = {.first_end = w->claim.end,
+                               .has_called = was_called(w),
+                               .called_end = was_called(w) ? w->claim.end : 0};
     for (int i = 0; i < 2; i++) {
         if (children[i] == SLOT_NONE)
             continue;
@@ -71,7 +74,7 @@ void waiter_own_done(struct core *core)
 
 static tree_root *root_of(const struct core *core, uint32_t slot)
 {
-    return &owner_at(core, waiter_at(core, slot)->owner)->waiters;
+    return &owner_at(core, waiter_at(core, slot)->claim.owner)->waiters;
 }
 
 void waiter_own_add(struct core *core, uint32_t slot)
@@ -89,74 +92,66 @@ void waiter_own_touch(struct core *core, uint32_t slot)
     tree_touch(&core->waiters.own, slot);
 }
 
-struct range {
-    uint32_t file;
-    uint64_t start, end;
-};
-
 /* The depth of a treap bounds the recursion, here and below. */
-static uint32_t inside_below(const struct core *core, uint32_t slot, const struct range *range)
+static uint32_t inside_below(const struct core *core, uint32_t slot, const struct claim *claim)
 {
     const struct tree *tree = &core->waiters.own;
     while (slot != SLOT_NONE) {
         const struct waiter *w = waiter_at(core, slot);
-        if (w->own.first_end > range->end)
+        if (w->own.first_end > claim->end)
             return SLOT_NONE;
-        if (w->file < range->file || (w->file == range->file && w->start < range->start)) {
+        if (w->claim.file < claim->file ||
+            (w->claim.file == claim->file && w->claim.start < claim->start)) {
             slot = tree_right(tree, slot);
             continue;
         }
-        if (w->file > range->file || w->start > range->end) {
+        if (w->claim.file > claim->file || w->claim.start > claim->end) {
             slot = tree_left(tree, slot);
             continue;
         }
-        uint32_t found = inside_below(core, tree_left(tree, slot), range);
+        uint32_t found = inside_below(core, tree_left(tree, slot), claim);
         if (found != SLOT_NONE)
             return found;
-        if (w->end <= range->end)
+        if (claim_is_inside(&w->claim, claim))
             return slot;
         slot = tree_right(tree, slot);
     }
     return SLOT_NONE;
 }
 
-static uint32_t called_below(const struct core *core, uint32_t slot, const struct range *range)
+static uint32_t called_below(const struct core *core, uint32_t slot, const struct claim *claim)
 {
     const struct tree *tree = &core->waiters.own;
     while (slot != SLOT_NONE) {
         const struct waiter *w = waiter_at(core, slot);
-        if (!w->own.has_called || w->own.called_end < range->start)
+        if (!w->own.has_called || w->own.called_end < claim->start)
             return SLOT_NONE;
-        if (w->file < range->file) {
+        if (w->claim.file < claim->file) {
             slot = tree_right(tree, slot);
             continue;
         }
-        if (w->file > range->file || w->start > range->end) {
+        if (w->claim.file > claim->file || w->claim.start > claim->end) {
             slot = tree_left(tree, slot);
             continue;
         }
-        uint32_t found = called_below(core, tree_left(tree, slot), range);
+        uint32_t found = called_below(core, tree_left(tree, slot), claim);
         if (found != SLOT_NONE)
             return found;
-        if (was_called(w) && w->end >= range->start)
+        if (was_called(w) && claim_overlaps(&w->claim, claim))
             return slot;
         slot = tree_right(tree, slot);
     }
     return SLOT_NONE;
 }
 
-uint32_t waiter_own_inside(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                           uint64_t end)
+uint32_t waiter_own_inside(const struct core *core, const struct claim *claim)
 {
-    struct range range = {file, start, end};
-    return inside_below(core, tree_top(owner_at(core, owner)->waiters), &range);
+    return inside_below(core, tree_top(owner_at(core, claim->owner)->waiters), claim);
 }
 
-uint32_t waiter_own_called(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                           uint64_t end)
+uint32_t waiter_own_called(const struct core *core, const struct claim *claim)
 {
-    struct range range = {file, start, end};
-    return called_below(core, tree_top(owner_at(core, owner)->waiters), &range);
+    return called_below(core, tree_top(owner_at(core, claim->owner)->waiters), claim);
 }
 
 void waiter_own_check(const struct core *core, uint32_t slot)

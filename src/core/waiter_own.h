@@ -9,6 +9,7 @@
 #define CORE_WAITER_OWN_H
 
 #include "base/tree.h"
+#include "core/claim.h"
 
 struct core;
 
@@ -27,12 +28,11 @@ void waiter_own_remove(struct core *core, uint32_t waiter);
 /* It was called for the first time, or is offered no more. */
 void waiter_own_touch(struct core *core, uint32_t waiter);
 
-/* A waiter of this owner that lies inside the range, in whatever phase; SLOT_NONE: none. */
-uint32_t waiter_own_inside(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                           uint64_t end);
-/* One that is offered and was called, and overlaps the range. */
-uint32_t waiter_own_called(const struct core *core, uint32_t owner, uint32_t file, uint64_t start,
-                           uint64_t end);
+/* A waiter of the claim's owner that lies inside the claim, in whatever phase and mode; SLOT_NONE:
+ * none. */
+uint32_t waiter_own_inside(const struct core *core, const struct claim *claim);
+/* One that is offered and was called, and overlaps the claim. */
+uint32_t waiter_own_called(const struct core *core, const struct claim *claim);
 
 void waiter_own_check(const struct core *core, uint32_t waiter);
 

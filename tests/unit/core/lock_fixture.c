@@ -170,19 +170,19 @@ void lock_fixture_lock(struct core *core, uint32_t client, uint32_t svid, const 
                        uint64_t at)
 {
     struct lock_want want = {
-        .owner = owner_add(core, client, svid),
-        .file = file_add(core, bytes_of_text(fh)),
-        .start = at,
-        .end = at,
+        .claim = {.start = at,
+                  .end = at,
+                  .owner = owner_add(core, client, svid),
+                  .file = file_add(core, bytes_of_text(fh)),
+                  .exclusive = true},
         .len = 1,
-        .exclusive = true,
         .oh = bytes_of_text("oh"),
         .wall_ns = core->wall_ns,
     };
-    CHECK(want.file != SLOT_NONE);
+    CHECK(want.claim.file != SLOT_NONE);
     CHECK(lock_room(core, client) == LOCK_ROOM);
     CHECK(lock_take(core, &want));
-    file_release(core, want.file); /* the lock has its own */
+    file_release(core, want.claim.file); /* the lock has its own */
 }
 
 void lock_fixture_forget_events(struct core *core)

@@ -144,7 +144,7 @@ void lock_model_accept(struct lock_model *model, struct model_offer *offer)
 static struct model_kind kind_of(const struct lock *lock)
 {
     return (struct model_kind){.is_held = true,
-                               .exclusive = (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0,
+                               .exclusive = lock->claim.exclusive,
                                .is_unmonitored = (lock->flags & RECORD_LOCK_UNMONITORED) != 0,
                                .state = lock->state,
                                .incarnation = lock->incarnation};
@@ -165,8 +165,9 @@ static bool is_run(const struct lock_model *model, const struct lock *lock, uint
     const struct model_kind *at = model->at[file][owner];
     for (uint32_t first = 0, end; first < model->position_count; first = end) {
         end = run_end(model, at, first);
-        if (at[first].is_held && lock_model_start(model, first) == lock->start)
-            return lock_model_end(model, end - 1) == lock->end && is_same(at[first], kind_of(lock));
+        if (at[first].is_held && lock_model_start(model, first) == lock->claim.start)
+            return lock_model_end(model, end - 1) == lock->claim.end &&
+                   is_same(at[first], kind_of(lock));
     }
     return false;
 }
@@ -176,8 +177,8 @@ static bool is_offer(const struct lock_model *model, const struct lock *lock, ui
 {
     const struct model_offer *offer = find_offer(model, slot);
     return offer != NULL && offer->range.file == file && offer->range.owner == owner &&
-           lock_model_start(model, offer->range.first) == lock->start &&
-           lock_model_end(model, offer->range.last) == lock->end &&
+           lock_model_start(model, offer->range.first) == lock->claim.start &&
+           lock_model_end(model, offer->range.last) == lock->claim.end &&
            is_same(offer->kind, kind_of(lock));
 }
 
@@ -225,7 +226,7 @@ const char *lock_model_difference(const struct lock_model *model, const struct c
     uint32_t slot = tree_first(tree, file_at(core, at)->locks);
     for (; slot != SLOT_NONE; slot = tree_next(tree, slot), count++) {
         const struct lock *lock = lock_at(core, slot);
-        uint32_t owner = owner_at(core, lock->owner)->svid - 100;
+        uint32_t owner = owner_at(core, lock->claim.owner)->svid - 100;
         if (lock->flags & RECORD_LOCK_OFFER) {
             if (!is_offer(model, lock, slot, file, owner))
                 return "an offer that the model does not have";
@@ -242,30 +243,31 @@ const char *lock_model_search_difference(const struct lock_model *model, const s
     struct who who = lock_model_who(model, range.owner, range.file);
     uint64_t start = lock_model_start(model, range.first);
     uint64_t end = lock_model_end(model, range.last);
-    uint32_t file = lock_world_file(core, range.file), owner = lock_world_owner(core, who);
+    struct claim claim = lock_world_claim(core, who, start, end, exclusive);
     uint32_t lowest, count = count_elements(model, range.file, &range, exclusive, &lowest);
-    if (file == SLOT_NONE)
+    if (claim.file == SLOT_NONE)
         return count == 0 ? NULL : "the file is gone";
-    uint32_t slot = lock_find_conflict(core, file, start, end, exclusive, owner);
-    if (slot != SLOT_NONE && (count == 0 || lock_at(core, slot)->start != model->bounds[lowest]))
+    uint32_t slot = lock_find_conflict(core, &claim);
+    if (slot != SLOT_NONE &&
+        (count == 0 || lock_at(core, slot)->claim.start != model->bounds[lowest]))
         return "the first in the way is another";
     for (uint32_t before = SLOT_NONE; slot != SLOT_NONE; count--) {
         const struct lock *lock = lock_at(core, slot);
         if (count == 0)
             return "more in the way than in the model";
-        if (lock->owner == owner || lock->start > end || lock->end < start ||
-            !(exclusive || (lock->flags & RECORD_LOCK_EXCLUSIVE)))
+        if (lock->claim.owner == claim.owner || lock->claim.start > end ||
+            lock->claim.end < start || !(exclusive || lock->claim.exclusive))
             return "something that is not in the way";
         if (before != SLOT_NONE &&
-            !(lock_at(core, before)->start < lock->start ||
-              (lock_at(core, before)->start == lock->start && before < slot)))
+            !(lock_at(core, before)->claim.start < lock->claim.start ||
+              (lock_at(core, before)->claim.start == lock->claim.start && before < slot)))
             return "not in order";
         before = slot;
-        slot = lock_next_conflict(core, file, start, end, exclusive, owner, slot);
+        slot = lock_next_conflict(core, &claim, slot);
     }
     if (count != 0)
         return "less in the way than in the model";
-    bool covers = owner != SLOT_NONE && lock_covers(core, owner, file, start, end, exclusive);
+    bool covers = claim.owner != SLOT_NONE && lock_covers(core, &claim);
     return covers == lock_model_covers(model, range, exclusive) ? NULL : "covers something else";
 }
 
@@ -280,7 +282,8 @@ static bool has_held(const struct core *core, struct who who, uint64_t start)
     for (uint32_t slot = tree_first(tree, file_at(core, file)->locks); slot != SLOT_NONE;
          slot = tree_next(tree, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->owner == owner && lock->start == start && !(lock->flags & RECORD_LOCK_OFFER))
+        if (lock->claim.owner == owner && lock->claim.start == start &&
+            !(lock->flags & RECORD_LOCK_OFFER))
             return true;
     }
     return false;

@@ -142,13 +142,21 @@ uint32_t lock_world_file(const struct core *core, uint32_t file)
     return file_find(core, lock_world_handle(file));
 }
 
+struct claim lock_world_claim(const struct core *core, struct who who, uint64_t start, uint64_t end,
+                              bool exclusive)
+{
+    return (struct claim){.start = start,
+                          .end = end,
+                          .owner = lock_world_owner(core, who),
+                          .file = lock_world_file(core, who.file),
+                          .exclusive = exclusive};
+}
+
 struct lock_want lock_world_want(uint64_t start, uint64_t end, bool exclusive)
 {
     return (struct lock_want){
-        .start = start,
-        .end = end,
+        .claim = {.start = start, .end = end, .exclusive = exclusive},
         .len = end == UINT64_MAX ? 0 : end - start + 1,
-        .exclusive = exclusive,
         .state = 1,
         .oh = bytes_of_text("oh"),
         .wall_ns = 1,
@@ -157,15 +165,15 @@ struct lock_want lock_world_want(uint64_t start, uint64_t end, bool exclusive)
 
 static void prepare(struct core *core, struct who who, struct lock_want *want)
 {
-    want->owner = owner_add(core, who.client, who.svid);
-    want->file = file_add(core, lock_world_handle(who.file));
-    CHECK(want->file != SLOT_NONE);
+    want->claim.owner = owner_add(core, who.client, who.svid);
+    want->claim.file = file_add(core, lock_world_handle(who.file));
+    CHECK(want->claim.file != SLOT_NONE);
 }
 
 static void put_away(struct core *core, const struct lock_want *want)
 {
-    owner_release(core, want->owner);
-    file_release(core, want->file);
+    owner_release(core, want->claim.owner);
+    file_release(core, want->claim.file);
 }
 
 bool lock_world_carry_out(struct core *core, struct who who, struct lock_want *want)
@@ -194,17 +202,15 @@ uint32_t lock_world_offer(struct core *core, struct who who, struct lock_want *w
 
 bool lock_world_release(struct core *core, struct who who, uint64_t start, uint64_t end)
 {
-    uint32_t owner = lock_world_owner(core, who), file = lock_world_file(core, who.file);
-    return owner == SLOT_NONE || file == SLOT_NONE || lock_release(core, owner, file, start, end);
+    struct claim claim = lock_world_claim(core, who, start, end, false);
+    return claim.owner == SLOT_NONE || claim.file == SLOT_NONE || lock_release(core, &claim);
 }
 
 uint32_t lock_world_obstacle(const struct core *core, struct who who, uint64_t start, uint64_t end,
                              bool exclusive)
 {
-    uint32_t file = lock_world_file(core, who.file);
-    if (file == SLOT_NONE)
-        return SLOT_NONE;
-    return lock_find_conflict(core, file, start, end, exclusive, lock_world_owner(core, who));
+    struct claim claim = lock_world_claim(core, who, start, end, exclusive);
+    return claim.file == SLOT_NONE ? SLOT_NONE : lock_find_conflict(core, &claim);
 }
 
 const char *lock_world_held(const struct core *core, struct who who)
@@ -219,14 +225,14 @@ const char *lock_world_held(const struct core *core, struct who who)
     for (uint32_t slot = tree_first(tree, file_at(core, file)->locks); slot != SLOT_NONE;
          slot = tree_next(tree, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock->owner != owner || (lock->flags & RECORD_LOCK_OFFER))
+        if (lock->claim.owner != owner || (lock->flags & RECORD_LOCK_OFFER))
             continue;
         char end[24] = "end";
-        if (lock->end != UINT64_MAX)
-            (void)snprintf(end, sizeof end, "%" PRIu64, lock->end);
+        if (lock->claim.end != UINT64_MAX)
+            (void)snprintf(end, sizeof end, "%" PRIu64, lock->claim.end);
         len += (size_t)snprintf(text + len, sizeof text - len, "%s%c %" PRIu64 "-%s",
-                                len == 0 ? "" : ", ",
-                                lock->flags & RECORD_LOCK_EXCLUSIVE ? 'x' : 's', lock->start, end);
+                                len == 0 ? "" : ", ", lock->claim.exclusive ? 'x' : 's',
+                                lock->claim.start, end);
         CHECK(len < sizeof text);
     }
     return text;

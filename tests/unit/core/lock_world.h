@@ -37,6 +37,9 @@ struct who {
     uint32_t client, svid, file;
 };
 
+/* What this owner has or wants there; owner and file are SLOT_NONE when they are not known. */
+struct claim lock_world_claim(const struct core *core, struct who who, uint64_t start, uint64_t end,
+                              bool exclusive);
 /* "s" or "x", any range; the state is 1 and oh is "oh" unless the test sets them. */
 struct lock_want lock_world_want(uint64_t start, uint64_t end, bool exclusive);
 /* Owner and file exist for the want while it is carried out; afterwards only if something is on

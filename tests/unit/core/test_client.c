@@ -342,8 +342,9 @@ TEST(test_client__kept_while_it_has_something)
     assert_int_equal(core->clients.table.count, 2);
 
     /* 300 s from when it had nothing any more, however long ago it called. */
-    uint32_t owner = owner_find(core, locks, 1), file = file_find(core, bytes_of_text("file"));
-    assert_true(lock_release(core, owner, file, 0, 0));
+    struct claim claim = {.owner = owner_find(core, locks, 1),
+                          .file = file_find(core, bytes_of_text("file"))};
+    assert_true(lock_release(core, &claim));
     struct lock_request request = lock_fixture_request("file", "oh");
     share_release(core, shares, &request);
     core_check(core);
@@ -627,11 +628,13 @@ static uint32_t wait_for(struct core *core, const char *address, uint32_t client
     request.lock.len = 1;
     request.lock.block = true;
     request.lock.exclusive = true;
-    uint32_t owner = owner_add(core, client, 1), file = file_add(core, request.lock.fh);
-    assert_int_equal(waiter_add(core, owner, file, &peer, &request, core->wall_ns), LOCK_BLOCKED);
-    file_release(core, file);
+    struct claim claim = {.owner = owner_add(core, client, 1),
+                          .file = file_add(core, request.lock.fh),
+                          .exclusive = true};
+    assert_int_equal(waiter_add(core, &claim, &peer, &request), LOCK_BLOCKED);
+    file_release(core, claim.file);
     core_check(core);
-    return waiter_find(core, owner, file, 0, 1);
+    return waiter_find(core, &claim, 1);
 }
 
 TEST(test_client__waiters_go_at_once_and_others_are_served)

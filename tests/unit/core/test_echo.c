@@ -365,15 +365,13 @@ static void test_echo__in_a_full_table(void **state)
     uint32_t client = lock_fixture_client(the_core, other.address, other.name);
     uint32_t owner = owner_add(the_core, client, other.svid);
     uint32_t file = file_add(the_core, bytes_of_text("full"));
-    struct lock filler = {.owner = owner,
-                          .file = file,
-                          .flags = RECORD_LOCK_EXCLUSIVE,
+    struct lock filler = {.claim = {.owner = owner, .file = file, .exclusive = true},
                           .holding = SLOT_NONE,
                           .waiter = SLOT_NONE,
                           .callback = SLOT_NONE,
                           .incarnation = 1};
     filler.oh = intern_add(&the_core->locks.ohs, bytes_of_text("oh"));
-    for (; lock_element_free_count(the_core) > 0; filler.start = filler.end = filler.end + 2)
+    for (; lock_element_free_count(the_core) > 0; filler.claim.start = filler.claim.end += 2)
         (void)lock_element_add(the_core, &filler);
     file_release(the_core, file);
     (void)intern_release(&the_core->locks.ohs, filler.oh);

@@ -57,6 +57,12 @@ static void assert_held(struct who who, const char *text)
     assert_string_equal(lock_world_held(core, who), text);
 }
 
+static bool covers(struct who who, uint64_t start, uint64_t end, bool exclusive)
+{
+    struct claim claim = lock_world_claim(core, who, start, end, exclusive);
+    return lock_covers(core, &claim);
+}
+
 /* The slot of the element of this owner that begins here. */
 static uint32_t slot_of(struct who who, uint64_t start)
 {
@@ -64,7 +70,7 @@ static uint32_t slot_of(struct who who, uint64_t start)
     uint32_t owner = lock_world_owner(core, who);
     for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
          slot = table_next(table, slot))
-        if (lock_at(core, slot)->owner == owner && lock_at(core, slot)->start == start)
+        if (lock_at(core, slot)->claim.owner == owner && lock_at(core, slot)->claim.start == start)
             return slot;
     fail_msg("no lock begins at %u", (unsigned)start);
     return SLOT_NONE;
@@ -155,8 +161,7 @@ static void test_lock__edges_of_the_largest_file(void **state)
     assert_held(A, "x 0-0, x 18446744073709551615-end");
     take(A, 1, UINT64_MAX - 1, true);
     assert_held(A, "x 0-end");
-    assert_true(lock_covers(core, lock_world_owner(core, A), lock_world_file(core, 0), 0,
-                            UINT64_MAX, true));
+    assert_true(covers(A, 0, UINT64_MAX, true));
 }
 
 /* ---- what a record says, and when it is written ---- */
@@ -237,7 +242,7 @@ static void test_lock__len_as_sent(void **state)
     release(A, 100, 109);
     assert_int_equal(lock_at(core, slot_of(A, 50))->len, 50);
     assert_int_equal(lock_at(core, slot_of(A, 110))->len, 190);
-    want.exclusive = true; /* as asked again, by way of a change of mode */
+    want.claim.exclusive = true; /* as asked again, by way of a change of mode */
     assert_true(lock_world_carry_out(core, A, &want));
     assert_int_equal(lock_at(core, slot_of(A, 100))->len, UINT64_MAX);
     assert_int_equal(lock_at(core, slot_of(A, 50))->len, 50);
@@ -266,8 +271,7 @@ static void test_lock__stamps_are_not_merged(void **state)
     assert_held(A, "x 0-4, x 5-24, x 25-29");
     assert_int_equal(lock_at(core, slot_of(A, 0))->state, 1);
     assert_int_equal(lock_at(core, slot_of(A, 5))->state, 5);
-    assert_int_equal(lock_at(core, slot_of(A, 25))->flags,
-                     RECORD_LOCK_EXCLUSIVE | RECORD_LOCK_UNMONITORED);
+    assert_int_equal(lock_at(core, slot_of(A, 25))->flags, RECORD_LOCK_UNMONITORED);
 }
 
 /* ---- limits ---- */
@@ -372,8 +376,7 @@ static void test_lock__an_offer_is_not_yet_a_lock(void **state)
     assert_held(A, "s 0-9");
     assert_int_equal(core->locks.offer_count, 1);
     assert_int_equal(lock_world_obstacle(core, B, 15, 15, false), slot);
-    assert_false(
-        lock_covers(core, lock_world_owner(core, A), lock_world_file(core, 0), 0, 19, true));
+    assert_false(covers(A, 0, 19, true));
     release(A, 5, 9); /* gives up what is held */
     lock_world_forget();
     lock_withdraw(core, slot);
@@ -501,8 +504,8 @@ static void test_lock__draining_in_pieces(void **state)
     take(A, 0, 9, false);      /* the old [0, 0] is among it: it becomes this */
     /* Somebody else removes what is looked at next. */
     uint32_t next = client_at(core, 0)->drain_at - 1;
-    struct who owner = owner_at(core, lock_at(core, next)->owner)->svid == A.svid ? A : A2;
-    release(owner, lock_at(core, next)->start, lock_at(core, next)->start);
+    struct who owner = owner_at(core, lock_at(core, next)->claim.owner)->svid == A.svid ? A : A2;
+    release(owner, lock_at(core, next)->claim.start, lock_at(core, next)->claim.start);
     assert_int_not_equal(client_at(core, 0)->drain_at - 1, next);
     uint32_t freed = 0;
     while (client_at(core, 0)->drain_at != 0)
@@ -521,8 +524,7 @@ static void test_lock__old_locks_leave_no_rests(void **state)
     take(A, 0, 99, true);
     take(A, 200, 299, true);
     start_anew(0);
-    assert_false(
-        lock_covers(core, lock_world_owner(core, A), lock_world_file(core, 0), 0, 99, false));
+    assert_false(covers(A, 0, 99, false));
     lock_world_forget();
     take(A, 40, 59, false);
     assert_held(A, "s 40-59, x 200-299");

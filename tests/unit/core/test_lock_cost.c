@@ -110,20 +110,20 @@ static struct cost ask(const struct core *core, uint32_t count)
 {
     struct cost cost = {0};
     struct prng prng = {count};
-    uint32_t file = lock_world_file(core, asker.file), owner = lock_world_owner(core, asker);
     for (uint32_t i = 0; i < QUESTIONS; i++) {
         uint64_t start = prng_below(&prng, 10 * (uint64_t)count + 20);
         uint64_t end = prng_chance(&prng, 50) ? start + prng_below(&prng, 20) : UINT64_MAX;
-        bool exclusive = prng_chance(&prng, 50);
+        struct claim claim = lock_world_claim(core, asker, start, end, prng_chance(&prng, 50));
         steps = 0;
-        uint32_t slot = lock_find_conflict(core, file, start, end, exclusive, owner);
+        uint32_t slot = lock_find_conflict(core, &claim);
         more(&cost.find);
         for (uint32_t j = 0; j < 3 && slot != SLOT_NONE; j++) {
-            slot = lock_next_conflict(core, file, start, end, exclusive, owner, slot);
+            slot = lock_next_conflict(core, &claim, slot);
             more(&cost.next);
         }
-        if (owner != SLOT_NONE) {
-            (void)lock_covers(core, owner, file, start, start, exclusive);
+        if (claim.owner != SLOT_NONE) {
+            claim.end = claim.start;
+            (void)lock_covers(core, &claim);
             more(&cost.own);
         }
     }

@@ -84,9 +84,12 @@ static void remember(void)
         if (!table_is_live(table, slot))
             continue;
         const struct lock *lock = lock_at(trial.core, slot);
-        trial.before[slot] = (struct seen){true,        (lock->flags & RECORD_LOCK_EXCLUSIVE) != 0,
-                                           lock->owner, lock->file,
-                                           lock->start, lock->end};
+        trial.before[slot] = (struct seen){true,
+                                           lock->claim.exclusive,
+                                           lock->claim.owner,
+                                           lock->claim.file,
+                                           lock->claim.start,
+                                           lock->claim.end};
     }
     for (uint32_t i = 0; i < trial.model.client_count; i++)
         trial.client_counts[i] = client_at(trial.core, i)->lock_count;
@@ -103,9 +106,9 @@ static bool is_less_now(uint32_t slot)
     if (!table_is_live(&trial.core->locks.table, slot))
         return true;
     const struct lock *lock = lock_at(trial.core, slot);
-    return lock->owner != before->owner || lock->file != before->file ||
-           lock->start > before->start || lock->end < before->end ||
-           (before->exclusive && !(lock->flags & RECORD_LOCK_EXCLUSIVE));
+    return lock->claim.owner != before->owner || lock->claim.file != before->file ||
+           lock->claim.start > before->start || lock->claim.end < before->end ||
+           (before->exclusive && !lock->claim.exclusive);
 }
 
 /* Whoever waits was told, of nothing else than what is less; first locks and counts were told. */
@@ -155,7 +158,8 @@ static bool take(struct model_range range, bool exclusive, uint32_t state, bool 
     bool is_free = lock_model_is_free(&trial.model, range, exclusive);
     struct who who = lock_model_who(&trial.model, range.owner, range.file);
     struct lock_want want = want_of(range, exclusive, state, is_unmonitored);
-    uint32_t obstacle = lock_world_obstacle(trial.core, who, want.start, want.end, exclusive);
+    uint32_t obstacle =
+        lock_world_obstacle(trial.core, who, want.claim.start, want.claim.end, exclusive);
     assert_int_equal(obstacle == SLOT_NONE, is_free);
     if (!is_free)
         return false;
