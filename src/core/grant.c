@@ -57,7 +57,7 @@ static uint32_t slot_of(const struct core *core, const struct waiter *w)
 /* The next callback is due then. */
 static void schedule(struct core *core, uint32_t slot, uint64_t delay_ns)
 {
-    waiter_at(core, slot)->phase = WAITER_OFFERED;
+    waiter_set_phase(core, slot, WAITER_OFFERED);
     timers_set(&core->waiters.timers, slot, core->now_ns + delay_ns);
 }
 
@@ -318,7 +318,7 @@ void grant_due(struct core *core, uint32_t slot)
         w->grant.may_have_arrived = true;
         if (w->grant.attempt_count > 1)
             w->grant.proc = GRANTED; /* R-BLK-2: its answer needs no way back of its own */
-        w->phase = WAITER_OFFERED;
+        waiter_set_phase(core, slot, WAITER_OFFERED);
     }
     queue_up(core, slot);
 }
@@ -371,7 +371,7 @@ bool grant_next_call(struct core *core, struct core_call *ret)
     if (w->grant.first_attempt_ns == 0)
         w->grant.first_attempt_ns = core->now_ns;
     w->grant.attempt_count++;
-    w->phase = WAITER_CALLING;
+    waiter_set_phase(core, slot, WAITER_CALLING);
     waiter_own_touch(core, slot);
     return true;
 }
@@ -469,7 +469,6 @@ void grant_call_done(struct core *core, uint32_t slot, const struct core_input *
         client_alive(core, waiter_client(core, w));
     bool is_heard = input->outcome == CALL_ANSWERED || input->outcome == CALL_REFUSED;
     turn_ended(core, waiter_client(core, w), is_heard ? TURN_ANSWERED : TURN_SILENT);
-    w->phase = WAITER_OFFERED; /* and what follows is decided below */
     if (w->grant.is_denied) {
         bool is_once = input->outcome == CALL_ANSWERED && !input->is_repeated;
         w->grant.is_denied = false;
@@ -482,7 +481,7 @@ void grant_call_done(struct core *core, uint32_t slot, const struct core_input *
     } else if (w->grant.proc == GRANTED) {
         take_answer(core, slot, input->status, input->is_repeated);
     } else {
-        w->phase = WAITER_EXPECTING;
+        waiter_set_phase(core, slot, WAITER_EXPECTING);
         w->grant.is_repeated = input->is_repeated;
         timers_set(&core->waiters.timers, slot, core->now_ns + RESULT_NS);
     }

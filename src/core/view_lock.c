@@ -192,6 +192,8 @@ static const char *word_of_phase(enum waiter_phase phase)
         return "passed";
     case WAITER_PLACE:
         return "cancelled";
+    case WAITER_NEW:
+        break;
     }
     UNREACHABLE();
 }

@@ -132,6 +132,23 @@ bool waiter_is_offered(const struct waiter *waiter)
            waiter->phase == WAITER_EXPECTING;
 }
 
+void waiter_set_phase(struct core *core, uint32_t slot, enum waiter_phase phase)
+{
+    static const uint8_t next[] = {
+        [WAITER_NEW] = 1 << WAITER_QUEUED | 1 << WAITER_OFFERED,
+        [WAITER_QUEUED] = 1 << WAITER_OFFERED | 1 << WAITER_PASSED | 1 << WAITER_PLACE,
+        [WAITER_OFFERED] = 1 << WAITER_OFFERED | 1 << WAITER_CALLING | 1 << WAITER_PLACE,
+        [WAITER_CALLING] =
+            1 << WAITER_OFFERED | 1 << WAITER_EXPECTING | 1 << WAITER_PASSED | 1 << WAITER_PLACE,
+        [WAITER_EXPECTING] = 1 << WAITER_OFFERED | 1 << WAITER_PLACE,
+        [WAITER_PASSED] = 1 << WAITER_QUEUED | 1 << WAITER_PLACE,
+        [WAITER_PLACE] = 1 << WAITER_QUEUED,
+    };
+    struct waiter *w = waiter_at(core, slot);
+    CHECK(next[w->phase] & 1 << phase);
+    w->phase = phase;
+}
+
 uint32_t waiter_count(const struct core *core)
 {
     return core->waiters.table.count - core->waiters.place_count;
@@ -426,7 +443,7 @@ void waiter_be_patient(struct core *core, uint32_t slot)
 void waiter_enter_queue(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
-    w->phase = WAITER_QUEUED;
+    waiter_set_phase(core, slot, WAITER_QUEUED);
     tree_add(&core->waiters.queued, &file_at(core, w->claim.file)->waiters, slot);
     owner_at(core, w->claim.owner)->queued_count++;
     owner_note(core, w->claim.owner);
@@ -581,6 +598,8 @@ enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct pee
     case WAITER_EXPECTING:
         w->heard_ns = core->now_ns;
         return LOCK_BLOCKED;
+    case WAITER_NEW:
+        break;
     }
     UNREACHABLE();
 }
@@ -598,7 +617,7 @@ static void stand_aside(struct core *core, uint32_t slot)
 void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns)
 {
     stand_aside(core, slot);
-    waiter_at(core, slot)->phase = WAITER_PLACE;
+    waiter_set_phase(core, slot, WAITER_PLACE);
     waiter_own_touch(core, slot);
     list_append(&core->waiters.places, &waiter_at(core, slot)->place);
     core->waiters.place_count++;
@@ -611,7 +630,7 @@ void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns)
 void waiter_pass(struct core *core, uint32_t slot)
 {
     stand_aside(core, slot);
-    waiter_at(core, slot)->phase = WAITER_PASSED;
+    waiter_set_phase(core, slot, WAITER_PASSED);
     waiter_own_touch(core, slot);
     timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
     mark_changed(core, slot);
@@ -676,6 +695,7 @@ static void overdue(struct core *core, uint32_t slot)
     case WAITER_EXPECTING:
         grant_due(core, slot);
         return;
+    case WAITER_NEW:
     case WAITER_CALLING:
         break;
     }
@@ -738,6 +758,7 @@ void waiter_check(const struct core *core)
     uint32_t slot = table_next(&all->table, SLOT_NONE), places = 0;
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct waiter *w = waiter_at(core, slot);
+        CHECK(w->phase != WAITER_NEW);
         CHECK((w->phase == WAITER_PLACE) == !list_is_empty(&w->place));
         places += w->phase == WAITER_PLACE;
         CHECK(waiter_find(core, &w->claim, w->len) == slot);

@@ -1,13 +1,19 @@
 /*
  * waiter.h -- blocked requests and their queue (R-BLK-8..18). What follows an offer is grant.h's.
  *
- *           LOCK(block), conflict     the conflict is gone: lock_offer
- *   (none) ----------------> QUEUED -----------------------> OFFERED, CALLING, EXPECTING (grant.h)
- *                             | ^ ^                            |         |            |
- *            CANCEL, R-BLK-12 | | | nobody there, 5 s (D13)    |         v            v
- *                             v | +--- PASSED <----------------+     held lock     nothing
- *                           PLACE  LOCK again: QUEUED again
- *                       (5 s, then gone)
+ *               +------- offered by the run before (D12) ---+
+ *               |                                           v
+ *    (none) -- NEW --> QUEUED -- lock_offer ---------> OFFERED <----> CALLING --> EXPECTING
+ *                      ^ ^  |                           ^              |              |
+ *           LOCK again | |  | no room for an offer      +--------------|--------------+
+ *                      | |  v                        no GRANTED_RES    |
+ *                      | +- PASSED <-----------------------------------+
+ *                      |   LOCK again        nobody was there, 5 s (D13)
+ *                      |
+ *                    PLACE <-- CANCEL, from any other phase (R-BLK-12)
+ *
+ * A waiter goes from any phase: its lock is held, it is denied or overdue, its client is gone, or
+ * it has kept its place for 5 s. waiter_set_phase has the moves as a table.
  *
  * A queued waiter hangs on one thing that stands in its way: a lock or offer of another owner, or
  * an earlier waiter (R-BLK-15). When that thing changes, and only then, the waiter is looked at
@@ -34,6 +40,7 @@
 struct core;
 
 enum waiter_phase {
+    WAITER_NEW, /* linked, and in nobody's way yet */
     WAITER_QUEUED,
     WAITER_OFFERED,   /* the next callback waits for its time or for the store */
     WAITER_CALLING,   /* a callback is under way */
@@ -126,6 +133,10 @@ uint32_t waiter_find_earlier(const struct core *core, const struct claim *claim,
 /* Would waiting for this close a circle of owners (R-BLK-18)? `waiter` is the one of this request,
  * if it waits already, else SLOT_NONE: its search goes on where the last one ended. */
 bool waiter_is_deadlock(struct core *core, const struct claim *claim, uint32_t waiter);
+
+/* The only way from one phase to the next, which CHECKs that there is such a move. What a phase has
+ * (a place in the queue, a timer, a callback) is the caller's. */
+void waiter_set_phase(struct core *core, uint32_t slot, enum waiter_phase phase);
 
 /* For waiter_load.c: the key of waiter_find; a waiter in a live slot gets its place in
  * every index, taking references to what it names; it joins the queue, to be looked at. */
