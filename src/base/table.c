@@ -100,6 +100,11 @@ void *table_at(const struct table *table, uint32_t slot)
     return table->elements + (size_t)slot * table->element_size;
 }
 
+uint32_t table_slot(const struct table *table, const void *element)
+{
+    return (uint32_t)((size_t)((const uint8_t *)element - table->elements) / table->element_size);
+}
+
 uint32_t table_next(const struct table *table, uint32_t slot)
 {
     for (slot = slot == SLOT_NONE ? 0 : slot + 1; slot < table->used; slot++)

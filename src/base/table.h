@@ -47,6 +47,8 @@ bool table_is_live(const struct table *table, uint32_t slot);
 
 /* The element in a live slot. */
 void *table_at(const struct table *table, uint32_t slot);
+/* The slot of such an element. */
+uint32_t table_slot(const struct table *table, const void *element);
 
 /* Live slots in ascending order: start with SLOT_NONE; SLOT_NONE again at the end. */
 uint32_t table_next(const struct table *table, uint32_t slot);

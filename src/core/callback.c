@@ -119,10 +119,8 @@ bool callback_next_ending(struct core *core, uint64_t *ret_id, uint64_t *ret_dea
     if (list_is_empty(&all->ending))
         return false;
     struct callback *callback = LIST_ELEMENT(all->ending.next, struct callback, ending);
-    uint32_t slot =
-        (uint32_t)(callback - (const struct callback *)(const void *)all->table.elements);
     list_remove(&callback->ending);
-    *ret_id = callback_id(core, slot);
+    *ret_id = callback_id(core, table_slot(&all->table, callback));
     *ret_deadline_ns = callback->deadline_ns;
     return true;
 }
@@ -185,10 +183,9 @@ bool callback_next_answer(struct core *core, uint32_t *ret_ticket)
     if (list_is_empty(&all->ready))
         return false;
     struct late_answer *late = LIST_ELEMENT(all->ready.next, struct late_answer, ready);
-    uint32_t slot = (uint32_t)(late - (const struct late_answer *)(const void *)all->late.elements);
     list_remove(&late->ready);
-    table_remove(&all->late, slot);
-    *ret_ticket = slot;
+    *ret_ticket = table_slot(&all->late, late);
+    table_remove(&all->late, *ret_ticket);
     return true;
 }
 

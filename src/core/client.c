@@ -37,7 +37,7 @@ struct client *client_at(const struct core *core, uint32_t slot)
 
 uint32_t client_slot(const struct core *core, const struct client *client)
 {
-    return (uint32_t)(client - (const struct client *)(const void *)core->clients.table.elements);
+    return table_slot(&core->clients.table, client);
 }
 
 int client_init(struct core *core, uint32_t slots_max)
@@ -377,7 +377,7 @@ static void move_quota(struct core *core, uint32_t slot, const struct address *a
     uint32_t old = client->quota;
     client->quota = fresh;
     turn_join(core, slot);
-    waiter_moved(core, slot);
+    waiter_wake_moved(core, slot);
     quota_release(core, old);
     evict_rank(core, slot);
 }

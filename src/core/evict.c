@@ -34,15 +34,10 @@ void evict_rank(struct core *core, uint32_t slot)
     list_append(&quota_at(core, client->quota)->idle, &client->idle_here);
 }
 
-static uint32_t slot_of(const struct core *core, const struct client *client)
-{
-    return (uint32_t)(client - (const struct client *)(const void *)core->clients.table.elements);
-}
-
 /* False: it must stay. */
 static bool evict(struct core *core, struct client *client)
 {
-    uint32_t slot = slot_of(core, client);
+    uint32_t slot = client_slot(core, client);
     if (!may_be_forgotten(core, slot)) {
         MARK("evict_not_any_more");
         leave(client);

@@ -49,11 +49,6 @@ static struct waiter *waiter_of(struct list *queue)
     return LIST_ELEMENT(queue, struct waiter, grant.queue);
 }
 
-static uint32_t slot_of(const struct core *core, const struct waiter *w)
-{
-    return (uint32_t)(w - (const struct waiter *)(const void *)core->waiters.table.elements);
-}
-
 /* The next callback is due then. */
 static void schedule(struct core *core, uint32_t slot, uint64_t delay_ns)
 {
@@ -332,7 +327,7 @@ void grant_stored(struct core *core)
         if (w->grant.after_txn > core->durable_txn)
             continue;
         list_remove(at);
-        turn_add(core, slot_of(core, w));
+        turn_add(core, table_slot(&core->waiters.table, w));
     }
 }
 

@@ -36,11 +36,6 @@ static struct hearsay *hearsay_at(const struct core *core, uint32_t slot)
     return table_at(&core->hearsays.table, slot);
 }
 
-static uint32_t slot_of(const struct core *core, const struct hearsay *notice)
-{
-    return (uint32_t)(notice - (const struct hearsay *)(const void *)core->hearsays.table.elements);
-}
-
 static bool is_of_name(const struct core *core, const struct hearsay *notice, struct bytes name)
 {
     return bytes_equal_fold(intern_bytes(&core->names, notice->mon_name), name);
@@ -117,7 +112,7 @@ static void end(struct core *core, uint32_t slot)
         MARK("hearsay_next_of_sender");
         struct hearsay *next = LIST_ELEMENT(sender->said.next, struct hearsay, queue);
         list_remove(&next->queue);
-        make_ready(core, slot_of(core, next));
+        make_ready(core, table_slot(&core->hearsays.table, next));
     }
     sender->keepers--;
     quota_release(core, notice.quota);
@@ -140,7 +135,7 @@ bool hearsay_next_lookup(struct core *core, struct core_lookup *ret)
     list_remove(&notice->queue);
     notice->is_asking = true;
     all->paced_ns = (all->paced_ns > core->now_ns ? all->paced_ns : core->now_ns) + PACE_NS;
-    *ret = (struct core_lookup){.id = table_handle(&all->table, slot_of(core, notice)),
+    *ret = (struct core_lookup){.id = table_handle(&all->table, table_slot(&all->table, notice)),
                                 .name = intern_bytes(&core->names, notice->mon_name)};
     return true;
 }

@@ -23,7 +23,8 @@
  * another stamp are never merged: a reboot frees some of them and not the others (R-SEC-3).
  *
  * Whenever an element stops standing where it stood (freed, shrunk, split, weakened, moved),
- * waiter_lock_changed(slot) is called: no path that frees bytes can forget the waiters (R-BLK-17).
+ * waiter_wake_lock_changed(slot) is called: no path that frees bytes can forget the waiters
+ * (R-BLK-17).
  */
 #ifndef CORE_LOCK_H
 #define CORE_LOCK_H

@@ -11,7 +11,7 @@
  * before it can be used again: at the start of a removal, when everything is still as it was, and
  * after a change by which the element stands in fewer ways than before, when it is as it will be.
  * An element that grew or became exclusive is in the way of whoever hung on it as much as before,
- * and nobody is told. waiter_lock_changed only notes who must look again; it asks nothing here.
+ * and nobody is told. waiter_wake_lock_changed only notes who must look again; it asks nothing.
  *
  * lock_drain walks the chain of a client a few elements at a time, and any of them may go in
  * between. When the one goes that it would look at next, it is sent to the successor. What is added
@@ -142,7 +142,7 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     owner->lock_count++;
     if (owner->lock_count == 1) {
         owner_note(core, lock->claim.owner);
-        waiter_owner_holds(core, lock->claim.owner);
+        waiter_wake_owner_holds(core, lock->claim.owner);
     }
 }
 
@@ -209,7 +209,7 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
     }
     dirty_put(&core->dirty, RECORD_LOCK, slot);
     if (is_less)
-        waiter_lock_changed(core, slot);
+        waiter_wake_lock_changed(core, slot);
 }
 
 void lock_element_leave_over(struct core *core, uint32_t slot)
@@ -257,7 +257,7 @@ void lock_element_hold(struct core *core, uint32_t slot)
 void lock_element_remove(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
-    waiter_lock_changed(core, slot);
+    waiter_wake_lock_changed(core, slot);
     lock_element_unleave(core, slot);
     struct lock lock = *lock_at(core, slot);
     struct owner *owner = owner_at(core, lock.claim.owner);

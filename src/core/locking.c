@@ -407,7 +407,7 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     } else if (may_wait &&
                (s.claim.owner == SLOT_NONE || owner_at(core, s.claim.owner)->lock_count == 0)) {
         uint64_t order = waiter != SLOT_NONE ? waiter_at(core, waiter)->order : UINT64_MAX;
-        obstacle = waiter_find_earlier(core, &s.claim, order);
+        obstacle = waiter_queue_earlier(core, &s.claim, order);
         if (obstacle != SLOT_NONE)
             MARK("lock_waits_behind_a_waiter");
     }

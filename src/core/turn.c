@@ -18,11 +18,6 @@ static struct quota *quota_of(const struct core *core, const struct client *clie
     return quota_at(core, client->quota);
 }
 
-static uint32_t slot_of(const struct core *core, const struct waiter *w)
-{
-    return (uint32_t)(w - (const struct waiter *)(const void *)core->waiters.table.elements);
-}
-
 static uint32_t calls_max(const struct quota *quota)
 {
     return quota->is_silent ? TURN_SILENT_MAX : TURN_CALLS_MAX;
@@ -111,7 +106,7 @@ uint32_t turn_take(struct core *core)
         client->calling++;
         enter(core, client);
         let_in(core, quota);
-        return slot_of(core, w);
+        return table_slot(&core->waiters.table, w);
     }
     return SLOT_NONE;
 }

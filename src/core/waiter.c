@@ -2,14 +2,9 @@
  * waiter.c -- the queue of blocked requests; see waiter.h.
  *
  * Always true between steps, and asserted by waiter_check():
- *  (1) A QUEUED waiter is woken, or hangs on exactly one thing that stands in its way: a lock or
- *      offer of another owner that conflicts with it, or an earlier conflicting waiter that is
- *      queued or offered. Hence a waiter whose conflict is gone is always woken (P4).
- *  (2) Only QUEUED waiters are in the tree of their file.
- *  (3) There is at most one waiter per (owner, file, offset, len), in whatever phase (R-BLK-9).
- *
- * waiter_lock_changed only moves waiters to the heap of the woken. Nothing is offered inside it:
- * the lock table may be half way through a change.
+ *  (1) Only QUEUED waiters are in the tree of their file (waiter_queue.c), and they are woken or
+ *      hang on what conflicts with them (waiter_wake.c).
+ *  (2) There is at most one waiter per (owner, file, offset, len), in whatever phase (R-BLK-9).
  */
 #include "core/waiter.h"
 
@@ -23,84 +18,24 @@
 
 enum {
     WOKEN_PER_TURN = 256,
-    LEAVING_PER_TURN = 1024,
     OVERDUE_PER_TURN = 256,
-    LOOKED_AT_MAX = 256, /* waiters of a file, in one search for an earlier one */
 };
-
-static bool comes_before(const void *context, uint32_t a, uint32_t b)
-{
-    const struct core *core = context;
-    const struct waiter *x = waiter_at(core, a), *y = waiter_at(core, b);
-    if (x->claim.start != y->claim.start)
-        return x->claim.start < y->claim.start;
-    return x->order > y->order;
-}
-
-static bool is_earlier(const void *context, uint32_t a, uint32_t b)
-{
-    return waiter_at(context, a)->order < waiter_at(context, b)->order;
-}
-
-static struct waiter_reach join(struct waiter_reach a, const struct waiter_reach *b)
-{
-    if (b->first_order == UINT64_MAX)
-        return a;
-    if (a.first_order == UINT64_MAX)
-        return *b;
-    return (struct waiter_reach){
-        .end = a.end > b->end ? a.end : b->end,
-        .first_order = a.first_order < b->first_order ? a.first_order : b->first_order,
-    };
-}
-
-static bool is_same(const struct waiter_reach *a, const struct waiter_reach *b)
-{
-    return a->end == b->end && a->first_order == b->first_order;
-}
-
-static bool sum_up(void *context, uint32_t slot, uint32_t left, uint32_t right)
-{
-    struct core *core = context;
-    struct waiter *w = waiter_at(core, slot);
-    struct waiter_reach any = {.end = w->claim.end, .first_order = w->order};
-    struct waiter_reach exclusives =
-        w->claim.exclusive ? any : (struct waiter_reach){.first_order = UINT64_MAX};
-    for (int i = 0; i < 2; i++) {
-        uint32_t child = i == 0 ? left : right;
-        if (child == SLOT_NONE)
-            continue;
-        any = join(any, &waiter_at(core, child)->any);
-        exclusives = join(exclusives, &waiter_at(core, child)->exclusives);
-    }
-    bool is_changed = !is_same(&any, &w->any) || !is_same(&exclusives, &w->exclusives);
-    w->any = any;
-    w->exclusives = exclusives;
-    return is_changed;
-}
 
 int waiter_init(struct core *core, uint32_t slots_max, uint32_t lock_slots_max)
 {
     struct waiters *all = &core->waiters;
     list_init(&all->places);
-    list_init(&all->wake_turns);
     int err = table_init(&all->table, slots_max, sizeof(struct waiter));
     if (err == 0)
         err = chains_init_hash(&all->by_key, slots_max);
-    if (err == 0)
-        err = chains_init(&all->behind, core->owners.table.max, slots_max);
     if (err == 0)
         err = waiter_own_init(core, slots_max);
     if (err == 0)
         err = chains_init(&all->by_client, core->clients.table.max, slots_max);
     if (err == 0)
-        err = chains_init(&all->on_lock, lock_slots_max, slots_max);
+        err = waiter_queue_init(core, slots_max);
     if (err == 0)
-        err = chains_init(&all->on_waiter, slots_max, slots_max);
-    if (err == 0)
-        err = tree_init(&all->queued, slots_max, core->seed, comes_before, sum_up, core);
-    if (err == 0)
-        err = tree_init(&all->woken, slots_max, core->seed, is_earlier, NULL, core);
+        err = waiter_wake_init(core, slots_max, lock_slots_max);
     if (err == 0)
         err = timers_init(&all->timers, slots_max);
     return err;
@@ -111,13 +46,10 @@ void waiter_done(struct core *core)
     struct waiters *all = &core->waiters;
     table_done(&all->table);
     chains_done(&all->by_key);
-    chains_done(&all->behind);
     waiter_own_done(core);
     chains_done(&all->by_client);
-    chains_done(&all->on_lock);
-    chains_done(&all->on_waiter);
-    tree_done(&all->queued);
-    tree_done(&all->woken);
+    waiter_queue_done(core);
+    waiter_wake_done(core);
     timers_done(&all->timers);
 }
 
@@ -179,45 +111,6 @@ uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_
     return SLOT_NONE;
 }
 
-/* What a search among the queued waiters of a file is for. */
-struct search {
-    const struct claim *claim;
-    uint64_t order;
-    uint32_t left; /* how many waiters may still be looked at */
-};
-
-/*
- * The first in the order of the tree, which of equal ranges is the latest. The depth of a treap
- * bounds the recursion. Where short early requests and long late ones are mixed the sums leave
- * nothing out, so the search has an end of its own: beyond it the order of the queue is not looked
- * at, which costs fairness and nothing else.
- */
-static uint32_t find_below(const struct core *core, uint32_t slot, struct search *search)
-{
-    const struct tree *tree = &core->waiters.queued;
-    const struct claim *claim = search->claim;
-    while (slot != SLOT_NONE && search->left > 0) {
-        search->left--;
-        const struct waiter *w = waiter_at(core, slot);
-        const struct waiter_reach *reach = claim->exclusive ? &w->any : &w->exclusives;
-        if (reach->first_order >= search->order || reach->end < claim->start)
-            return SLOT_NONE;
-        uint32_t found = find_below(core, tree_left(tree, slot), search);
-        if (found != SLOT_NONE)
-            return found;
-        if (w->order < search->order && claim_conflicts(&w->claim, claim))
-            return slot;
-        slot = w->claim.start <= claim->end ? tree_right(tree, slot) : SLOT_NONE;
-    }
-    return SLOT_NONE;
-}
-
-uint32_t waiter_find_earlier(const struct core *core, const struct claim *claim, uint64_t order)
-{
-    struct search search = {claim, order, LOOKED_AT_MAX};
-    return find_below(core, tree_top(file_at(core, claim->file)->waiters), &search);
-}
-
 /* Waiters outlive a run only where a run is resumed (R-BLK-14, D12). */
 static void mark_changed(struct core *core, uint32_t slot)
 {
@@ -229,142 +122,6 @@ static void mark_gone(struct core *core, uint32_t slot)
 {
     if (core->limits.resume)
         dirty_delete(&core->dirty, RECORD_WAITER, slot);
-}
-
-/* ---- hanging and waking ---- */
-
-static void unhang(struct core *core, uint32_t slot)
-{
-    struct waiter *w = waiter_at(core, slot);
-    if (w->hangs_on != SLOT_NONE && w->on_waiter)
-        chains_remove(&core->waiters.behind, w->claim.owner, slot);
-    if (w->hangs_on != SLOT_NONE)
-        chains_remove(w->on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, w->hangs_on,
-                      slot);
-    w->hangs_on = SLOT_NONE;
-}
-
-static void hang(struct core *core, uint32_t slot, bool on_waiter, uint32_t thing)
-{
-    struct waiter *w = waiter_at(core, slot);
-    CHECK(w->hangs_on == SLOT_NONE);
-    w->on_waiter = on_waiter;
-    w->hangs_on = thing;
-    chains_add(on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, thing, slot);
-    if (on_waiter)
-        chains_add(&core->waiters.behind, w->claim.owner, slot);
-}
-
-static struct quota *quota_of(const struct core *core, const struct waiter *w)
-{
-    return quota_at(core, client_at(core, waiter_client(core, w))->quota);
-}
-
-/* Whose turn it is when this file has its own: its first one's address. */
-static void rank_file(struct core *core, struct file *file)
-{
-    list_remove(&file->wake_turn);
-    uint32_t first = tree_first(&core->waiters.woken, file->woken);
-    if (first == SLOT_NONE)
-        return;
-    struct quota *quota = quota_of(core, waiter_at(core, first));
-    list_append(&quota->woken_files, &file->wake_turn);
-    if (list_is_empty(&quota->wake_turn))
-        list_append(&core->waiters.wake_turns, &quota->wake_turn);
-}
-
-static void join_woken(struct core *core, uint32_t slot)
-{
-    struct file *file = file_at(core, waiter_at(core, slot)->claim.file);
-    tree_add(&core->waiters.woken, &file->woken, slot);
-    waiter_at(core, slot)->is_woken = true;
-    if (tree_first(&core->waiters.woken, file->woken) == slot)
-        rank_file(core, file);
-}
-
-static void leave_woken(struct core *core, uint32_t slot)
-{
-    struct file *file = file_at(core, waiter_at(core, slot)->claim.file);
-    bool was_first = tree_first(&core->waiters.woken, file->woken) == slot;
-    tree_remove(&core->waiters.woken, &file->woken, slot);
-    waiter_at(core, slot)->is_woken = false;
-    if (was_first)
-        rank_file(core, file);
-}
-
-static void wake(struct core *core, uint32_t slot)
-{
-    unhang(core, slot);
-    if (!waiter_at(core, slot)->is_woken)
-        join_woken(core, slot);
-}
-
-/* The next one to be looked at; SLOT_NONE: none. */
-static uint32_t take_woken(struct core *core)
-{
-    struct list *turns = &core->waiters.wake_turns;
-    while (!list_is_empty(turns)) {
-        struct quota *quota = LIST_ELEMENT(turns->next, struct quota, wake_turn);
-        list_remove(&quota->wake_turn);
-        if (list_is_empty(&quota->woken_files))
-            continue;
-        list_append(turns, &quota->wake_turn);
-        struct file *file = LIST_ELEMENT(quota->woken_files.next, struct file, wake_turn);
-        uint32_t slot = tree_first(&core->waiters.woken, file->woken);
-        leave_woken(core, slot);
-        return slot;
-    }
-    return SLOT_NONE;
-}
-
-void waiter_moved(struct core *core, uint32_t client)
-{
-    const struct chains *by_client = &core->waiters.by_client;
-    uint32_t slot = chains_first(by_client, client);
-    for (; slot != SLOT_NONE; slot = chains_next(by_client, slot))
-        if (waiter_at(core, slot)->is_woken)
-            rank_file(core, file_at(core, waiter_at(core, slot)->claim.file));
-}
-
-static void wake_chain(struct core *core, const struct chains *chains, uint32_t chain)
-{
-    uint32_t slot;
-    while ((slot = chains_first(chains, chain)) != SLOT_NONE)
-        wake(core, slot);
-}
-
-void waiter_lock_changed(struct core *core, uint32_t lock)
-{
-    wake_chain(core, &core->waiters.on_lock, lock);
-}
-
-void waiter_owner_holds(struct core *core, uint32_t owner)
-{
-    struct owner *at = owner_at(core, owner);
-    if (chains_first(&core->waiters.behind, owner) != SLOT_NONE && list_is_empty(&at->leaving))
-        list_append(&core->owners.leaving, &at->leaving);
-}
-
-/* Those who need not wait behind waiters any more look again, a bounded number of them. */
-static void leave_queue_order(struct core *core)
-{
-    struct list *leaving = &core->owners.leaving;
-    const struct owner *first = (const void *)core->owners.table.elements;
-    for (uint32_t left = LEAVING_PER_TURN; left > 0 && !list_is_empty(leaving); left--) {
-        struct owner *owner = LIST_ELEMENT(leaving->next, struct owner, leaving);
-        uint32_t slot = chains_first(&core->waiters.behind, (uint32_t)(owner - first));
-        if (slot == SLOT_NONE || owner->lock_count == 0) {
-            list_remove(&owner->leaving);
-            continue;
-        }
-        MARK("waiter_leaves_queue_order");
-        wake(core, slot);
-    }
-}
-
-static uint32_t slot_of(const struct core *core, const struct waiter *w)
-{
-    return (uint32_t)(w - (const struct waiter *)(const void *)core->waiters.table.elements);
 }
 
 static void leave_place(struct core *core, uint32_t slot)
@@ -379,15 +136,10 @@ static void leave_place(struct core *core, uint32_t slot)
 
 static void leave_queue(struct core *core, uint32_t slot)
 {
-    struct waiter *w = waiter_at(core, slot);
-    if (w->phase != WAITER_QUEUED)
+    if (waiter_at(core, slot)->phase != WAITER_QUEUED)
         return;
-    unhang(core, slot);
-    if (w->is_woken)
-        leave_woken(core, slot);
-    tree_remove(&core->waiters.queued, &file_at(core, w->claim.file)->waiters, slot);
-    owner_at(core, w->claim.owner)->queued_count--;
-    owner_note(core, w->claim.owner);
+    waiter_wake_forget(core, slot);
+    waiter_queue_remove(core, slot);
 }
 
 static void offer(struct core *core, uint32_t slot)
@@ -419,15 +171,15 @@ static void look_again(struct core *core, uint32_t slot)
     const struct waiter *w = waiter_at(core, slot);
     uint32_t thing = SLOT_NONE;
     if (owner_at(core, w->claim.owner)->lock_count == 0)
-        thing = waiter_find_earlier(core, &w->claim, w->order);
+        thing = waiter_queue_earlier(core, &w->claim, w->order);
     if (thing != SLOT_NONE) {
         MARK("waiter_behind_waiter");
-        hang(core, slot, true, thing);
+        waiter_wake_hang(core, slot, true, thing);
         return;
     }
     thing = lock_find_conflict(core, &w->claim);
     if (thing != SLOT_NONE)
-        hang(core, slot, false, thing);
+        waiter_wake_hang(core, slot, false, thing);
     else
         offer(core, slot);
 }
@@ -442,13 +194,10 @@ void waiter_be_patient(struct core *core, uint32_t slot)
 
 void waiter_enter_queue(struct core *core, uint32_t slot)
 {
-    struct waiter *w = waiter_at(core, slot);
     waiter_set_phase(core, slot, WAITER_QUEUED);
-    tree_add(&core->waiters.queued, &file_at(core, w->claim.file)->waiters, slot);
-    owner_at(core, w->claim.owner)->queued_count++;
-    owner_note(core, w->claim.owner);
+    waiter_queue_add(core, slot);
     waiter_be_patient(core, slot);
-    wake(core, slot);
+    waiter_wake_up(core, slot);
 }
 
 /* The same for one that is not stored like that. */
@@ -526,7 +275,7 @@ static uint32_t take_slot(struct core *core, uint32_t owner)
         MARK("waiter_place_is_needed");
         const struct waiter *oldest = LIST_ELEMENT(all->places.next, struct waiter, place);
         owner_at(core, owner)->waiter_count++; /* it may be its own, and all that it has */
-        waiter_remove(core, slot_of(core, oldest));
+        waiter_remove(core, table_slot(&all->table, oldest));
         owner_at(core, owner)->waiter_count--;
     }
     uint32_t slot = table_add(&all->table);
@@ -611,7 +360,7 @@ static void stand_aside(struct core *core, uint32_t slot)
     leave_place(core, slot);
     grant_forget(core, slot);
     timers_clear(&core->waiters.timers, slot);
-    wake_chain(core, &core->waiters.on_waiter, slot);
+    waiter_wake_behind(core, slot);
 }
 
 void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns)
@@ -670,23 +419,17 @@ static bool is_client_alive(struct core *core, uint32_t slot)
     return true;
 }
 
-static void end_silent(struct core *core, uint32_t slot)
-{
-    MARK("waiter_silent_too_long");
-    core->waiters.expired++;
-    waiter_remove(core, slot);
-}
-
 static void overdue(struct core *core, uint32_t slot)
 {
     switch (waiter_at(core, slot)->phase) {
     case WAITER_QUEUED:
         if (is_client_alive(core, slot))
             return;
-        end_silent(core, slot);
-        return;
+        __attribute__((fallthrough));
     case WAITER_PASSED: /* only its own poll brings it back, so only that counts */
-        end_silent(core, slot);
+        MARK("waiter_silent_too_long");
+        core->waiters.expired++;
+        waiter_remove(core, slot);
         return;
     case WAITER_PLACE:
         waiter_remove(core, slot);
@@ -711,9 +454,9 @@ bool waiter_work(struct core *core)
             break;
         overdue(core, slot);
     }
-    leave_queue_order(core);
+    waiter_wake_leavers(core);
     for (uint32_t i = 0; i < WOKEN_PER_TURN && !core_is_full(core); i++) {
-        if ((slot = take_woken(core)) == SLOT_NONE)
+        if ((slot = waiter_wake_take(core)) == SLOT_NONE)
             break;
         look_again(core, slot);
     }
@@ -732,24 +475,6 @@ uint64_t waiter_deadline_ns(const struct core *core)
 
 /* ---- invariants ---- */
 
-static void check_hanging(const struct core *core, uint32_t slot)
-{
-    const struct waiter *w = waiter_at(core, slot);
-    CHECK(w->is_woken == (w->phase == WAITER_QUEUED && w->hangs_on == SLOT_NONE));
-    if (w->hangs_on == SLOT_NONE)
-        return;
-    CHECK(w->phase == WAITER_QUEUED);
-    if (w->on_waiter) {
-        const struct waiter *other = waiter_at(core, w->hangs_on);
-        CHECK(other->phase == WAITER_QUEUED || waiter_is_offered(other));
-        CHECK(other->order < w->order && claim_conflicts(&other->claim, &w->claim));
-        CHECK(owner_at(core, w->claim.owner)->lock_count == 0 ||
-              !list_is_empty(&owner_at(core, w->claim.owner)->leaving));
-    } else {
-        CHECK(claim_conflicts(&lock_at(core, w->hangs_on)->claim, &w->claim));
-    }
-}
-
 void waiter_check(const struct core *core)
 {
     const struct waiters *all = &core->waiters;
@@ -764,7 +489,7 @@ void waiter_check(const struct core *core)
         CHECK(waiter_find(core, &w->claim, w->len) == slot);
         CHECK(waiter_is_offered(w) == (w->grant.offer != SLOT_NONE));
         CHECK(w->claim.start <= w->claim.end && w->order < all->next_order);
-        check_hanging(core, slot);
+        waiter_wake_check(core, slot);
         waiter_own_check(core, slot);
     }
     CHECK(places == all->place_count);

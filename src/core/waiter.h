@@ -21,9 +21,7 @@
  * hangs on the latest earlier one, so one unlock wakes one waiter, not the queue (P7). It goes on
  * hanging there while that one is being offered what both want.
  *
- * Those to be looked at again are taken by waiter_work, a bounded number per turn, in queue order
- * within a file. Addresses take turns: a file counts for the address of its first. So one client's
- * hundred thousand delay nobody in another file. PASSED and PLACE stand in nobody's way.
+ * PASSED and PLACE stand in nobody's way.
  */
 #ifndef CORE_WAITER_H
 #define CORE_WAITER_H
@@ -36,6 +34,8 @@
 #include "core/claim.h"
 #include "core/message.h"
 #include "core/waiter_own.h"
+#include "core/waiter_queue.h"
+#include "core/waiter_wake.h"
 
 struct core;
 
@@ -47,12 +47,6 @@ enum waiter_phase {
     WAITER_EXPECTING, /* GRANTED_MSG arrived; its GRANTED_RES may come */
     WAITER_PASSED,    /* nobody was there to be told: it must ask again (D13) */
     WAITER_PLACE,     /* cancelled: only its place is kept (R-BLK-12) */
-};
-
-/* What is known of a subtree of queued waiters. */
-struct waiter_reach {
-    uint64_t end;         /* the furthest; meaningless when it is empty */
-    uint64_t first_order; /* the earliest place in the queue; UINT64_MAX: empty */
 };
 
 /* The callbacks of one offer; see grant.h. */
@@ -127,9 +121,6 @@ uint32_t waiter_count(const struct core *core);
 /* The waiter of this owner with this request, whatever its mode (R-BLK-8); SLOT_NONE: none. `len`
  * is as it was sent. */
 uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_t len);
-/* The latest queued waiter that conflicts with a claim that has this place in the queue (R-BLK-15);
- * UINT64_MAX: the end of it. */
-uint32_t waiter_find_earlier(const struct core *core, const struct claim *claim, uint64_t order);
 /* Would waiting for this close a circle of owners (R-BLK-18)? `waiter` is the one of this request,
  * if it waits already, else SLOT_NONE: its search goes on where the last one ended. */
 bool waiter_is_deadlock(struct core *core, const struct claim *claim, uint32_t waiter);
@@ -160,14 +151,6 @@ void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns);
 void waiter_pass(struct core *core, uint32_t slot);
 /* Gone; whoever hung on it is looked at again. Its offer is accepted, withdrawn or lost before. */
 void waiter_remove(struct core *core, uint32_t slot);
-
-/* This client counts at another address since now. */
-void waiter_moved(struct core *core, uint32_t client);
-
-/* What the lock table tells: this lock or offer is gone, or is less than it was. */
-void waiter_lock_changed(struct core *core, uint32_t lock);
-/* This owner holds its first lock: it no longer waits behind waiters (R-BLK-15). */
-void waiter_owner_holds(struct core *core, uint32_t owner);
 
 /* Looks again at those whose obstacle changed, and ends what is overdue. True: there is more. */
 bool waiter_work(struct core *core);

@@ -54,7 +54,7 @@ void client_settle(struct core *core, uint32_t slot)
     lock_world_log.settled_count++;
 }
 
-void waiter_lock_changed(struct core *core, uint32_t lock)
+void waiter_wake_lock_changed(struct core *core, uint32_t lock)
 {
     CHECK(table_is_live(&core->locks.table, lock)); /* the promise of lock_element.c */
     if (lock_world_log.changed_count < 1024)
@@ -62,7 +62,7 @@ void waiter_lock_changed(struct core *core, uint32_t lock)
     lock_world_log.changed_count++;
 }
 
-void waiter_owner_holds(struct core *core, uint32_t owner)
+void waiter_wake_owner_holds(struct core *core, uint32_t owner)
 {
     CHECK(owner_at(core, owner)->lock_count == 1);
     if (lock_world_log.holds_count < 64)
