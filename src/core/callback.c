@@ -223,7 +223,7 @@ static void resolve(struct core *core, uint32_t slot, enum core_call_outcome out
     }
     table_remove(&all->table, slot);
     lock_at(core, offer)->callback = SLOT_NONE;
-    lock_withdraw(core, offer);
+    lock_offer_withdraw(core, offer);
 }
 
 void callback_ended(struct core *core, uint64_t handle, const struct core_input *input)

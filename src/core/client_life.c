@@ -141,7 +141,7 @@ static void restamp_kept(struct core *core, uint32_t slot)
         if (lock_at(core, at)->callback != SLOT_NONE || core->dirty.put_count < puts_max)
             lock_element_restamp(core, at, 1);
         else
-            lock_withdraw(core, at);
+            lock_offer_withdraw(core, at);
     }
 }
 

@@ -76,7 +76,7 @@ void echo_work(struct core *core)
             echoes->may_be_some = false; /* once through the table: none is added any more */
         } else if (echo_is(core, echoes->at)) {
             MARK("echo_is_over");
-            lock_withdraw(core, echoes->at);
+            lock_offer_withdraw(core, echoes->at);
         }
     }
 }

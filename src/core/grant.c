@@ -115,7 +115,7 @@ static void withdraw(struct core *core, uint32_t slot)
         return;
     }
     w->grant.offer = SLOT_NONE;
-    lock_withdraw(core, offer);
+    lock_offer_withdraw(core, offer);
 }
 
 bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
@@ -124,7 +124,8 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
     uint32_t offer = w->grant.offer;
     bool is_calling = w->grant.callback != SLOT_NONE; /* it is under way, and lingers */
     bool stays = is_calling || echo_is_due(core, offer);
-    if (!(is_certain ? lock_confirm(core, offer, stays) : lock_accept(core, offer, stays)))
+    if (!(is_certain ? lock_offer_confirm(core, offer, stays)
+                     : lock_offer_accept(core, offer, stays)))
         return false;
     uint32_t client = waiter_client(core, w);
     struct address address = client_address(core, client);
@@ -133,7 +134,7 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
     if (is_calling)
         linger(core, w);
     else if (stays)
-        lock_withdraw(core, offer); /* as an offer */
+        lock_offer_withdraw(core, offer); /* as an offer */
     w->grant.offer = SLOT_NONE;
     waiter_remove(core, slot);
     return true;

@@ -173,7 +173,7 @@ uint32_t leftover_drop(struct core *core, uint32_t client, uint32_t max)
     while (count < max && !core_is_full(core) &&
            (slot = chains_first(&core->locks.left_over, client)) != SLOT_NONE) {
         MARK("leftover_dropped");
-        lock_withdraw(core, slot);
+        lock_offer_withdraw(core, slot);
         count++;
     }
     return count;

@@ -5,12 +5,12 @@
  * the held locks of one owner in one file never overlap, and adjacent ones of the same mode and
  * stamp are one (R-RNG-3). An *offer* is taken for a waiter that has not acknowledged it
  * (R-BLK-19): it stands in other owners' way like a lock, may overlap what its owner holds, and
- * becomes held by lock_accept.
+ * becomes held by lock_offer_accept.
  *
- *              lock_take                    lock_accept
- *   (nothing) -----------> HELD <---------------------------- OFFERED <---- lock_offer
+ *              lock_take                    lock_offer_accept
+ *   (nothing) -----------> HELD <---------------------------- OFFERED <---- lock_offer_make
  *                           |  lock_release, lock_drain          |
- *                           v                                    v  lock_withdraw, lock_drain
+ *                           v                                    v  lock_offer_withdraw, lock_drain
  *                       (nothing)                            (nothing)
  *
  * A file's elements are a tree by first byte that knows, for every subtree, the furthest end of any
@@ -116,9 +116,6 @@ bool lock_covers(const struct core *core, const struct claim *claim);
  * keeps the file. */
 bool lock_free_if_doomed(struct core *core, uint32_t slot);
 
-/* Does the owner hold exactly this range in this mode, and is that in doubt? */
-bool lock_is_doubtful(const struct core *core, const struct claim *claim);
-
 /* Limits, bytes and store space allow one more lock of this client (R-SEC-6, R-PER-8);
  * SLOT_NONE: of a new one. */
 enum lock_room {
@@ -153,35 +150,11 @@ __attribute__((warn_unused_result)) bool lock_give_up(struct core *core, const s
 /* So many pieces a client's locks may be cut into (R-RNG-5). */
 uint64_t lock_most_pieces(const struct core *core, uint32_t client);
 
-/* Takes the claim for a waiter; SLOT_NONE: no room. Nobody else may be in the way. */
-uint32_t lock_offer(struct core *core, const struct lock_want *want, uint32_t waiter);
-
 /*
  * Accepting an offer puts at most this many records. All the offers accepted in one step, however
  * many, put at most this many more than batch_puts_max into the open batch.
  */
 #define LOCK_ACCEPT_PUTS_MAX 64
-
-/*
- * An offer that a run before this one made (R-BLK-19): it is its owner's lock now. The store's
- * record says as much and is not written again, unless it meets what the owner holds. False: it
- * stands as an offer.
- */
-__attribute__((warn_unused_result)) bool lock_restore_offer(struct core *core, uint32_t slot);
-/*
- * The client said that it has the lock: the offer replaces what its owner held there before, like
- * any lock that is taken (5.2). What the owner took exclusively since the offer was made stays so.
- * `stays`: as the owner's lock and as an offer, which callback.c or echo.c keeps.
- */
-__attribute__((warn_unused_result)) bool lock_confirm(struct core *core, uint32_t slot, bool stays);
-/*
- * The client may have the lock: the offer becomes its owner's. Bytes that it holds exclusively stay
- * so, because a doubt never weakens anything. False, and the offer stands: no slots for the pieces,
- * too many of them (perhaps only for the batch that is open), or its client started anew since.
- */
-__attribute__((warn_unused_result)) bool lock_accept(struct core *core, uint32_t slot, bool stays);
-/* The offer goes, or is kept from others as an echo (echo.h). */
-void lock_withdraw(struct core *core, uint32_t slot);
 
 /*
  * Frees locks and offers of a client that its present incarnation did not take, at most `max`

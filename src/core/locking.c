@@ -450,7 +450,7 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
         grant_cancel(core, waiter);
         return LOCK_GRANTED;
     }
-    if (lock_is_doubtful(core, &s.claim)) {
+    if (lock_offer_is_doubtful(core, &s.claim)) {
         MARK("cancel_ends_a_doubt");
         return lock_release(core, &s.claim) ? LOCK_GRANTED : LOCK_DENIED;
     }

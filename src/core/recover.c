@@ -258,7 +258,7 @@ static void restore_offers(struct core *core)
     for (; slot != SLOT_NONE; slot = table_next(locks, slot)) {
         if (!is_left_over(core, slot))
             continue;
-        if (echo_is_due(core, slot) || !lock_restore_offer(core, slot)) {
+        if (echo_is_due(core, slot) || !lock_offer_restore(core, slot)) {
             MARK("start_offer_stays");
             leftover_add(core, slot);
         }
@@ -302,7 +302,7 @@ static void settle_offer(struct core *core, uint32_t slot)
     bool is_confirmed = core->is_resumed || (offer.flags & RECORD_LOCK_UNMONITORED) != 0;
     uint32_t count = is_confirmed ? 0 : find_gaps(core, &offer, gaps);
     if (count == LOCK_ACCEPT_PUTS_MAX || !unsettled_has_room(core, count) ||
-        !lock_restore_offer(core, slot))
+        !lock_offer_restore(core, slot))
         return;
     MARK("start_offer_restored_later");
     for (uint32_t i = 0; i < count; i++)

@@ -16,6 +16,7 @@
 #include "core/hearsay.h"
 #include "core/leftover.h"
 #include "core/lock.h"
+#include "core/lock_offer.h"
 #include "core/locking.h"
 #include "core/namesake.h"
 #include "core/notice.h"

@@ -154,7 +154,7 @@ static void offer(struct core *core, uint32_t slot)
     };
     uint32_t lock = SLOT_NONE;
     if (lock_room(core, waiter_client(core, w)) == LOCK_ROOM)
-        lock = lock_offer(core, &want, slot);
+        lock = lock_offer_make(core, &want, slot);
     if (lock == SLOT_NONE) {
         MARK("waiter_no_room_for_offer");
         waiter_pass(core, slot); /* its own poll is told why */

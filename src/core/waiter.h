@@ -3,7 +3,7 @@
  *
  *               +------- offered by the run before (D12) ---+
  *               |                                           v
- *    (none) -- NEW --> QUEUED -- lock_offer ---------> OFFERED <----> CALLING --> EXPECTING
+ *    (none) -- NEW --> QUEUED -- lock_offer_make ----> OFFERED <----> CALLING --> EXPECTING
  *                      ^ ^  |                           ^              |              |
  *           LOCK again | |  | no room for an offer      +--------------|--------------+
  *                      | |  v                        no GRANTED_RES    |

@@ -195,7 +195,7 @@ uint32_t lock_world_offer(struct core *core, struct who who, struct lock_want *w
                           uint32_t waiter)
 {
     prepare(core, who, want);
-    uint32_t slot = lock_offer(core, want, waiter);
+    uint32_t slot = lock_offer_make(core, want, waiter);
     put_away(core, want);
     return slot;
 }

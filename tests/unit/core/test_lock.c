@@ -379,7 +379,7 @@ static void test_lock__an_offer_is_not_yet_a_lock(void **state)
     assert_false(covers(A, 0, 19, true));
     release(A, 5, 9); /* gives up what is held */
     lock_world_forget();
-    lock_withdraw(core, slot);
+    lock_offer_withdraw(core, slot);
     assert_true(lock_world_was_changed(slot));
     assert_held(A, "s 0-4");
     assert_int_equal(lock_world_obstacle(core, B, 5, 99, true), SLOT_NONE);
@@ -392,17 +392,17 @@ static void test_lock__accepting_keeps_the_slot(void **state)
     uint32_t slot = offer(A, 5, 9, false);
     (void)written();
     lock_world_forget();
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     assert_held(A, "x 0-3, s 5-9");
     assert_int_equal(slot_of(A, 5), slot);
     assert_int_equal(lock_at(core, slot)->waiter, SLOT_NONE);
     assert_int_equal(written(), 1);
     assert_int_equal(lock_world_log.changed_count, 0);
     slot = offer(A, 10, 14, false); /* merged with its neighbour */
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     assert_held(A, "x 0-3, s 5-14");
     slot = offer(A, 0, 14, true);
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     assert_held(A, "x 0-14");
     assert_int_equal(core->locks.offer_count, 0);
 }
@@ -414,12 +414,12 @@ static void test_lock__accepting_never_weakens(void **state)
     take(A, 10, 19, true);
     take(A, 90, 109, true);
     take(A, 30, 39, false);
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     lock_world_check(core);
     assert_held(A, "s 0-9, x 10-19, s 20-89, x 90-109");
     slot = offer(A, 12, 15, false); /* altogether inside */
     (void)written();
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     assert_held(A, "s 0-9, x 10-19, s 20-89, x 90-109");
     assert_int_equal(written(), 1); /* the offer's own record goes */
 }
@@ -433,11 +433,11 @@ static void test_lock__accepting_has_bounds(void **state)
     for (uint64_t i = 0; i < PIECES; i++)
         take(A, 4 * i, 4 * i, true);
     dirty_clear(&core->dirty);
-    assert_false(lock_accept(core, slot, false));
+    assert_false(lock_offer_accept(core, slot, false));
     assert_int_equal(lock_world_obstacle(core, B, 1, 1, true), slot); /* it stands */
     assert_true(dirty_is_empty(&core->dirty));
     release(A, 0, 2 * PIECES + 8); /* 29 are left */
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     lock_world_check(core);
     assert_int_equal(core->dirty.put_count, 30); /* what is shared; the 29 exclusive ones stay */
     assert_int_equal(lock_world_obstacle(core, B, 1, 1, true), slot_of(A, 0));
@@ -451,7 +451,7 @@ static void test_lock__accepting_has_bounds(void **state)
         uint32_t puts = core->dirty.put_count - 1;
         dirty_clear(&core->dirty);
         core->dirty.put_count = puts; /* the offer was made before */
-        accepted += lock_accept(core, slot, false) ? 1 : 0;
+        accepted += lock_offer_accept(core, slot, false) ? 1 : 0;
     }
     assert_in_range(accepted, LOCK_ACCEPT_PUTS_MAX, LOCK_ACCEPT_PUTS_MAX + 8);
 }
@@ -465,14 +465,14 @@ static void test_lock__accepting_without_slots(void **state)
     take(A, 200, 200, false);
     uint32_t slot = offer(A, 50, 59, true);
     lock_at(core, slot)->state = 9; /* another stamp: the lock around it must be split */
-    assert_false(lock_accept(core, slot, false));
+    assert_false(lock_offer_accept(core, slot, false));
     assert_held(A, "x 0-99, s 200-200");
     release(A, 200, 200);
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     assert_held(A, "x 0-49, x 50-59, x 60-99");
     release(A, 50, 59);
     slot = offer(A, 50, 59, true);
-    assert_true(lock_accept(core, slot, false)); /* its own slot is enough */
+    assert_true(lock_offer_accept(core, slot, false)); /* its own slot is enough */
     assert_held(A, "x 0-99");
 }
 
@@ -534,7 +534,7 @@ static void test_lock__old_locks_leave_no_rests(void **state)
     take(A, 60, 69, true);
     start_anew(0);
     uint32_t slot = offer(A, 50, 79, false); /* old exclusive bytes are no reason to stay so */
-    assert_true(lock_accept(core, slot, false));
+    assert_true(lock_offer_accept(core, slot, false));
     assert_held(A, "s 50-79");
     assert_int_equal(drain(0, 100), 0);
 }
@@ -563,7 +563,7 @@ static void test_lock__draining_an_offer_ends_its_waiter(void **state)
     (void)state;
     uint32_t slot = offer(A, 0, 9, true);
     start_anew(0);
-    assert_false(lock_accept(core, slot, false)); /* it is not its client's any more */
+    assert_false(lock_offer_accept(core, slot, false)); /* it is not its client's any more */
     lock_world_forget();
     assert_int_equal(drain(0, 100), 1);
     assert_int_equal(lock_world_log.lost_count, 1);
@@ -613,7 +613,7 @@ static void test_lock__records_come_back(void **state)
     assert_int_equal(lock_at(core, 9)->waiter, SLOT_NONE);
     assert_int_equal(core->locks.offer_count, 1);
     assert_int_equal(written(), 0);
-    assert_true(lock_accept(core, 9, false));
+    assert_true(lock_offer_accept(core, 9, false));
     assert_held(A, "x 10-19, s 20-40");
     /* Its client started anew before the record's time was over. */
     client_at(core, 1)->incarnation = 4;

@@ -198,14 +198,14 @@ static bool offer(struct model_range range, bool exclusive, uint32_t state)
 static void accept(struct model_offer *offer)
 {
     bool is_doomed = lock_model_is_doomed(&trial.model, offer->range.owner, offer->kind);
-    assert_int_equal(lock_accept(trial.core, offer->slot, false), !is_doomed);
+    assert_int_equal(lock_offer_accept(trial.core, offer->slot, false), !is_doomed);
     if (!is_doomed)
         lock_model_accept(&trial.model, offer);
 }
 
 static void withdraw(struct model_offer *offer)
 {
-    lock_withdraw(trial.core, offer->slot);
+    lock_offer_withdraw(trial.core, offer->slot);
     offer->is_live = false;
 }
 
