@@ -157,12 +157,14 @@ struct core_call {
     uint64_t id;
     enum core_call_kind kind;
     struct address to, local;
-    uint32_t prog, vers, proc;
+    uint32_t
+        version; /* CALL_GRANTED, CALL_GRANTED_MSG, CALL_NULL: NLM's, as the client speaks it */
     uint16_t port_hint;
     uint32_t transport; /* enum record_transport: this one first; 0: TCP, else UDP (D4) */
     uint64_t deadline_ns;
     union {
         struct { /* CALL_STATUS: one after another, over one connection */
+            uint32_t my_prog, my_vers, my_proc; /* what the registrant asked to be called */
             struct bytes priv;
             uint32_t status_count;
             struct core_call_status status[CORE_CALL_STATUS_MAX];

@@ -25,7 +25,7 @@
 #define GRACE_NS  (10 * SECOND_NS) /* R-BLK-7: the client itself is in grace */
 #define RESULT_NS (30 * SECOND_NS) /* R-BLK-5: received, but no GRANTED_RES */
 
-enum { PROGRAM = 100021, GRANTED = 5, GRANTED_MSG = 10 };
+enum { GRANTED = 5, GRANTED_MSG = 10 };
 
 int grant_init(struct core *core, uint32_t waiter_slots_max)
 {
@@ -350,9 +350,7 @@ bool grant_next_call(struct core *core, struct core_call *ret)
         .kind = w->grant.proc == GRANTED ? CALL_GRANTED : CALL_GRANTED_MSG,
         .to = client_address(core, waiter_client(core, w)),
         .local = w->local,
-        .prog = PROGRAM,
-        .vers = w->version,
-        .proc = w->grant.proc,
+        .version = w->version,
         .transport = w->grant.transport,
         .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
         .caller_name = intern_bytes(&core->names, w->caller_name),

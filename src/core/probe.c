@@ -23,7 +23,7 @@
 #define PACE_NS      UINT64_C(10000000)
 #define CALIBRATE_NS (3600 * UINT64_C(1000000000)) /* before one that did not fit is asked again */
 
-enum { OURS_MAX = PROBE_MAX / 4, STRANGERS_MAX = PROBE_MAX / 4, NSM_PROGRAM = 100024, SM_STAT = 1 };
+enum { OURS_MAX = PROBE_MAX / 4, STRANGERS_MAX = PROBE_MAX / 4 };
 
 int probe_init(struct core *core)
 {
@@ -239,9 +239,6 @@ static void begin_call(struct core *core, uint32_t slot, uint32_t client, struct
         .kind = CALL_STAT,
         .to = client_address(core, client),
         .local = client_at(core, client)->local,
-        .prog = NSM_PROGRAM,
-        .vers = 1,
-        .proc = SM_STAT,
         .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
         .mon_name = core->limits.server_name,
     };

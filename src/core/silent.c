@@ -21,9 +21,6 @@ enum {
     WAITERS_PER_TURN = 256,
     AHEAD_MAX = 8, /* waiters that are followed to the lock they all wait for */
     ASKED_MAX = 64,
-    NLM_PROGRAM = 100021,
-    NSM_PROGRAM = 100024,
-    SM_STAT = 1,
 };
 
 int silent_init(struct core *core, uint32_t clients_max, uint32_t waiters_max)
@@ -221,12 +218,9 @@ bool silent_next_call(struct core *core, struct core_call *ret)
             .kind = asks_locks ? CALL_NULL : CALL_STAT,
             .to = client_address(core, client),
             .local = client_at(core, client)->local,
-            .prog = asks_locks ? NLM_PROGRAM : NSM_PROGRAM,
-            .vers = !asks_locks         ? 1
-                    : versions & 1 << 4 ? 4
-                    : versions & 1 << 3 ? 3
-                                        : 1,
-            .proc = asks_locks ? 0 : SM_STAT,
+            .version = versions & 1 << 4   ? 4
+                       : versions & 1 << 3 ? 3
+                                           : 1,
             .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
             .mon_name = core->limits.server_name,
         };

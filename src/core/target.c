@@ -13,12 +13,7 @@
 #include "base/check.h"
 #include "core/state.h"
 
-enum {
-    DEFAULT_PORT = 12049, /* D3: where a registrant listens that tells us nothing better */
-    NSM_PROGRAM = 100024,
-    NSM_VERSION = 1,
-    NSM_NOTIFY = 6,
-};
+enum { DEFAULT_PORT = 12049 }; /* D3: where a registrant listens that tells us nothing better */
 
 /* ---- which ---- */
 
@@ -161,10 +156,10 @@ static void put_registrant_call(struct core *core, uint32_t target, struct targe
         .kind = CALL_STATUS,
         .to = target_address(core, target),
         .local = r->local,
-        .prog = r->my_prog,
-        .vers = r->my_vers,
-        .proc = r->my_proc,
         .port_hint = port_hint(intern_bytes(&core->names, r->my_name)),
+        .my_prog = r->my_prog,
+        .my_vers = r->my_vers,
+        .my_proc = r->my_proc,
         .priv = {r->priv, RECORD_PRIV_LEN},
     };
     if (news.state != 0)
@@ -184,9 +179,6 @@ static void put_client_call(struct core *core, uint32_t target, struct target_ne
         .kind = CALL_NOTIFY,
         .to = target_address(core, target),
         .local = client->local,
-        .prog = NSM_PROGRAM,
-        .vers = NSM_VERSION,
-        .proc = NSM_NOTIFY,
         .our_state = news.state,
     };
     ret->our_name_count = naming_list(core, &client->local, ret->our_names);

@@ -25,9 +25,26 @@ struct arguments {
     uint8_t bytes[NAMING_MAX][CLIENT_ARGS_MAX];
 };
 
+static void call_nlm(struct client_attempt *attempt, uint32_t version, enum nlm_procedure procedure)
+{
+    attempt->prog = NLM_PROGRAM;
+    attempt->vers = version;
+    attempt->proc = procedure;
+}
+
+static void call_nsm(struct client_attempt *attempt, enum nsm_procedure procedure)
+{
+    attempt->prog = NSM_PROGRAM;
+    attempt->vers = NSM_VERSION;
+    attempt->proc = procedure;
+}
+
 static void put_statuses(const struct core_call *call, struct arguments *arguments,
                          struct client_attempt *attempt)
 {
+    attempt->prog = call->my_prog;
+    attempt->vers = call->my_vers;
+    attempt->proc = call->my_proc;
     attempt->message_count = call->status_count;
     for (uint32_t i = 0; i < call->status_count; i++) {
         struct xdr_out out = xdr_out_of(arguments->bytes[i], sizeof arguments->bytes[i]);
@@ -42,6 +59,7 @@ static void put_statuses(const struct core_call *call, struct arguments *argumen
 static void put_notify(const struct core_call *call, struct arguments *arguments,
                        struct client_attempt *attempt)
 {
+    call_nsm(attempt, NSM_NOTIFY);
     attempt->message_count = call->our_name_count;
     attempt->is_privileged = true;
     for (uint32_t i = 0; i < call->our_name_count; i++) {
@@ -65,9 +83,10 @@ static void put_granted(const struct core_call *call, struct arguments *argument
                                   .offset = call->offset,
                                   .len = call->len};
     struct xdr_out out = xdr_out_of(arguments->bytes[0], sizeof arguments->bytes[0]);
-    nlm_xdr_put_granted(&out, call->vers, (struct bytes){cookie, sizeof cookie}, call->exclusive,
+    nlm_xdr_put_granted(&out, call->version, (struct bytes){cookie, sizeof cookie}, call->exclusive,
                         &lock);
     CHECK(!out.overflowed);
+    call_nlm(attempt, call->version, call->kind == CALL_GRANTED ? NLM_GRANTED : NLM_GRANTED_MSG);
     attempt->message_count = 1;
     attempt->messages[0] = (struct bytes){arguments->bytes[0], xdr_out_len(&out)};
     attempt->from_listener = true;
@@ -80,6 +99,7 @@ static void put_stat(const struct core_call *call, struct arguments *arguments,
     struct xdr_out out = xdr_out_of(arguments->bytes[0], sizeof arguments->bytes[0]);
     xdr_put_opaque(&out, call->mon_name);
     CHECK(!out.overflowed);
+    call_nsm(attempt, NSM_STAT);
     attempt->message_count = 1;
     attempt->messages[0] = (struct bytes){arguments->bytes[0], xdr_out_len(&out)};
 }
@@ -91,9 +111,6 @@ static void begin(struct rpc_client *client, const struct core_call *call, uint6
         .id = call->id,
         .to = call->to,
         .local = call->local,
-        .prog = call->prog,
-        .vers = call->vers,
-        .proc = call->proc,
         .port_hint = call->port_hint,
         .way = call->transport == RECORD_UDP ? CLIENT_UDP_FIRST : CLIENT_TCP_FIRST,
         .deadline_ns = call->deadline_ns,
@@ -107,6 +124,7 @@ static void begin(struct rpc_client *client, const struct core_call *call, uint6
         put_granted(call, &arguments, &attempt);
         break;
     case CALL_NULL:
+        call_nlm(&attempt, call->version, NLM_NULL);
         attempt.message_count = 1;
         break;
     case CALL_STAT:

@@ -46,8 +46,7 @@ TEST(test_locking__a_callback_is_the_request_again)
     assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
     struct core_call call = granted(B);
     assert_int_equal(call.kind, CALL_GRANTED);
-    assert_int_equal(call.proc, 5);
-    assert_int_equal(call.vers, 4);
+    assert_int_equal(call.version, 4);
     assert_int_equal(call.offset, 3);
     assert_int_equal(call.len, 0); /* as sent (R-BLK-1) */
     assert_true(call.exclusive);
@@ -81,7 +80,7 @@ TEST(test_locking__after_silence_the_other_procedure_is_tried)
     failed(granted(B), CALL_UNKNOWN);
     assert_true(nobody_called());
     fixture_wait(FIXTURE_SECOND);
-    assert_int_equal(granted(B).proc, 10); /* R-BLK-2 */
+    assert_int_equal(granted(B).kind, CALL_GRANTED_MSG); /* R-BLK-2 */
 }
 
 TEST(test_locking__what_becomes_of_callbacks_is_counted)

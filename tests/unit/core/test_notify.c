@@ -169,9 +169,9 @@ TEST(test_notify__first_attempts_at_once)
         to.bytes[3] = (uint8_t)(2 + i);
         assert_true(address_equal(&call.to, &to));
         assert_true(address_equal(&call.local, &local));
-        assert_int_equal(call.prog, 100021);
-        assert_int_equal(call.vers, 4);
-        assert_int_equal(call.proc, 16);
+        assert_int_equal(call.my_prog, 100021);
+        assert_int_equal(call.my_vers, 4);
+        assert_int_equal(call.my_proc, 16);
         assert_int_equal(call.priv.len, RECORD_PRIV_LEN);
         assert_int_equal(call.priv.at[0], i + 1);
         assert_int_equal(call.deadline_ns, fixture_now_ns() + 5 * SECOND);
