@@ -104,18 +104,16 @@ static bool is_usable(enum found found, const char *path, int *ret_exit_code, st
         return true;
     case FOUND_LIVE:
         *ret_exit_code = CONTROL_EXIT_IN_USE;
-        return refuse(path, "another server answers there",
+        return refuse(path, "another server is using it",
                       "; stop it, or choose another path with --control", ret_why);
     case FOUND_FOREIGN: /* it cannot be asked whether it lives, so it is taken to */
         *ret_exit_code = CONTROL_EXIT_IN_USE;
-        return refuse(
-            path, "it is the socket of another user's server",
-            "; stop that or, if it has ended, remove the file, or choose another path with "
-            "--control",
-            ret_why);
+        return refuse(path, "another user's server is using it",
+                      "; stop it or, if it is no longer running, remove the file, or choose "
+                      "another path with --control",
+                      ret_why);
     case FOUND_OTHER:
-        return refuse(path,
-                      "there is something that is no socket of a server, or cannot be looked at",
+        return refuse(path, "the path exists but is not a server's socket, or cannot be examined",
                       "; move it away, or choose another path with --control", ret_why);
     }
     UNREACHABLE();
@@ -124,7 +122,7 @@ static bool is_usable(enum found found, const char *path, int *ret_exit_code, st
 static const char *advice_of(int error)
 {
     return error == EACCES || error == EROFS
-               ? "; the directory must be writable for the server's user"
+               ? "; its directory must be writable by the server's user"
                : "";
 }
 
@@ -194,7 +192,7 @@ static void say_waiting(const struct control_words *words, const char *path)
     text_init(&sentence, buffer, sizeof buffer);
     text_add(&sentence, "--control: waiting for the lock of ");
     text_add_escaped(&sentence, bytes_of_text(path), 300);
-    text_add(&sentence, ".lock, which another server holds while it starts; for at most ");
+    text_add(&sentence, ".lock, which another server holds while it starts; at most ");
     text_add_u64(&sentence, CONTROL_PATIENCE_MS / 1000);
     text_add(&sentence, " s");
     words->say(words->context, buffer);
@@ -213,11 +211,12 @@ static bool take_guard(const struct control *control, const char *path, const ch
         case GRIP_FAILED:
             return refuse(path, strerror(errno), advice_of(errno), ret_why);
         case GRIP_OPEN_TO_OTHERS:
-            return refuse(path,
-                          "the file of the same name with .lock behind it, which guards the "
-                          "start, can be opened by others or is another user's",
-                          "; remove it, and choose a --control whose directory others cannot write",
-                          ret_why);
+            return refuse(
+                path,
+                "its lock file (the same name plus .lock) belongs to another user or can be opened "
+                "by others",
+                "; remove it, and choose a --control path in a directory that others cannot write",
+                ret_why);
         case GRIP_OTHERS:
             if (!has_said)
                 say_waiting(words, path);
@@ -229,9 +228,9 @@ static bool take_guard(const struct control *control, const char *path, const ch
         if (now_ms() >= until_ms) {
             *ret_exit_code = CONTROL_EXIT_IN_USE;
             return refuse(path,
-                          "another server has been starting there for 5 s: it holds the lock "
-                          "of the file with .lock behind this name",
-                          "; stop it (fuser -v names it), or choose another path with --control",
+                          "another server has been starting there for 5 s: it holds the lock on "
+                          "this name plus .lock",
+                          "; stop it (fuser -v shows it), or choose another path with --control",
                           ret_why);
         }
         (void)nanosleep(&pause, NULL); /* cut short is as good */
@@ -246,7 +245,8 @@ static bool open_guarded(struct control *control, const char *path, const struct
     if (!is_usable(found, path, ret_exit_code, ret_why))
         return false;
     if (found == FOUND_DEAD && unlinkat(control->directory_fd, control->name, 0) != 0)
-        return refuse(path, strerror(errno), "; a dead server left it, remove it", ret_why);
+        return refuse(path, strerror(errno), "; a crashed server left it behind, remove it",
+                      ret_why);
     int error = bind_at(control, name);
     return error == 0 || refuse(path, strerror(error), advice_of(error), ret_why);
 }
@@ -293,11 +293,11 @@ bool control_open(const char *path, const struct control_words *words, struct co
     bool is_open = false;
     *ret_exit_code = CONTROL_EXIT_USAGE;
     if (!split(path, &directory, &control.name)) {
-        (void)refuse(path, "not the path of a file", "", ret_why);
+        (void)refuse(path, "not a file path", "", ret_why);
     } else {
         control.directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (control.directory_fd < 0)
-            (void)refuse(path, strerror(errno), "; its directory must be there", ret_why);
+            (void)refuse(path, strerror(errno), "; its directory must exist", ret_why);
         else
             is_open = open_in_directory(&control, path, words, ret_exit_code, ret_why);
     }

@@ -118,8 +118,8 @@ void exchange_json(struct exchange *exchange, unsigned status, struct writer *wr
     size_t len;
     char *body = writer_take(writer, &len);
     if (body == NULL) {
-        exchange_error(exchange, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory for the answer",
-                       (struct bytes){0}, "ask again later");
+        exchange_error(exchange, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory for the response",
+                       (struct bytes){0}, "try again later");
         return;
     }
     respond(exchange, status, "application/json", body, len, MHD_RESPMEM_MUST_FREE);

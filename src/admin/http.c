@@ -91,8 +91,8 @@ static bool may_ask(struct http *http, struct exchange *exchange)
             exchange->who = (struct admin_caller){peer.uid, peer.gid, peer.pid};
             return true;
         }
-        exchange_error(exchange, MHD_HTTP_FORBIDDEN, "only root and the user of the server may ask",
-                       (struct bytes){0}, "use sudo, or read what --http serves");
+        exchange_error(exchange, MHD_HTTP_FORBIDDEN, "only root and the server's user may connect",
+                       (struct bytes){0}, "use sudo, or the read-only API at --http");
         return false;
     }
     /* No Host at all is HTTP/1.0: a probe, never a browser. */
@@ -100,8 +100,8 @@ static bool may_ask(struct http *http, struct exchange *exchange)
         MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     if (host == NULL || host_is_ours(host, &http->address, http->own_name))
         return true;
-    exchange_error(exchange, MHD_HTTP_FORBIDDEN, "this server does not go by the name ",
-                   bytes_of_text(host), "ask by the address of --http or as localhost");
+    exchange_error(exchange, MHD_HTTP_FORBIDDEN, "this server is not known by the name ",
+                   bytes_of_text(host), "use the --http address or localhost");
     return false;
 }
 

@@ -90,8 +90,7 @@ bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret)
     /* As a part of the path it is nothing that is there; as a parameter it makes no sense. */
     bool is_path = text.at == exchange->id.at;
     exchange_error(exchange, is_path ? MHD_HTTP_NOT_FOUND : MHD_HTTP_BAD_REQUEST,
-                   "not the id of a client: ", text,
-                   "ids are like c17; /api/v1/clients lists them");
+                   "not a client id: ", text, "ids look like c17; /api/v1/clients lists them");
     return false;
 }
 
@@ -187,8 +186,7 @@ static bool read_state(struct exchange *exchange, struct listing_clients *ret)
             ret->state = client_words[i];
     if (state == NULL || ret->state != NULL)
         return true;
-    exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
-                   "not the state of a client: ", bytes_of_text(state),
+    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a client state: ", bytes_of_text(state),
                    "allowed: freeing, given_up, crashed, recovering, active");
     return false;
 }
@@ -203,9 +201,9 @@ static bool read_protocol(struct exchange *exchange, struct listing_clients *ret
         memcpy(ret->protocol, name.at, name.len);
         return true;
     }
-    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not the name of a protocol: ", name,
-                   "nlm for clients that lock, nsm for registrations of SM_MON, or another one in "
-                   "up to 16 of a-z, 0-9 and -");
+    exchange_error(
+        exchange, MHD_HTTP_BAD_REQUEST, "not a protocol name: ", name,
+        "nlm for lock clients, nsm for SM_MON registrations, or up to 16 of a-z, 0-9 and -");
     return false;
 }
 
@@ -216,8 +214,8 @@ static bool read_name(struct exchange *exchange, const char *key,
     size_t len = name != NULL ? strlen(name) : 1;
     if (len == 0 || len > RECORD_NAME_MAX) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
-                       len == 0 ? "an empty name: " : "longer than any name: ", bytes_of_text(key),
-                       "names have 1 to 1024 bytes; /api/v1/clients shows them");
+                       len == 0 ? "empty name: " : "name too long: ", bytes_of_text(key),
+                       "names have 1 to 1024 bytes; /api/v1/clients lists them");
         return false;
     }
     if (name != NULL)
@@ -244,8 +242,8 @@ void list_client(struct exchange *exchange)
     if (!list_read_id(exchange, exchange->id, &id))
         return;
     if (!view_find_client(exchange->admin->core, id, &view)) {
-        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is no client ", exchange->id,
-                       "it has gone, or never was; /api/v1/clients lists those that are there");
+        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "no such client: ", exchange->id,
+                       "/api/v1/clients lists the clients");
         return;
     }
     exchange->admin->facts(exchange->admin->context, &facts);
@@ -369,20 +367,20 @@ static bool read_filter(struct exchange *exchange, struct listing *listing)
             return false;
         if (!view_handle(core, id, &listing->filter.client)) {
             exchange_error(exchange, MHD_HTTP_NOT_FOUND,
-                           "there is no client that locks: ", bytes_of_text(client),
-                           "/api/v1/clients lists those that are there");
+                           "no such lock client: ", bytes_of_text(client),
+                           "/api/v1/clients lists the clients");
             return false;
         }
     }
     if (file != NULL && !list_parse_handle(file, listing->handle, &listing->filter.fh.len)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a file handle: ", bytes_of_text(file),
-                       "handles are pairs of hex digits, 64 at most");
+                       "a handle is up to 64 pairs of hex digits");
         return false;
     }
     if (share != NULL) {
         listing->filter.has_share = true;
         if (!view_find_share(core, bytes_of_text(share), &listing->filter.share)) {
-            exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is no share ", bytes_of_text(share),
+            exchange_error(exchange, MHD_HTTP_NOT_FOUND, "no such share: ", bytes_of_text(share),
                            "/api/v1/shares lists them");
             return false;
         }

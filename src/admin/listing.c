@@ -125,7 +125,7 @@ void listing_answer(struct exchange *exchange, const struct listing *first)
     }
     if (cursor_text != NULL && !parse_number(cursor_text, UINT64_MAX, &cursor)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a cursor: ", bytes_of_text(cursor_text),
-                       "take it from next of the page before");
+                       "use the value of next from the previous page");
         return;
     }
     struct listing *listing = malloc(sizeof *listing);

@@ -127,12 +127,11 @@ struct program_words {
 };
 
 static const struct program_words program_words[] = {
-    {100024, "nsm_requests_total", "Calls of the status monitor that were answered.",
+    {100024, "nsm_requests_total", "Status monitor calls replied to.",
      "nsm_request_duration_seconds",
-     "From reading a call of the status monitor to its answer, with the commit it waits for."},
-    {100021, "nlm_requests_total", "Calls of the lock manager that were answered.",
-     "nlm_request_duration_seconds",
-     "From reading a call of the lock manager to its answer, with the commit it waits for."},
+     "Time from reading a status monitor call to its reply, including the commit it waits for."},
+    {100021, "nlm_requests_total", "Lock manager calls replied to.", "nlm_request_duration_seconds",
+     "Time from reading a lock manager call to its reply, including the commit it waits for."},
 };
 
 static void add_program(struct text *out, const struct meter *meter, uint32_t program,
@@ -166,9 +165,9 @@ static void add_calls(struct text *out, const struct meter *meter)
             if (meter->programs[j]->number == program_words[i].number)
                 add_program(out, meter, j, &program_words[i]);
     add_one(out, "holdfast_repeated_requests_total", "counter",
-            "Calls that had been executed before and were answered from memory.", meter->repeats);
+            "Retransmitted calls answered from the duplicate request cache.", meter->repeats);
     add_one(out, "holdfast_unknown_requests_total", "counter",
-            "Messages that were no call of anything that is served here.", meter->unknown);
+            "Messages that were not a call to anything served here.", meter->unknown);
 }
 
 /* ---- the status monitor's side: clients, notifications, crashes ---- */
@@ -181,38 +180,38 @@ static void add_clients(struct text *out, const struct core_status *status)
     const uint64_t counts[] = {notify->started, notify->succeeded, notify->failed};
     const uint64_t retries[] = {notify->retries_succeeded, notify->retries_failed};
     add_one(out, "nsm_clients_registered", "gauge",
-            "Clients that are told of a restart: those that lock, and those of SM_MON.",
+            "Clients that are notified of a restart: lock clients and SM_MON registrations.",
             (uint64_t)status->clients + status->registrants);
     begin(out, "nsm_notifications_total", "counter",
-          "First attempts to tell a client of a restart.");
+          "First attempts to notify a client of a restart.");
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         add(out, "nsm_notifications_total", &(struct label){"result", results[i]}, NULL, counts[i]);
     begin(out, "nsm_notification_duration_seconds", "histogram",
-          "How long a first attempt to tell a client took.");
+          "Duration of first attempts to notify a client of a restart.");
     add_histogram(out, "nsm_notification_duration_seconds", NULL, status->notify_durations);
     add_results(out, "holdfast_notify_retries_total",
-                "Later attempts to tell a client of a restart.", ends, retries);
+                "Later attempts to notify a client of a restart.", ends, retries);
     add_one(out, "holdfast_address_limit_refusals_total", "counter",
-            "New clients, registrations, locks and waits refused by --max-per-address.",
+            "New clients, registrations, locks and waiting requests refused by --max-per-address.",
             status->quota.refused);
     begin(out, "holdfast_evicted_records_total", "counter",
-          "Records that held nothing and were forgotten for a new one, by table.");
+          "Records that held nothing and were removed to make room for a new one, by table.");
     add(out, "holdfast_evicted_records_total", &(struct label){"table", "clients"}, NULL,
         status->quota.evicted_clients);
     add(out, "holdfast_evicted_records_total", &(struct label){"table", "registrants"}, NULL,
         status->quota.evicted_registrants);
     add_one(out, "nsm_crashes_detected_total", "counter",
-            "Clients found to have restarted, or not to be there after a restart of ours.",
+            "Clients found to have rebooted, or unreachable after a restart of this server.",
             status->reboots.crashes_detected);
     add_one(out, "nsm_crash_cleanups_total", "counter",
-            "Crashed clients of which something was freed.", status->reboots.cleanups);
+            "Crashed clients whose locks were released.", status->reboots.cleanups);
     add_one(out, "nsm_locks_cleaned_on_crash_total", "counter",
-            "Locks and share reservations freed because their client crashed.",
+            "Locks and share reservations released because their client crashed.",
             status->reboots.locks_cleaned);
     add_one(out, "holdfast_released_locks_total", "counter",
-            "Locks and share reservations that an operator released.", status->reboots.released);
+            "Locks and share reservations released by an operator.", status->reboots.released);
     add_one(out, "holdfast_notify_given_up_total", "counter",
-            "Clients that could not be told within --give-up, those of SM_MON among them.",
+            "Clients that could not be notified within --give-up, including SM_MON registrations.",
             notify->given_up);
 }
 
@@ -225,7 +224,7 @@ static void add_locks(struct text *out, const struct core *core, const struct co
     const uint64_t counts[] = {status->grants.granted, status->grants.denied,
                                status->grants.failed};
     struct view_share share;
-    begin(out, "nlm_locks_held", "gauge", "Byte-range locks that are held or offered, by share.");
+    begin(out, "nlm_locks_held", "gauge", "Byte-range locks held or being granted, by share.");
     for (uint32_t i = 0; view_share(core, i, &share); i++) {
         char buffer[512];
         struct text name;
@@ -233,17 +232,16 @@ static void add_locks(struct text *out, const struct core *core, const struct co
         text_add_escaped(&name, share.name, 100);
         add(out, "nlm_locks_held", &(struct label){"share", buffer}, NULL, share.lock_count);
     }
-    add_one(out, "nlm_shares_held", "gauge", "Share reservations that are held.", status->shares);
-    add_one(out, "nlm_waiters", "gauge", "Requests that wait for a lock.", status->waiters);
+    add_one(out, "nlm_shares_held", "gauge", "Share reservations held.", status->shares);
+    add_one(out, "nlm_waiters", "gauge", "Requests waiting for a lock.", status->waiters);
     uint64_t since_ns = status->silent.oldest_since_ns;
     add_one(out, "nlm_oldest_wait_seconds", "gauge",
-            "How long the request that waits longest has waited; known to a few seconds.",
+            "Age of the oldest waiting request, to within a few seconds.",
             since_ns == 0 ? 0 : (now_ns - since_ns) / SECOND_NS);
     add_one(out, "nlm_waits_on_silent_clients", "gauge",
-            "Requests blocked by a client that was asked and does not answer.",
-            status->silent.waits_on_silent);
+            "Requests blocked by a client that does not answer.", status->silent.waits_on_silent);
     begin(out, "nlm_granted_callbacks_total", "counter",
-          "Callbacks that offered a client the lock it waited for, by what became of them.");
+          "Callbacks that granted a client the lock it waited for, by result.");
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         add(out, "nlm_granted_callbacks_total", &(struct label){"result", results[i]}, NULL,
             counts[i]);
@@ -254,13 +252,15 @@ static void add_grace(struct text *out, const struct core_status *status)
     static const char *const results[] = {"success", "denied"};
     const uint64_t counts[] = {status->reclaims.reclaims_granted, status->reclaims.reclaims_denied};
     add_one(out, "holdfast_grace_active", "gauge",
-            "1 while only reclaims are granted after a restart.", status->grace.is_on);
-    add_one(out, "holdfast_grace_remaining_seconds", "gauge", "Until grace ends at the latest.",
+            "1 during the grace period, when only reclaims are granted.", status->grace.is_on);
+    add_one(out, "holdfast_grace_remaining_seconds", "gauge",
+            "Time left in the grace period, at most.",
             (status->grace.remaining_ns + SECOND_NS - 1) / SECOND_NS);
-    add_one(out, "holdfast_grace_unsettled_locks", "gauge",
-            "Stored locks that their clients have not reclaimed yet.", status->grace.unsettled);
+    add_one(out, "holdfast_grace_unsettled_locks", "gauge", "Stored locks not reclaimed yet.",
+            status->grace.unsettled);
     add_one(out, "holdfast_grace_given_up_locks_total", "counter",
-            "Stored locks and share reservations that nobody reclaimed, given up after grace.",
+            "Stored locks and share reservations released after the grace period because they were "
+            "not reclaimed.",
             status->reclaims.dropped);
     add_results(out, "holdfast_reclaims_total", "Reclaims after a restart.", results, counts);
 }
@@ -270,25 +270,25 @@ static void add_store(struct text *out, const struct admin_facts *facts,
 {
     if (facts->commit_durations != NULL) {
         begin(out, "holdfast_store_commit_duration_seconds", "histogram",
-              "How long the store took to make a batch durable.");
+              "Time the store took to commit a batch.");
         add_histogram(out, "holdfast_store_commit_duration_seconds", NULL, facts->commit_durations);
         begin(out, "holdfast_store_batch_records", "histogram", "Records in one batch.");
         add_histogram(out, "holdfast_store_batch_records", NULL, facts->batch_records);
     }
-    add_one(out, "holdfast_store_durable_txn", "gauge", "The number of the last durable batch.",
+    add_one(out, "holdfast_store_durable_txn", "gauge", "Number of the last committed batch.",
             status->durable_txn);
     add_one(out, "holdfast_store_has_room", "gauge",
-            "0 while the store cannot reserve space and new locks are refused.", status->has_room);
+            "0 while the store cannot reserve space and refuses new locks.", status->has_room);
     begin(out, "holdfast_store_commit_age_seconds", "gauge",
-          "How long the commit under way has taken so far.");
+          "Duration so far of the commit in progress.");
     add_name(out, "holdfast_store_commit_age_seconds", "", NULL, NULL);
     add_seconds(out, facts->commit_age_ns);
     text_add_char(out, '\n');
     add_one(out, "holdfast_rpcbind_registered", "gauge",
-            "1 while clients can find the server, or need not.", facts->is_found);
-    add_one(out, "holdfast_uptime_seconds", "gauge", "Since the server was started.",
+            "1 while clients can find the server through rpcbind, or need not.", facts->is_found);
+    add_one(out, "holdfast_uptime_seconds", "gauge", "Time since the server started.",
             facts->uptime_ns / SECOND_NS);
-    begin(out, "holdfast_build_info", "gauge", "The version that runs; always 1.");
+    begin(out, "holdfast_build_info", "gauge", "Running version; always 1.");
     add(out, "holdfast_build_info", &(struct label){"version", HOLDFAST_VERSION}, NULL, 1);
 }
 
@@ -296,7 +296,7 @@ void metrics_answer(struct exchange *exchange)
 {
     const struct admin *admin = exchange->admin;
     if (admin->meter == NULL) {
-        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "nothing is measured", (struct bytes){0},
+        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "metrics are off", (struct bytes){0},
                        "the server was started with --metrics off");
         return;
     }

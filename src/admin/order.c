@@ -38,39 +38,38 @@ static void report(struct exchange *exchange, const struct order *order, enum or
         say(exchange, MHD_HTTP_ACCEPTED, "begun");
         return;
     case ORDER_NO_CLIENT:
-        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is no client ", id,
-                       order->kind == ORDER_RELEASE
-                           ? "it has gone, never was, or is of a protocol that ends its clients "
-                             "itself; holdfast clients lists them"
-                           : "it has gone, never was, or takes no locks; holdfast clients lists "
-                             "them");
+        exchange_error(
+            exchange, MHD_HTTP_NOT_FOUND, "no such client: ", id,
+            order->kind == ORDER_RELEASE
+                ? "it is gone, unknown, or of a protocol that removes its own clients; holdfast "
+                  "clients lists them"
+                : "it is gone, unknown, or not a lock client; holdfast clients lists them");
         return;
     case ORDER_NOTHING:
         if (order->kind == ORDER_END_GRACE)
-            exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace stands", (struct bytes){0},
-                           "nothing has to be ended: new locks are granted");
+            exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace period is active",
+                           (struct bytes){0}, "new locks are already granted");
         else if (order->kind == ORDER_MOVE)
-            exchange_error(exchange, MHD_HTTP_CONFLICT, "it is at that address already: ", id,
-                           "nothing has to be moved");
+            exchange_error(exchange, MHD_HTTP_CONFLICT, "already at that address: ", id,
+                           "nothing to move");
         else
-            exchange_error(
-                exchange, MHD_HTTP_CONFLICT,
-                order->fh.len > 0 ? "it holds nothing in that file: " : "it holds nothing: ", id,
-                "the log says what became of it");
+            exchange_error(exchange, MHD_HTTP_CONFLICT,
+                           order->fh.len > 0 ? "holds no locks on that file: " : "holds no locks: ",
+                           id, "see the log for what happened to them");
         return;
     case ORDER_BAD_ADDRESS:
         if (address_is_link_local(&order->to))
-            exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
-                           "a link-local address names a host only with an interface",
-                           (struct bytes){0},
-                           "add that of this machine behind which the client is, like %eth0");
+            exchange_error(
+                exchange, MHD_HTTP_BAD_REQUEST, "a link-local address needs an interface",
+                (struct bytes){0},
+                "append the interface of this machine that leads to the client, like %eth0");
         else
             exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "no host can have that address",
-                           (struct bytes){0}, "give the address from which the client calls now");
+                           (struct bytes){0}, "give the address the client calls from now");
         return;
     case ORDER_TAKEN:
         exchange_error(exchange, MHD_HTTP_CONFLICT,
-                       "a client of that name holds something at that address; not moved: ", id,
+                       "not moved, because a client of that name holds locks at that address: ", id,
                        "release one of the two; holdfast clients shows both");
         return;
     case ORDER_NO_BYTES:
@@ -78,8 +77,8 @@ static void report(struct exchange *exchange, const struct order *order, enum or
                        (struct bytes){0}, "--max-bytes is used up");
         return;
     case ORDER_LATER:
-        exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "not now, or not all of it yet",
-                       (struct bytes){0}, "ask again in a second");
+        exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "not now, or not finished yet",
+                       (struct bytes){0}, "try again in a second");
         exchange_header(exchange, MHD_HTTP_HEADER_RETRY_AFTER, "1");
         return;
     }
@@ -110,7 +109,7 @@ void order_release(struct exchange *exchange)
         if (!list_parse_handle(file, handle, &order.fh.len)) {
             exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
                            "not a file handle: ", bytes_of_text(file),
-                           "handles are pairs of hex digits, 64 at most");
+                           "a handle is up to 64 pairs of hex digits");
             return;
         }
         order.fh.at = handle;
@@ -132,20 +131,21 @@ void order_move(struct exchange *exchange)
     if (!list_read_id(exchange, exchange->id, &order.client))
         return;
     if (address == NULL) {
-        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "the parameter address is missing",
-                       (struct bytes){0}, "move?address=192.0.2.9 says where it is now");
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "missing parameter: address",
+                       (struct bytes){0}, "for example move?address=192.0.2.9");
         return;
     }
     if (!address_parse(bytes_of_text(address), &order.to)) {
-        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not an address: ", bytes_of_text(address),
-                       "give the number from which the client calls now, like 192.0.2.9 or "
-                       "2001:db8::9; names are not looked up");
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
+                       "not an IP address: ", bytes_of_text(address),
+                       "give the address the client calls from now, like 192.0.2.9 or 2001:db8::9; "
+                       "names are not resolved here");
         return;
     }
     if (order.to.zone[0] != '\0' && sockaddr_index(&order.to) == 0) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "this machine has no interface ",
                        bytes_of_text(order.to.zone),
-                       "nobody could call from there; ip link lists the names of interfaces");
+                       "no client can be reached that way; ip link lists the interfaces");
         return;
     }
     give(exchange, &order);

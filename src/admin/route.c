@@ -41,7 +41,7 @@ static void answer_ready(struct exchange *exchange)
     }
     exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
                    "not ready: ", (struct bytes){(const uint8_t *)buffer, reason.len},
-                   "clients are not served now; /healthz says whether the process is alive");
+                   "clients are not being served; /healthz shows whether the process is alive");
 }
 
 static const struct route routes[] = {
@@ -125,10 +125,10 @@ static void refuse_method(struct exchange *exchange)
         text_add(&allow, names[method]);
     }
     bool is_read_only = strcmp(buffer, names[METHOD_READ]) == 0;
-    exchange_error(exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
-                   is_read_only ? "this can only be read: " : "this method is not for ",
-                   bytes_of_text(exchange->path),
-                   is_read_only ? "use GET or HEAD" : "the header Allow lists those that are");
+    exchange_error(
+        exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
+        is_read_only ? "read-only: " : "method not allowed: ", bytes_of_text(exchange->path),
+        is_read_only ? "use GET or HEAD" : "the Allow header lists the allowed methods");
     exchange_header(exchange, MHD_HTTP_HEADER_ALLOW, buffer);
 }
 
@@ -151,9 +151,9 @@ static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, c
     for (const char *at = check->known; at != NULL && *at != '\0'; at += strspn(at, ", ")) {
         size_t known_len = strcspn(at, ",");
         if (known_len == len && strncmp(at, name, len) == 0) {
-            check->why = value == NULL                ? "a parameter without a value: "
-                         : strlen(value) != value_len ? "a parameter with a NUL in it: "
-                         : (check->seen & bit)        ? "a parameter that is given twice: "
+            check->why = value == NULL                ? "parameter without a value: "
+                         : strlen(value) != value_len ? "parameter contains a NUL byte: "
+                         : (check->seen & bit)        ? "parameter given twice: "
                                                       : NULL;
             break;
         }
@@ -197,7 +197,7 @@ bool route_find(struct exchange *exchange, const char *method_name)
         if (is_match(routes[i].path, exchange->path, &exchange->id))
             exchange->route = &routes[i];
     if (exchange->route == NULL) {
-        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "there is nothing at ", path,
+        exchange_error(exchange, MHD_HTTP_NOT_FOUND, "nothing found at ", path,
                        "try /api/v1/status, /metrics, /healthz or /readyz");
         return false;
     }
@@ -207,8 +207,8 @@ bool route_find(struct exchange *exchange, const char *method_name)
         return false;
     }
     if (method != METHOD_READ && !exchange->is_control) {
-        exchange_error(exchange, MHD_HTTP_FORBIDDEN, "changes are not made over TCP: ", path,
-                       "use the command holdfast on this machine, or the socket of --control");
+        exchange_error(exchange, MHD_HTTP_FORBIDDEN, "no changes over TCP: ", path,
+                       "use the holdfast command on this machine, or the --control socket");
         return false;
     }
     if (refuse_parameter(exchange, method == METHOD_READ ? exchange->route->parameters
@@ -216,7 +216,7 @@ bool route_find(struct exchange *exchange, const char *method_name)
         return false;
     if (exchange->route->needs_core && exchange->admin->core == NULL) {
         exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "starting", (struct bytes){0},
-                       "ask again when /readyz says ready");
+                       "try again when /readyz reports ready");
         return false;
     }
     exchange->answer = exchange->route->answers[method];

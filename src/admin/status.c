@@ -192,7 +192,7 @@ static void answer_without_core(struct exchange *exchange)
     (void)admin->is_ready(admin->context, &reason);
     if (!facts.is_standby) {
         exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "starting", (struct bytes){0},
-                       "ask again when /readyz says ready");
+                       "try again when /readyz reports ready");
         return;
     }
     struct writer out = {0};

@@ -89,14 +89,14 @@ static int read_option(const struct command *command, int argc, char **argv, int
     }
     const char *value = name[len] == '=' ? name + len + 1 : NULL;
     if (option->argument == NULL && value != NULL)
-        return refuse(command, "takes no value: --", option->name, "");
+        return refuse(command, "option takes no value: --", option->name, "");
     if (option->argument != NULL && value == NULL) {
         if (*at + 1 >= argc)
-            return refuse(command, "needs a value: --", option->name, "");
+            return refuse(command, "option needs a value: --", option->name, "");
         value = argv[++*at];
     }
     if (arguments_has(ret, option->name))
-        return refuse(command, "given twice: --", option->name, "");
+        return refuse(command, "option given twice: --", option->name, "");
     ret->names[ret->option_count] = option->name;
     ret->values[ret->option_count++] = value;
     return -1;
@@ -122,16 +122,15 @@ bool arguments_read(const struct command *command, int argc, char **argv, int wo
             continue;
         }
         if (ret->word_count == words_max) {
-            *ret_exit_code =
-                words_max == 0 ? refuse(command, "takes no arguments, but was given \"", word, "\"")
-                               : refuse(command, "one argument too many: ", word, "");
+            *ret_exit_code = words_max == 0 ? refuse(command, "takes no arguments: \"", word, "\"")
+                                            : refuse(command, "too many arguments: ", word, "");
             return false;
         }
         ret->words[ret->word_count++] = word;
     }
     if (ret->word_count >= words_min)
         return true;
-    *ret_exit_code = refuse(command, "what is missing is ", command->words, "; see --help");
+    *ret_exit_code = refuse(command, "missing argument: ", command->words, "; see --help");
     return false;
 }
 

@@ -52,9 +52,9 @@ static int order(struct server *server, const char *method, const char *path,
 
 /* ---- asking ---- */
 
-#define BREAKS_P2                                                                                  \
-    "Others can then lock the same bytes: two clients may write at once, the one thing that is "   \
-    "otherwise promised never to happen (P2)."
+#define TWO_WRITERS                                                                                \
+    "Other clients can then lock the same bytes, so two clients may write at once. holdfast "      \
+    "otherwise guarantees that this never happens."
 
 /* EXIT_OK: `said` is meant, or --yes was given. Takes it over. */
 static int confirm(const struct arguments *arguments, char *said)
@@ -65,13 +65,13 @@ static int confirm(const struct arguments *arguments, char *said)
         exit_code = EXIT_OK;
     } else if (!isatty(STDIN_FILENO)) {
         (void)fprintf(stderr,
-                      "holdfast %s: this has to be confirmed, and standard input is no terminal; "
-                      "add --yes if it is meant\n",
+                      "holdfast %s: needs confirmation, but standard input is not a terminal; use "
+                      "--yes to skip the question\n",
                       arguments->command->name);
         exit_code = EXIT_USAGE;
     } else if (said != NULL) {
         print_wrapped(stdout, said);
-        (void)fputs("Go on? [y/N] ", stdout);
+        (void)fputs("Continue? [y/N] ", stdout);
         (void)fflush(stdout);
         bool is_answered = fgets(answer, sizeof answer, stdin) != NULL;
         if (is_answered && (answer[0] == 'y' || answer[0] == 'Y'))
@@ -133,13 +133,13 @@ static char *describe_end(const struct tally *tally, long long left_s)
         return NULL;
     (void)fputs("This ends the recovery ", out);
     print_duration(out, left_s);
-    (void)fputs(" before its time. ", out);
+    (void)fputs(" early. ", out);
     if (tally->who == NULL) {
-        (void)fputs("Nothing that is stored waits to be reclaimed; but the store may have lost "
-                    "locks that clients could still reclaim.",
+        (void)fputs("No stored lock is waiting to be reclaimed, but the store may have lost locks "
+                    "that clients could still reclaim.",
                     out);
     } else {
-        (void)fputs("It gives up ", out);
+        (void)fputs("It releases ", out);
         print_plural(out, tally->locks, "lock");
         (void)fputs(" of ", out);
         if (tally->clients > 1) {
@@ -148,11 +148,11 @@ static char *describe_end(const struct tally *tally, long long left_s)
         }
         say_who(out, tally->who);
         if (tally->clients > 1) {
-            (void)fputs(" has the most, ", out);
+            (void)fputs(" holds the most, ", out);
             print_count(out, tally->largest);
         }
         (void)fprintf(out, ". %s may still rely on them. ", tally->clients == 1 ? "It" : "They");
-        (void)fputs(BREAKS_P2, out);
+        (void)fputs(TWO_WRITERS, out);
     }
     return fclose(out) == 0 ? said : NULL;
 }
@@ -194,8 +194,8 @@ int change_end_grace(const struct command *command, int argc, char **argv)
     if (exit_code == EXIT_OK)
         exit_code = order(server, "DELETE", "/api/v1/grace", &reply);
     if (exit_code == EXIT_OK)
-        (void)puts("Grace is over. Locks that nobody has reclaimed are given up; their clients may "
-                   "still believe in them.");
+        (void)puts("Grace period ended. Locks that were not reclaimed are released; their clients "
+                   "may still rely on them.");
     server_reply_done(&reply);
     server_free(server);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
@@ -235,25 +235,24 @@ static char *describe_release(const json_t *client, const char *file)
     if (!is_locker(client)) {
         (void)fputs("This forgets ", out);
         say_who(out, client);
-        (void)fputs(", which asked to be told when ", out);
+        (void)fputs(", which registered to be notified when ", out);
         print_safe(out, print_string(client, "mon_name"));
-        (void)fputs(" restarts. It holds no locks. Nobody tells it of a restart any more, of that "
-                    "host or of this server (P3), until it registers anew.",
+        (void)fputs(" reboots. It holds no locks. Until it registers again it is not notified when "
+                    "that host reboots or this server restarts.",
                     out);
     } else if (holds_nothing(client) && file == NULL) {
         (void)fputs("This forgets ", out);
         say_who(out, client);
-        (void)fputs(", which holds nothing. If it is still to be told of a restart, nobody tells "
-                    "it any more (P3); its next lock makes it known anew.",
+        (void)fputs(", which holds nothing. If it has not been notified of the last restart yet, "
+                    "it never will be. Its next lock makes it known again.",
                     out);
     } else {
-        (void)fprintf(out, "This frees %s%s of ",
-                      file != NULL ? "what is held in file " : "everything",
-                      file != NULL ? file : "");
+        (void)fprintf(out, "This releases %s%s of ",
+                      file != NULL ? "all locks on file " : "everything", file != NULL ? file : "");
         say_who(out, client);
         (void)fputs(", which holds ", out);
         say_what(out, client);
-        (void)fputs(". It may still rely on them. " BREAKS_P2, out);
+        (void)fputs(". It may still rely on them. " TWO_WRITERS, out);
     }
     return fclose(out) == 0 ? said : NULL;
 }
@@ -289,8 +288,8 @@ static int wait_for_the_end(struct server *server, const char *id)
             since_s = now_s();
         } else if (now_s() - since_s >= SERVER_PATIENCE_CHANGE_S) {
             (void)fprintf(stderr,
-                          "holdfast release: %s is being freed, but nothing more of it was for %d "
-                          "s; holdfast status says whether the store stalls\n",
+                          "holdfast release: %s: no progress releasing its locks for %d s; "
+                          "holdfast status shows whether the store is stalled\n",
                           id, SERVER_PATIENCE_CHANGE_S);
             return EXIT_NO;
         }
@@ -320,8 +319,8 @@ static int wait_until_stored(struct server *server)
             since_s = now_s();
         } else if (now_s() - since_s >= SERVER_PATIENCE_CHANGE_S) {
             (void)fprintf(stderr,
-                          "holdfast release: it is freed, but the store has kept nothing of it for "
-                          "%d s; holdfast status says since when\n",
+                          "holdfast release: released, but not committed to the store for %d s; "
+                          "holdfast status shows since when\n",
                           SERVER_PATIENCE_CHANGE_S);
             return EXIT_NO;
         }
@@ -335,17 +334,22 @@ static int wait_until_freed(struct server *server, const char *id)
     return exit_code == EXIT_OK ? wait_until_stored(server) : exit_code;
 }
 
+/* c17: released 2 locks; notifying the client */
 static void say_released(const json_t *client, const char *file)
 {
-    const char *id = print_string(client, "id");
-    if (!is_locker(client) || (holds_nothing(client) && file == NULL))
-        (void)printf("%s: forgotten.\n", id);
+    (void)printf("%s: ", print_string(client, "id"));
+    if (!is_locker(client) || (holds_nothing(client) && file == NULL)) {
+        (void)puts("forgotten");
+        return;
+    }
+    (void)fputs("released ", stdout);
+    if (file != NULL)
+        (void)fputs("its locks on that file", stdout);
     else
-        (void)printf("%s: released, holds nothing%s any more. %s\n", id,
-                     file != NULL ? " in that file" : "",
-                     json_is_true(json_object_get(client, "monitored"))
-                         ? "It is told, so that its kernel says what it lost."
-                         : "It has no status monitor, so it cannot be told.");
+        say_what(stdout, client);
+    (void)puts(json_is_true(json_object_get(client, "monitored"))
+                   ? "; notifying the client"
+                   : "; the client has no status monitor, so it is not notified");
 }
 
 static int release(struct server *server, const struct arguments *arguments, const json_t *client)
@@ -387,16 +391,16 @@ int change_release(const struct command *command, int argc, char **argv)
     json_t *client = NULL;
     exit_code = find_locker(server, arguments.words[0], &client);
     if (exit_code == EXIT_OK && !is_locker(client) && !is_registration(client)) {
-        (void)fprintf(stderr, "holdfast release: %s is a client of %s, and ends only by that\n",
+        (void)fprintf(stderr,
+                      "holdfast release: %s is a client of %s; only that protocol can remove it\n",
                       print_string(client, "id"), print_string(client, "protocol"));
         exit_code = EXIT_NO;
     }
     if (exit_code == EXIT_OK && file != NULL && !is_locker(client)) {
-        (void)fprintf(
-            stderr,
-            "holdfast release: %s is a registration of SM_MON and holds no locks; without "
-            "--file it is forgotten\n",
-            print_string(client, "id"));
+        (void)fprintf(stderr,
+                      "holdfast release: %s is an SM_MON registration and holds no locks; to "
+                      "remove it, leave out --file\n",
+                      print_string(client, "id"));
         exit_code = EXIT_NO;
     }
     if (exit_code == EXIT_OK)
@@ -420,13 +424,13 @@ static char *describe_move(const json_t *client, const char *to)
     print_ago(ago, sizeof ago, print_string(client, "last_seen"));
     (void)fputs("This moves ", out);
     say_who(out, client);
-    (void)fprintf(out, ", last heard of %s, to %s, with ", ago, to);
+    (void)fprintf(out, ", last heard from %s, to %s, with ", ago, to);
     say_what(out, client);
     (void)fprintf(out,
                   ". If the host at %s is alive, it still relies on them, and so does the one at "
-                  "%s: two clients may write at once, the one thing that is otherwise promised "
-                  "never to happen (P2). Only you can know that they are one host; holdfast "
-                  "check-client %s asks whether anybody answers there.",
+                  "%s, so two clients may write at once. holdfast otherwise guarantees that this "
+                  "never happens. Only you can know that both are the same host; holdfast "
+                  "check-client %s shows whether anything answers there.",
                   from, to, from);
     return fclose(out) == 0 ? said : NULL;
 }
@@ -444,10 +448,10 @@ static int move(struct server *server, const struct arguments *arguments, const 
     if (exit_code == EXIT_OK)
         exit_code = order(server, "POST", path, &reply);
     if (exit_code == EXIT_OK) {
-        (void)printf("%s: is at %s now, with ", id, to);
+        (void)printf("%s: now at %s, with ", id, to);
         say_what(stdout, client);
         (void)fputs(json_is_true(json_object_get(client, "monitored"))
-                        ? ". It is told there, so that it reclaims them.\n"
+                        ? "; notifying it there so that it reclaims them\n"
                         : ".\n",
                     stdout);
     }
@@ -465,8 +469,8 @@ int change_move(const struct command *command, int argc, char **argv)
     if (!address_parse(bytes_of_text(arguments.words[1]), &address)) {
         (void)fputs("holdfast move: \"", stderr);
         print_safe(stderr, arguments.words[1]);
-        (void)fputs("\" is not an address; give the number from which the client calls now, names "
-                    "are not looked up\n",
+        (void)fputs("\" is not an IP address; give the one the client calls from now (names are "
+                    "not resolved here)\n",
                     stderr);
         return EXIT_USAGE;
     }
@@ -477,7 +481,7 @@ int change_move(const struct command *command, int argc, char **argv)
     exit_code = find_locker(server, arguments.words[0], &client);
     if (exit_code == EXIT_OK && !is_locker(client)) {
         (void)fprintf(stderr,
-                      "holdfast move: %s is no client that locks; its host registers anew from its "
+                      "holdfast move: %s is not a lock client; its host registers again from its "
                       "new address\n",
                       print_string(client, "id"));
         exit_code = EXIT_NO;

@@ -4,8 +4,8 @@
 #include "cli/command.h"
 
 const struct command_option command_common[] = {
-    {"control", "PATH", "The control socket of the server to ask."},
-    {"help", NULL, "Print what the command does and exit."},
+    {"control", "PATH", "Control socket of the server."},
+    {"help", NULL, "Describe the command and exit."},
     {0},
 };
 
@@ -15,7 +15,7 @@ const struct command_option *command_common_of(const struct command *command)
 }
 
 static const struct command_option release_options[] = {
-    {"file", "HEX", "Only what it holds in the file with this handle."},
+    {"file", "HEX", "Only locks on the file with this handle."},
     {"yes", NULL, "Skip confirmation."},
     {0},
 };
@@ -26,26 +26,27 @@ static const struct command_option confirmed_options[] = {
 };
 
 static const struct command_option status_options[] = {
-    {"watch", NULL, "Show it again every second, with progress in a recovery."},
-    {"json", NULL, "Print what the server says, as it says it; with --watch a line each time."},
+    {"watch", NULL, "Refresh every second; during recovery, show progress."},
+    {"json", NULL, "Print the server's JSON, unchanged; with --watch, one line per update."},
     {0},
 };
 
 static const struct command_option client_options[] = {
     {"state", COMMAND_STATES, "Only clients in this state."},
-    {"protocol", "PROTOCOL", "Only those of nlm (they lock), nsm (they monitor) or another one."},
-    {"name", "NAME", "Only those of this name."},
-    {"mon-name", "NAME", "Only registrations that watch the host of this name."},
-    {"json", NULL, "Print what the server says, as it says it."},
+    {"protocol", "PROTOCOL",
+     "Only clients of this protocol: nlm (locks), nsm (monitors) or another."},
+    {"name", "NAME", "Only clients with this name."},
+    {"mon-name", "NAME", "Only registrations that monitor this host."},
+    {"json", NULL, "Print the server's JSON, unchanged."},
     {0},
 };
 
 static const struct command_option lock_options[] = {
-    {"client", "CLIENT", "Only those of this client."},
-    {"file", "HEX", "Only those on the file with this handle."},
-    {"path", "FILE", "Only those on this file of this machine, which is exported."},
-    {"waiting", NULL, "Requests that wait for a lock, and whom they wait for."},
-    {"json", NULL, "Print what the server says, as it says it."},
+    {"client", "CLIENT", "Only this client's."},
+    {"file", "HEX", "Only on the file with this handle."},
+    {"path", "FILE", "Only on this file, which this machine exports."},
+    {"waiting", NULL, "List waiting requests instead, and who blocks them."},
+    {"json", NULL, "Print the server's JSON, unchanged."},
     {0},
 };
 
@@ -55,8 +56,8 @@ static const struct command_option explain_options[] = {
 };
 
 static const struct command_option probe_options[] = {
-    {"timeout", "SECONDS", "How long one question may take; 2 unless given."},
-    {"json", NULL, "Print what was found as JSON."},
+    {"timeout", "SECONDS", "Timeout of one call; default 2."},
+    {"json", NULL, "Print the result as JSON."},
     {0},
 };
 
@@ -69,61 +70,60 @@ const struct command commands[] = {
     {.name = "status",
      .run = status_run,
      .options = status_options,
-     .help = "one screen: state, locks, clients, store; in a recovery, who is missing"},
+     .help = "one screen: state, locks, clients, store; during recovery, who is missing"},
     {.name = "clients",
      .run = list_clients,
      .words = "[CLIENT]",
      .options = client_options,
-     .help = "clients that are known, or one in full",
-     .more =
-         "A client is given by its id (c17), its address or its name. Where a machine is called "
-         "like an id of another one, id:c17 and name:c17 tell them apart."},
+     .help = "list clients, or show one in full",
+     .more = "Name a client by its id (c17), address or name. If one host's name looks like "
+             "another's id, write id:c17 or name:c17."},
     {.name = "locks",
      .run = list_locks,
      .options = lock_options,
-     .help = "locks that are held, or requests that wait"},
+     .help = "list held locks, or waiting requests"},
     {.name = "explain",
      .run = explain_run,
      .words = "CLIENT",
      .options = explain_options,
-     .help = "what becomes of its locks if the server, or the client, crashes now"},
+     .help = "what happens to its locks if the server or the client crashes now"},
     {.name = "check-client",
      .run = probe_check_client,
      .words = "ADDRESS",
      .options = probe_options,
      .is_alone = true,
-     .help = "ask a client's portmapper, lock manager and status monitor; say what is missing"},
+     .help = "check a client's portmapper, lock manager and status monitor"},
     {.name = "drill",
      .run = probe_drill,
      .options = probe_options,
-     .help = "ask every client now: who would be told after a crash"},
+     .help = "check every client: who could be notified after a crash"},
     {.name = "release",
      .run = change_release,
      .words = "CLIENT",
      .options = release_options,
-     .help = "free what a client holds; forget one that holds nothing",
-     .more = "For a client that is gone for good. It is told that its locks are lost, if it is "
-             "there after all; nothing keeps it from writing in the belief that it has them. A "
-             "registration of SM_MON, given by its id, is forgotten."},
+     .help = "release a client's locks; forget a client that holds none",
+     .more = "For a client that is gone for good. If it is alive after all, it is notified that "
+             "its locks are lost, but nothing stops it from writing as if it still held them. An "
+             "SM_MON registration, named by its id, is removed."},
     {.name = "move",
      .run = change_move,
      .words = "CLIENT ADDRESS",
      .options = confirmed_options,
-     .help = "say that a client, with its locks, is at another address now",
-     .more = "For a host whose address changed and that its own old locks keep out; status shows "
+     .help = "move a client and its locks to its new address",
+     .more = "For a host whose address changed and whose own old locks now block it; status shows "
              "such conflicts. If the host at the old address is alive, two hosts then rely on the "
-             "same locks: only you can know that it is one host."},
+             "same locks: only you can know that both are the same host."},
     {.name = "end-grace",
      .run = change_end_grace,
      .options = confirmed_options,
-     .help = "end the recovery now; what nobody has reclaimed is given up"},
+     .help = "end the grace period now; release locks that were not reclaimed"},
     {.name = "store",
      .run = serve_store,
      .words = "clear|export|import|migrate [options]",
      .is_alone = true,
-     .help = "clear, export, import or migrate what is stored; store --help",
-     .more = "clear removes every record of a store that no server uses, and asks first. Clients "
-             "that hold locks are not told."},
+     .help = "clear, export, import or migrate the store; see store --help",
+     .more = "clear removes every record of a store that no server is using; it asks first. "
+             "Clients that hold locks are not notified."},
     {.name = "completion",
      .run = manual_completion,
      .is_alone = true,
@@ -136,7 +136,7 @@ const struct command commands[] = {
      .run = about_help,
      .words = "[COMMAND]",
      .is_alone = true,
-     .help = "list the commands, or say what one of them does"},
+     .help = "list the commands, or describe one"},
     {.name = "version", .run = about_version, .is_alone = true, .help = "print the version"},
 };
 

@@ -49,17 +49,17 @@ static const char *after_server_crash(const struct rules *rules, bool is_monitor
                                       const char *state)
 {
     if (strcmp(state, "freeing") == 0)
-        return "gone: its client started anew";
+        return "released: its client rebooted";
     if (strncmp(rules->store, "memory:", 7) == 0)
         return "lost: nothing is stored";
     if (strcmp(rules->recovery, "resume") == 0)
-        return "stays held";
-    return is_monitored ? "kept if reclaimed in grace" : "lost: it is not told";
+        return "still held";
+    return is_monitored ? "kept if reclaimed in grace" : "lost: not notified";
 }
 
 static const char *after_client_crash(bool is_monitored)
 {
-    return is_monitored ? "freed when it restarts" : "stays until FREE_ALL or release";
+    return is_monitored ? "released when it reboots" : "held until FREE_ALL or release";
 }
 
 static const struct grid_column columns[] = {
@@ -125,33 +125,33 @@ static void print_server_crash(const json_t *client, const struct rules *rules)
     (void)puts("\nIf the server crashes now:");
     if (strncmp(rules->store, "memory:", 7) == 0) {
         (void)puts(
-            "  Everything is lost: --store memory: keeps nothing. The client goes on writing\n"
-            "  in the belief that it holds its locks.");
+            "  All its locks are lost: --store memory: keeps nothing. The client keeps writing\n"
+            "  as if it still held them.");
         return;
     }
-    (void)printf("  Every lock is stored%s.\n",
-                 strcmp(rules->sync, "process") == 0
-                     ? ", and survives the end of the process, but not a power cut (--sync process)"
-                     : ", also if the power fails");
+    (void)printf(
+        "  Every lock is stored%s.\n",
+        strcmp(rules->sync, "process") == 0
+            ? "; it survives a crash of the server, but not a power failure (--sync process)"
+            : " and survives a power failure");
     if (strcmp(rules->recovery, "resume") == 0) {
-        (void)puts("  The next start goes on with them as they were and tells nobody\n"
+        (void)puts("  The next start carries on with them unchanged and notifies nobody\n"
                    "  (--recovery resume).");
         return;
     }
     if (!is_monitored) {
-        (void)puts("  The client took none of them monitored: it is not told of the restart, does\n"
-                   "  not reclaim, and what it held is given up when grace ends.");
+        (void)puts(
+            "  None of them is monitored: the client is not notified of the restart, does not\n"
+            "  reclaim them, and they are released when the grace period ends.");
         return;
     }
-    (void)printf(
-        "  The next start tells it by SM_NOTIFY at %s, and it has %s s of grace\n"
-        "  to reclaim them; nobody else gets them before. If it cannot be told, they are\n",
-        print_string(client, "address"), rules->grace);
-    (void)puts(
-        strcmp(rules->unreachable, "hold") == 0
-            ? "  held until --give-up is over (--unreachable hold)."
-            : "  given up when grace ends (--unreachable release). Whether it could be told\n"
-              "  now, holdfast check-client says.");
+    (void)printf("  The next start notifies it (SM_NOTIFY) at %s, and it has a grace period\n"
+                 "  of %s s to reclaim them; nobody else gets them before. If it is unreachable,\n",
+                 print_string(client, "address"), rules->grace);
+    (void)puts(strcmp(rules->unreachable, "hold") == 0
+                   ? "  they stay held until --give-up has passed (--unreachable hold)."
+                   : "  they are released when the grace period ends (--unreachable release).\n"
+                     "  holdfast check-client shows whether it is reachable now.");
 }
 
 static void print_client_crash(const json_t *client)
@@ -160,14 +160,14 @@ static void print_client_crash(const json_t *client)
     (void)puts("\nIf the client crashes now:");
     if (is_monitored)
         (void)puts(
-            "  When it is up again its status monitor sends SM_NOTIFY, and everything it held\n"
-            "  is freed at once. If that message is lost, its first LOCK with a newer state\n"
-            "  number does the same.");
+            "  After it reboots, its status monitor sends SM_NOTIFY and all its locks are\n"
+            "  released at once. If that message is lost, its first LOCK with a newer state\n"
+            "  number has the same effect.");
     else
         (void)puts(
-            "  It has no status monitor to tell us. Its locks are freed by FREE_ALL from its\n"
-            "  address, if its kind of client sends that.");
-    (void)printf("  If it never comes back, its locks stay: holdfast release %s\n",
+            "  It has no status monitor that could notify this server. Its locks are released\n"
+            "  by FREE_ALL from its address, if this kind of client sends that.");
+    (void)printf("  If it never comes back, its locks stay held: holdfast release %s\n",
                  print_string(client, "id"));
 }
 
@@ -219,7 +219,7 @@ static int explain(struct server *server, const json_t *client)
     if (exit_code != EXIT_OK || grid_code != EXIT_OK)
         return exit_code != EXIT_OK ? exit_code : grid_code;
     if (print_integer(client, "locks") == 0 && print_integer(client, "share_reservations") == 0) {
-        (void)puts("There is nothing to lose.");
+        (void)puts("It holds nothing that could be lost.");
         return EXIT_OK;
     }
     print_server_crash(client, &rules);
@@ -242,9 +242,10 @@ int explain_run(const struct command *command, int argc, char **argv)
     if (exit_code == EXIT_OK && arguments_has(&arguments, "json")) {
         exit_code = explain_json(server, client, is_nlm);
     } else if (exit_code == EXIT_OK && !is_nlm) {
-        (void)printf("%s is registered with SM_MON and holds no locks: it is told when the server, "
-                     "or the host it\nwatches, restarts.\n",
-                     print_string(client, "id"));
+        (void)printf(
+            "%s is registered with SM_MON and holds no locks. It is notified when this server\n"
+            "restarts or the host it monitors reboots.\n",
+            print_string(client, "id"));
     } else if (exit_code == EXIT_OK) {
         exit_code = explain(server, client);
     }

@@ -144,7 +144,7 @@ static int judge(const struct search *search, const char *word)
         (void)fputs("\"; holdfast clients lists them\n", stderr);
         return EXIT_NO;
     }
-    (void)fputs("holdfast: there are several of them:\n", stderr);
+    (void)fputs("holdfast: more than one client matches:\n", stderr);
     for (size_t i = 0; i < search->count; i++) {
         const json_t *row = search->found[i];
         (void)fprintf(stderr, "  %s  %s  %s  ", print_string(row, "id"),
@@ -152,7 +152,7 @@ static int judge(const struct search *search, const char *word)
         print_safe(stderr, print_string(row, "name"));
         (void)fputc('\n', stderr);
     }
-    (void)fprintf(stderr, "say which by its id, like %s%s\n", search->id != 0 ? "id:" : "",
+    (void)fprintf(stderr, "name one by its id, like %s%s\n", search->id != 0 ? "id:" : "",
                   print_string(search->found[0], "id"));
     return EXIT_USAGE;
 }
@@ -223,7 +223,7 @@ int find_print_json(struct server *server, const char *path, const char *name,
     if (exit_code != EXIT_OK)
         return exit_code;
     if (list.has_failed) {
-        (void)fputs("holdfast: out of memory; the list is not whole\n", stderr);
+        (void)fputs("holdfast: out of memory; the list is incomplete\n", stderr);
         return EXIT_NO;
     }
     begin(&list);

@@ -62,7 +62,7 @@ int grid_finish(struct grid *grid)
     }
     if (is_whole)
         return EXIT_OK;
-    (void)fputs("holdfast: out of memory; the table is not whole\n", stderr);
+    (void)fputs("holdfast: out of memory; the table is incomplete\n", stderr);
     return EXIT_NO;
 }
 

@@ -111,9 +111,8 @@ static int client_path(const struct arguments *arguments, char ret[static FIND_P
 {
     const char *state = arguments_value(arguments, "state");
     if (state != NULL && !is_state(state)) {
-        (void)fprintf(stderr,
-                      "holdfast clients: --state %s: not the state of a client; allowed: %s\n",
-                      state, COMMAND_STATES);
+        (void)fprintf(stderr, "holdfast clients: --state %s: no such state; allowed: %s\n", state,
+                      COMMAND_STATES);
         return EXIT_USAGE;
     }
     (void)snprintf(ret, FIND_PATH_MAX, "/api/v1/clients");
@@ -123,8 +122,7 @@ static int client_path(const struct arguments *arguments, char ret[static FIND_P
         find_add_parameter(ret, FIND_PATH_MAX, "name", arguments_value(arguments, "name")) &&
         find_add_parameter(ret, FIND_PATH_MAX, "mon_name", arguments_value(arguments, "mon-name")))
         return EXIT_OK;
-    (void)fputs("holdfast clients: a name that is longer than any client's, which is 1024\n",
-                stderr);
+    (void)fputs("holdfast clients: name too long; the limit is 1024 bytes\n", stderr);
     return EXIT_USAGE;
 }
 
@@ -153,7 +151,7 @@ int list_clients(const struct command *command, int argc, char **argv)
         if (arguments.word_count == 0 || !arguments_has(&arguments, client_filters[i]))
             continue;
         (void)fprintf(stderr,
-                      "holdfast clients: --%s picks from all; leave it out, or the client\n",
+                      "holdfast clients: --%s filters the list; use either it or a client\n",
                       client_filters[i]);
         return EXIT_USAGE;
     }
@@ -279,9 +277,9 @@ static int read_handle(const char *path, char ret[static HEX_MAX])
     at.handle.handle_bytes = MAX_HANDLE_SZ;
     if (name_to_handle_at(AT_FDCWD, path, &at.handle, &mount_id, AT_SYMLINK_FOLLOW) != 0) {
         (void)fprintf(stderr, "holdfast locks: --path %s: %s%s\n", path, strerror(errno),
-                      errno == EOPNOTSUPP ? "; its file system has no handles, so it cannot be "
-                                            "exported"
-                                          : "");
+                      errno == EOPNOTSUPP
+                          ? "; its file system has no file handles, so it cannot be exported"
+                          : "");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < at.handle.handle_bytes; i++)
@@ -348,10 +346,10 @@ static int print_locks(struct server *server, const struct arguments *arguments)
                     ? find_print_json(server, path, name, is_wanted, &list)
                     : print_table(server, path, name, &list);
     if (exit_code == EXIT_OK && file != NULL && list.shown_count == 0) {
-        (void)fprintf(stderr,
-                      "holdfast locks: nothing is on %s, or its server makes handles of "
-                      "its own (--file takes one)\n",
-                      file);
+        (void)fprintf(
+            stderr,
+            "holdfast locks: no lock on %s, or its NFS server makes its own handles (use --file)\n",
+            file);
         exit_code = EXIT_NO;
     }
     return exit_code;

@@ -18,8 +18,8 @@ static void print_usage(FILE *out)
                 out);
     for (size_t i = 0; i < command_count; i++)
         (void)fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].help);
-    (void)fputs("\nCOMMAND --help says more. Exit codes: 0 ok, 1 the answer is no, 2 usage or\n"
-                "configuration, 75 the server cannot be reached; the server's: serve --help.\n",
+    (void)fputs("\nCOMMAND --help tells more. Exit codes: 0 ok, 1 the answer is no, 2 usage or\n"
+                "configuration, 75 cannot reach the server; for the server's see serve --help.\n",
                 out);
 }
 

@@ -69,33 +69,35 @@ int manual_run(const struct command *command, int argc, char **argv)
     if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
         return exit_code;
     (void)puts(".Dd $Mdocdate$\n.Dt HOLDFAST 1\n.Os\n.Sh NAME\n.Nm holdfast\n"
-               ".Nd look at and operate the lock server for NFSv3\n"
+               ".Nd inspect and operate the lock server for NFSv3\n"
                ".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n"
                ".Sh DESCRIPTION\n"
                "The server keeps NFSv3 locks safe when a client or the server crashes; see\n"
                ".Xr holdfastd 8 .\n"
                ".Nm\n"
-               "asks it over its control socket, as root or as the user that the server runs as.\n"
-               "A client is given by its id, like c17, by its address or by its name.\n"
+               "talks to it over its control socket, as root or as the server's user.\n"
+               "A client is named by its id (c17), its address or its name.\n"
                ".Pp\nThe commands are:\n.Bl -tag -width Ds");
     for (size_t i = 0; i < command_count; i++)
         put_command(&commands[i]);
-    (void)puts(".El\n.Pp\nEvery command understands, and those that ask the server both:\n.Bl -tag "
-               "-width Ds");
+    (void)puts(".El\n.Pp\n"
+               "Options of every command;\n.Fl Fl control\nonly of those that talk to the server:\n"
+               ".Bl -tag -width Ds");
     put_options(command_common);
-    (void)puts(".El\n"
-               ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n"
-               ".It Ev HOLDFAST_CONTROL\nThe control socket, unless\n.Fl Fl control\nis given.\n"
-               ".It Ev NO_COLOR\nNo colours, also on a terminal.\n.El\n"
-               ".Sh FILES\n.Bl -tag -width Ds\n"
-               ".It Pa /var/lib/holdfast/control.sock\nThe control socket of a server with the "
-               "default store.\n"
-               ".It Pa holdfast-data/control.sock\nThe same of a server that is not root's.\n"
-               ".It Pa /run/holdfast/control.sock\nThe same of a server without a store.\n.El\n"
-               ".Sh EXIT STATUS\n.Bl -tag -width Ds\n"
-               ".It 0\nDone, or the answer is yes.\n.It 1\nThe answer is no.\n"
-               ".It 2\nUsage or configuration.\n.It 75\nThe server cannot be reached.\n.El\n"
-               ".Sh SEE ALSO\n.Xr holdfastd 8");
+    (void)puts(
+        ".El\n"
+        ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n"
+        ".It Ev HOLDFAST_CONTROL\nThe control socket, unless\n.Fl Fl control\nis given.\n"
+        ".It Ev NO_COLOR\nNo colours, even on a terminal.\n.El\n"
+        ".Sh FILES\n.Bl -tag -width Ds\n"
+        ".It Pa /var/lib/holdfast/control.sock\nThe control socket of a server with the "
+        "default store.\n"
+        ".It Pa holdfast-data/control.sock\nThe same of a server not run by root.\n"
+        ".It Pa /run/holdfast/control.sock\nThe same of a server without a store on disk.\n.El\n"
+        ".Sh EXIT STATUS\n.Bl -tag -width Ds\n"
+        ".It 0\nDone, or the answer is yes.\n.It 1\nThe answer is no.\n"
+        ".It 2\nUsage or configuration error.\n.It 75\nThe server cannot be reached.\n.El\n"
+        ".Sh SEE ALSO\n.Xr holdfastd 8");
     return arguments_finish();
 }
 

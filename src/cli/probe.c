@@ -121,8 +121,7 @@ int probe_check_client(const struct command *command, int argc, char **argv)
         return EXIT_USAGE;
     if (!resolve(arguments.words[0], &address)) {
         (void)fprintf(stderr,
-                      "holdfast check-client: \"%s\" is no address, and no name that can be looked "
-                      "up\n",
+                      "holdfast check-client: \"%s\" is not an IP address and does not resolve\n",
                       arguments.words[0]);
         return EXIT_USAGE;
     }
@@ -222,13 +221,12 @@ static bool is_told(const struct target *target)
 static const char *sentence_of(const struct target *target)
 {
     if (target->is_registrant)
-        return target->callback.is_answering
-                   ? "nothing is missing: the service that it registered answers"
-                   : "the service that it registered does not answer: it is down, or a firewall "
-                     "drops what we send";
+        return target->callback.is_answering ? "OK: the service it registered answers"
+                                             : "the service it registered does not answer: it is "
+                                               "down, or a firewall drops our packets";
     return json_is_true(json_object_get(target->client, "monitored"))
                ? probe_sentence(&target->report)
-               : "it takes its locks unmonitored: it is never told";
+               : "its locks are not monitored: it is never notified";
 }
 
 static void *ask_some(void *context)
@@ -263,8 +261,8 @@ static const struct grid_column drill_columns[] = {
     {.title = "NAME", .cut_min = 8},
     {.title = "ADDRESS", .cut_min = 15, .rank = 1},
     {.title = "LOCKS", .is_number = true, .rank = 2},
-    {.title = "TOLD"},
-    {.title = "WHY", .cut_min = 40},
+    {.title = "REACHABLE"},
+    {.title = "DIAGNOSIS", .cut_min = 40},
 };
 
 /* True: everybody who must be told would be. */
@@ -295,11 +293,11 @@ static bool print_drill(struct drill *drill)
     print_count(stdout, (long long)(drill->count - missed));
     (void)fputs(" of ", stdout);
     print_plural(stdout, (long long)drill->count, "client");
-    (void)fputs(" would be told", stdout);
+    (void)fputs(" would be notified", stdout);
     if (missed > 0) {
         (void)fputs("; ", stdout);
         print_plural(stdout, locks, "lock");
-        (void)fputs(" of the others would be at risk", stdout);
+        (void)fputs(" of the others at risk", stdout);
     }
     (void)puts(".");
     return missed == 0 && is_whole;

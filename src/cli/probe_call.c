@@ -316,19 +316,19 @@ const char *probe_sentence(const struct probe_report *report)
 {
     if (!report->has_portmapper)
         return report->is_refused
-                   ? "its portmapper is missing: nothing listens on port 111; start rpcbind there"
-                   : "it does not answer on port 111: it is down, or a firewall drops what we send";
+                   ? "no portmapper: nothing listens on port 111; start rpcbind there"
+                   : "no answer on port 111: it is down, or a firewall drops our packets";
     if (!is_registered(&report->status))
-        return "its status monitor is missing: rpc.statd is not running there, but is required "
-               "for remote locking";
+        return "no status monitor: rpc.statd is not running there, but is required for remote "
+               "locking";
     if (!report->status.is_answering)
         return "its status monitor is registered but does not answer: open its port in the "
                "firewall, or restart rpc.statd there";
     if (!is_registered(&report->locks))
-        return "it can be told of a restart, but has no lock manager to call back: it gets locks "
-               "that it waited for only when it asks again";
+        return "notifications work, but it has no lock manager to call back: it gets a lock it "
+               "waits for only when it asks again";
     if (!report->locks.is_answering)
-        return "it can be told of a restart, but its lock manager does not answer: open its port "
-               "in the firewall";
-    return "nothing is missing: it can be told of a restart, and called back when a lock is free";
+        return "notifications work, but its lock manager does not answer: open its port in the "
+               "firewall";
+    return "OK: notifications and callbacks work";
 }

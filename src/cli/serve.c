@@ -41,8 +41,8 @@ int serve_run(const struct command *command, int argc, char **argv)
     try_server("../sbin/", argv);
     (void)execvp(SERVER, argv);
     (void)fprintf(stderr,
-                  "holdfast serve: cannot run " SERVER ": %s; it belongs beside this program, in "
-                  "../sbin, or in $PATH\n",
+                  "holdfast serve: cannot run " SERVER
+                  ": %s; it must be next to this program, in ../sbin, or in $PATH\n",
                   strerror(errno));
     return EXIT_USAGE;
 }

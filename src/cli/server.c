@@ -118,8 +118,8 @@ static size_t list_places(const struct arguments *arguments, const char *ret[sta
 
 static const char *advice_for(int error)
 {
-    return error == EACCES         ? "only root and the user of the server may ask"
-           : error == ECONNREFUSED ? "the server there has ended"
+    return error == EACCES         ? "only root and the server's user may connect"
+           : error == ECONNREFUSED ? "no server is running there"
                                    : strerror(error);
 }
 
@@ -129,8 +129,8 @@ static void say_unreachable(const struct arguments *arguments, const char *const
     (void)fprintf(stderr, "holdfast %s: cannot reach the server\n", arguments->command->name);
     for (size_t i = 0; i < count; i++)
         (void)fprintf(stderr, "  %s: %s\n", places[i], advice_for(errors[i]));
-    (void)fputs("  Start it with: holdfast serve. If its store is elsewhere, say where the socket "
-                "is with --control or HOLDFAST_CONTROL.\n",
+    (void)fputs("  To start it: holdfast serve. If its control socket is elsewhere, name it with "
+                "--control or HOLDFAST_CONTROL.\n",
                 stderr);
 }
 
@@ -204,7 +204,7 @@ int server_ask(struct server *server, const char *method, const char *path,
     *ret = (struct server_reply){0};
     int len = snprintf(url, sizeof url, "http://localhost%s", path);
     if (len < 0 || (size_t)len >= sizeof url) {
-        (void)fprintf(stderr, "holdfast %s: too long to be asked for\n", server->command->name);
+        (void)fprintf(stderr, "holdfast %s: argument too long\n", server->command->name);
         return EXIT_USAGE;
     }
     CURLcode result = perform(server, method, url, ret);
@@ -212,12 +212,12 @@ int server_ask(struct server *server, const char *method, const char *path,
         return EXIT_OK;
     bool is_change = strcmp(method, "GET") != 0;
     if (result == CURLE_OPERATION_TIMEDOUT)
-        (void)fprintf(stderr, "holdfast %s: the server at %s said nothing for %d s%s\n",
+        (void)fprintf(stderr, "holdfast %s: no reply from the server at %s for %d s%s\n",
                       server->command->name, server->path,
                       is_change ? SERVER_PATIENCE_CHANGE_S : SERVER_PATIENCE_S,
-                      is_change ? "; what was asked for may still happen" : "");
+                      is_change ? "; the change may still take effect" : "");
     else
-        (void)fprintf(stderr, "holdfast %s: the server at %s did not answer: %s\n",
+        (void)fprintf(stderr, "holdfast %s: no reply from the server at %s: %s\n",
                       server->command->name, server->path, curl_easy_strerror(result));
     return EXIT_UNREACHABLE;
 }
@@ -245,7 +245,7 @@ int server_print_error(const struct server *server, const struct server_reply *r
     const char *error = json_string_value(json_object_get(reply->body, "error"));
     const char *hint = json_string_value(json_object_get(reply->body, "hint"));
     if (error == NULL)
-        (void)fprintf(stderr, "holdfast %s: the server answered with status %ld\n",
+        (void)fprintf(stderr, "holdfast %s: the server replied with status %ld\n",
                       server->command->name, reply->status);
     else
         (void)fprintf(stderr, "holdfast %s: %s; %s\n", server->command->name, error,

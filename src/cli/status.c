@@ -46,7 +46,7 @@ static void print_name(FILE *out, const char *name, size_t max)
     free(copy);
 }
 
-/* "told 12 s ago, 1 of 3 reclaimed", "unreachable, attempt 4, 3 locks" */
+/* "notified 12 s ago, 1 of 3 reclaimed", "unreachable, attempt 4, 3 locks" */
 static void print_news(FILE *out, const json_t *client)
 {
     long long left = print_integer(client, "unsettled_locks");
@@ -56,13 +56,13 @@ static void print_news(FILE *out, const json_t *client)
     const json_t *reached = json_object_get(client, "reached_seconds_ago");
     if (json_is_integer(told) || json_is_integer(reached)) {
         bool is_told = json_is_integer(told);
-        (void)fputs(is_told ? "told " : "heard of ", out);
+        (void)fputs(is_told ? "notified " : "heard from ", out);
         print_duration(out, json_integer_value(is_told ? told : reached));
         (void)fprintf(out, " ago, %lld of %lld reclaimed", reclaimed, reclaimed + left);
         return;
     }
     if (attempts == 0)
-        (void)fputs("being told, ", out);
+        (void)fputs("being notified, ", out);
     else
         (void)fprintf(out, "unreachable, attempt %lld, ", attempts);
     print_plural(out, left, "lock");
@@ -107,7 +107,7 @@ static void print_grace(FILE *out, const json_t *grace, const struct shape *shap
     if (is_on)
         (void)fprintf(out, "grace     %lld s left", print_integer(grace, "remaining_seconds"));
     else
-        (void)fputs("grace     over, but some clients are still coming back", out);
+        (void)fputs("grace     over, but some clients are still reclaiming", out);
     if (left > 0) {
         (void)fputs(", waiting for ", out);
         print_plural(out, left, "lock");
@@ -120,7 +120,9 @@ static void print_grace(FILE *out, const json_t *grace, const struct shape *shap
     for (size_t i = 0; i < shown; i++)
         print_waiting(out, json_array_get(waiting, i), shape);
     if (shown < count || is_more)
-        (void)fprintf(out, "\n            %sholdfast clients lists them",
+        (void)fprintf(out,
+                      "\n"
+                      "            %sholdfast clients lists them",
                       shown > 0 ? "and others: " : "");
     (void)fputc('\n', out);
 }
@@ -146,7 +148,7 @@ static void print_silent(FILE *out, const json_t *holders, const struct shape *s
     }
     if (shown < count)
         (void)fprintf(out, "blocked   by %s: holdfast locks --waiting lists them\n",
-                      shown > 0 ? "others, too" : "clients that do not answer");
+                      shown > 0 ? "other clients as well" : "clients that do not answer");
 }
 
 /*
@@ -169,9 +171,11 @@ static void print_conflicts(FILE *out, const json_t *conflicts, const struct sha
         (void)fputs(grid_has_colours() ? "\033[33m" : "", out);
         (void)fputs("conflict  ", out);
         print_name(out, name, shape->name_max);
-        (void)fprintf(out, " at %s, heard %s, is refused what ", other, refused);
+        (void)fprintf(out, " at %s, heard from %s, is refused what ", other, refused);
         print_name(out, name, shape->name_max);
-        (void)fprintf(out, " holds at\n          %s (%s), heard %s; %sif that is one host:\n",
+        (void)fprintf(out,
+                      " holds at\n"
+                      "          %s (%s), heard from %s; %sif both are the same host:\n",
                       print_string(row, "address"), id, held, can_move ? "" : "both hold locks; ");
         (void)fprintf(out, "          holdfast %s %s%s%s", can_move ? "move" : "release", id,
                       can_move ? " " : "", can_move ? other : "");
@@ -188,9 +192,9 @@ static void print_store(FILE *out, const json_t *store)
     (void)fputs("store     ", out);
     print_safe(out, print_string(store, "url"));
     if (seconds > 1)
-        (void)fprintf(out, ", has not finished a commit for %.0f s", seconds);
+        (void)fprintf(out, ", commit stalled for %.0f s", seconds);
     if (!json_is_true(json_object_get(store, "has_room")))
-        (void)fputs(", no room: new locks are refused", out);
+        (void)fputs(", full: new locks are refused", out);
     if (json_is_true(json_object_get(store, "incomplete")))
         (void)fputs(", may have lost records", out);
     (void)fputc('\n', out);
@@ -202,7 +206,7 @@ static void print_rpcbind(FILE *out, const json_t *rpcbind)
     bool is_off = strcmp(print_string(rpcbind, "mode"), "off") == 0;
     (void)fprintf(out, "rpcbind   %s: ", print_string(rpcbind, "mode"));
     print_safe(out, is_off     ? "clients must know the port"
-                    : is_found ? "clients find us"
+                    : is_found ? "registered; clients can find the server"
                                : print_string(rpcbind, "reason"));
     (void)fputc('\n', out);
 }
@@ -228,9 +232,11 @@ static void print_status(FILE *out, const json_t *status, const struct shape *sh
                   print_integer(status, "epoch"));
     (void)fputs("clients   ", out);
     print_count(out, print_integer(status, "clients"));
-    (void)fputs(" that lock, ", out);
+    (void)fputs(" lock clients, ", out);
     print_count(out, print_integer(status, "registrants"));
-    (void)fputs(" that monitor\nlocks     ", out);
+    (void)fputs(" monitor-only\n"
+                "locks     ",
+                out);
     print_count(out, print_integer(status, "locks"));
     (void)fputs(" held, ", out);
     print_plural(out, print_integer(status, "waiters"), "request");
@@ -332,7 +338,7 @@ static void print_picture(const json_t *status, bool is_json)
     if (status != NULL)
         print_watched(status);
     else
-        (void)puts("holdfast  does not answer; it is asked again every second");
+        (void)puts("holdfast  no reply; trying again every second");
     if (!isatty(STDOUT_FILENO))
         (void)puts("");
 }

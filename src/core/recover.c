@@ -369,11 +369,11 @@ static bool may_resume(struct core *core)
     if (!core->limits.resume || !core->server_loaded)
         return false;
     if (server->flags & RECORD_SERVER_INCOMPLETE)
-        because = "the store may have lost something";
+        because = "the store may have lost records";
     else if (!(server->flags & RECORD_SERVER_SETTLED))
-        because = "the last run ended in grace, or with locks unsettled";
+        because = "the last run ended before every stored lock was reclaimed or released";
     else if (has_lost_waiters(core))
-        because = "the last run was no resume run, and requests waited";
+        because = "the last run did not use resume, and requests were waiting";
     if (because == NULL)
         return true;
     MARK("start_cannot_resume");

@@ -51,9 +51,9 @@ int config_set(struct config *config, const struct config_option *option, const 
     CHECK(origin >= config->origins[index]);
     bool adds = (option->flags & CONFIG_REPEATABLE) != 0 && origin == config->origins[index];
     if (origin == CONFIG_FROM_FILE && config->origins[index] == CONFIG_FROM_FILE && !adds) {
-        text_add(ret_why, "given before, in line ");
+        text_add(ret_why, "already given in line ");
         text_add_u64(ret_why, config->lines[index]);
-        text_add(ret_why, "; keep one of the two");
+        text_add(ret_why, "; remove one of them");
         return -EINVAL;
     }
     if (!adds)

@@ -66,7 +66,7 @@ static char *read_line(char *buffer, int size, void *stream)
     add_place(reading);
     text_add(reading->ret_why, "longer than ");
     text_add_u64(reading->ret_why, (uint64_t)(size - 2));
-    text_add(reading->ret_why, " characters, or a zero byte in it; use the command line for it");
+    text_add(reading->ret_why, " characters, or contains a zero byte; use the command line for it");
     fail(reading, -EINVAL);
     return NULL;
 }
@@ -80,7 +80,7 @@ static void refuse_section(struct text *why, const char *section, const char *na
     } else {
         text_add(why, "the key ");
         text_add_escaped(why, bytes_of_text(name), 50);
-        text_add(why, " stands before the section; write [" SECTION "] on a line above it");
+        text_add(why, " comes before any section; add [" SECTION "] on a line above it");
     }
 }
 

@@ -40,12 +40,12 @@ const struct config_option config_options[] = {
      .default_shown = "none",
      .flags = CONFIG_NO_KEY,
      FIELD(file),
-     .help = "Read options from this file, section [holdfast]; the command line wins over it."},
+     .help = "Read options from this file, section [holdfast]; the command line overrides it."},
     {.name = "check-config",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NO_KEY,
      FIELD(check_only),
-     .help = "Check the configuration, print what is in force, and exit."},
+     .help = "Check the configuration, print the settings in force, and exit."},
 
     {.group = "Network",
      .name = "listen",
@@ -54,59 +54,59 @@ const struct config_option config_options[] = {
      .default_shown = "all, IPv4 and IPv6",
      .flags = CONFIG_REPEATABLE,
      FIELD(listen),
-     .help = "Listen on this literal IPv4 or IPv6 address only."},
+     .help = "Listen only on this IPv4 or IPv6 address."},
     {.name = "port",
      .type = CONFIG_PORT,
      .argument = "N",
      .default_text = "12049",
      .high = UINT16_MAX,
      FIELD(port),
-     .help = "Port of every service, TCP and UDP; 0: any free one, printed at start."},
+     .help = "Port of all services, TCP and UDP; 0: any free port, printed at start."},
     {.name = "nlm-port",
      .type = CONFIG_PORT,
      .argument = "N",
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
      FIELD(nlm_port),
-     .help = "Port of the Network Lock Manager, if it shall have its own."},
+     .help = "Port of the Network Lock Manager, if it should have its own."},
     {.name = "nsm-port",
      .type = CONFIG_PORT,
      .argument = "N",
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
      FIELD(nsm_port),
-     .help = "Port of the Network Status Monitor, if it shall have its own."},
+     .help = "Port of the Network Status Monitor, if it should have its own."},
     {.name = "rpcbind",
      .type = CONFIG_CHOICE,
      .default_text = "auto",
      .choices = rpcbind_words,
      FIELD(rpcbind),
-     .help = "How clients find the port. system: through the rpcbind of this machine; embedded: we "
-             "serve port 111 ourselves; auto: the one or the other; off: clients are told."},
+     .help = "How clients find the port. system: register with this machine's rpcbind; embedded: "
+             "serve port 111 ourselves; auto: system, else embedded; off: not registered."},
     {.name = "no-rpcbind",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NO_KEY,
      FIELD(no_rpcbind),
-     .help = "The same as --rpcbind off."},
+     .help = "Same as --rpcbind off."},
     {.name = "force",
      .type = CONFIG_FLAG,
      FIELD(force),
-     .help = "Take over the registration of another server instead of ending with code 71."},
+     .help = "Replace another server's rpcbind registration instead of exiting with code 71."},
     {.name = "http",
      .type = CONFIG_ENDPOINT,
      .argument = "ADDR:PORT|off",
      .default_text = "127.0.0.1:12080",
      FIELD(http),
-     .help =
-         "Where the web page, /metrics and the API are served, for reading only; [ADDR]:PORT for "
-         "IPv6; port 0: any free one, printed at start."},
+     .help = "Address of the web page, /metrics and the read-only API; [ADDR]:PORT for IPv6; port "
+             "0: any free port, printed at start."},
     {.name = "control",
      .type = CONFIG_TEXT,
      .argument = "PATH",
      .default_shown = CONFIG_CONTROL_NAME " in the store's directory; " CONFIG_CONTROL_WITHOUT_STORE
                                           " without one",
      FIELD(control),
-     .help = "The socket for the command holdfast, mode 0600: the same HTTP, and changes."},
+     .help =
+         "Control socket for the holdfast command, mode 0600: the same HTTP API, plus changes."},
 
     {.group = "Store",
      .name = "store",
@@ -114,17 +114,17 @@ const struct config_option config_options[] = {
      .argument = "URL",
      .default_shown = CONFIG_STORE_OF_ROOT " as root, " CONFIG_STORE_OF_OTHERS " otherwise",
      .choices = store_words,
-     .cause = "this version has no such store",
+     .cause = "this version does not support it",
      FIELD(store),
-     .help = "Where clients and locks are kept: lmdb:DIR; postgres:CONNINFO, a database that other "
-             "machines can reach; or memory: to forget them at exit."},
+     .help = "Where to keep clients and locks: lmdb:DIR; postgres:CONNINFO, a database that other "
+             "machines can reach; or memory:, which forgets them at exit."},
     {.name = "sync",
      .type = CONFIG_CHOICE,
      .default_text = "full",
      .choices = sync_words,
      FIELD(sync),
-     .help = "full: what was answered survives power loss; process: it survives the end of the "
-             "process, faster."},
+     .help = "full: acknowledged state survives power loss; process: only a crash of the server, "
+             "but faster."},
     {.name = "store-timeout",
      .type = CONFIG_SECONDS,
      .argument = "S",
@@ -132,26 +132,25 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = SECONDS_MAX,
      FIELD(store_timeout_s),
-     .help = "Seconds that answers wait for a store that does not commit; then the server exits "
-             "with code 74."},
+     .help =
+         "Seconds that replies wait for a stalled commit before the server exits with code 74."},
     {.name = "standby",
      .type = CONFIG_FLAG,
      FIELD(standby),
-     .help = "Wait while another server is active on the same store, then take over from it. For a "
-             "store that both can reach."},
+     .help = "Wait while another server is active on the same store, then take over. Needs a store "
+             "that both servers can reach."},
     {.name = "takeover-hook",
      .type = CONFIG_TEXT,
      .argument = "CMD",
      .default_shown = "none",
      FIELD(takeover_hook),
-     .help =
-         "Run this shell command when this server has become the active one, before it serves, "
-         "for instance to move the service address here. When it fails the server ends, so that "
-         "the next standby takes over."},
+     .help = "Run this shell command after becoming active and before serving, for example to move "
+             "the service address here. If it fails the server exits, so that the next standby "
+             "takes over."},
     {.name = "assume-lost",
      .type = CONFIG_FLAG,
      FIELD(assume_lost),
-     .help = "Treat the store as incomplete in this start, for instance after restoring a backup."},
+     .help = "Treat the store as incomplete for this start, for example after restoring a backup."},
 
     {.group = "Recovery",
      .name = "recovery-window",
@@ -160,34 +159,35 @@ const struct config_option config_options[] = {
      .default_text = "90",
      .high = SECONDS_MAX,
      FIELD(recovery_window_s),
-     .help = "Seconds that clients have to recover after a restart, for every protocol."},
+     .help = "Seconds clients have to recover after a restart, for all protocols."},
     {.name = "grace",
      .type = CONFIG_SECONDS,
      .argument = "S",
      .default_shown = "the value of --recovery-window",
      .high = SECONDS_MAX,
      FIELD(grace_s),
-     .help = "Seconds in which only reclaims are granted after a restart. Begins only when locks "
-             "are stored, and ends as soon as every one of them is settled. 0: none; what was "
-             "held is then lost."},
+     .help = "Grace period after a restart: seconds in which only reclaims are granted. There is "
+             "one only if locks were stored, and it ends early once all of them are reclaimed or "
+             "released. 0: none, stored locks are lost."},
     {.name = "recovery",
      .type = CONFIG_CHOICE,
      .default_text = "reclaim",
      .choices = recovery_words,
      FIELD(recovery),
-     .help = "After a restart: reclaim tells every client, which reclaims its locks in grace; "
-             "resume goes on with locks and waiters as they were, and tells nobody."},
+     .help =
+         "After a restart: reclaim notifies every client, which reclaims its locks in the grace "
+         "period; resume carries on with locks and waiters unchanged and notifies nobody."},
     {.name = "unreachable",
      .type = CONFIG_CHOICE,
      .default_text = "release",
      .choices = unreachable_words,
      FIELD(unreachable),
-     .help = "Locks of a client that cannot be told of a restart: release gives them up when grace "
-             "ends, hold keeps them until --give-up is over."},
+     .help = "Locks of a client that cannot be notified of a restart: release frees them when the "
+             "grace period ends, hold keeps them until --give-up has passed."},
     {.name = "trust-reclaim",
      .type = CONFIG_FLAG,
      FIELD(trust_reclaim),
-     .help = "Grant reclaims that match nothing stored if nothing is in their way."},
+     .help = "Grant reclaims that match no stored lock if nothing conflicts with them."},
 
     {.name = "notify-timeout",
      .type = CONFIG_SECONDS,
@@ -196,31 +196,31 @@ const struct config_option config_options[] = {
      .low = 2,
      .high = 60,
      FIELD(notify_timeout_s),
-     .help = "Seconds that one attempt to tell a client of a restart, or that its lock is granted, "
-             "may take, all in all; a portmapper alone may need one to be found silent."},
+     .help = "Total seconds for one attempt to call a client, to notify it of a restart or to "
+             "grant its lock; a silent portmapper alone takes one."},
     {.name = "give-up",
      .type = CONFIG_SECONDS,
      .argument = "S",
      .default_text = "900",
      .high = SECONDS_MAX,
      FIELD(give_up_s),
-     .help =
-         "Seconds after the recovery window until the next start takes over who was not reached."},
+     .help = "How long to keep retrying unreachable clients after the recovery window, in seconds; "
+             "the next start tries again."},
     {.name = "name",
      .type = CONFIG_NAMES,
      .argument = "NAME",
      .flags = CONFIG_REPEATABLE,
-     .default_shown = "none beside the names of this host and its addresses",
+     .default_shown = "none beyond this host's names and addresses",
      FIELD(names),
-     .help = "A name that clients know this server by, beside the host name (full and short) and "
-             "the address that they use, under which they are told of a restart anyway. The first "
-             "one is told to registrants."},
+     .help = "Another name that clients mount this server by; they are notified under it as well "
+             "as under the hostname (full and short) and the address they use. The first one is "
+             "the name sent to SM_MON registrants."},
     {.name = "source-ports",
      .type = CONFIG_PORTS,
      .argument = "LO-HI",
      .default_shown = "any",
      FIELD(source_ports),
-     .help = "Local ports of all calls to clients, for firewalls."},
+     .help = "Local ports for calls to clients, for firewalls."},
 
     {.group = "Files",
      .name = "share",
@@ -229,8 +229,8 @@ const struct config_option config_options[] = {
      .flags = CONFIG_REPEATABLE,
      .default_shown = "none: all files are in \"default\"",
      FIELD(shares),
-     .help = "A named set of files: those whose handles begin with these bytes; the longest "
-             "beginning wins. Locks are listed and counted by it."},
+     .help = "A named set of files: those whose handles start with these bytes; the longest prefix "
+             "wins. Locks can be listed and counted by it."},
 
     {.group = "Limits",
      .name = "max-clients",
@@ -240,9 +240,8 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 10000000,
      FIELD(clients_max),
-     .help =
-         "Registered clients, and as many that lock. One more takes the place of the longest idle "
-         "or given-up one that holds nothing; without such a one it is refused."},
+     .help = "SM_MON registrations, and as many lock clients. One more replaces the longest idle "
+             "or given-up one that holds nothing; if there is none, it is refused."},
     {.name = "max-locks",
      .type = CONFIG_NUMBER,
      .argument = "N",
@@ -250,7 +249,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = LOCKS_MAX,
      FIELD(locks_max),
-     .help = "Locks of all clients together; one more is refused."},
+     .help = "Locks of all clients together; beyond that, refused."},
     {.name = "max-locks-per-client",
      .type = CONFIG_NUMBER,
      .argument = "N",
@@ -258,7 +257,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = LOCKS_MAX,
      FIELD(locks_per_client_max),
-     .help = "Locks of one client; one more is refused."},
+     .help = "Locks of one client; beyond that, refused."},
     {.name = "max-waiters",
      .type = CONFIG_NUMBER,
      .argument = "N",
@@ -266,7 +265,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 10000000,
      FIELD(waiters_max),
-     .help = "Requests that wait for a lock; one more is refused."},
+     .help = "Requests waiting for a lock; beyond that, refused."},
     {.name = "max-per-address",
      .type = CONFIG_NUMBER,
      .argument = "PERCENT",
@@ -274,9 +273,9 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 100,
      FIELD(per_address_percent),
-     .help = "How many percent of --max-clients, --max-locks and --max-waiters one address may "
-             "have, under however many names; 100: all. For many clients behind one address (NAT) "
-             "raise it."},
+     .help = "Percentage of --max-clients, --max-locks and --max-waiters that one address may use, "
+             "whatever names it uses; 100: no limit. Raise it for many clients behind one address "
+             "(NAT)."},
     {.name = "max-connections",
      .type = CONFIG_NUMBER,
      .argument = "N",
@@ -284,7 +283,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 1000000,
      FIELD(connections_max),
-     .help = "TCP connections from clients at the same time."},
+     .help = "Concurrent TCP connections from clients."},
     {.name = "max-bytes",
      .type = CONFIG_SIZE,
      .argument = "SIZE",
@@ -292,7 +291,7 @@ const struct config_option config_options[] = {
      .low = MIB,
      .high = 32 * GIB,
      FIELD(bytes_max),
-     .help = "Memory for names and other variable data; K, M and G are understood."},
+     .help = "Memory for names and other variable data; accepts K, M and G."},
 
     {.group = "Security",
      .name = "mon-from",
@@ -306,25 +305,26 @@ const struct config_option config_options[] = {
      .default_text = "on",
      .choices = switch_words,
      FIELD(trust_state),
-     .help = "A LOCK with a newer state number frees what its client held before it rebooted; off "
-             "for clients whose number grows without a reboot, as in restarted containers."},
+     .help = "A LOCK with a newer state number means that the client rebooted, and releases its "
+             "old locks; use off for clients whose number grows without a reboot, such as "
+             "restarted containers."},
     {.name = "verify-notify",
      .type = CONFIG_CHOICE,
      .default_text = "auto",
      .choices = verify_words,
      FIELD(verify_notify),
-     .help = "Ask a client's own status monitor before its SM_NOTIFY is believed: auto when in "
-             "doubt, or always."},
+     .help = "Confirm an SM_NOTIFY with the client's own status monitor: auto (when in doubt) or "
+             "always."},
     {.name = "require-privileged-port",
      .type = CONFIG_FLAG,
      FIELD(require_privileged_port),
-     .help = "Refuse calls from source ports of 1024 and above."},
+     .help = "Refuse calls from source ports 1024 and above."},
     {.name = "user",
      .type = CONFIG_TEXT,
      .argument = "NAME",
      .default_shown = "unchanged",
      FIELD(user),
-     .help = "Become this user once the ports are bound; needs root."},
+     .help = "Switch to this user once the ports are bound; needs root."},
 
     {.group = "Measuring",
      .name = "metrics",
@@ -332,7 +332,7 @@ const struct config_option config_options[] = {
      .default_text = "on",
      .choices = switch_words,
      FIELD(metrics),
-     .help = "Count and time calls and commits, and serve /metrics; off measures nothing."},
+     .help = "Count and time calls and commits, and serve /metrics."},
 
     {.group = "Log, to standard error",
      .name = "log-level",
@@ -340,13 +340,13 @@ const struct config_option config_options[] = {
      .default_text = "info",
      .choices = level_words,
      FIELD(log_level),
-     .help = "The least important kind of message that is logged."},
+     .help = "Minimum level to log."},
     {.name = "log-format",
      .type = CONFIG_CHOICE,
      .default_text = "text",
      .choices = format_words,
      FIELD(log_format),
-     .help = "Lines for people, or one JSON object per line."},
+     .help = "Plain text, or one JSON object per line."},
 
     {.group = "About",
      .name = "help",

@@ -79,13 +79,12 @@ static void print_option(FILE *out, const struct config_option *option)
 
 void config_print_help(FILE *out)
 {
-    (void)fputs("Usage: holdfastd [options]          (the same: holdfast serve [options])\n"
-                "\n"
+    (void)fputs("Usage: holdfastd [options]          (or: holdfast serve [options])\n\n"
                 "Keeps NFSv3 locks safe when a client or the server crashes. Runs in the\n"
                 "foreground and serves the Network Lock Manager and the Network Status\n"
                 "Monitor, RPC programs 100021 and 100024.\n"
-                "Defaults are in square brackets. Options can also stand in a file, without\n"
-                "the dashes, as key = value in the section [holdfast]; a switch is on or off.\n",
+                "Defaults are in square brackets. Options can also be set in a file, without\n"
+                "the dashes, as key = value in section [holdfast]; a switch is on or off.\n",
                 out);
     for (uint32_t i = 0; i < config_option_count; i++) {
         if (config_options[i].group != NULL)
@@ -94,8 +93,8 @@ void config_print_help(FILE *out)
     }
     (void)fputs("\nExit codes: 0 ok, 2 usage or configuration, 69 address or port in use,\n"
                 "70 internal check failed, 71 another server is registered with rpcbind,\n"
-                "74 store, 75 takeover hook failed, 76 replaced by another server, 78 store\n"
-                "format newer than this program.\n",
+                "74 store failure, 75 takeover hook failed, 76 replaced by another server,\n"
+                "78 store format newer than this program.\n",
                 out);
 }
 
@@ -146,14 +145,13 @@ static void put_option(FILE *out, const struct config_option *option)
 void config_print_manual(FILE *out)
 {
     (void)fputs(".Dd $Mdocdate$\n.Dt HOLDFASTD 8\n.Os\n.Sh NAME\n.Nm holdfastd\n"
-                ".Nd lock server for NFSv3 that keeps locks safe over crashes\n"
-                ".Sh SYNOPSIS\n.Nm\n.Op Ar options\n"
-                ".Sh DESCRIPTION\n.Nm\n"
+                ".Nd lock server for NFSv3 that keeps locks safe across crashes\n"
+                ".Sh SYNOPSIS\n.Nm\n.Op Ar options\n.Sh DESCRIPTION\n.Nm\n"
                 "serves the Network Lock Manager and the Network Status Monitor, RPC programs\n"
                 "100021 and 100024, in the foreground.\n"
-                "Options can also stand in a file, without the dashes, as key = value in the\n"
+                "Options can also be set in a file, without the dashes, as key = value in\n"
                 "section [holdfast]; a switch is on or off.\n"
-                "The command line wins over the file.\n",
+                "The command line overrides the file.\n",
                 out);
     for (uint32_t i = 0; i < config_option_count; i++) {
         if (config_options[i].group != NULL)
@@ -161,13 +159,16 @@ void config_print_manual(FILE *out)
                           config_options[i].group);
         put_option(out, &config_options[i]);
     }
-    (void)fputs(".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nIt was told to stop.\n"
-                ".It 2\nUsage or configuration.\n.It 69\nAn address, port or socket is in use.\n"
+    (void)fputs(".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n"
+                ".It 0\nStopped by a signal.\n"
+                ".It 2\nUsage or configuration error.\n"
+                ".It 69\nAn address, port or socket is in use.\n"
                 ".It 70\nAn internal check failed.\n"
                 ".It 71\nAnother server is registered with rpcbind.\n"
-                ".It 74\nThe store.\n.It 75\nThe takeover hook failed.\n.It 76\nAnother server has "
-                "taken over.\n"
-                ".It 78\nThe format of the store is newer than this program.\n"
+                ".It 74\nThe store failed or cannot be used.\n"
+                ".It 75\nThe takeover hook failed.\n"
+                ".It 76\nAnother server has taken over.\n"
+                ".It 78\nThe store's format is newer than this program.\n"
                 ".El\n.Sh SEE ALSO\n.Xr holdfast 1\n",
                 out);
 }

@@ -58,18 +58,17 @@ static const char *find_fault(const struct config_shares *shares, const char *va
 {
     const char *equals = strchr(value, '=');
     if (equals == NULL)
-        return "not NAME=HEXPREFIX; allowed: like home=01000601";
+        return "not NAME=HEXPREFIX; for example home=01000601";
     if (!parse_name(value, (size_t)(equals - value), share))
         return "not a name; allowed: 1 to 63 letters, digits, '-', '_' and '.'";
     if (!parse_prefix(equals + 1, share))
-        return "not the beginning of a file handle; allowed: 1 to 64 bytes in hexadecimal digits, "
-               "two for each";
+        return "not a file handle prefix; allowed: 1 to 64 bytes, two hex digits each";
     if (strcmp(share->name, DEFAULT_NAME) == 0)
-        return "this name is taken by all files that no other share has; choose another";
+        return "this name stands for files in no other share; choose another";
     for (uint32_t i = 0; i < shares->count; i++) {
         const struct config_share *other = &shares->at[i];
         if (strcmp(other->name, share->name) == 0)
-            return "a share of this name was given before; a share has one prefix";
+            return "this share is already defined; a share has one prefix";
         if (other->prefix_len == share->prefix_len &&
             memcmp(other->prefix, share->prefix, share->prefix_len) == 0)
             return "another share has the same prefix";

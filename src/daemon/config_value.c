@@ -199,7 +199,7 @@ static int parse_addresses(struct config_addresses *field, const char *value, st
 {
     struct address address;
     if (!address_parse(bytes_of_text(value), &address)) {
-        text_add(ret_why, "not a literal IPv4 or IPv6 address, like 192.0.2.1 or 2001:db8::1");
+        text_add(ret_why, "not an IPv4 or IPv6 address, like 192.0.2.1 or 2001:db8::1");
         return -EINVAL;
     }
     address = sockaddr_typed(&address);
@@ -230,7 +230,7 @@ static bool is_host_name(const char *value)
 static int parse_name(struct config_names *field, const char *value, struct text *ret_why)
 {
     if (!is_host_name(value)) {
-        text_add(ret_why, "not a host name; allowed: printable text without blanks and slashes");
+        text_add(ret_why, "not a hostname; allowed: printable text without blanks and slashes");
         return -EINVAL;
     }
     if (field->count == CONFIG_NAME_MAX) {
@@ -253,7 +253,7 @@ static int parse_ports(struct config_ports *field, const char *value, struct tex
     if (dash == NULL || !parse_digits(value, dash, &low) ||
         !parse_digits(dash + 1, dash + strlen(dash), &high) || low < 1 || low > high ||
         high > UINT16_MAX) {
-        text_add(ret_why, "not a range of ports; allowed: like 600-1023, from 1 to 65535");
+        text_add(ret_why, "not a port range, like 600-1023; allowed: 1 to 65535");
         return -EINVAL;
     }
     *field = (struct config_ports){(uint16_t)low, (uint16_t)high};
@@ -291,8 +291,7 @@ static int parse_endpoint(struct config_endpoint *field, const char *value, stru
     }
     if (split_endpoint(value, field))
         return 0;
-    text_add(ret_why, "not a literal address with a port; allowed: like 127.0.0.1:12080 or "
-                      "[::1]:12080, or off");
+    text_add(ret_why, "not an IP address with a port, like 127.0.0.1:12080 or [::1]:12080, or off");
     return -EINVAL;
 }
 

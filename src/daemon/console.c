@@ -82,11 +82,11 @@ static const char *name_of(enum order_kind kind)
 {
     switch (kind) {
     case ORDER_END_GRACE:
-        return "end grace";
+        return "end the grace period";
     case ORDER_RELEASE:
-        return "release what a client holds";
+        return "release a client's locks";
     case ORDER_NOTIFY:
-        return "tell a client of our state again";
+        return "notify a client again";
     case ORDER_MOVE:
         return "move a client to another address";
     }
@@ -107,9 +107,9 @@ static const char *name_of_result(enum order_result result)
     case ORDER_LATER:
         return "later";
     case ORDER_BAD_ADDRESS:
-        return "that address names no host";
+        return "not the address of a host";
     case ORDER_TAKEN:
-        return "a client of that name holds something there";
+        return "a client of that name holds locks there";
     case ORDER_NO_BYTES:
         return "no room for the address";
     }
@@ -133,7 +133,7 @@ static void obey(void *context, const struct order *order, const struct admin_ca
     address_text(&order->to, to);
     bool is_move = order->kind == ORDER_MOVE;
     const struct log_field fields[] = {
-        LOG_MESSAGE("order of an operator"),
+        LOG_MESSAGE("operator command"),
         LOG_TEXT("order", name_of(order->kind)),
         LOG_TEXT("result", name_of_result(ret->order_result)),
         LOG_NUMBER("uid", who->uid),

@@ -86,10 +86,11 @@ static void say_error(struct driver *driver, int exit_code, const char *cause)
     char buffer[1024];
     struct text message;
     text_init(&message, buffer, sizeof buffer);
-    text_add(&message,
-             exit_code == EXIT_REPLACED
-                 ? "replaced: another server serves these clients, this one answers nobody: "
-                 : "the store failed: nothing unacknowledged was visible, a restart recovers: ");
+    text_add(
+        &message,
+        exit_code == EXIT_REPLACED
+            ? "replaced by another server, which now serves these clients: "
+            : "store failure: no uncommitted change was visible to clients, a restart recovers: ");
     text_add(&message, cause);
     log_say(driver->parts.log, LOG_LEVEL_ERROR, clock_wall_ns(driver->parts.clock),
             LOG_MESSAGE(buffer));
@@ -259,10 +260,11 @@ static void report_standstill(struct driver *driver)
     uint64_t stood_ns = clock_stood_still_ns(parts->clock);
     if (stood_ns == driver->stood_ns)
         return;
-    log_say(parts->log, LOG_LEVEL_WARNING, clock_wall_ns(parts->clock),
-            LOG_MESSAGE("this process was not let run: nothing is given up for what it could not "
-                        "hear, grace and other deadlines are that much later"),
-            LOG_NUMBER("ms", (stood_ns - driver->stood_ns) / MS_NS));
+    log_say(
+        parts->log, LOG_LEVEL_WARNING, clock_wall_ns(parts->clock),
+        LOG_MESSAGE("this process was not scheduled: the grace period and all other deadlines are "
+                    "extended by that time, so nothing is released for calls it could not receive"),
+        LOG_NUMBER("ms", (stood_ns - driver->stood_ns) / MS_NS));
     driver->stood_ns = stood_ns;
 }
 
@@ -326,7 +328,7 @@ static void on_signal(uv_signal_t *handle, int number)
     driver->is_draining = true;
     CHECK(uv_timer_start(&driver->drain_end, on_drain_end, DRAIN_MS, 0) == 0);
     log_say(driver->parts.log, LOG_LEVEL_INFO, clock_wall_ns(driver->parts.clock),
-            LOG_MESSAGE("stopping: every record is kept, the next start recovers"));
+            LOG_MESSAGE("stopping; the next start recovers from the store"));
     (void)notify_ready_stopping("stopping");
     registrar_stop(driver->parts.registrar); /* nobody is sent to a port that closes (10.1) */
     wire_quiesce(driver->parts.wire);
@@ -379,12 +381,11 @@ static void on_tick(uv_timer_t *timer)
     /* A shared store keeps the time itself, and knows more about the cause. */
     uint64_t timeout_ns = parts->store_timeout_ns + (parts->is_shared ? BACKSTOP_NS : 0);
     if (driver_commit_age_ns(driver) > timeout_ns) {
-        say_error(
-            driver, EXIT_STORE,
-            parts->is_shared
-                ? "it did not finish a commit within --store-timeout; look at PostgreSQL, and "
-                  "at what finds its address (the resolver)"
-                : "it did not finish a commit within --store-timeout; look at the disk");
+        say_error(driver, EXIT_STORE,
+                  parts->is_shared
+                      ? "a commit did not finish within --store-timeout; check PostgreSQL and the "
+                        "resolver that finds its address"
+                      : "a commit did not finish within --store-timeout; check the disk");
         end(driver, EXIT_STORE);
     }
 }
@@ -439,9 +440,9 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason)
     }
     uint64_t age_ns = driver_commit_age_ns(driver);
     if (age_ns > NOT_READY_NS) {
-        text_add(ret_reason, "the store has not finished a commit for ");
+        text_add(ret_reason, "the store has been stalled in a commit for ");
         text_add_u64(ret_reason, age_ns / SECOND_NS);
-        text_add(ret_reason, " s; answers wait for it");
+        text_add(ret_reason, " s; replies wait for it");
         return false;
     }
     return registrar_is_ready(driver->parts.registrar, ret_reason);
@@ -505,7 +506,7 @@ int driver_run(struct driver *driver)
               clock_wall_ns(parts->clock));
     log_flush(parts->log, clock_now_ns(parts->clock), clock_wall_ns(parts->clock));
     log_say(parts->log, LOG_LEVEL_INFO, clock_wall_ns(parts->clock),
-            LOG_MESSAGE("this run made durable"), LOG_NUMBER("batches", driver->stored.batches),
+            LOG_MESSAGE("committed in this run"), LOG_NUMBER("batches", driver->stored.batches),
             LOG_NUMBER("records", driver->stored.records),
             LOG_NUMBER("lock_changes", driver->stored.lock_changes));
     stop_worker(driver);

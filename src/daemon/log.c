@@ -44,132 +44,121 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
 /* What an event means to an operator: kind, level, sentence, and what name and value are called. */
 #define EVENT_ROWS(ROW)                                                                            \
     ROW(EVENT_BAD_NAME, WARNING,                                                                   \
-        "refused: a host name must not be empty, begin with '.', or contain '/' or control bytes", \
+        "refused: a hostname must not be empty, begin with '.', or contain '/' or control bytes",  \
         "name", NULL)                                                                              \
     ROW(EVENT_LIMIT, WARNING,                                                                      \
-        "refused a new registration: the limit is reached; raise --max-clients if it is wanted",   \
-        "name", "max_clients")                                                                     \
+        "refused a new registration: limit reached; raise --max-clients to allow more", "name",    \
+        "max_clients")                                                                             \
     ROW(EVENT_NO_BYTES, WARNING,                                                                   \
-        "refused: the memory for names is used up; raise --max-bytes if it is wanted", "name",     \
-        "max_bytes")                                                                               \
+        "refused: memory for names used up; raise --max-bytes to allow more", "name", "max_bytes") \
     ROW(EVENT_NO_ROOM, ERROR,                                                                      \
-        "refused a new registration: the store cannot reserve more space; make room on its disk",  \
+        "refused a new registration: the store cannot reserve more space; free space on its disk", \
         "name", NULL)                                                                              \
     ROW(EVENT_BAD_CALLBACK, WARNING,                                                               \
         "refused a registration whose callback is a system RPC program", "name", "program")        \
-    ROW(EVENT_NOT_ALLOWED, WARNING,                                                                \
-        "refused a call that --mon-from allows only from this machine", NULL, NULL)                \
+    ROW(EVENT_NOT_ALLOWED, WARNING, "refused a call from another machine, as --mon-from asks",     \
+        NULL, NULL)                                                                                \
     ROW(EVENT_CRASH_REFUSED, WARNING,                                                              \
         "ignored SM_SIMU_CRASH: it must come from this machine and a port below 1024", NULL,       \
         "source_port")                                                                             \
-    ROW(EVENT_CRASH_SIMULATED, WARNING, "SM_SIMU_CRASH: the state number was raised", NULL,        \
-        "state")                                                                                   \
-    ROW(EVENT_NOTICE, INFO, "a client says that it has restarted", "name", "state")                \
+    ROW(EVENT_CRASH_SIMULATED, WARNING, "SM_SIMU_CRASH: state number raised", NULL, "state")       \
+    ROW(EVENT_NOTICE, INFO, "a client reported its reboot", "name", "state")                       \
     ROW(EVENT_NOTICE_IGNORED, INFO,                                                                \
-        "ignored a restart notice: nobody locks here, or is watched, under that name from that "   \
+        "ignored a reboot notification: no lock client or monitored host has that name at that "   \
         "address",                                                                                 \
         "name", "state")                                                                           \
     ROW(EVENT_NOTICE_AMBIGUOUS, WARNING,                                                           \
-        "ignored a restart notice: several clients of that address have that name, with "          \
-        "different domains; the notice with the full name counts",                                 \
+        "ignored a reboot notification: several clients at that address share that short name; "   \
+        "only one with the full name counts",                                                      \
         "name", "state")                                                                           \
     ROW(EVENT_NOTICE_FOREIGN, WARNING,                                                             \
-        "ignored a restart notice: the resolver does not know that name at that address; nobody "  \
-        "who watches it was told",                                                                 \
+        "ignored a reboot notification: that name does not resolve to that address; its monitors " \
+        "were not notified",                                                                       \
         "name", "state")                                                                           \
     ROW(EVENT_NOTICE_UNCONFIRMED, WARNING,                                                         \
-        "ignored a restart notice: the status monitor of the client that it names does not "       \
-        "confirm it; nothing was freed",                                                           \
+        "ignored a reboot notification: the client's own status monitor does not confirm it; "     \
+        "nothing was released",                                                                    \
         "name", "state")                                                                           \
-    ROW(EVENT_TOLD, DEBUG, "told a client", "name", "state")                                       \
-    ROW(EVENT_NOT_REACHED, WARNING, "could not tell a client yet; it is tried again", "name",      \
-        "state")                                                                                   \
+    ROW(EVENT_TOLD, DEBUG, "notified a client", "name", "state")                                   \
+    ROW(EVENT_NOT_REACHED, WARNING, "could not notify a client yet; retrying", "name", "state")    \
     ROW(EVENT_GIVEN_UP, WARNING,                                                                   \
-        "a client could not be told within --give-up; the next start tries again", "name",         \
-        "state")                                                                                   \
-    ROW(EVENT_ROUND_OVER, INFO, "the first round of notification is over", "clients",              \
+        "could not notify a client within --give-up; the next start tries again", "name", "state") \
+    ROW(EVENT_ROUND_OVER, INFO, "first round of notifications finished", "clients",                \
         "milliseconds")                                                                            \
-    ROW(EVENT_CLIENT_REBOOTED, INFO, "a client has restarted", "name", "state")                    \
+    ROW(EVENT_CLIENT_REBOOTED, INFO, "a client rebooted", "name", "state")                         \
     ROW(EVENT_CLIENT_UNREACHED, WARNING,                                                           \
-        "a client is not there: it counts as crashed, what it held is given up when grace ends "   \
-        "unless it comes back",                                                                    \
+        "a client is unreachable; its locks are released when grace ends unless it returns",       \
         "name", "locks")                                                                           \
-    ROW(EVENT_CLIENT_RENEWED, INFO,                                                                \
-        "a client has started anew: what it held before is being freed", "name", "client")         \
-    ROW(EVENT_CLIENT_FREED, INFO, "freed what a client held before it started anew", "name",       \
-        "freed")                                                                                   \
-    ROW(EVENT_NAMESAKE_REFUSED, WARNING,                                                           \
-        "refused: a client of the same name at another address holds it; if that one is this "     \
-        "host from before its address changed: holdfast move c<client> ADDRESS",                   \
+    ROW(EVENT_CLIENT_RENEWED, INFO, "a client rebooted or was released; releasing its old locks",  \
         "name", "client")                                                                          \
-    ROW(EVENT_CLIENT_MOVED, WARNING,                                                               \
-        "a client is known by another address from now on, as an operator ordered", "name",        \
+    ROW(EVENT_CLIENT_FREED, INFO, "released a client's old locks", "name", "freed")                \
+    ROW(EVENT_NAMESAKE_REFUSED, WARNING,                                                           \
+        "refused: a client of the same name holds it at another address; if both are the same "    \
+        "host and its address changed: holdfast move c<client> ADDRESS",                           \
+        "name", "client")                                                                          \
+    ROW(EVENT_CLIENT_MOVED, WARNING, "an operator moved a client to another address", "name",      \
         "client")                                                                                  \
     ROW(EVENT_NOT_RESUMED, WARNING,                                                                \
-        "--recovery resume is not possible this time: clients are told and reclaim", "because",    \
-        NULL)                                                                                      \
-    ROW(EVENT_GRACE_OVER, WARNING, "grace is over; what nobody has reclaimed is given up", NULL,   \
-        "locks")                                                                                   \
-    ROW(EVENT_GRACE_SETTLED, INFO, "grace is over: everything that was stored is settled", NULL,   \
-        NULL)                                                                                      \
+        "--recovery resume is not possible this time: clients are notified and must reclaim",      \
+        "because", NULL)                                                                           \
+    ROW(EVENT_GRACE_OVER, WARNING, "grace period ended; releasing locks that were not reclaimed",  \
+        NULL, "locks")                                                                             \
+    ROW(EVENT_GRACE_SETTLED, INFO,                                                                 \
+        "grace period ended: every stored lock was reclaimed or released", NULL, NULL)             \
     ROW(EVENT_RECLAIM_DENIED, WARNING,                                                             \
-        "refused a reclaim: nothing stored matches it, or another client has reclaimed those "     \
-        "bytes; see --trust-reclaim",                                                              \
+        "refused a reclaim: no stored lock matches it, or another client reclaimed those bytes; "  \
+        "see --trust-reclaim",                                                                     \
         "name", NULL)                                                                              \
     ROW(EVENT_HOLDER_SILENT, WARNING,                                                              \
-        "requests wait for locks of a client that does not answer; if it is gone, free them "      \
-        "with: holdfast release c<client>",                                                        \
+        "requests are blocked by a client that does not answer; if it is gone: holdfast release "  \
+        "c<client>",                                                                               \
         "name", "client")                                                                          \
     ROW(EVENT_FREE_ALL_IGNORED, INFO,                                                              \
-        "ignored FREE_ALL: no client of that name has locked from that address", "name", NULL)     \
-    ROW(EVENT_LOCK_LIMIT, WARNING, "refused a lock: --max-locks are held", "name", "limit")        \
+        "ignored FREE_ALL: no lock client has that name at that address", "name", NULL)            \
+    ROW(EVENT_LOCK_LIMIT, WARNING, "refused a lock: --max-locks reached", "name", "limit")         \
     ROW(EVENT_CLIENT_LOCK_LIMIT, WARNING,                                                          \
-        "refused a lock: this client holds --max-locks-per-client", "name", "limit")               \
-    ROW(EVENT_WAITER_LIMIT, WARNING, "refused to queue a lock: --max-waiters are waiting", "name", \
+        "refused a lock: the client reached --max-locks-per-client", "name", "limit")              \
+    ROW(EVENT_WAITER_LIMIT, WARNING, "refused a waiting request: --max-waiters reached", "name",   \
         "limit")                                                                                   \
     ROW(EVENT_ADDRESS_LIMIT, WARNING,                                                              \
-        "refused something new: this address has its share of a table; see --max-per-address",     \
-        "name", "limit")                                                                           \
+        "refused: this address reached its limit; see --max-per-address", "name", "limit")         \
     ROW(EVENT_RECORD_EVICTED, INFO,                                                                \
-        "forgot the longest idle or given-up client for a new one; see --max-clients and "         \
-        "--max-per-address",                                                                       \
+        "forgot the longest idle or given-up client to make room for a new one; see "              \
+        "--max-clients and --max-per-address",                                                     \
         "name", "client")                                                                          \
-    ROW(EVENT_CORRUPT_RECORD, ERROR,                                                               \
-        "a stored record is damaged and was left out; the store counts as incomplete", "kind",     \
-        "slot")                                                                                    \
-    ROW(EVENT_RPC_VERSION, INFO, "refused a call of another RPC version than 2", NULL, NULL)       \
-    ROW(EVENT_TOO_LONG, WARNING, "dropped a message that is longer than any call", NULL, NULL)     \
+    ROW(EVENT_CORRUPT_RECORD, ERROR, "skipped a damaged record; the store counts as incomplete",   \
+        "kind", "slot")                                                                            \
+    ROW(EVENT_RPC_VERSION, INFO, "refused a call: its RPC version is not 2", NULL, NULL)           \
+    ROW(EVENT_TOO_LONG, WARNING, "dropped a message that is too long to be a call", NULL, NULL)    \
     ROW(EVENT_SLOW_PEER, INFO,                                                                     \
-        "closed a connection that stood still inside a call or did not read its answers", NULL,    \
-        NULL)                                                                                      \
+        "closed a connection that stalled inside a call or did not read its replies", NULL, NULL)  \
     ROW(EVENT_EVICTED, WARNING,                                                                    \
-        "closed the longest idle connection for a new one; see --max-connections", NULL, NULL)     \
-    ROW(EVENT_TURNED_AWAY, WARNING, "turned a new connection away; see --max-connections", NULL,   \
+        "closed the longest idle connection to make room for a new one; see --max-connections",    \
+        NULL, NULL)                                                                                \
+    ROW(EVENT_TURNED_AWAY, WARNING, "rejected a new connection; see --max-connections", NULL,      \
         NULL)                                                                                      \
     ROW(EVENT_NO_INTERFACE, WARNING,                                                               \
-        "dropped a message or connection of a link-local client: its interface has gone, or has "  \
-        "a name that is not printable ASCII; rename that",                                         \
+        "dropped a message or connection of a link-local client: its interface is gone, or its "   \
+        "name is not printable ASCII; rename it",                                                  \
         NULL, NULL)                                                                                \
-    ROW(EVENT_MALFORMED, WARNING, "dropped bytes that are no RPC call", NULL, NULL)                \
-    ROW(EVENT_BAD_ARGUMENTS, WARNING, "refused a call whose arguments cannot be read", NULL,       \
+    ROW(EVENT_MALFORMED, WARNING, "dropped bytes that are not an RPC call", NULL, NULL)            \
+    ROW(EVENT_BAD_ARGUMENTS, WARNING, "refused a call: cannot decode its arguments", NULL,         \
         "procedure")                                                                               \
-    ROW(EVENT_UNKNOWN_CALL, INFO, "refused a call of something that is not served here", "call",   \
-        NULL)                                                                                      \
-    ROW(EVENT_BAD_CREDENTIAL, WARNING, "refused a call whose credential is not accepted", NULL,    \
-        NULL)                                                                                      \
+    ROW(EVENT_UNKNOWN_CALL, INFO, "refused a call to a program or procedure not served here",      \
+        "call", NULL)                                                                              \
+    ROW(EVENT_BAD_CREDENTIAL, WARNING, "refused a call: credential not accepted", NULL, NULL)      \
     ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
         "refused a call from a port above 1023, as --require-privileged-port asks", NULL,          \
         "source_port")                                                                             \
     ROW(EVENT_OLD_CALL, INFO,                                                                      \
-        "a late copy of a call by another way was not executed: its process has called since",     \
+        "ignored a late copy of a call that came by another path: its process has called since",   \
         NULL, "procedure")                                                                         \
     ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \
-        "dropped a message: its address sends more of them over UDP than are answered", NULL,      \
-        NULL)                                                                                      \
+        "dropped a UDP message: its address sends them faster than allowed", NULL, NULL)           \
     ROW(EVENT_REGISTERED, DEBUG, "a client registered with SM_MON", "name", NULL)                  \
-    ROW(EVENT_CLIENT_ADDED, DEBUG, "a client locks for the first time", "name", "client")          \
-    ROW(EVENT_BLOCKED, DEBUG, "a request waits for a lock", "name", "client")                      \
-    ROW(EVENT_GRANTED, DEBUG, "a request that waited has its lock", "name", "client")
+    ROW(EVENT_CLIENT_ADDED, DEBUG, "new lock client", "name", "client")                            \
+    ROW(EVENT_BLOCKED, DEBUG, "a request is waiting for a lock", "name", "client")                 \
+    ROW(EVENT_GRANTED, DEBUG, "a waiting request got its lock", "name", "client")
 
 struct event_row {
     enum log_level level;
@@ -185,7 +174,7 @@ struct event_row {
 /* clang-format off */
 static const struct event_row event_rows[EVENT_KIND_END + 1] = {
     EVENT_ROWS(AS_ROW)
-    [EVENT_KIND_END] = {LOG_LEVEL_WARNING, "more happened at once than can be logged", NULL, NULL},
+    [EVENT_KIND_END] = {LOG_LEVEL_WARNING, "too many events at once to log", NULL, NULL},
 };
 /* clang-format on */
 
@@ -321,7 +310,7 @@ void log_fields(struct log *log, enum log_level level, uint64_t wall_ns,
     uint32_t len;
     if (log->lines_lost > 0) {
         const struct log_field lost[] = {
-            LOG_MESSAGE("log lines were lost: the reader of standard error is too slow"),
+            LOG_MESSAGE("lost log lines: the reader of standard error is too slow"),
             LOG_NUMBER("lines", log->lines_lost)};
         len = build_line(log, LOG_LEVEL_WARNING, wall_ns, lost, 2, line);
         if (!write_line(log, line, len)) {

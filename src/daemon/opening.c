@@ -117,8 +117,8 @@ static bool rest(struct opening *opening)
 static void expect_silence(struct opening *opening)
 {
     opening->failure =
-        (struct store_failure){74, "PostgreSQL did not say in time that this server is still the "
-                                   "active one; the takeover hook was ended"};
+        (struct store_failure){74, "PostgreSQL did not confirm in time that this server is still "
+                                   "active; the takeover hook was stopped"};
 }
 
 static void watch_office(void *context)
@@ -363,7 +363,7 @@ static void explain_hook(const struct wait *wait, int err, const char *command,
         text_add(&why, "\" cannot be run: ");
         text_add(&why, uv_strerror(err));
     } else if (wait->is_late) {
-        text_add(&why, "\" was ended: it took more than ");
+        text_add(&why, "\" was stopped: it took more than ");
         text_add_u64(&why, OPENING_HOOK_MAX_S);
         text_add(&why, " s");
     } else {
@@ -371,7 +371,7 @@ static void explain_hook(const struct wait *wait, int err, const char *command,
         text_add_u64(&why, wait->signal != 0 ? (uint64_t)wait->signal + 128
                                              : (uint64_t)wait->exit_status);
     }
-    text_add(&why, "; this server does not serve without it, so that another one can");
+    text_add(&why, "; exiting so that another server can take over");
 }
 
 /* Asks whether we are in office, and goes on asking. 0, or -EIO: we are not, or nobody can ask. */

@@ -50,9 +50,9 @@ int places_take_ports(struct daemon *daemon)
     daemon->connections = descriptors_divide(limit, &wanted);
     if (limit > 0 && limit < needed)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("fewer open files are allowed than --max-connections needs: fewer "
-                            "connections are kept; raise the limit (ulimit -n, LimitNOFILE=) or "
-                            "lower the option"),
+                LOG_MESSAGE("the open file limit is too low for --max-connections, so fewer "
+                            "connections are kept; raise it (ulimit -n, LimitNOFILE=) or lower "
+                            "the option"),
                 LOG_NUMBER("allowed", limit), LOG_NUMBER("needed", needed),
                 LOG_NUMBER("connections", daemon->connections.callers));
     const struct config_addresses *at = &config->listen;
@@ -82,7 +82,7 @@ int places_drop_privileges(struct daemon *daemon, const struct privilege *privil
         privilege->is_needed ? control_give(&daemon->control, privilege->uid, privilege->gid) : 0;
     if (error != 0)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("the control socket stays root's: only root can ask this server"),
+                LOG_MESSAGE("the control socket stays owned by root: only root can use it"),
                 LOG_TEXT("cause", strerror(error)));
     if (privilege_drop(privilege, &why) != 0)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
@@ -112,7 +112,7 @@ int places_open_control(struct daemon *daemon)
     if (store_path(daemon->config.store) != NULL || !daemon->config.control_is_default)
         return daemon_fail(daemon, exit_code, buffer);
     log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
-            LOG_MESSAGE("no control socket: the command holdfast cannot ask this server"),
+            LOG_MESSAGE("no control socket: the holdfast command cannot reach this server"),
             LOG_TEXT("cause", buffer));
     return 0;
 }

@@ -121,11 +121,11 @@ int privilege_hand_over(const struct privilege *privilege, const char *directory
     } else if (status.st_uid != privilege->uid) {
         if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
             result = fail(ret_why, "cannot use ", directory,
-                          "it is neither the user's of --user nor root's alone; give it to the "
-                          "user with chown -R, or choose another --store",
+                          "it belongs neither to the --user nor to root alone; chown -R it to that "
+                          "user, or choose another --store",
                           EPERM);
         else if ((result = give_directory(privilege, fd)) != 0)
-            (void)fail(ret_why, "cannot give to the user of --user: ", directory, NULL, -result);
+            (void)fail(ret_why, "cannot chown to the --user: ", directory, NULL, -result);
     }
     (void)close(fd);
     return result;

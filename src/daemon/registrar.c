@@ -170,7 +170,7 @@ static void explain(const struct registrar *registrar, enum rpcbind_result resul
         registration_explain(&registrar->registration, text);
         return;
     case RPCBIND_GARBLED:
-        text_add(text, "what answers at ");
+        text_add(text, "the service at ");
         text_add(text, rpcbind_place(registrar->rpcbind));
         text_add(text, " does not speak rpcbind's protocol");
         return;
@@ -199,9 +199,9 @@ static int refuse(struct registrar *registrar, enum rpcbind_result result)
     text_add(&text, "another server is registered: ");
     explain(registrar, result, &text);
     text_add(&text, registrar->parts.config->force
-                        ? "; it is not removed for us: run as that owner or as root"
-                        : "; stop that server, or take its place with --force, which is right "
-                          "also when it is gone and left this behind");
+                        ? "; rpcbind does not let us remove it: run as that owner or as root"
+                        : "; stop that server, or replace its registration with --force (also if "
+                          "it crashed and left this behind)");
     say(registrar, LOG_LEVEL_ERROR, sentence);
     return REGISTRAR_EXIT_FOREIGN;
 }
@@ -224,9 +224,10 @@ static int prepare_embedded(struct registrar *registrar)
     text_init(&text, sentence, sizeof sentence);
     text_add(&text, "cannot serve port 111: ");
     text_add(&text, strerror(failure.error));
-    text_add(&text, failure.error == EADDRINUSE
-                        ? "; stop the rpcbind that has it, or use it with --rpcbind system"
-                        : "; ports below 1024 need root, or use --no-rpcbind");
+    text_add(&text,
+             failure.error == EADDRINUSE
+                 ? "; stop the rpcbind that uses it, or register with that one: --rpcbind system"
+                 : "; ports below 1024 need root, or use --no-rpcbind");
     say(registrar, LOG_LEVEL_ERROR, sentence);
     return REGISTRAR_EXIT_UNAVAILABLE;
 }
@@ -295,7 +296,7 @@ static int serve_portmapper(struct registrar *registrar, struct core *core)
         say(registrar, LOG_LEVEL_ERROR, uv_strerror(err));
         return REGISTRAR_EXIT_UNAVAILABLE;
     }
-    say(registrar, LOG_LEVEL_INFO, "no rpcbind is used: we answer on port 111 ourselves");
+    say(registrar, LOG_LEVEL_INFO, "no rpcbind is running: serving port 111 ourselves");
     return 0;
 }
 
@@ -376,13 +377,13 @@ static void lose(struct registrar *registrar, enum rpcbind_result result)
     struct text text;
     text_init(&text, sentence, sizeof sentence);
     if (result == RPCBIND_FOREIGN && registrar->was_held)
-        text_add(&text, "registration taken over by another server: ");
+        text_add(&text, "another server took over our registration: ");
     else
         text_add(&text, registrar->was_held ? "registration lost: " : "not registered: ");
     explain(registrar, result, &text);
     if (!registrar->was_held && result != RPCBIND_FOREIGN)
-        text_add(&text, "; clients cannot find this server until one is, grace and notification "
-                        "wait for that; --no-rpcbind if they know its port");
+        text_add(&text, "; until then clients cannot find this server, and the grace period and "
+                        "notifications do not start; use --no-rpcbind if clients know the port");
     uint64_t now_ns = clock_raw_ns(registrar->parts.clock);
     bool is_due = !registrar->is_settled && now_ns - registrar->said_ns >= REMIND_S * SECOND_NS;
     if (strcmp(sentence, registrar->reason) != 0 || is_due) {
@@ -406,10 +407,10 @@ static void on_end(void *context, enum registration_goal goal, enum rpcbind_resu
     case REGISTRATION_DROP:
         if (result == RPCBIND_REFUSED)
             say(registrar, LOG_LEVEL_WARNING,
-                "rpcbind keeps our registration: another user made it; the next start uses it");
+                "our rpcbind registration stays: another user made it; the next start reuses it");
         if (result == RPCBIND_SILENT || result == RPCBIND_GARBLED)
             say(registrar, LOG_LEVEL_WARNING,
-                "rpcbind does not answer: our registration stays behind; the next start uses it");
+                "rpcbind does not answer: our registration stays; the next start reuses it");
         registrar->state = STATE_STOPPED;
         return;
     case REGISTRATION_CLAIM:

@@ -49,7 +49,7 @@ int restoring_take_over(struct daemon *daemon)
 {
     if (daemon->config.standby)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("this server is the active one now"));
+                LOG_MESSAGE("this server is now active"));
     const char *hook = daemon->config.takeover_hook;
     struct store_failure failure;
     int result =
@@ -117,10 +117,9 @@ int restoring_load(struct daemon *daemon)
             "--max-clients or --max-bytes");
     int result = store_load(daemon->store, load_record, daemon, &failure);
     if (result == DAEMON_EXIT_NEWER)
-        return daemon_fail(
-            daemon, DAEMON_EXIT_NEWER,
-            "the store was written by a newer holdfast; run that version, or start this one "
-            "on another --store. Nothing was changed");
+        return daemon_fail(daemon, DAEMON_EXIT_NEWER,
+                           "the store was written by a newer holdfast; run that version, or use "
+                           "another --store. Nothing was changed");
     if (result != 0)
         return daemon_fail(daemon, failure.exit_code, failure.text);
     return 0;
@@ -159,7 +158,7 @@ int restoring_boot(struct daemon *daemon)
                                     daemon->core, daemon_seed());
     if (daemon->server == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE,
-                           "cannot reserve memory for answers; lower --max-clients");
+                           "cannot reserve memory for replies; lower --max-clients");
 
     struct store_batch batch;
     struct store_failure failure;

@@ -81,7 +81,7 @@ int serving_start(struct daemon *daemon)
         err = wire_listen(daemon->wire, &daemon->nsm_sockets);
     if (err != 0) {
         log_say(&daemon->log, LOG_LEVEL_ERROR, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("cannot listen; another process may have taken the port meanwhile"),
+                LOG_MESSAGE("cannot listen; another process may have taken the port"),
                 LOG_NUMBER("port", daemon->sockets.port), LOG_TEXT("cause", uv_strerror(err)));
         return DAEMON_EXIT_UNAVAILABLE;
     }
@@ -114,7 +114,7 @@ static void announce(struct daemon *daemon)
             LOG_TEXT("store", store), LOG_NUMBER("epoch", status.epoch));
     if (daemon->nsm_sockets.port != 0)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("the status monitor has a port of its own"),
+                LOG_MESSAGE("the status monitor has its own port"),
                 LOG_NUMBER("port", daemon->nsm_sockets.port));
     char page[128];
     struct text url;
@@ -122,19 +122,19 @@ static void announce(struct daemon *daemon)
     if (daemon->http != NULL) {
         http_add_url(daemon->http, &url);
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("HTTP is served"), LOG_NUMBER("port", http_port(daemon->http)),
+                LOG_MESSAGE("serving HTTP"), LOG_NUMBER("port", http_port(daemon->http)),
                 LOG_TEXT("page", page));
     }
     if (status.incomplete)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("the store may have lost records: its state number was raised past the "
-                            "clock, clients will see a restart"));
+                LOG_MESSAGE("the store may have lost records: raised the state number past the "
+                            "clock, so clients will see a restart"));
     (void)printf("holdfast: %s\n", buffer);
     (void)fflush(stdout);
     int err = notify_ready_started(buffer);
     if (err != 0)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE("cannot tell the service manager that we are ready"),
+                LOG_MESSAGE("cannot notify the service manager"),
                 LOG_TEXT("cause", strerror(-err)));
 }
 

@@ -93,14 +93,14 @@ static int read_content(struct store *store, struct content *content)
         return fail(result, "out of memory; nothing was removed");
     bool has_server = content->counts[RECORD_SERVER] > 0;
     if (has_server && content->server_result == RECORD_NEWER)
-        return fail(EXIT_NEWER, "a newer holdfast wrote this store; clear it with that version. "
-                                "Nothing was removed");
+        return fail(EXIT_NEWER, "this store was written by a newer holdfast; clear it with that "
+                                "version. Nothing was removed");
     if ((!has_server && content->slot_count > 0) ||
         (has_server && content->server_result != RECORD_GOOD))
-        return fail(EXIT_STORE,
-                    "its server record is lost or damaged, and with it the last state number; "
-                    "start the server on it once, which makes a new one, then clear it. Nothing "
-                    "was removed");
+        return fail(
+            EXIT_STORE,
+            "its server record, which holds the last state number, is lost or damaged; start the "
+            "server on it once to create a new one, then clear it. Nothing was removed");
     return 0;
 }
 
@@ -126,9 +126,10 @@ static bool is_meant(const char *url, const struct content *content)
         if (content->counts[kind] > 0)
             (void)fprintf(stderr, "  %-10s %llu\n", record_kind_name((enum record_kind)kind),
                           (unsigned long long)content->counts[kind]);
-    (void)fputs("Clients that hold locks are not told: others can then lock the same bytes, and "
-                "two may\nwrite at once (P2); and nobody tells them of the next start, so that "
-                "they could reclaim\n(P3). Go on? [y/N] ",
+    (void)fputs("Clients that hold locks are not notified, and cannot reclaim after the next "
+                "start. Others\n"
+                "can then lock the same bytes, so two clients may write at once.\n"
+                "Continue? [y/N] ",
                 stderr);
     (void)fflush(stderr);
     if (fgets(answer, sizeof answer, stdin) == NULL)
@@ -171,8 +172,7 @@ static int remove_all(struct store *store, struct content *content)
                                     .changes = {writer.start, writer.len}};
         if (store_commit(store, &batch, &failure) != 0) {
             (void)fail(failure.exit_code, failure.text);
-            return fail(failure.exit_code,
-                        "some of the records may be removed; the store can be cleared again");
+            return fail(failure.exit_code, "some records may already be removed; run clear again");
         }
         end = first;
     } while (end > 0);
@@ -184,7 +184,7 @@ static int clear(struct store *store, const char *url, bool is_confirmed)
     struct content content = {0};
     int result = read_content(store, &content);
     if (result == 0 && content.counts[RECORD_SERVER] == 0) {
-        (void)fail(0, "the store is empty; there is nothing to remove");
+        (void)fail(0, "the store is empty; nothing to remove");
     } else if (result == 0 && !is_confirmed && !is_meant(url, &content)) {
         result = fail(EXIT_NO, "nothing was removed");
     } else if (result == 0) {
@@ -192,9 +192,9 @@ static int clear(struct store *store, const char *url, bool is_confirmed)
         if (result == 0)
             (void)fprintf(stderr,
                           "holdfast store clear: %llu records removed. Clients that held locks are "
-                          "not told (P2, P3). The next start is incomplete (D16): it has a full "
-                          "grace, takes every reclaim that conflicts with nothing, and a state "
-                          "number above %u\n",
+                          "not notified. The next start treats the store as incomplete: a full "
+                          "grace period, every reclaim that conflicts with nothing is granted, and "
+                          "the state number is above %u\n",
                           (unsigned long long)content.slot_count, content.server.state);
     }
     free(content.slots);
@@ -205,11 +205,10 @@ int store_clear_run(const char *url, uint64_t timeout_ns, bool is_confirmed)
 {
     struct store_failure failure = {0};
     if (strncmp(url, "memory:", strlen("memory:")) == 0)
-        return fail(EXIT_USAGE, "memory: ends with its server, so there is nothing to clear; "
-                                "restart the server instead");
+        return fail(EXIT_USAGE, "memory: keeps nothing on disk; restart the server instead");
     if (!is_confirmed && !isatty(STDIN_FILENO))
-        return fail(EXIT_USAGE, "this has to be confirmed, and standard input is no terminal; add "
-                                "--yes if it is meant");
+        return fail(EXIT_USAGE, "needs confirmation, but standard input is not a terminal; use "
+                                "--yes to skip the question");
     /* As a server: nobody else has it, and in a shared store the epoch is the next one. */
     const struct store_options options = {.is_server = true, .timeout_ns = timeout_ns, .say = say};
     struct store *store = store_open(url, &options, &failure);

@@ -30,28 +30,25 @@
 enum { EXIT_NO = 1, EXIT_USAGE = 2, EXIT_STORE = 74, ARGUMENTS_MAX = 32 };
 
 static const char usage[] =
-    "Usage: holdfast store COMMAND [--store URL] [--config FILE]\n"
-    "\n"
-    "  migrate [--print] [--down]   bring the tables of postgres: up to this version; --print: "
-    "only\n"
-    "                               show the SQL; --down: one version back, of a store without "
+    "Usage: holdfast store COMMAND [--store URL] [--config FILE]\n\n"
+    "  migrate [--print] [--down]   upgrade the tables of a postgres: store to this version; "
+    "--print:\n"
+    "                               only show the SQL; --down: back one version, if it has no "
     "records\n"
     "  export [FILE]                write every record as a line of JSON, to standard output or "
     "FILE\n"
-    "  import [FILE]                fill an empty store with such lines, from standard input or "
+    "  import [FILE]                fill an empty store from such lines, from standard input or "
     "FILE\n"
-    "  import --from rpc.statd DIR  fill an empty store with the clients of rpc.statd's "
+    "  import --from rpc.statd DIR  fill an empty store with the clients in rpc.statd's "
     "directory,\n"
-    "                               usually /var/lib/nfs, so that they are told at the next start\n"
-    "         [--skip-unresolved]   leave out names that have no address\n"
-    "  clear --store URL [--yes]    remove every record of a store that no server uses; clients "
-    "that\n"
-    "                               hold locks are not told (P2, P3). State numbers go on. Asks\n"
-    "                               first, unless --yes is given\n"
-    "\n"
-    "Exit codes: 0 ok, 1 not all of it, 2 usage, 74 store, 76 replaced by a server, 78 store "
-    "newer\n"
-    "than this program.\n";
+    "                               usually /var/lib/nfs, so that the next start notifies them\n"
+    "         [--skip-unresolved]   skip names that do not resolve\n"
+    "  clear --store URL [--yes]    remove every record of a store that no server is using; "
+    "clients\n"
+    "                               that hold locks are not notified. State numbers continue.\n"
+    "                               Asks first, unless --yes is given\n\n"
+    "Exit codes: 0 ok, 1 incomplete, 2 usage, 74 store failure, 76 replaced by a server, 78 store\n"
+    "newer than this program.\n";
 
 /* What the command line said. */
 struct order {
@@ -154,11 +151,11 @@ static int run_export(struct order *order)
     if (result < 0)
         return fail(order, failure.exit_code, failure.text);
     if (result != 0)
-        return fail(order, EXIT_NO, "cannot write the lines; the disk may be full");
+        return fail(order, EXIT_NO, "cannot write the export; the disk may be full");
     (void)fprintf(stderr, "holdfast store export: %llu records\n",
                   (unsigned long long)export.count);
     if (export.unreadable > 0)
-        return fail(order, EXIT_NO, "some records are damaged; an import refuses their lines");
+        return fail(order, EXIT_NO, "some records are damaged; import refuses their lines");
     return 0;
 }
 
@@ -221,7 +218,7 @@ static int read_lines(const struct order *order, FILE *in, struct import *import
     if (result == 0 && ferror(in))
         result = fail(order, EXIT_NO, strerror(errno));
     if (result == 0 && !import->has_server)
-        result = fail(order, EXIT_NO, "there is no server record; nothing was imported");
+        result = fail(order, EXIT_NO, "no server record; nothing was imported");
     free(line);
     return result;
 }
@@ -232,8 +229,8 @@ static int import_host(void *context, const struct statd_host *host)
     if (host->address.family == 0) {
         import->unresolved++;
         (void)fprintf(stderr,
-                      "holdfast store import: %.*s: the name has no address, so it cannot be told; "
-                      "correct DNS or /etc/hosts\n",
+                      "holdfast store import: %.*s: does not resolve, so it cannot be notified; "
+                      "fix DNS or /etc/hosts\n",
                       (int)host->name.len, (const char *)host->name.at);
         return 0;
     }
@@ -267,8 +264,8 @@ static int read_statd(const struct order *order, struct import *import)
         return fail(order, result, "out of memory");
     if (import->unresolved > 0 && !order->skip_unresolved)
         return fail(order, EXIT_NO,
-                    "not every name has an address; nothing was imported. With "
-                    "--skip-unresolved those are left out, and nobody tells them");
+                    "some names do not resolve; nothing was imported. --skip-unresolved skips "
+                    "them, and they are never notified");
     import->server.state = import->server.restart_state = state | 1;
     import->has_server = true;
     return 0;
@@ -299,8 +296,8 @@ static int write_store(struct order *order, struct import *import)
     int result = store_load(store, refuse_record, NULL, &failure);
     if (result == EXIT_NO)
         result = fail(order, EXIT_NO,
-                      "the store is not empty; name one that is, or that is not "
-                      "there yet. Nothing was imported");
+                      "the store is not empty; name one that is empty or does not exist. Nothing "
+                      "was imported");
     else if (result != 0)
         result = fail(order, failure.exit_code, failure.text);
     if (result == 0) {
@@ -327,7 +324,7 @@ static int run_import(struct order *order)
     FILE *in = stdin;
     int result = 0;
     if (order->from != NULL && strcmp(order->from, "rpc.statd") != 0)
-        return fail(order, EXIT_USAGE, "--from knows rpc.statd only");
+        return fail(order, EXIT_USAGE, "--from supports only rpc.statd");
     if (order->from != NULL && order->file == NULL)
         return fail(order, EXIT_USAGE, "--from rpc.statd needs a directory, usually /var/lib/nfs");
     if (order->from != NULL) {
@@ -352,9 +349,9 @@ static int run_import(struct order *order)
 static int run_clear(struct order *order)
 {
     if (order->file != NULL)
-        return fail(order, EXIT_USAGE, "it takes no FILE; name the store with --store");
+        return fail(order, EXIT_USAGE, "takes no FILE; name the store with --store");
     if (!order->names_store)
-        return fail(order, EXIT_USAGE, "name the store with --store; there is no default for this");
+        return fail(order, EXIT_USAGE, "name the store with --store; clear has no default");
     return store_clear_run(order->config.store, order->config.store_timeout_s * SECOND_NS,
                            order->is_confirmed);
 }

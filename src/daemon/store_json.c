@@ -146,15 +146,15 @@ static int take(json_t *object, uint8_t *buffer, struct record_change *ret, stru
     union record_any record;
     uint32_t len = 0;
     if (kind == NULL || !find_kind(kind, &change.kind))
-        return refuse(ret_why, "no kind that this version knows");
+        return refuse(ret_why, "unknown kind of record");
     if (slot < 0 || slot >= RECORD_SLOT_MAX || slot != (double)(uint32_t)slot)
         return refuse(ret_why, "no slot");
     if (hex == NULL || !read_hex(hex, buffer, &len))
-        return refuse(ret_why, "no record in lower-case hexadecimal");
+        return refuse(ret_why, "the record is not lower-case hexadecimal");
     change.slot = (uint32_t)slot;
     change.value = (struct bytes){buffer, len};
     if (record_get(change.value, change.kind, change.slot, &record) != RECORD_GOOD)
-        return refuse(ret_why, "the record is damaged, or of a newer format");
+        return refuse(ret_why, "the record is damaged or has a newer format");
     *ret = change;
     return 0;
 }

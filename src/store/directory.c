@@ -31,7 +31,7 @@ static const char *next_step(int code)
     switch (code) {
     case EACCES:
     case EPERM:
-        return "make it readable and writable for the user of this server, mode 0700";
+        return "make it readable and writable by the server's user, mode 0700";
     case EROFS:
         return "remount that file system writable or choose another --store";
     case ENOSPC:
@@ -39,17 +39,17 @@ static const char *next_step(int code)
     case EFBIG:
         return "free space there (or raise the quota) and start again";
     case EIO: /* also LMDB's word for a write that was cut short */
-        return "check whether that disk is full, a file size limit (ulimit -f) was reached, or the "
-               "system log tells of a failing disk, then start again";
+        return "check for a full disk, a file size limit (ulimit -f) or a failing disk (system "
+               "log), then start again";
     case ENOMEM:
         return "raise the address space limit (ulimit -v); the store maps 64 GiB, mostly unused";
     case EBUSY:
         return "another process has it, whose file \"lock\" was removed: stop that server first";
     case EMFILE:
     case ENFILE:
-        return "raise the limit of open files (ulimit -n)";
+        return "raise the open file limit (ulimit -n)";
     case ENOENT:
-        return "create the directory above it (mkdir -p) or choose another --store";
+        return "create its parent directory (mkdir -p) or choose another --store";
     case ENOTDIR:
     case EISDIR:
         return "choose another --store";
@@ -62,7 +62,7 @@ static const char *next_step(int code)
         return "start the holdfast that wrote it, or move data.mdb away and start with "
                "--assume-lost";
     case MDB_MAP_FULL:
-        return "the store reached its largest size; release clients that are gone";
+        return "the store reached its maximum size; release clients that are gone";
     default:
         return "check that disk and the system log, then start again";
     }
@@ -199,8 +199,7 @@ int directory_open_reader(struct directory *directory, const char *path,
     directory->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory->fd < 0 && errno == ENOENT)
         store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store lmdb:%.200s: there is no such directory, so nothing is stored; name the "
-                   "store of the server with --store",
+                   "store lmdb:%.200s: no such directory; name the server's store with --store",
                    path);
     else if (directory->fd < 0)
         directory_fail(directory, "cannot open the directory", errno, ret_failure);
@@ -231,7 +230,7 @@ int directory_open(struct directory *directory, const char *path, struct store_f
     }
     int code = sync_parent(directory);
     if (code != 0 && is_made) { /* one that was there before is somebody else's promise */
-        directory_fail(directory, "cannot sync the directory above it", -code, ret_failure);
+        directory_fail(directory, "cannot sync its parent directory", -code, ret_failure);
         goto fail;
     }
     if (take_lock(directory, ret_failure) != 0)

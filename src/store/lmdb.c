@@ -107,8 +107,8 @@ static int recover_unsynced(struct lmdb *lmdb, struct finding *finding,
             return -EIO;
         }
         (void)snprintf(summary->note, sizeof summary->note,
-                       "store lmdb:%.200s: data.mdb is missing although a run with --sync process "
-                       "was not closed; starting with an empty store that counts as incomplete",
+                       "store lmdb:%.200s: data.mdb is missing after an unclean end of a run with "
+                       "--sync process; starting with an empty store that counts as incomplete",
                        directory->path);
         return 0;
     }
@@ -151,7 +151,7 @@ static int verify_short(struct lmdb *lmdb, struct store_failure *ret_failure)
                    ? MDB_CORRUPTED
                    : lmdb_env_open(&lmdb->env, &lmdb->directory, LMDB_ENV_FILE, 0);
     if (code != 0) {
-        directory_fail(&lmdb->directory, "data.mdb is shorter than it must be", code, ret_failure);
+        directory_fail(&lmdb->directory, "data.mdb is truncated", code, ret_failure);
         return -EIO;
     }
     return 0;
@@ -169,8 +169,8 @@ static int open_env(struct lmdb *lmdb, const struct finding *finding,
         return -EIO;
     }
     if (finding->exists && finding->file_len == 0) {
-        directory_fail(directory, "data.mdb is empty, which no holdfast leaves behind", MDB_INVALID,
-                       ret_failure);
+        directory_fail(directory, "data.mdb is empty, and holdfast did not leave it so",
+                       MDB_INVALID, ret_failure);
         return -EIO;
     }
     code = lmdb_env_open(&lmdb->env, directory, LMDB_ENV_FILE, 0);
@@ -430,8 +430,8 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
     mdb_txn_abort(txn); /* does nothing to NULL */
     if (directory_is_shared(&lmdb->directory)) {
         store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store lmdb:%.200s: a server has started on it meanwhile, so what was read may "
-                   "not be whole; stop it and read again",
+                   "store lmdb:%.200s: a server started on it, so the data read may be incomplete; "
+                   "stop it and try again",
                    lmdb->directory.path);
         return -EIO;
     }
@@ -525,7 +525,7 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
     if (lmdb->has_failed || lmdb->directory.is_reader) {
         store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: %s", lmdb->directory.path,
                    lmdb->has_failed ? "an earlier commit failed; start again"
-                                    : "it was opened to be read only");
+                                    : "it was opened read-only");
         return -EIO;
     }
     reserve_grow(&lmdb->reserve, need_of(lmdb, count_puts(batch), batch->count));

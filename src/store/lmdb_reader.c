@@ -34,10 +34,10 @@ static int look(const struct directory *directory, enum unsynced_mark *ret_mark,
     }
     if (fstatat(directory->fd, LMDB_ENV_FILE, &status, 0) != 0) {
         if (errno == ENOENT)
-            store_fail(ret_failure, STORE_EXIT_STORE,
-                       "store lmdb:%.200s: there is no data.mdb in it, so nothing is stored; name "
-                       "the store of the server with --store",
-                       directory->path);
+            store_fail(
+                ret_failure, STORE_EXIT_STORE,
+                "store lmdb:%.200s: it has no data.mdb; name the server's store with --store",
+                directory->path);
         else
             directory_fail(directory, "cannot find data.mdb", errno, ret_failure);
         return -EIO;
@@ -101,7 +101,7 @@ int lmdb_reader_open(struct lmdb_env *ret, const struct directory *directory,
         summary->may_have_lost = true;
         (void)snprintf(summary->note, sizeof summary->note,
                        "store lmdb:%.200s: the machine stopped during a run with --sync process; "
-                       "the last changes may be missing, so what is read counts as incomplete",
+                       "the last changes may be missing, so the data counts as incomplete",
                        directory->path);
     }
     int code = mark == UNSYNCED_OTHER_BOOT ? read_copy(ret, directory, ret_failure)

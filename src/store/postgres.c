@@ -97,7 +97,7 @@ static void *postgres_open(const char *rest, const struct store_options *options
     if (rest[0] == '\0' || options->sync_process) {
         store_fail(ret_failure, STORE_EXIT_USAGE, "store \"postgres:\": %s",
                    rest[0] == '\0'
-                       ? "the connection is missing; use postgres:CONNINFO, as in "
+                       ? "missing connection string; use postgres:CONNINFO, as in "
                          "postgres:host=db1 dbname=holdfast"
                        : "--sync process is for lmdb: only; PostgreSQL always commits durably");
         return NULL;
@@ -259,18 +259,16 @@ static int fail_for_good(const struct postgres *postgres, enum verdict verdict, 
 {
     if (verdict == VERDICT_REPLACED)
         return postgres_fail(postgres, STORE_EXIT_REPLACED, "another server has taken over",
-                             "this one answers nobody any more; start it again with --standby",
+                             "this one no longer serves clients; start it again with --standby",
                              ret_failure);
     if (verdict == VERDICT_WENT_BACK)
-        return postgres_fail(
-            postgres, STORE_EXIT_STORE, "it has lost what it had confirmed",
-            "a replica that was behind may have been promoted, or a backup restored; start with "
-            "--assume-lost",
-            ret_failure);
-    return postgres_fail(
-        postgres, STORE_EXIT_STORE, what,
-        "repair that in the database, then start again; nothing that was answered is lost",
-        ret_failure);
+        return postgres_fail(postgres, STORE_EXIT_STORE, "it lost records that it had confirmed",
+                             "an outdated replica may have been promoted, or a backup restored; "
+                             "start with --assume-lost",
+                             ret_failure);
+    return postgres_fail(postgres, STORE_EXIT_STORE, what,
+                         "repair the database, then start again; nothing acknowledged is lost",
+                         ret_failure);
 }
 
 static int commit_batch(struct postgres *postgres, const struct store_batch *batch,
@@ -299,12 +297,11 @@ static int commit_batch(struct postgres *postgres, const struct store_batch *bat
             break;
         }
         if (is_last)
-            return postgres_fail(
-                postgres, STORE_EXIT_STORE, "no commit within --store-timeout",
-                "start PostgreSQL, or make room for it, then start again; nothing that was "
-                "answered is lost",
-                ret_failure);
-        postgres_say(postgres, "a commit failed and is tried again");
+            return postgres_fail(postgres, STORE_EXIT_STORE, "no commit within --store-timeout",
+                                 "start PostgreSQL or free disk space for it, then start again; "
+                                 "nothing acknowledged is lost",
+                                 ret_failure);
+        postgres_say(postgres, "a commit failed; retrying");
         if (!postgres_pause(pause_ns, deadline_ns)) {
             /* The time may have passed while this process stood still. Who is in office now is
              * worth a look: one who was replaced says so. */
@@ -321,7 +318,7 @@ static int postgres_commit(void *self, const struct store_batch *batch,
     if (postgres->has_failed || postgres->options.is_reader) {
         store_fail(ret_failure, STORE_EXIT_STORE, "store %s: %s", postgres->shown,
                    postgres->has_failed ? "an earlier commit failed; start again"
-                                        : "opened to be read only; nothing was written");
+                                        : "opened read-only; nothing was written");
         return -EIO;
     }
     if (postgres_batch_fill(postgres->batch, batch) != 0) {
@@ -418,7 +415,7 @@ static int postgres_confirm(void *self, struct store_failure *ret_failure)
     }
     if (verdict != VERDICT_LATER)
         return fail_for_good(postgres, verdict, "cannot read it", ret_failure);
-    (void)postgres_fail(postgres, STORE_EXIT_STORE, "no word from PostgreSQL", POSTGRES_ADVICE,
+    (void)postgres_fail(postgres, STORE_EXIT_STORE, "no reply from PostgreSQL", POSTGRES_ADVICE,
                         ret_failure);
     return -EAGAIN;
 }

@@ -11,8 +11,8 @@
 
 /* What to do about a database that cannot be reached. */
 #define POSTGRES_ADVICE                                                                            \
-    "start PostgreSQL, or correct the connection (psql with the same words must work), then "      \
-    "start again; nothing is lost"
+    "start PostgreSQL or fix the connection string (psql must work with it), then start again; "   \
+    "nothing is lost"
 
 struct postgres {
     struct postgres_session session;

@@ -74,7 +74,7 @@ enum postgres_lock postgres_fence_lock(struct postgres_session *session, uint64_
             return POSTGRES_LOCK_OTHERS;
         if (!postgres_pause(PAUSE_NS, deadline_ns)) {
             (void)snprintf(session->error.text, sizeof session->error.text,
-                           "an old session of this server does not end");
+                           "an old session of this server has not ended");
             return POSTGRES_LOCK_FAILED;
         }
     }
@@ -97,7 +97,7 @@ static enum postgres_outcome read_row(struct postgres_session *session, const ch
         return POSTGRES_DONE;
     (void)snprintf(session->error.state, sizeof session->error.state, "P0002");
     (void)snprintf(session->error.text, sizeof session->error.text,
-                   "table server has lost its only row");
+                   "table server lost its only row");
     return POSTGRES_REFUSED;
 }
 

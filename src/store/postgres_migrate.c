@@ -45,8 +45,7 @@ static int step(struct postgres_session *session, uint32_t from, uint32_t to,
         return 0;
     if (postgres_schema_move(session, from, to, postgres_now_ns() + TIMEOUT_NS) != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "the migration failed",
-                    "nothing of this step happened; the owner of the database must run it",
-                    ret_failure);
+                    "nothing was changed; the database owner must run it", ret_failure);
     return 0;
 }
 
@@ -101,20 +100,20 @@ static int step_down(struct postgres_session *session, uint32_t version,
                 deadline_ns, &was_used);
     if (outcome != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot read its tables",
-                    "psql with the same words must work", ret_failure);
+                    "psql must work with the same connection string", ret_failure);
     if (table != NULL) {
         store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store postgres: table %s has records, and the way back drops them; keep them "
+                   "store postgres: table %s has records, which a downgrade would drop; save them "
                    "with \"holdfast store export\", remove them with \"holdfast store clear\", "
-                   "then go back. Nothing was changed",
+                   "then try again. Nothing was changed",
                    table);
         return -EIO;
     }
     if (was_used) {
         store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store postgres: a server has used it, and the last step back would forget its "
-                   "state number, and whether records are missing; drop the database if you do not "
-                   "need it any more. Nothing was changed");
+                   "store postgres: a server has used it, and this downgrade would lose its state "
+                   "number and whether records are missing; drop the database if you no longer "
+                   "need it. Nothing was changed");
         return -EIO;
     }
     return step(session, version, version - 1, how, ret_failure);
@@ -132,7 +131,7 @@ static int take_lock(struct postgres_session *session, uint64_t deadline_ns,
         break;
     }
     return fail(session, STORE_EXIT_STORE, "cannot take its lock",
-                "psql with the same words must work", ret_failure);
+                "psql must work with the same connection string", ret_failure);
 }
 
 static int migrate(struct postgres_session *session, const struct store_migration *how,
@@ -142,16 +141,16 @@ static int migrate(struct postgres_session *session, const struct store_migratio
     uint32_t version = 0;
     if (postgres_session_connect(session, deadline_ns) != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot connect",
-                    "psql with the same words must work", ret_failure);
+                    "psql must work with the same connection string", ret_failure);
     if (!how->print_only && take_lock(session, deadline_ns, ret_failure) != 0)
         return -EIO;
     if (postgres_schema_version(session, deadline_ns, &version) != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot read the version of its tables",
-                    "psql with the same words must work", ret_failure);
+                    "psql must work with the same connection string", ret_failure);
     if (version > postgres_migration_count) {
         store_fail(ret_failure, STORE_EXIT_NEWER,
-                   "store postgres: its tables have version %u, this holdfast knows %u; use the "
-                   "holdfast that made them",
+                   "store postgres: its tables have version %u, this holdfast supports %u; use the "
+                   "holdfast that created them",
                    version, postgres_migration_count);
         return -EIO;
     }

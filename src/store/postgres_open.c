@@ -38,7 +38,7 @@ static bool is_cancelled(const struct postgres *postgres)
 
 static int fail_cancelled(const struct postgres *postgres, struct store_failure *ret_failure)
 {
-    store_fail(ret_failure, STORE_EXIT_STORE, "store %s: told to stop; nothing was changed",
+    store_fail(ret_failure, STORE_EXIT_STORE, "store %s: stopped by a signal; nothing was changed",
                postgres->shown);
     return -EIO;
 }
@@ -153,9 +153,9 @@ static int prepare_schema(struct postgres *postgres, uint64_t deadline_ns,
                             ret_failure);
     if (version > postgres_migration_count) {
         (void)snprintf(session->error.text, sizeof session->error.text,
-                       "version %u, this holdfast knows %u", version, postgres_migration_count);
+                       "version %u, this holdfast supports %u", version, postgres_migration_count);
         return postgres_fail(
-            postgres, STORE_EXIT_NEWER, "its tables were made by a newer holdfast",
+            postgres, STORE_EXIT_NEWER, "its tables were created by a newer holdfast",
             "run that version, or \"holdfast store migrate --down\" with it; nothing was "
             "changed",
             ret_failure);
@@ -171,8 +171,8 @@ static int prepare_schema(struct postgres *postgres, uint64_t deadline_ns,
     if (postgres_schema_move(session, version, postgres_migration_count, deadline_ns) !=
         POSTGRES_DONE)
         return fail_for_now(
-            postgres, "cannot make its tables",
-            "use a database of its own, and let its owner run \"holdfast store migrate\"",
+            postgres, "cannot create its tables",
+            "give holdfast its own database, and have its owner run \"holdfast store migrate\"",
             ret_failure);
     return 0;
 }

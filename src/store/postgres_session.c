@@ -116,7 +116,7 @@ static int check_conninfo(struct postgres_session *session)
     PQconninfoOption *options = PQconninfoParse(conninfo, &words);
     if (options == NULL)
         keep_text(session->error.text, sizeof session->error.text,
-                  words == NULL || may_be_secret ? "the connection string cannot be read" : words);
+                  words == NULL || may_be_secret ? "cannot parse the connection string" : words);
     PQfreemem(words);
     PQconninfoFree(options);
     return options == NULL ? -EINVAL : 0;
@@ -208,7 +208,7 @@ static enum postgres_outcome await_connection(struct postgres_session *session,
     short events = POLLOUT;
     for (;;) {
         if (!wait_for(session, events, deadline_ns))
-            return fail_connection(session, "no answer to the attempt to connect");
+            return fail_connection(session, "no reply to the connection attempt");
         switch (PQconnectPoll(session->connection)) {
         case PGRES_POLLING_READING:
             events = POLLIN;
@@ -324,7 +324,7 @@ static enum postgres_outcome send_all(struct postgres_session *session, uint64_t
         if (left == 0)
             return POSTGRES_DONE;
         if (!wait_for(session, POLLIN | POLLOUT, deadline_ns))
-            return fail_connection(session, "no answer in time");
+            return fail_connection(session, "no reply in time");
         if (PQconsumeInput(session->connection) == 0)
             return fail_connection(session, NULL);
     }
@@ -338,7 +338,7 @@ enum postgres_outcome postgres_session_next(struct postgres_session *session, ui
         return outcome;
     while (PQisBusy(session->connection)) {
         if (!wait_for(session, POLLIN, deadline_ns))
-            return fail_connection(session, "no answer in time");
+            return fail_connection(session, "no reply in time");
         if (PQconsumeInput(session->connection) == 0)
             return fail_connection(session, NULL);
     }

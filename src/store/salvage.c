@@ -185,13 +185,13 @@ static enum salvage_result copy_to(const struct directory *directory, const stru
         return SALVAGE_FOREIGN;
     if (code == CHILD_NO_COPY)
         store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store lmdb:%.200s: data.mdb must be verified after a crash, and cannot be "
-                   "copied for that; free as much space %s as data.mdb takes and see that it is "
+                   "store lmdb:%.200s: data.mdb must be verified after a crash, but cannot be "
+                   "copied for that; free as much space %s as data.mdb takes, check that it is "
                    "readable%s, then start again",
                    directory->path, where, directory->is_reader ? "" : " and writable");
     else
-        directory_fail(directory, "the process that verifies data.mdb was lost",
-                       code < 0 ? -code : EIO, ret_failure);
+        directory_fail(directory, "the process that verifies data.mdb died", code < 0 ? -code : EIO,
+                       ret_failure);
     return SALVAGE_FAILED;
 }
 
@@ -243,8 +243,8 @@ enum salvage_result salvage_look(const struct directory *directory, struct lmdb_
     int fd = make_nameless();
     if (fd < 0) {
         store_fail(ret_failure, STORE_EXIT_STORE,
-                   "store lmdb:%.200s: data.mdb must be verified after a crash, and no file can be "
-                   "made for that; name a directory that can be written with TMPDIR",
+                   "store lmdb:%.200s: data.mdb must be verified after a crash, but no temporary "
+                   "file can be created; set TMPDIR to a writable directory",
                    directory->path);
         return SALVAGE_FAILED;
     }

@@ -60,7 +60,7 @@ static void fail_unknown(const char *url, struct store_failure *ret_failure)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", between, backends[i]->usage);
     }
     store_show_url(url, shown, sizeof shown);
-    store_fail(ret_failure, STORE_EXIT_USAGE, "store \"%s\": no such kind of store; use %s", shown,
+    store_fail(ret_failure, STORE_EXIT_USAGE, "store \"%s\": unknown kind of store; use %s", shown,
                list);
 }
 

@@ -135,7 +135,7 @@ bool peers_start_holdfastd(struct peers_server *server, const char *store, uint3
 
 bool peers_read_durable(const struct peers_server *server, struct peers_durable *ret)
 {
-    static const char said[] = "this run made durable ";
+    static const char said[] = "committed in this run ";
     struct peers_durable durable;
     char line[256];
     if (!process_find_line(&server->process, said, line, sizeof(line)) ||
@@ -150,7 +150,7 @@ bool peers_read_durable(const struct peers_server *server, struct peers_durable 
 
 bool peers_read_round(const struct peers_server *server, struct peers_round *ret)
 {
-    static const char said[] = "the first round of notification is over clients=";
+    static const char said[] = "first round of notifications finished clients=";
     struct peers_round round;
     char line[256];
     if (!process_find_line(&server->process, said, line, sizeof(line)))

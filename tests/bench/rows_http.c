@@ -52,7 +52,7 @@ struct site {
 static bool start_site(struct rows *rows, struct site *site)
 {
     static const char *const more[] = {"--max-locks", "1100000", "--http", "127.0.0.1:0", NULL};
-    static const char said[] = "HTTP is served port=";
+    static const char said[] = "serving HTTP port=";
     char line[256];
     if (!peers_start_holdfastd(&site->server, site->store, 1000, more)) {
         rows_fail(rows, "with HTTP: %s", peers_why());

@@ -164,7 +164,7 @@ type_line() {
         "kill %1") wait "${jobs[0]}" 2> /dev/null ;;
         *-CONT*)
             expect "the lock is reclaimed" wait_until grep -q "(state 5): reclaimed" "$work/job.1"
-            expect "grace is over" wait_until grep -q "grace is over" "$work/tour.log"
+            expect "grace is over" wait_until grep -q "grace period ended" "$work/tour.log"
             ;;
         esac
         ;;

@@ -71,7 +71,7 @@ says 'id +c2'
 ask 0 clients ME
 says 'mon_name +alpha'
 ask 2 clients alpha
-says 'there are several'
+says 'more than one client matches'
 says 'c1 +nlm +127\.1\.0\.1'
 ask 1 clients nobody
 says 'no client has the id, address or name "nobody"'
@@ -81,10 +81,10 @@ ask 1 clients id:c99
 ask 2 clients --state odd
 says 'allowed: freeing\|given_up\|crashed\|recovering'
 ask 2 clients --state 'crashed|recovering'
-says 'not the state of a client'
+says 'no such state'
 ask 2 clients --state active c1
 ask 2 clients --name alpha c1
-says '--name picks from all'
+says '--name filters the list'
 ask 0 clients --name ALPHA
 says 'c1 +nlm +alpha'
 never_says ' nsm '
@@ -94,7 +94,7 @@ never_says ' nlm '
 ask 0 clients --name alpha --protocol nsm --json
 expect "nobody is both" same "$output" $'{"clients": [\n]}'
 ask 1 clients --protocol 'n s'
-says 'not the name of a protocol: n s; nlm for clients that lock'
+says 'not a protocol name: n s; nlm for lock clients'
 ask 0 clients --name $'be\033[31mta' --json
 says '"id":"c[0-9]"'
 ask 2 clients -j
@@ -164,7 +164,7 @@ if kernel=$("$HANDLE_OF" "$work" 2> /dev/null); then
         "$(peer 127.1.0.1 alpha lock "hex:01000101${root}0000000000000000")" granted
     expect "and another" same "$(peer 127.1.0.1 alpha lock "hex:01000101${root}ff")" granted
     ask 1 locks --path /
-    says 'nothing is on /'
+    says 'no lock on /'
     expect "a padded one" same "$(peer 127.1.0.1 alpha lock "hex:0100010101${root}000000")" granted
     ask 0 locks --path /
     says "0100010101${root}000000"
@@ -182,23 +182,23 @@ says '/nowhere: No such file'
 # (3)
 ask 0 check-client 127.0.0.1
 says 'status monitor +TCP port [0-9]+ +UDP port [0-9]+ +answers'
-says 'nothing is missing'
+says 'OK: notifications and callbacks work'
 ask 0 check-client ::1 --json
 says '"can_be_told": true'
 ask 0 drill
 says 'c1 +alpha +127\.1\.0\.1 +[23] +yes'
-says 'c[0-9] +me +127\.0\.0\.1 +0 +yes +nothing is missing: the service that it registered answers'
-says 'After a crash now 4 of 4 clients would be told'
+says 'c[0-9] +me +127\.0\.0\.1 +0 +yes +OK: the service it registered answers'
+says 'After a crash now 4 of 4 clients would be notified'
 ask 0 drill --json
 says '"can_be_told": true'
 expect "a registrant nobody can call" matches "$(peer 127.1.0.7 deaf mon alpha deaf:9 200000 1 1)" '^succ'
 ask 1 drill
-says 'deaf:9 +127\.1\.0\.7 +0 +no +the service that it registered does not answer'
-says '4 of 5 clients would be told'
+says 'deaf:9 +127\.1\.0\.7 +0 +no +the service it registered does not answer'
+says '4 of 5 clients would be notified'
 expect "it goes" matches "$(peer 127.1.0.7 deaf unmon alpha deaf:9 200000 1 1)" '^state'
 ask 0 explain c1
-says 'kept if reclaimed in grace +freed when it restarts'
-says 'tells it by SM_NOTIFY at 127\.1\.0\.1, and it has 300 s of grace'
+says 'kept if reclaimed in grace +released when it reboots'
+says 'notifies it \(SM_NOTIFY\) at 127\.1\.0\.1, and it has a grace period.*of 300 s'
 ask 0 explain c1 --json
 says '"server_crashes": "kept if reclaimed in grace"'
 ask 0 explain me
@@ -215,7 +215,7 @@ says 'not a number of seconds'
 watcher=$!
 expect "it watches" wait_until grep -q 'locks  ' "$work/watched"
 stop KILL
-expect "it says so" wait_until grep -q 'does not answer' "$work/watched"
+expect "it says so" wait_until grep -q 'no reply' "$work/watched"
 start again "${options[@]}" || finish
 expect "who is missing" log_has "$work/watched" 'waiting for [34] locks of 2 clients'
 expect "a bar" log_has "$work/watched" 'c1 *\[--------------------\] alpha ([a-z]* .*0 of [23] reclaimed)'
@@ -236,18 +236,18 @@ stop TERM
 start resumed "${options[@]}" --rpcbind off --recovery resume --sync process || finish
 expect "a lock" same "$(peer 127.1.0.1 alpha lock one 0 10)" granted
 ask 0 explain 127.1.0.1
-says 'stays held'
-says 'not a power cut'
+says 'still held'
+says 'not a power failure'
 ask 1 check-client 127.0.0.1 --timeout 1
 says 'nothing listens on port 111'
 ask 1 drill --timeout 1
-says '0 of 4 clients would be told; 1 lock of the others'
+says '0 of 4 clients would be notified; 1 lock of the others'
 # (1) A machine that is called as another client is numbered.
 id=$("$HOLDFAST" clients 127.1.0.1 | sed -n 's/^id *//p')
 expect "a lock of a machine called $id" same "$(peer 127.1.0.9 "$id" lock nine)" granted
 ask 2 release "$id" --yes
-says 'there are several'
-says "say which by its id, like id:$id"
+says 'more than one client matches'
+says "name one by its id, like id:$id"
 expect "nothing was released" matches "$(peer 127.1.0.8 other test nine)" '^held'
 expect "nor of the other" matches "$(peer 127.1.0.8 other test one)" '^held'
 ask 0 clients "id:$id"
@@ -278,7 +278,7 @@ for offset in 0 10; do
 done
 ask 0 status
 says 'waiting for 2 locks of 2 clients:'
-says 'c1 alpha \(told [0-9]+ s ago, 2 of 3 reclaimed\)'
+says 'c1 alpha \(notified [0-9]+ s ago, 2 of 3 reclaimed\)'
 says "$long"
 if command -v script > /dev/null; then
     # watched ROWS COLUMNS: the first picture of --watch on such a terminal; sets output.

@@ -50,7 +50,7 @@ ask 75 status
 says "cannot reach the server"
 says "$socket: No such file"
 ask 2 status now
-says 'takes no arguments, but was given "now"'
+says 'takes no arguments: "now"'
 ask 2 statsu
 says "did you mean status"
 ask 2 status --jsn
@@ -80,14 +80,14 @@ expect "mode 0600" same "$(stat -c '%F %a' "$socket")" "socket 600"
 run_to_end second --listen 127.0.0.1 --port 0 --http off --no-rpcbind --store "lmdb:$work/other" \
     --control "$socket"
 expect "exit 69 for a socket in use" same "$code" 69
-expect "a sentence about it" log_has "$work/second.log" "$socket: another server answers there"
+expect "a sentence about it" log_has "$work/second.log" "$socket: another server is using it"
 expect "its socket is still the first one's" test -S "$socket"
 expect "where the page is" log_has "$work/first.log" "page=\"http://127.0.0.1:$http/\""
 : > "$work/file"
 run_to_end file --listen 127.0.0.1 --port 0 --http off --no-rpcbind --store "lmdb:$work/other" \
     --control "$work/file"
 expect "exit 2 for a file that is no socket" same "$code" 2
-expect "a sentence about it" log_has "$work/file.log" "$work/file: there is something that is no"
+expect "a sentence about it" log_has "$work/file.log" "$work/file: the path exists but is not a server"
 expect "the file is left alone" test -f "$work/file"
 
 # (2)
@@ -104,15 +104,15 @@ expect "a lock" same "$(lock alpha one 0 10)" granted
 expect "another" same "$(lock alpha two 0 10)" granted
 expect "and of another client" same "$(lock beta three)" granted
 ask 0 status
-says "clients   2 that lock"
+says "clients   2 lock clients, "
 says "locks     3 held"
 alpha=c1 # ids are given out in order
 ask 2 release "$alpha"
-says "add --yes"
+says "use --yes"
 ask 0 status
 says "locks     3 held"
 ask 1 release "$alpha" --file ffff --yes
-says "holds nothing in that file"
+says "holds no locks on that file"
 expect "it is still held" matches "$("$PEER" -n gamma 127.0.0.1 "$port" test two)" '^held'
 ask 0 release "$alpha" --yes
 says "$alpha: released, holds nothing any more"
@@ -130,9 +130,9 @@ ask 0 clients --protocol nsm --mon-name delta
 expect "its id" matches "$output" '(c[0-9]+) +nsm +me '
 registration=${BASH_REMATCH[1]}
 ask 2 release "$registration"
-says "add --yes"
+says "use --yes"
 ask 1 release "$registration" --file ffff --yes
-says "$registration is a registration of SM_MON and holds no locks"
+says "$registration is an SM_MON registration and holds no locks"
 ask 0 release "$registration" --yes
 says "$registration: forgotten"
 ask 0 clients --protocol nsm --json
@@ -142,9 +142,9 @@ says 'no client has the id, address or name "c999"'
 ask 1 release "c1/../grace" --yes
 says "no client has the id, address or name"
 expect "logged with who asked" log_has "$work/first.log" \
-    "order of an operator .*release.* result=\"done\" uid=$(id -u) pid=[0-9]* client=\"c1\"$"
+    "operator command .*release.* result=\"done\" uid=$(id -u) pid=[0-9]* client=\"c1\"$"
 ask 1 end-grace
-says "no grace stands"
+says "no grace period is active"
 
 # (5)
 # code_of CURL-WORDS...: the status, and the body in $work/body.
@@ -153,7 +153,7 @@ if command -v curl > /dev/null; then
     tcp="http://127.0.0.1:$http/api/v1"
     unix="http://x/api/v1"
     expect "no DELETE over TCP" same "$(code_of -X DELETE "$tcp/clients/c2")" 403
-    expect "with a hint" log_has "$work/body" '"hint": "use the command holdfast'
+    expect "with a hint" log_has "$work/body" '"hint": "use the holdfast command'
     expect "no POST over TCP" same "$(code_of -X POST "$tcp/clients/c2/notify")" 403
     expect "GET of what can only be deleted" same "$(code_of "$tcp/grace")" 405
     expect "Allow" same \
@@ -195,7 +195,7 @@ says "locks     1 held"
 stop KILL
 expect "a killed server leaves its socket" test -S "$socket"
 ask 75 status
-says "the server there has ended"
+says "no server is running there"
 start again "${options[@]}" || finish
 
 # (2), (3) who is missing, and the end of grace
@@ -204,9 +204,9 @@ says "grace     [0-9]+ s left, waiting for 1 lock of 1 client:"
 says "c2 beta \("
 expect "no new lock in grace" matches "$("$PEER" -n gamma 127.0.0.1 "$port" lock nine)" 'grace'
 ask 0 end-grace --yes
-says "Grace is over"
+says "Grace period ended"
 expect "logged without a client" log_has "$work/again.log" \
-    "order of an operator order=\"end grace\" result=\"done\" uid=$(id -u) pid=[0-9]*$"
+    "operator command order=\"end the grace period\" result=\"done\" uid=$(id -u) pid=[0-9]*$"
 expect "a new lock" same "$("$PEER" -n gamma 127.0.0.1 "$port" lock nine)" granted
 expect "what nobody reclaimed is free" wait_until is_granted three
 stop TERM
@@ -249,7 +249,7 @@ if command -v flock > /dev/null; then
     run_to_end hangs "${options[@]}" --control "$work/open/control.sock"
     expect "exit 69 when it goes on hanging" same "$code" 69
     expect "it said what it waits for, and how long" log_has "$work/hangs.log" \
-        "waiting for the lock of $work/open/control.sock.lock.* for at most 5 s"
+        "waiting for the lock of $work/open/control.sock.lock.* at most 5 s"
     expect "and why it ended" log_has "$work/hangs.log" "another server has been starting there for 5 s"
     kill "$holder"
     rm "$work/open/control.sock.lock"
@@ -268,10 +268,10 @@ expect "a lock" same "$(lock_from 127.1.0.1 one)" granted
 expect "and one elsewhere" same "$(lock_from 127.1.0.1 two)" granted
 expect "the same name at another address is another client" same "$(lock_from 127.1.0.2 one)" denied
 expect "logged" log_has "$work/moving.log" \
-    'refused: a client of the same name at another address holds it.*from=127.1.0.2.* client=1'
+    'refused: a client of the same name holds it at another address.*from=127.1.0.2.* client=1'
 ask 0 status
-says "conflict  alpha at 127.1.0.2, heard [0-9]+ s ago, is refused what alpha holds at"
-says "  127.1.0.1 \(c1\), heard [0-9]+ s ago; if that is one host:"
+says "conflict  alpha at 127.1.0.2, heard from [0-9]+ s ago, is refused what alpha holds at"
+says "  127.1.0.1 \(c1\), heard from [0-9]+ s ago; if both are the same host:"
 says "  holdfast move c1 127.1.0.2"
 ask 0 status --json
 says '"refused_address": "127.1.0.2"'
@@ -279,13 +279,13 @@ says '"can_move": true'
 ask 2 move c1
 says "missing"
 ask 2 move c1 127.1.0.2
-says "holdfast move: this has to be confirmed.* add --yes"
+says "holdfast move: needs confirmation.* use --yes"
 ask 2 move c1 nowhere --yes
 says '"nowhere" is not an address'
 ask 1 move c1 224.0.0.1 --yes
 says "no host can have that address"
 ask 1 move c1 127.1.0.1 --yes
-says "it is at that address already"
+says "already at that address"
 ask 1 move c99 127.1.0.2 --yes
 says 'no client has the id, address or name "c99"'
 if command -v curl > /dev/null; then
@@ -300,9 +300,9 @@ if command -v curl > /dev/null; then
 fi
 expect "the other one has a lock, too" same "$(lock_from 127.1.0.2 three)" granted
 ask 0 status
-says "both hold locks; if that is one host:.* +holdfast release c1"
+says "both hold locks; if both are the same host:.* +holdfast release c1"
 ask 1 move c1 127.1.0.2 --yes
-says "a client of that name holds something at that address"
+says "a client of that name holds locks at that address"
 "$PEER" -s 127.1.0.2 -n alpha 127.0.0.1 "$port" unlock three > /dev/null
 if command -v script > /dev/null; then
     # answer WORD WORDS...: the command on a terminal, and what is typed there.
@@ -311,15 +311,15 @@ if command -v script > /dev/null; then
             script -qec "stty cols 80; timeout --foreground 60 $HOLDFAST ${*:2}" /dev/null | tr -d '\r')
     }
     answer n move c1 127.1.0.2
-    says "This moves c1 alpha at 127.1.0.1, last heard of [0-9]+ s ago, to 127.1.0.2, with 2"
-    says "otherwise promised never to happen \(P2\)"
+    says "This moves c1 alpha at 127.1.0.1, last heard from [0-9]+ s ago, to 127.1.0.2, with"
+    says "otherwise guarantees that this never happens"
     says "Nothing was changed"
     expect "it was not" same "$(lock_from 127.1.0.2 one)" denied
     answer y move c1 127.1.0.2
-    says "c1: is at 127.1.0.2 now, with 2 locks"
+    says "c1: now at 127.1.0.2, with 2 locks"
 else
     ask 0 move c1 127.1.0.2 --yes
-    says "c1: is at 127.1.0.2 now, with 2 locks"
+    says "c1: now at 127.1.0.2, with 2 locks"
 fi
 expect "logged with who asked" log_has "$work/moving.log" \
     "move a client.* result=\"done\" uid=$(id -u) pid=[0-9]* client=\"c1\" to=\"127.1.0.2\"$"
@@ -330,22 +330,22 @@ start moved "${moving[@]}" || finish
 ask 0 clients --name alpha --protocol nlm
 says "c1 +nlm +alpha +127.1.0.2 +recovering +2"
 ask 2 end-grace
-says "holdfast end-grace: this has to be confirmed.* add --yes"
+says "holdfast end-grace: needs confirmation.* use --yes"
 ask 0 status
 says "waiting for 2 locks of 1 client"
 if command -v script > /dev/null; then
     answer n end-grace
-    says "This ends the recovery [0-9]+ min before its time. It gives up 2 locks of c1 alpha"
+    says "This ends the recovery [0-9]+ min early. It releases 2 locks of c1 alpha"
     says "Nothing was changed"
     ask 0 status
     says "waiting for 2 locks of 1 client"
     answer y end-grace
-    says "Grace is over"
+    says "Grace period ended"
 else
     ask 0 end-grace --yes
 fi
 ask 1 end-grace
-says "no grace stands"
+says "no grace period is active"
 stop TERM
 
 # (4)
@@ -358,7 +358,7 @@ if [ -n "${HOLDFAST_SLOW_SYNC_LIBRARY:-}" ]; then
     : > "$work/gate"
     "$HOLDFAST" release c1 --yes > "$work/released" 2>&1 &
     waiting=$!
-    expect "the order has arrived" wait_until grep -q 'order of an operator' "$work/slow.log"
+    expect "the order has arrived" wait_until grep -q 'operator command' "$work/slow.log"
     ask 0 status
     says "locks     [01] held"
     expect "no answer while it is not durable" kill -0 "$waiting"
@@ -368,7 +368,7 @@ if [ -n "${HOLDFAST_SLOW_SYNC_LIBRARY:-}" ]; then
     expect "then it is answered" same $? 0
     kill -STOP "$pid" # it is there, and says nothing
     ask 75 status
-    says "said nothing for 10 s"
+    says "no reply from the server at .* for 10 s"
     kill -CONT "$pid"
     stop TERM
 else

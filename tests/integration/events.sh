@@ -19,8 +19,8 @@ if ! command -v curl > /dev/null; then
 fi
 start first --listen 127.0.0.1 --port 0 --http "127.0.0.1:0" --store "lmdb:$work/store" \
     --no-rpcbind || finish
-expect "HTTP is served" log_has "$work/first.log" 'HTTP is served port='
-http=$(sed -n 's/.*HTTP is served port=\([0-9]*\).*/\1/p' "$work/first.log")
+expect "HTTP is served" log_has "$work/first.log" 'serving HTTP port='
+http=$(sed -n 's/.*serving HTTP port=\([0-9]*\).*/\1/p' "$work/first.log")
 url="http://127.0.0.1:$http/api/v1/events"
 readers=()
 # listen NAME [CURL-WORDS...]: a stream into $work/NAME.

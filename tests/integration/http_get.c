@@ -86,8 +86,8 @@ static uint16_t port_in(const char *log)
     unsigned port = 0;
     FILE *file = fopen(log, "r");
     while (file != NULL && port == 0 && fgets(line, sizeof(line), file) != NULL) {
-        const char *at = strstr(line, "HTTP is served port=");
-        if (at != NULL && sscanf(at, "HTTP is served port=%u", &port) != 1)
+        const char *at = strstr(line, "serving HTTP port=");
+        if (at != NULL && sscanf(at, "serving HTTP port=%u", &port) != 1)
             port = 0;
     }
     if (file != NULL)

@@ -117,12 +117,12 @@ expect "all is settled" wait_until is_over
 # (4)
 expect "the second gives up" same "$(as 1 unlock two)" granted
 ask 1 move c1 fe80::2 --yes
-expect "without an interface it is nobody's" matches "$output" 'only with an interface.*%eth0'
+expect "without an interface it is nobody's" matches "$output" 'needs an interface.*%eth0'
 ask 1 move c1 fe80::2%nosuch --yes
 expect "nor behind one that is not there" matches "$output" 'this machine has no interface nosuch'
 expect "it has not moved" same "$(as 0 lock one)" granted
 ask 0 move c1 fe80::2%hf1 --yes
-expect "it says where it is" matches "$output" 'c1: is at fe80::2%hf1 now, with 1 lock'
+expect "it says where it is" matches "$output" 'c1: now at fe80::2%hf1, with 1 lock'
 expect "it is its own there" same "$(as 1 lock one)" granted
 expect "and not where it was" same "$(as 0 lock one)" denied
 ask 0 clients fe80::2%hf1
@@ -157,7 +157,7 @@ if ip link add "$odd" type veth peer name nic netns "${hosts[1]}" 2> /dev/null; 
     ip link set "$odd" up
     inside 1 ip link set nic up
     expect "nobody is behind it" matches "$(as 1 lock four)" '^failed'
-    expect "the log says so" log_has "$work/odd.log" 'a name that is not printable ASCII.*fe80::2'
+    expect "the log says so" log_has "$work/odd.log" 'its name is not printable ASCII.*fe80::2'
     inside 1 timeout 3 "$PEER" -u -s fe80::2%nic -n alpha fe80::1%nic "$port" lock four > /dev/null
     # shellcheck disable=SC2317 # wait_until runs it
     is_said_again() { [ "$(grep -c 'not printable ASCII' "$work/odd.log")" -ge 2 ]; }

@@ -114,7 +114,7 @@ static void too_many_locks(void)
     take(2, 0, PER_CLIENT - 1, PEER_NLM_IS_GRANTED, "LOCK of another client");
     take(3, 0, TOTAL - 2 * PER_CLIENT - 1, PEER_NLM_IS_GRANTED, "LOCK up to the limit of all");
     take(3, PER_CLIENT, PER_CLIENT + 1, PEER_NLM_IS_NOLOCKS, "one LOCK too many of all");
-    demand_log("--max-locks are held");
+    demand_log("--max-locks reached");
     unlock = call_of(PEER_NLM_UNLOCK, 2, 2, 0);
     demand(2, &unlock, PEER_NLM_IS_GRANTED, "UNLOCK at the limit of all");
     take(3, PER_CLIENT, PER_CLIENT, PEER_NLM_IS_GRANTED, "LOCK after UNLOCK of another");
@@ -247,11 +247,11 @@ static void bad_shares(void)
         {"home", NULL, "not NAME=HEXPREFIX"},
         {"=0102", NULL, "not a name"},
         {"a b=0102", NULL, "not a name"},
-        {"home=", NULL, "not the beginning of a file handle"},
-        {"home=012", NULL, "not the beginning of a file handle"},
-        {"home=xy", NULL, "not the beginning of a file handle"},
+        {"home=", NULL, "not a file handle prefix"},
+        {"home=012", NULL, "not a file handle prefix"},
+        {"home=xy", NULL, "not a file handle prefix"},
         {"default=01", NULL, "choose another"},
-        {"home=01", "home=02", "given before"},
+        {"home=01", "home=02", "already defined"},
         {"home=0a", "work=0A", "the same prefix"},
     };
     const struct timespec pause = {.tv_nsec = 2000000};

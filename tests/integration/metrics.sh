@@ -23,8 +23,8 @@ scrape() { curl -s -m 60 "http://127.0.0.1:$http/metrics" > "$work/metrics"; }
 value() { awk -v name="$1" '$1 == name { print $2 }' "$work/metrics"; }
 start_metered() {
     start "$@" || finish
-    expect "HTTP is served" log_has "$work/$1.log" 'HTTP is served port='
-    http=$(sed -n 's/.*HTTP is served port=\([0-9]*\).*/\1/p' "$work/$1.log")
+    expect "HTTP is served" log_has "$work/$1.log" 'serving HTTP port='
+    http=$(sed -n 's/.*serving HTTP port=\([0-9]*\).*/\1/p' "$work/$1.log")
 }
 
 start_metered first "${options[@]}"

@@ -603,7 +603,7 @@ static bool call_meanwhile(uint32_t number)
 
 static bool run_silent(void)
 {
-    static const char over[] = "the first round of notification is over";
+    static const char over[] = "first round of notifications finished";
     uint32_t others = test.count, calls = 0;
     char words[80];
     if (!add_silent() || !register_all())

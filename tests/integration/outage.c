@@ -103,7 +103,7 @@ static void go_away_briefly(int signal, const char *name)
     cluster_stop(harness_cluster(), signal);
     post_mon(fd, name);
     demand_null();
-    wait_for_log("is tried again");
+    wait_for_log("a commit failed; retrying");
     HARNESS_EXPECT(!get_answer(fd, 200), "answered without a store");
     HARNESS_EXPECT(cluster_start(harness_cluster()), "PostgreSQL");
     HARNESS_EXPECT(get_answer(fd, PATIENCE_MS), "no answer after PostgreSQL is back");

@@ -170,12 +170,11 @@ static void demand_incomplete(uint64_t wall_s)
                    "state %u is not beyond the clock, %" PRIu64, server->state, wall_s);
     HARNESS_EXPECT(server->grace_s == SHORT_MS / 1000 && server->locks == ALL - 1,
                    "%u locks, grace %u s", server->locks, server->grace_s);
-    recovery_scene_await_log(
-        "a stored record is damaged and was left out; the store counts as incomplete");
+    recovery_scene_await_log("skipped a damaged record; the store counts as incomplete");
     HARNESS_EXPECT(harness_log_contains(server, "kind=\"lock\""),
                    "the log does not name the damaged record");
     recovery_scene_await_log("--recovery resume is not possible this time");
-    recovery_scene_await_log("the store may have lost something");
+    recovery_scene_await_log("the store may have lost records");
 }
 
 static void incomplete(void)

@@ -74,9 +74,9 @@ static void cut_until_late(uint32_t prompt, uint32_t dawdler)
 {
     uint32_t grace_s = recovery_scene_server()->grace_s;
     uint64_t heal_ms = grace_s * UINT64_C(1000) - HEAL_MS;
-    recovery_scene_await_log("the first round of notification is over");
+    recovery_scene_await_log("first round of notifications finished");
     HARNESS_EXPECT(recovery_scene_since_ready_ms() < heal_ms, "the first attempt takes too long");
-    recovery_scene_await_lines("a client is not there", 2);
+    recovery_scene_await_lines("a client is unreachable", 2);
     sleep_until_ms(heal_ms);
     HARNESS_EXPECT(recovery_hosts_look(prompt).notices + recovery_hosts_look(dawdler).notices == 0,
                    "the cut lets something through");
@@ -172,7 +172,7 @@ static void hold_until_given_up(uint32_t other)
            " ms after readiness (grace and --give-up: %" PRIu64 ")\n",
            granted_ms, least_ms);
     HARNESS_EXPECT(granted_ms + slack_ms >= least_ms, "after %" PRIu64 " ms", granted_ms);
-    recovery_scene_await_log("a client could not be told within --give-up");
+    recovery_scene_await_log("could not notify a client within --give-up");
 }
 
 static void hold(void)

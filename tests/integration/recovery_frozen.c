@@ -117,7 +117,7 @@ static void go_on(void)
     other.name = "other";
     recovery_scene_demand(RECOVERY_SCENE_BYSTANDER, other, PEER_NLM_IS_DENIED,
                           "what was reclaimed late");
-    recovery_scene_await_log("this process was not let run");
+    recovery_scene_await_log("this process was not scheduled");
 }
 
 int main(void)

@@ -117,7 +117,7 @@ static void resume(void)
     if (recovery_scene_await_grants(second, 1)) /* of what the sleeper held, not the other */
         HARNESS_EXPECT(recovery_hosts_look(second).granted_svid == 10 + FILE_SLEPT,
                        "the second in the queue came first");
-    recovery_scene_await_log("a client has restarted");
+    recovery_scene_await_log("a client rebooted");
     HARNESS_EXPECT(recovery_hosts_look(holder).stats > 0 && recovery_hosts_look(sleeper).stats > 0,
                    "not everybody who holds locks was asked for its state");
     uint32_t notices = 0;
@@ -155,11 +155,11 @@ static void after_a_crash_in_grace(void)
     recovery_scene_options(resuming);
     if (!recovery_scene_restart(SIGKILL))
         return;
-    demand_reclaim_start(before, "the last run ended in grace");
+    demand_reclaim_start(before, "the last run ended before every stored lock");
     before = recovery_scene_server()->state;
     recovery_scene_options(lost);
     if (recovery_scene_restart(SIGKILL))
-        demand_reclaim_start(before, "the store may have lost something");
+        demand_reclaim_start(before, "the store may have lost records");
 }
 
 int main(void)

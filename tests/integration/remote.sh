@@ -52,7 +52,7 @@ expect "SM_SIMU_CRASH from another host is answered" same \
 expect "and does nothing" same "$("$PEER" "${near[@]}" "$port" stat x)" "succ $state"
 
 # (4)
-foreign='ignored a restart notice: the resolver does not know'
+foreign='ignored a reboot notification: that name does not resolve'
 expect "SM_NOTIFY by a watcher's host" same "$("$PEER" -u "${far[@]}" "$port" notify watched 5)" ok
 expect "is ignored" log_has "$work/open.log" "$foreign .* from=10.77.0.1 name=\"watched\" state=5"
 expect "SM_NOTIFY by a stranger" same \
@@ -64,9 +64,9 @@ done
 expect "SM_NOTIFY by a host of that name" same \
     "$("$PEER" -s 10.77.0.2 10.77.0.2 "$port" notify named.EXAMPLE 11)" ok
 expect "is believed" log_has "$work/open.log" \
-    'has restarted from=10.77.0.2 name="named.EXAMPLE" state=11'
+    'a client reported its reboot from=10.77.0.2 name="named.EXAMPLE" state=11'
 expect "SM_NOTIFY by localhost" same "$("$PEER" "${near[@]}" "$port" notify localhost 13)" ok
-expect "is believed, too" log_has "$work/open.log" 'has restarted from=127.0.0.1 name="localhost"'
+expect "is believed, too" log_has "$work/open.log" 'a client reported its reboot from=127.0.0.1 name="localhost"'
 expect "each was logged once" same "$(grep -c "$foreign" "$work/open.log")" 2
 expect "SM_MON of an address" same "$("$PEER" "${far[@]}" "$port" mon 10.77.0.2 me)" "succ $state"
 expect "SM_NOTIFY by that address" same \

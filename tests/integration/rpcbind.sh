@@ -130,8 +130,8 @@ taker_pid=$pid
 stop_rpcbind TERM
 start_rpcbind -w
 expect "the first one notices" log_has "$work/first.log" \
-    "taken over by another server: .* on tcp port 12050"
-expect "/readyz names it" wait_until ready_says "taken over by another server"
+    "another server took over our registration: .* on tcp port 12050"
+expect "/readyz names it" wait_until ready_says "another server took over our registration"
 expect "and does not fight" is_registered 12050
 pid=$taker_pid
 stop TERM
@@ -207,7 +207,7 @@ expect "registered over loopback" wait_until is_registered 12049
 expect "the log says how" log_has "$work/loopback.log" "rpcbind at 127.0.0.1 port 111"
 run_to_end taken "${other[@]}" --port 0 --store memory: --rpcbind embedded
 expect "exit 69: port 111 is taken" same "$code" 69
-expect "the message says by whom" log_has "$work/taken.log" "stop the rpcbind that has it"
+expect "the message says by whom" log_has "$work/taken.log" "stop the rpcbind that uses it"
 stop TERM
 expect "and unregistered" same "$(entries)" ""
 
@@ -231,7 +231,7 @@ has_line() { grep -q '^holdfast: ready on port' "$1"; }
 kill -STOP "$rpcbind_pid"
 launch silent "${common[@]}" --port 12049 --store memory:
 expect "the log says so" log_has "$work/silent.log" "not registered: rpcbind does not answer"
-expect "and what waits for it" log_has "$work/silent.log" "grace and notification wait for that"
+expect "and what waits for it" log_has "$work/silent.log" "the grace period and notifications do not start"
 expect "/readyz says so" wait_until ready_says "not ready: not registered"
 expect "it is not ready" not has_line "$work/silent.out"
 stop TERM
@@ -267,7 +267,7 @@ launch nobody "${common[@]}" --port 12049 --store memory: --assume-lost --grace 
 HOLDFAST=$holdfast
 expect "the log says so" log_has "$work/nobody.log" "not registered: no rpcbind is running"
 expect "/readyz says so" wait_until ready_says "not ready: not registered"
-grace_is_over() { grep -q "grace is over" "$work/nobody.log"; }
+grace_is_over() { grep -q "grace period ended" "$work/nobody.log"; }
 is_later_than() { [ $(($(milliseconds) - began)) -gt "$1" ]; }
 wait_until is_later_than 5000
 expect "it is not ready" not has_line "$work/nobody.out"
@@ -299,7 +299,7 @@ pmap() { # ADDRESS PROCEDURE PROGRAM VERSION PROTOCOL PORT
 HOLDFAST=$bare
 start embedded "${other[@]}" --port 12049 --store memory: || finish
 HOLDFAST=$holdfast
-expect "the log says so" log_has "$work/embedded.log" "we answer on port 111 ourselves"
+expect "the log says so" log_has "$work/embedded.log" "serving port 111 ourselves"
 expect "rpcinfo -p" matches "$(rpcinfo -p 127.0.0.1 | xargs)" \
     "100000 2 tcp 111 .*100024 1 tcp 12049 status 100024 1 udp 12049"
 expect "rpcinfo -s" matches "$(rpcinfo -s 127.0.0.1 | xargs)" "100024 1 udp6,tcp6,udp,tcp"

@@ -97,9 +97,9 @@ expect "and has nobody left to tell" same "$(find "$work/nfs/sm" "$work/nfs/sm.b
 expect "it made another state" test "$(statd_state)" -gt "$before"
 expect "which is not ours" test "$(statd_state)" -ne "$state"
 expect "our server believes it" log_has "$work/second.log" \
-    "has restarted from=$address_b name=\"$name_b\" state=$(statd_state)"
+    "a client reported its reboot from=$address_b name=\"$name_b\" state=$(statd_state)"
 expect "but not of a name that nobody watches" log_has "$work/second.log" \
-    "ignored a restart notice: .* name=\"${name_b%%.*}\""
+    "ignored a reboot notification: .* name=\"${name_b%%.*}\""
 need "it is relayed" wait_until is_told 3
 lines=$(printf '%s\n' "$lines" "$by mon_name=$name_b state=$(statd_state) priv=priv-of-tcp-1234")
 expect "what is relayed, to whom" same "$(told)" "$lines"

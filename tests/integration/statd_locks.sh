@@ -75,7 +75,7 @@ has_reclaimed() { # has_reclaimed N COUNT: so many times, everything
     [ "$(grep -c '^reclaim is over: all granted' "$work/lockd-$1.log")" -eq "$2" ]
 }
 count_of() { grep -c -- "$1" "$run"; } # lines of the log
-is_over() { grep -q 'grace is over: everything that was stored is settled' "$run"; }
+is_over() { grep -q 'grace period ended: every stored lock was reclaimed or released' "$run"; }
 
 # What nodee and, if it must, host N itself ask the server.
 nodee() { on 4 "$PEER" -s 10.77.4.2 -n "${name[4]}" 10.77.4.1 "$port" "$@"; }
@@ -165,8 +165,8 @@ serve third --notify-timeout 2 || finish
 for n in "${clients_here[@]}"; do
     [ "$n" = 2 ] || need "${name[$n]} reclaims" wait_until has_reclaimed "$n" 2
 done
-need "nodec cannot be told" log_has "$run" "could not tell a client yet.*nodec"
-expect "so it counts as crashed" log_has "$run" "a client is not there.*nodec"
+need "nodec cannot be told" log_has "$run" "could not notify a client yet.*nodec"
+expect "so it counts as crashed" log_has "$run" "a client is unreachable.*nodec"
 expect "but grace stands" same "$(nodee lock new)" "in grace"
 start_statd 2
 need "nodec reclaims" wait_until has_reclaimed 2 2
@@ -181,7 +181,7 @@ for n in "${clients_here[@]}"; do
 done
 
 # (3)
-refused="ignored a restart notice: the status monitor .*name=\"nodeb.example\""
+refused="ignored a reboot notification: the client's own status monitor .*name=\"nodeb.example\""
 expect "a notice about another" same "$(nodee notify nodeb.example 4711)" ok
 expect "is not believed" log_has "$run" "$refused state=4711"
 expect "and logged once" same "$(count_of "$refused")" 1
@@ -189,7 +189,7 @@ expect "b1 is still held" is_held b1 nodeb.example
 
 # (4)
 rebooted() { # rebooted NAME: how often it did, and what was freed each time that something was
-    echo "$(count_of "a client has restarted .*name=\"$1\"")" \
+    echo "$(count_of "a client rebooted .*name=\"$1\"")" \
         "$(sed -n "s/.*freed what a client held.*name=\"$1\".* freed=//p" "$run" | xargs)"
 }
 is_rebooted() { [ "$(rebooted "$1")" = "$2" ]; }

@@ -316,7 +316,7 @@ static void restart_postgres(const char *database, time_t away_s)
         answer = cluster_ask(harness_cluster(), "postgres", sql);
     }
     HARNESS_EXPECT(answer && *answer == 't', "the active server has not come back first");
-    HARNESS_EXPECT(!harness_log_contains(&pair_servers[1], "the active one now") &&
+    HARNESS_EXPECT(!harness_log_contains(&pair_servers[1], "this server is now active") &&
                        harness_is_alive(&pair_servers[0]),
                    "the standby took over from a server that was well");
     struct lock_call lock = pair_call_of(1, 0, PEER_NLM_LOCK);

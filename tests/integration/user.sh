@@ -102,7 +102,7 @@ pid=$!
 server_pids+=("$pid")
 expect "it is ready" wait_until grep -q '^holdfast: ready' "$work/both"
 expect "where HTTP is was said before" same \
-    "$(sed '/^holdfast: ready/q' "$work/both" | grep -c 'HTTP is served')" 1
+    "$(sed '/^holdfast: ready/q' "$work/both" | grep -c 'serving HTTP')" 1
 stop TERM
 
 # (3), (4)

@@ -247,7 +247,7 @@ struct era {
     uint64_t start_ns, ready_ns;
     uint64_t died_ns;  /* of the last run in it; UINT64_MAX: it lives */
     bool has_stored;   /* something may have to be reclaimed */
-    bool must_last;    /* the store may have lost something (D16) */
+    bool must_last;    /* the store may have lost records (D16) */
     bool is_cut_short; /* an operator has ended its grace */
     bool holds;        /* --unreachable hold, when it began */
 };

@@ -70,7 +70,7 @@ withWorld('it is one file with a strict policy', [], async (world, open) => {
     const page = await open();
     await shows(page, '#state', 'Ready');
     await shows(page, '#link', 'Live');
-    await shows(page, '#view', 'Nothing needs you');
+    await shows(page, '#view', 'Nothing needs attention');
     await keep(page, 'empty');
     // What the policy is for: neither of these may run, and Chromium says so.
     const stopped = await page.evaluate(() => {
@@ -99,7 +99,7 @@ withWorld('a conflict appears and goes', [], async (world, open) => {
     await world.peerSays('granted', 4, 'web2', 'lock', 'mail', 200, 4096, 'shared');
     const waiter = await world.peerSays('waiting', 3, 'db1', 'wait', 'mail', 50, 10);
     await shows(page, '.lines', /db1 waits \d+ (s|min.*) for web1 on mail/);
-    await shows(page, '.log', 'db1 (c3) waits for a lock');
+    await shows(page, '.log', 'db1 (c3) is waiting for a lock');
     await until('the charts have a curve', async () => (await page.locator('.chart .curve').first()
         .getAttribute('d')).length > 0);
     await keep(page, 'conflict');
@@ -118,36 +118,36 @@ withWorld('a conflict appears and goes', [], async (world, open) => {
     await keep(page, 'conflict-locks');
 
     await page.getByRole('link', {name: 'db1'}).first().click();
-    await shows(page, '#view', /db1.*127\.77\.0\.3.*Waits for.*mail.*web1/s);
+    await shows(page, '#view', /db1.*127\.77\.0\.3.*Waiting for.*mail.*web1/s);
     await keep(page, 'conflict-client');
     await page.goto(world.url + '#/locks');
     await world.peerSays('granted', 2, 'web1', 'unlock', 'mail', 0, 100);
     await until('db1 has its lock', () => waiter.said.includes('granted'));
-    await hides(page, '#view', 'Somebody waits');
+    await hides(page, '#view', 'Contended files');
     await shows(page, '.strips', /mail.*2 locks of 2 clients/s);
     await page.goto(world.url + '#/');
-    await shows(page, '#view', 'Nothing needs you');
-    await shows(page, '.log', 'db1 (c3) has the lock that it waited for');
+    await shows(page, '#view', 'Nothing needs attention');
+    await shows(page, '.log', 'db1 (c3) got the lock it waited for');
 });
 
 withWorld('a name at two addresses', [], async (world, open) => {
     const page = await open();
     await world.peerSays('granted', 2, 'web1', 'lock', 'mail', 0, 100);
     await world.peerSays('denied', 3, 'web1', 'lock', 'mail', 0, 100);
-    await shows(page, '.lines', new RegExp('name conflict\\s*web1 at 127\\.77\\.0\\.3, heard .*, ' +
-        'is refused what web1 holds at 127\\.77\\.0\\.2, heard .* If that is one host: ' +
+    await shows(page, '.lines', new RegExp('name conflict\\s*web1 at 127\\.77\\.0\\.3, heard ' +
+        'from .*, is refused what web1 holds at 127\\.77\\.0\\.2, heard .* If both are the same host: ' +
         'holdfast move c1 127\\.77\\.0\\.3', 's'));
-    await shows(page, '.log', '127.77.0.3 asks in the name of web1 (c1)');
+    await shows(page, '.log', 'Refused 127.77.0.3: web1 (c1) holds it');
     await keep(page, 'name-conflict');
     await world.peerSays('granted', 3, 'web1', 'lock', 'other');
-    await shows(page, '.lines', /Both hold locks; if that is one host: holdfast release c1/);
+    await shows(page, '.lines', /Both hold locks; if both are the same host: holdfast release c1/);
     await world.peerSays('granted', 3, 'web1', 'unlock', 'other');
     await shows(page, '.lines', /holdfast move c1 127\.77\.0\.3/);
     const path = '/api/v1/clients/c1/move?address=127.77.0.3';
     assert.strictEqual(await world.order('POST', path), 200);
     await hides(page, '#view', 'name conflict');
     await page.goto(world.url + '#/log');
-    await shows(page, '.log', 'web1 (c1) is known by 127.77.0.3 from now on');
+    await shows(page, '.log', 'web1 (c1) was moved to 127.77.0.3');
 });
 
 withWorld('the server crashes and recovers', ['--grace', '600'], async (world, open) => {
@@ -157,14 +157,14 @@ withWorld('the server crashes and recovers', ['--grace', '600'], async (world, o
     await world.peerSays('granted', 3, 'db1', 'lock', 'wal');
     await shows(page, '.figures', /2\s*clients\s*3\s*locks held/);
     await world.kill();
-    await shows(page, '#state', /No answer.*not answered for \d+ (s|min)/s);
+    await shows(page, '#state', /No reply.*not replied for \d+ (s|min)/s);
     await keep(page, 'crash-no-answer');
 
     await world.serve();
     await shows(page, '#state', /Recovering\s*\d+ s left/);
     await shows(page, '#state', /db1 c2\s*unreachable, attempt \d+, 2 locks/);
     await until('web1 has reclaimed', () => keeper.said.includes('reclaimed'));
-    await shows(page, '#state', /1 of 3 stored locks settled/);
+    await shows(page, '#state', /1 of 3 stored locks reclaimed/);
     const left = async () => Number(/(\d+) s left/.exec(await text(page, '#state'))[1]);
     const first = await left();
     await until('the countdown goes on', async () => await left() < first);
@@ -174,7 +174,7 @@ withWorld('the server crashes and recovers', ['--grace', '600'], async (world, o
     await keep(page, 'crash-recovering');
     await page.goto(world.url + '#/notifications');
     await shows(page, 'table', /db1.*127\.77\.0\.3/s);
-    await shows(page, 'table', /web1.*told/s);
+    await shows(page, 'table', /web1.*notified/s);
     await keep(page, 'crash-notifications');
     await page.goto(world.url + '#/clients');
     await shows(page, 'tbody tr:first-child', /db1.*crashed/s);
@@ -185,14 +185,14 @@ withWorld('the server crashes and recovers', ['--grace', '600'], async (world, o
     await page.goto(world.url + '#/');
 
     await world.peerSays('granted', 3, 'db1', 'unlock', 'wal');
-    await shows(page, '#state', /2 of 3 stored locks settled/);
+    await shows(page, '#state', /2 of 3 stored locks reclaimed/);
     await world.peerSays('granted', 3, 'db1', 'unlock', 'mail', 100, 100);
     await shows(page, '#state', /Ready.*Recovered (just now|\d+ (s|min.*) ago)/s);
-    await shows(page, '.log', /Grace is over|Recovery is over/);
+    await shows(page, '.log', /Grace period ended|Recovery finished/);
     await shows(page, '#link', 'Live');
     await keep(page, 'crash-recovered');
     await page.goto(world.url + '#/log'); // the overview has the newest lines only
-    await shows(page, '.log', 'The server has started anew: start 2');
+    await shows(page, '.log', 'The server restarted: start 2');
 });
 
 withWorld('a client crashes', [], async (world, open) => {
@@ -202,11 +202,11 @@ withWorld('a client crashes', [], async (world, open) => {
     await shows(page, '.queue', 'db1');
     await world.peerSays('ok', 2, 'web1', 'notify', 'web1', 5);
     await until('db1 has its lock', () => waiter.said.includes('granted'));
-    await hides(page, '#view', 'Somebody waits');
+    await hides(page, '#view', 'Contended files');
     await shows(page, '.strips', /mail.*1 lock of db1/s);
     await page.goto(world.url + '#/log');
-    await shows(page, '.log', 'web1 has restarted (state 5)');
-    await shows(page, '.log', 'db1 (c2) has the lock that it waited for');
+    await shows(page, '.log', 'web1 rebooted (state 5)');
+    await shows(page, '.log', 'db1 (c2) got the lock it waited for');
     await keep(page, 'client-crash-log');
     await page.locator('#search').fill('restarted');
     await hides(page, '.log', 'db1');
@@ -276,7 +276,7 @@ withWorld('the keyboard is enough', [], async (world, open) => {
     assert.strictEqual(await focused(), 'web1');
     await keep(page, 'keyboard');
     await page.keyboard.press('Enter');
-    await shows(page, '#view', 'To do something about it');
+    await shows(page, '#view', 'Actions');
     await page.keyboard.press('Escape');
     await shows(page, '#title', 'Clients');
     await page.keyboard.press('?');
@@ -324,8 +324,7 @@ withWorld('a phone shows everything', ['--grace', '600'], async (world, open) =>
     for (const view of [...views, '#/clients/c1', '#/files/' +
         Buffer.from('a-file-with-a-long-name').toString('hex').padEnd(64, '0')]) {
         await page.goto(world.url + view);
-        await hides(page, '#view', 'on its way');
-        await hides(page, '#view', 'Reading');
+        await hides(page, '#view', 'Loading');
         await look(page, 'phone-' + (view.split('/')[1] || 'overview') +
             (view.includes('c1') ? '-one' : ''));
     }
@@ -431,7 +430,7 @@ withWorld('without the stream it polls', [], async (world, open) => {
     await page.context().route('**/api/v1/events', route => route.abort());
     await page.reload();
     await shows(page, '#link', 'Polling');
-    await shows(page, '.note', 'Live updates are lost: this page asks every 2 s');
+    await shows(page, '.note', 'Live updates are lost: this page polls every 2 s');
     await world.peerSays('granted', 2, 'web1', 'lock', 'mail');
     await shows(page, '.figures', /1\s*lock held/);
     await keep(page, 'polling');
@@ -463,9 +462,9 @@ withWorld('trouble is said in words', [], async (world, open) => {
     await shows(page, '#state', /Ready.*2 locks held, nobody waits/s);
     for (const [name, more, words] of [
         ['store-stalls', {store: {...store, commit_seconds: 12.5}},
-            /Store trouble.*has not finished a commit for 12 s; answers wait/s],
+            /Store trouble.*a commit has been running for 12 s; replies wait/s],
         ['store-full', {store: {...store, has_room: false}},
-            /Store trouble.*no room: new locks are refused; unlocking works/s],
+            /Store trouble.*The store is full.*new locks are refused; unlocking works/s],
         ['store-incomplete', {store: {...store, incomplete: true}},
             /Ready.*may have lost records/s],
         ['rpcbind', {rpcbind: {mode: 'system', registered: false, reason: 'it does not answer'}},
@@ -474,7 +473,7 @@ withWorld('trouble is said in words', [], async (world, open) => {
             waiters: 1, blocked_seconds: 240, silent_seconds: 10800}]},
         /1 request blocked 4 min by 10\.0\.0\.5 \(c17, web3\), silent for 3 h.*release c17/s],
         ['late', {grace: {active: false, remaining_seconds: 0, unsettled_locks: 1,
-            waiting_for: [], waiting_for_more: false}}, /Ready.*1 lock of clients.*is kept/s],
+            waiting_for: [], waiting_for_more: false}}, /Ready.*1 lock is kept for clients/s],
     ]) {
         status = fakeStatus(more);
         await shows(page, '#state', words);
@@ -483,7 +482,7 @@ withWorld('trouble is said in words', [], async (world, open) => {
     status = fakeStatus();
     await hides(page, '#state', 'kept');
     await page.goto(world.url + '#/log');
-    await shows(page, '.log', 'Over: The store has no room');
+    await shows(page, '.log', 'Over: The store is full');
 });
 
 withWorld('who is not there is worth a look, crashed or given up', [], async (world, open) => {
@@ -497,9 +496,9 @@ withWorld('who is not there is worth a look, crashed or given up', [], async (wo
         notifications: [{client: 'c7', name: 'node7.example.net', address: '10.0.0.7', name_used: 's',
             attempt: 9, result: 'given_up', next_try_seconds: null}], next: null}}));
     await page.reload();
-    await shows(page, '.lines', /crashed\s*node999\.example\.net.* 3 locks at stake/s);
-    await shows(page, '.lines', /given up\s*node7\.example\.net.*told.* 2 locks at stake/s);
-    await hides(page, '.lines', 'not told');
+    await shows(page, '.lines', /crashed\s*node999\.example\.net.* 3 locks at risk/s);
+    await shows(page, '.lines', /unreachable\s*node7\.example\.net.*notified.* 2 locks at risk/s);
+    await hides(page, '.lines', 'not notified');
     await keep(page, 'absent');
 });
 

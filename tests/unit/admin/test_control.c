@@ -92,7 +92,7 @@ TEST(test_control__is_for_its_owner_only)
 TEST(test_control__a_living_server_is_left_alone)
 {
     struct control first = open_at(path);
-    assert_refused(path, 69, "another server answers there");
+    assert_refused(path, 69, "another server is using it");
     assert_true(is_socket(path));
     end(&first);
 }
@@ -124,19 +124,19 @@ TEST(test_control__other_things_are_left_alone)
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);
-    assert_refused(path, 2, "no socket");
+    assert_refused(path, 2, "not a server's socket");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("/nowhere", path), 0);
-    assert_refused(path, 2, "no socket");
+    assert_refused(path, 2, "not a server's socket");
     assert_int_equal(unlink(path), 0);
-    assert_refused(root, 2, "no socket");
+    assert_refused(root, 2, "not a server's socket");
     /* A socket of another kind: nobody listens, and it is no dead server's. */
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     assert_true(strlen(path) < sizeof name.sun_path);
     memcpy(name.sun_path, path, strlen(path));
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
-    assert_refused(path, 2, "no socket of a server");
+    assert_refused(path, 2, "not a server's socket");
     assert_true(is_socket(path));
     assert_int_equal(close(fd), 0);
     assert_int_equal(unlink(path), 0);
@@ -146,9 +146,9 @@ TEST(test_control__paths_that_cannot_be)
 {
     char where[512];
     (void)snprintf(where, sizeof where, "%s/missing/control.sock", root);
-    assert_refused(where, 2, "No such file or directory; its directory must be there");
+    assert_refused(where, 2, "No such file or directory; its directory must exist");
     (void)snprintf(where, sizeof where, "%s/", root);
-    assert_refused(where, 2, "not the path of a file");
+    assert_refused(where, 2, "not a file path");
     (void)snprintf(where, sizeof where, "%s/%0120d", root, 0);
     assert_refused(where, 2, "the name is too long");
 }
@@ -161,7 +161,7 @@ TEST(test_control__a_path_may_be_long)
     (void)snprintf(where, sizeof where, "%s/control.sock", directory);
     struct control control = open_at(where);
     assert_true(is_socket(where));
-    assert_refused(where, 69, "another server answers there");
+    assert_refused(where, 69, "another server is using it");
     end(&control);
     assert_int_equal(rmdir(directory), 0);
 }
@@ -276,20 +276,20 @@ TEST(test_control__a_guard_that_others_can_open_is_refused)
     char guard[300];
     guard_path(guard);
     int fd = make_guard(0644);
-    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_refused(path, 2, "belongs to another user or can be opened by others");
     assert_int_equal(close(fd), 0);
     assert_int_equal(unlink(guard), 0);
     assert_int_equal(symlink("elsewhere", guard), 0);
-    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_refused(path, 2, "belongs to another user or can be opened by others");
     assert_int_equal(unlink(guard), 0);
     assert_int_equal(mkfifo(guard, 0644), 0);
-    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_refused(path, 2, "belongs to another user or can be opened by others");
     assert_int_equal(unlink(guard), 0);
     if (geteuid() != 0)
         return;
     fd = make_guard(0600);
     assert_int_equal(fchown(fd, STRANGER, STRANGER), 0);
-    assert_refused(path, 2, "can be opened by others or is another user's");
+    assert_refused(path, 2, "belongs to another user or can be opened by others");
     assert_int_equal(chown(root, STRANGER, STRANGER), 0); /* the user of --user left it */
     struct control control = open_at(path);
     end(&control);

@@ -155,7 +155,7 @@ TEST(test_http__health_and_readiness)
     const char *answer = ask(server, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n" END);
     assert_answer(answer, 503,
                   "{\"error\": \"not ready: the store has not committed for \\\"7\\\" s\", "
-                  "\"hint\": \"clients are not served now; /healthz says whether the process is "
+                  "\"hint\": \"clients are not being served; /healthz shows whether the process is "
                   "alive\"}\n");
     assert_contains(answer, "content-type: application/json");
     assert_answer(ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ok\n");
@@ -207,16 +207,16 @@ TEST(test_http__unknown_paths_are_404_in_json)
 {
     struct server *server = *state;
     assert_answer(ask(server, "GET // HTTP/1.1\r\nHost: localhost\r\n" END), 404,
-                  "{\"error\": \"there is nothing at //\", \"hint\": \"try /api/v1/status, "
+                  "{\"error\": \"nothing found at //\", \"hint\": \"try /api/v1/status, "
                   "/metrics, /healthz "
                   "or /readyz\"}\n");
     assert_answer(ask(server, "GET /a%22%0a%ff HTTP/1.1\r\nHost: localhost\r\n" END), 404,
-                  "{\"error\": \"there is nothing at /a\\\"\\u000a\\u00ff\", "
+                  "{\"error\": \"nothing found at /a\\\"\\u000a\\u00ff\", "
                   "\"hint\": \"try /api/v1/status, /metrics, /healthz or /readyz\"}\n");
     assert_answer(ask(server, "POST /nowhere HTTP/1.1\r\nHost: localhost\r\n"
                               "Content-Length: 0\r\n" END),
                   404,
-                  "{\"error\": \"there is nothing at /nowhere\", "
+                  "{\"error\": \"nothing found at /nowhere\", "
                   "\"hint\": \"try /api/v1/status, /metrics, /healthz or /readyz\"}\n");
     /* The longest path that fits is repeated in part only. */
     char request[4096] = "GET /";
@@ -249,15 +249,15 @@ TEST(test_http__parameters_have_one_value_each)
 {
     struct server *server = *state;
     assert_answer(ask(server, "GET /api/v1/locks?client HTTP/1.1\r\nHost: localhost\r\n" END), 400,
-                  "{\"error\": \"a parameter without a value: client\", "
+                  "{\"error\": \"parameter without a value: client\", "
                   "\"hint\": \"allowed: client, file, share, limit, cursor\"}\n");
     assert_answer(ask(server, "GET /api/v1/locks?limit=1&file HTTP/1.1\r\nHost: localhost\r\n" END),
                   400,
-                  "{\"error\": \"a parameter without a value: file\", "
+                  "{\"error\": \"parameter without a value: file\", "
                   "\"hint\": \"allowed: client, file, share, limit, cursor\"}\n");
     assert_answer(
         ask(server, "GET /api/v1/clients?limit=1&limit=2 HTTP/1.1\r\nHost: localhost\r\n" END), 400,
-        "{\"error\": \"a parameter that is given twice: limit\", "
+        "{\"error\": \"parameter given twice: limit\", "
         "\"hint\": \"allowed: limit, cursor, state, protocol, name, mon_name\"}\n");
     assert_contains(ask(server, "GET /api/v1/clients?limit=1&cursor=0&state=active HTTP/1.1\r\n"
                                 "Host: localhost\r\n" END),
@@ -276,7 +276,7 @@ TEST(test_http__other_methods_are_405_and_their_bodies_stay_unread)
                        methods[i]);
         const char *answer = ask(server, request);
         assert_answer(answer, 405,
-                      "{\"error\": \"this can only be read: /healthz\", "
+                      "{\"error\": \"read-only: /healthz\", "
                       "\"hint\": \"use GET or HEAD\"}\n");
         assert_contains(answer, "\r\nAllow: GET, HEAD\r\n");
     }
@@ -315,7 +315,7 @@ TEST(test_http__only_our_names_are_answered)
                        others[i]);
         const char *answer = ask(server, request);
         assert_contains(answer, "HTTP/1.1 403 ");
-        assert_contains(answer, "{\"error\": \"this server does not go by the name ");
+        assert_contains(answer, "{\"error\": \"this server is not known by the name ");
     }
     /* A probe that speaks HTTP/1.0 names nobody. */
     assert_answer(ask(server, "GET /healthz HTTP/1.0\r\n\r\n"), 200, "ok\n");

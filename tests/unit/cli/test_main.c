@@ -142,7 +142,7 @@ static void test_main__what_is_no_command_is_refused(void **state)
     assert_int_equal(RUN(output, "quux"), 2);
     assert_contains(output, "holdfast: unknown command \"quux\"\n");
     assert_int_equal(RUN(output, "version", "now"), 2);
-    assert_contains(output, "holdfast version: takes no arguments, but was given \"now\"");
+    assert_contains(output, "holdfast version: takes no arguments: \"now\"");
 }
 
 static void test_main__serve_becomes_the_server(void **state)

@@ -311,7 +311,7 @@ TEST(test_log__floods_are_counted_per_kind)
     log_tick(log, now_ns + LOG_WINDOW_NS, WALL_NS);
     const char *line = capture_take(&capture);
     assert_int_equal(count_lines(line), 1);
-    assert_contains(line, "no RPC call; and 1,234 more like this in the last 10 s");
+    assert_contains(line, "not an RPC call; and 1,234 more like this in the last 10 s");
     log_tick(log, now_ns + 2 * LOG_WINDOW_NS, WALL_NS);
     assert_string_equal(capture_take(&capture), "");
 
@@ -364,8 +364,8 @@ TEST(test_log__a_full_ring_is_reported)
     log_tick(&capture.log, LOG_WINDOW_NS, WALL_NS);
     const char *lines = capture_take(&capture);
     assert_int_equal(count_lines(lines), 2);
-    assert_contains(lines, "more happened at once than can be logged; and 5 more");
-    assert_contains(lines, "has restarted; and 246 more");
+    assert_contains(lines, "too many events at once to log; and 5 more");
+    assert_contains(lines, "a client reported its reboot; and 246 more");
     capture_end(&capture);
 }
 
@@ -391,7 +391,7 @@ TEST(test_log__a_reader_that_does_not_read_cannot_stop_the_writer)
     char expected[64];
     (void)snprintf(expected, sizeof expected, " lines=%llu\n", (unsigned long long)lost);
     assert_int_equal(count_lines(captured), 2);
-    assert_contains(captured, "log lines were lost");
+    assert_contains(captured, "lost log lines");
     assert_contains(captured, expected);
     assert_contains(captured, " again\n");
     assert_int_equal(close(ends[0]), 0);

@@ -239,7 +239,7 @@ TEST(test_privilege__hand_over_refuses_what_others_could_write)
     assert_non_null(mkdtemp(path));
     assert_int_equal(chmod(path, 0777), 0);
     assert_int_equal(privilege_hand_over(&privilege, path, &why), -EPERM);
-    assert_why("neither the user's of --user nor root's alone");
+    assert_why("neither to the --user nor to root alone");
     assert_int_equal(chmod(path, 0700), 0);
     assert_int_equal(chown(path, 12345, 12345), 0);
     assert_int_equal(privilege_hand_over(&privilege, path, &why), -EPERM);

@@ -159,7 +159,7 @@ TEST(test_lmdb__missing_parent_is_refused)
     struct fixture *fixture = *state;
     char url[512];
     (void)snprintf(url, sizeof url, "%s/below", fixture->place.url);
-    place_refused(url, false, 74, fixture->place.path, "directory above it");
+    place_refused(url, false, 74, fixture->place.path, "parent directory");
     assert_int_equal(access(fixture->place.path, F_OK), -1);
 }
 
@@ -423,7 +423,7 @@ TEST(test_lmdb__cut_file_is_refused_and_kept)
     const char *file = place_file(&fixture->place, "data.mdb");
     const off_t page_len = sysconf(_SC_PAGESIZE);
     assert_int_equal(truncate(file, 3 * page_len), 0);
-    place_refused(fixture->place.url, false, 74, fixture->place.path, "shorter");
+    place_refused(fixture->place.url, false, 74, fixture->place.path, "truncated");
     assert_int_equal(place_len(&fixture->place, "data.mdb"), 3 * page_len);
     assert_false(place_has(&fixture->place, "data.mdb.new"));
     assert_false(place_has(&fixture->place, "data.mdb.damaged-1"));

@@ -132,7 +132,7 @@ static void test_postgres__a_commit_waits_for_postgres(void **state)
 {
     struct model *model = *state;
     struct job job;
-    job_init(&job, &patient, "tried again");
+    job_init(&job, &patient, "retrying");
     job.store = scene_open(job.url, &job.options);
     model_commit(model_next(model), job.store);
     cluster_stop(&scene_cluster, SIGINT);
@@ -338,7 +338,7 @@ static void test_postgres__a_foreign_database_is_left_alone(void **state)
 {
     (void)state;
     scene_run("CREATE TABLE server (name text)");
-    scene_stays_shut(scene_url(), &server_options, 74, "database of its own");
+    scene_stays_shut(scene_url(), &server_options, 74, "its own database");
     scene_answers("SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
                   "WHERE nspname = 'public' AND relkind = 'r'",
                   "1");
@@ -347,7 +347,7 @@ static void test_postgres__a_foreign_database_is_left_alone(void **state)
 static void test_postgres__bad_urls_are_refused(void **state)
 {
     (void)state;
-    place_refused("postgres:", false, 2, "connection is missing", "postgres:CONNINFO");
+    place_refused("postgres:", false, 2, "missing connection string", "postgres:CONNINFO");
     place_refused("postgres:dbname=x", true, 2, "--sync process", "lmdb");
     scene_stays_shut("postgres:nonsense", &(struct store_options){.timeout_ns = SECOND_NS / 10}, 74,
                      "nonsense");

@@ -93,7 +93,7 @@ static void test_postgres__the_epoch_grows_with_every_start(void **state)
     store_close(scene_open(scene_url(), &server_options));
     scene_answers("SELECT epoch FROM server", "5");
     struct store *reader = scene_open(scene_url(), &(struct store_options){.is_reader = true});
-    scene_refuses(reader, &(struct store_batch){.txn = 2, .epoch = 5}, 74, "read only");
+    scene_refuses(reader, &(struct store_batch){.txn = 2, .epoch = 5}, 74, "read-only");
     store_close(reader);
     scene_answers("SELECT epoch FROM server", "5");
 }
