@@ -481,7 +481,7 @@ static void check_release(void)
     char line[PATH_LENGTH] = "";
     bool is_said = output != NULL && fgets(line, sizeof(line), output) != NULL;
     HARNESS_EXPECT(output != NULL && pclose(output) == 0 && is_said &&
-                       strstr(line, "holds nothing any more") != NULL,
+                       strstr(line, ": released ") != NULL,
                    "the command said: %s", line);
     struct http_reply reply = get("/api/v1/clients?limit=1000");
     json_t *row = find_row(json_object_get(reply.json, "clients"), "name", "big");

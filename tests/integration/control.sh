@@ -115,7 +115,7 @@ ask 1 release "$alpha" --file ffff --yes
 says "holds no locks on that file"
 expect "it is still held" matches "$("$PEER" -n gamma 127.0.0.1 "$port" test two)" '^held'
 ask 0 release "$alpha" --yes
-says "$alpha: released, holds nothing any more"
+says "$alpha: released 2 locks; notifying the client"
 expect "it is free" wait_until is_free one
 expect "that too" wait_until is_free two
 expect "the other's is not" matches "$("$PEER" -n gamma 127.0.0.1 "$port" test three)" '^held'
@@ -281,7 +281,7 @@ says "missing"
 ask 2 move c1 127.1.0.2
 says "holdfast move: needs confirmation.* use --yes"
 ask 2 move c1 nowhere --yes
-says '"nowhere" is not an address'
+says '"nowhere" is not an IP address'
 ask 1 move c1 224.0.0.1 --yes
 says "no host can have that address"
 ask 1 move c1 127.1.0.1 --yes
