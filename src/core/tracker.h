@@ -4,7 +4,7 @@
  * NLM and NSM have tables of their own (client.h, registrant.h), because their protocols say in
  * detail how a client comes back. Every other protocol uses this one: an SMB server that keeps
  * durable handles, for instance. What is known of a client, and whether it is there, is durable
- * like everything else. docs/TRACKER.md shows how to use it.
+ * like everything else. docs/internals/TRACKER.md shows how to use it.
  *
  *               register                     disconnect, or a restart of ours
  *   (nothing) ------------> CONNECTED ---------------------------------------> DISCONNECTED
