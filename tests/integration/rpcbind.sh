@@ -174,7 +174,7 @@ fi
 start split "${other[@]}" --nlm-port 4045 --nsm-port 662 --store memory: || finish
 expect "each at its own port" same "$(entries)" "$(expected 4045 662 | xargs)"
 expect "the line says where locks are" same "$port" 4045
-expect "the log says where the other is" log_has "$work/split.log" "port of its own port=662"
+expect "the log says where the other is" log_has "$work/split.log" "has its own port port=662"
 expect "the lock manager is reached" quiet rpcinfo -T tcp 127.0.0.1 100021 4
 expect "the status monitor is reached" quiet rpcinfo -T udp 127.0.0.1 100024 1
 stop TERM
