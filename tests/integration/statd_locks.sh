@@ -189,8 +189,8 @@ expect "b1 is still held" is_held b1 nodeb.example
 
 # (4)
 rebooted() { # rebooted NAME: how often it did, and what was freed each time that something was
-    echo "$(count_of "a client rebooted .*name=\"$1\"")" \
-        "$(sed -n "s/.*freed what a client held.*name=\"$1\".* freed=//p" "$run" | xargs)"
+    echo "$(count_of "a client rebooted from=.*name=\"$1\"")" \
+        "$(sed -n "s/.*released a client.s old locks.*name=\"$1\".* freed=//p" "$run" | xargs)"
 }
 is_rebooted() { [ "$(rebooted "$1")" = "$2" ]; }
 comes_to() { # comes_to NAME VALUE: soon
@@ -205,7 +205,7 @@ expect "nodee gets b1" is_called_back b1
 expect "with and without domain" same \
     "$(sed -n 's/.*Sending SM_NOTIFY for //p' "$work/sm-notify-1.log" | xargs)" "nodeb.example nodeb"
 expect "it is one reboot" comes_to nodeb.example "1 3"
-expect "the notices are not refused" same "$(count_of 'ignored a restart notice')" 1 # that of (3)
+expect "the notices are not refused" same "$(count_of 'ignored a reboot notification')" 1 # that of (3)
 expect "c1 is still held" is_held c1 nodec
 
 start_statd 1
