@@ -309,7 +309,7 @@ TEST(test_config__errors_name_option_value_and_remedy)
         {{"--log-level", "INFO"}, {"error, warning, info, debug"}},
         {{"--rpcbind", "on"}, {"no such choice", "auto, system, embedded, off"}},
         {{"--store", "mysql:x"}, {"does not support it", "lmdb:"}},
-        {{"--store", "mysql://me:secret@db"}, {"mysql://me:...@db: this version does not support it"}},
+        {{"--store", "mysql://me:secret@db"}, {"mysql://me:...@db: this version"}},
         {{"--standby"}, {"--standby: needs a store that two machines can reach", "postgres:"}},
         {{"--store", "lmdb:"}, {"the directory is missing"}},
         {{"--store", "holdfast-data"}, {"does not support it"}},
