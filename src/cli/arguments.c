@@ -1,5 +1,5 @@
 /*
- * arguments.c -- reading a command line, and the help of one command; see arguments.h.
+ * arguments.c -- parses a command line, and prints the help of one command; see arguments.h.
  */
 #include "cli/arguments.h"
 
@@ -74,7 +74,7 @@ static int refuse_option(const struct command *command, const char *word)
     return EXIT_USAGE;
 }
 
-/* One option at argv[*at]; -1: go on. */
+/* One option at argv[*at]. -1: continue. */
 static int read_option(const struct command *command, int argc, char **argv, int *at,
                        struct arguments *ret)
 {
@@ -106,7 +106,7 @@ bool arguments_read(const struct command *command, int argc, char **argv, int wo
                     int words_max, struct arguments *ret, int *ret_exit_code)
 {
     *ret = (struct arguments){.command = command};
-    bool has_ended = false; /* behind "--" everything is a word */
+    bool has_ended = false; /* after "--" everything is a word */
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
         if (!has_ended && strcmp(word, "--") == 0) {

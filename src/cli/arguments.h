@@ -20,8 +20,8 @@ struct arguments {
 };
 
 /*
- * True: go on. False: the command is over with *ret_exit_code, because --help was given or because
- * something is wrong; both was printed. An option may stand before and behind the words.
+ * True: continue. False: the command ends with *ret_exit_code, because of --help or an error;
+ * either was printed. Options may come before and after the words.
  */
 bool arguments_read(const struct command *command, int argc, char **argv, int words_min,
                     int words_max, struct arguments *ret, int *ret_exit_code);
@@ -30,7 +30,7 @@ bool arguments_has(const struct arguments *arguments, const char *name);
 /* The value of an option; NULL: not given. */
 const char *arguments_value(const struct arguments *arguments, const char *name);
 
-/* 0 when everything that was printed has gone out. */
+/* 0 if all output was written. */
 int arguments_finish(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * change.c -- the commands that change something: release, move, end-grace.
  *
- * All take back a promise to clients (P2 (4), P3), so they say which, and ask before they act. The
- * server answers when the change is durable.
+ * Each breaks a promise to clients (P2 (4), P3), so it says what is at risk and asks first. The
+ * server replies when the change is durable.
  */
 #include "base/address.h"
 #include "cli/find.h"
@@ -16,14 +16,14 @@
 
 enum {
     PATH_MAX_LEN = 512,
-    TRIES_MAX = 100, /* of an order that the server puts off */
+    TRIES_MAX = 100, /* of a command that the server defers */
     PAUSE_MS = 100,
 };
 
 static void pause_a_moment(void)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-    (void)nanosleep(&pause, NULL); /* cut short is as good */
+    (void)nanosleep(&pause, NULL); /* an early wake-up does no harm */
 }
 
 static long long now_s(void)
@@ -33,7 +33,7 @@ static long long now_s(void)
     return (long long)now.tv_sec;
 }
 
-/* Gives the order until it is not put off any more. An exit code; *ret is to be freed. */
+/* Repeats the request while the server defers it. Returns an exit code; free *ret. */
 static int order(struct server *server, const char *method, const char *path,
                  struct server_reply *ret)
 {
@@ -56,7 +56,7 @@ static int order(struct server *server, const char *method, const char *path,
     "Other clients can then lock the same bytes, so two clients may write at once. holdfast "      \
     "otherwise guarantees that this never happens."
 
-/* EXIT_OK: `said` is meant, or --yes was given. Takes it over. */
+/* EXIT_OK: confirmed, or --yes was given. Takes `said` over. */
 static int confirm(const struct arguments *arguments, char *said)
 {
     char answer[16];
@@ -104,10 +104,10 @@ static void say_what(FILE *out, const json_t *client)
 
 /* ---- end-grace ---- */
 
-/* What a recovery still waits for. */
+/* What a recovery is still waiting for. */
 struct tally {
     long long locks, clients, largest;
-    json_t *who; /* has the most of them; owned */
+    json_t *who; /* holds the most of them; owned */
 };
 
 static bool add_to_tally(void *context, const json_t *row)
@@ -169,7 +169,7 @@ static int confirm_end(struct server *server, const struct arguments *arguments)
     bool is_over = !json_is_true(json_object_get(grace, "active")) &&
                    print_integer(grace, "unsettled_locks") == 0;
     json_decref(status);
-    if (is_over) /* the server says so, and nothing has to be confirmed */
+    if (is_over) /* the server reports that; nothing to confirm */
         return EXIT_OK;
     if (!arguments_has(arguments, "yes"))
         exit_code = find_rows(server, "/api/v1/clients?protocol=nlm", "clients", add_to_tally, NULL,
@@ -258,9 +258,8 @@ static char *describe_release(const json_t *client, const char *file)
 }
 
 /*
- * A client that holds very much is freed in pieces. That is over when the server says another word
- * of it than "freeing", or that it is gone, and nothing else is taken for it. What is left gets
- * less meanwhile, or this gives up.
+ * A client with very many locks is released in pieces. It is done when the server reports any state
+ * but "freeing", or that the client is gone. Without progress this gives up.
  */
 static int wait_for_the_end(struct server *server, const char *id)
 {
@@ -296,8 +295,8 @@ static int wait_for_the_end(struct server *server, const char *id)
     }
 }
 
-/* What the server says of that is not held back until it is durable, so two more batches are waited
- * for, or a moment without one. */
+/* The server reports that state before it is durable, so wait for two more batches, or for a moment
+ * without one. */
 static int wait_until_stored(struct server *server)
 {
     enum { BATCHES = 2 };

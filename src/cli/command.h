@@ -14,13 +14,13 @@ enum {
     EXIT_OK = 0,
     EXIT_NO = 1, /* the answer is no */
     EXIT_USAGE = 2,
-    EXIT_UNREACHABLE = 75, /* the server cannot be asked */
+    EXIT_UNREACHABLE = 75, /* the server is unreachable */
 };
 
 struct command_option {
-    const char *name;     /* without the dashes; NULL ends a list */
-    const char *argument; /* what its value is called, or the words it can be, with | between; NULL:
-                           * it has none */
+    const char *name; /* without the dashes; NULL ends a list */
+    const char
+        *argument; /* name of its value, or its choices separated by |; NULL: it takes none */
     const char *help;
 };
 
@@ -29,15 +29,15 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv); /* argv[0] is the name */
     const char *words;                    /* what follows the name; NULL: nothing */
     const struct command_option *options; /* NULL: none of its own; see command_common */
-    bool is_alone;                        /* it does not ask the server */
+    bool is_alone;                        /* it does not talk to the server */
     const char *help;                     /* one line */
-    const char *more;                     /* sentences for its --help and the manual; NULL: none */
+    const char *more;                     /* more text for --help and the manual; NULL: none */
 };
 
 extern const struct command commands[];
 extern const size_t command_count;
 
-/* What every command understands, and first of it what those do that ask the server. */
+/* Options of every command; the first one only of those that talk to the server. */
 extern const struct command_option command_common[];
 const struct command_option *command_common_of(const struct command *command);
 

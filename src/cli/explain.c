@@ -1,6 +1,6 @@
 /*
- * explain.c -- `holdfast explain CLIENT`: what becomes of its locks when something crashes now, and
- * why. Said from what the server knows of the client and from the options in force.
+ * explain.c -- `holdfast explain CLIENT`: what happens to its locks if something crashes now, and
+ * why, from what the server knows about the client and the options in force.
  */
 #include "cli/find.h"
 #include "cli/grid.h"
@@ -12,7 +12,7 @@
 
 enum { PATH_LENGTH = 256, VALUE_MAX = 64 };
 
-/* The options that decide it. */
+/* The options that matter here. */
 struct rules {
     char recovery[VALUE_MAX], unreachable[VALUE_MAX], grace[VALUE_MAX];
     char store[VALUE_MAX], sync[VALUE_MAX];
@@ -44,7 +44,7 @@ static int read_rules(struct server *server, struct rules *ret)
     return exit_code;
 }
 
-/* What becomes of one lock, in a few words each. */
+/* What happens to one lock, in a few words. */
 static const char *after_server_crash(const struct rules *rules, bool is_monitored,
                                       const char *state)
 {
@@ -171,7 +171,7 @@ static void print_client_crash(const json_t *client)
                  print_string(client, "id"));
 }
 
-/* One of SM_MON has no locks to ask for. */
+/* An SM_MON registration has no locks. */
 static int explain_json(struct server *server, json_t *client, bool is_nlm)
 {
     struct rules rules;

@@ -117,7 +117,7 @@ static void forget(struct search *search)
         json_decref(search->found[--search->count]);
 }
 
-/* What may be an id means whoever has it, whatever that is. */
+/* A word that may be an id means whatever client has it. */
 static bool visit(void *context, const json_t *row)
 {
     struct search *search = context;
@@ -133,7 +133,7 @@ static bool visit(void *context, const json_t *row)
     return true;
 }
 
-/* An exit code, after saying why there is not exactly one. */
+/* Returns an exit code, after saying why there is not exactly one match. */
 static int judge(const struct search *search, const char *word)
 {
     if (search->count == 1)

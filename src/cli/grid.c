@@ -28,7 +28,7 @@ struct grid {
     bool is_left_out[GRID_COLUMNS_MAX];
     size_t last;     /* column that is shown */
     bool has_titles; /* they were printed */
-    bool has_failed; /* there was no memory for a cell */
+    bool has_failed; /* out of memory for a cell */
 };
 
 struct grid *grid_new(const struct grid_column *columns, size_t count)
@@ -155,7 +155,7 @@ static size_t line_width(const struct grid *grid, bool is_cut)
     return total > 0 ? total - GAP : 0;
 }
 
-/* False: every column that is left must stay. */
+/* False: every remaining column must stay. */
 static bool leave_one_out(struct grid *grid)
 {
     size_t first = grid->column_count;
@@ -169,7 +169,7 @@ static bool leave_one_out(struct grid *grid)
     return true;
 }
 
-/* Takes one character from the widest column that may be cut. False: there is none. */
+/* Narrows the widest column that may be cut by one character. False: there is none. */
 static bool cut_widest(struct grid *grid, bool is_desperate)
 {
     size_t widest = grid->column_count;

@@ -1,8 +1,8 @@
 /*
  * list.c -- `holdfast clients` and `holdfast locks`.
  *
- * Both read the server's lists page by page and print as they read, so that a million locks need no
- * memory here and nobody waits for the last of them.
+ * Both read the server's lists page by page and print as they read, so a million locks need no
+ * memory here and the first appear at once.
  */
 #include "cli/find.h"
 #include "cli/grid.h"
@@ -31,7 +31,7 @@ static const struct grid_column client_columns[] = {
     {.title = "LAST SEEN"},
 };
 
-/* Whether it knows of our last restart; "-": it came later, or takes nothing that it concerns. */
+/* Whether it was notified of the last restart; "-": it came later, or has no need to be. */
 static const char *told_word(const json_t *notification)
 {
     const char *state = print_string(notification, "state");
@@ -215,9 +215,9 @@ static void add_range(struct grid *grid, const json_t *row)
     grid_add(grid, text);
 }
 
-/* Is the lock on the file that was asked for? File servers put the kernel's handle at the end of
- * theirs, and some pad that to a multiple of four bytes. The same bytes anywhere else are another
- * file's: handles are short, and full of zeros. */
+/* Is the lock on the file asked for? File servers put the kernel's handle at the end of theirs, and
+ * some pad it to a multiple of four bytes. The same bytes anywhere else belong to another file:
+ * handles are short, and full of zeros. */
 static bool is_wanted(void *context, const json_t *row)
 {
     struct lock_list *list = context;

@@ -1,5 +1,5 @@
 /*
- * main.c -- the `holdfast` command: finds the row of the table (command.h) that was asked for.
+ * main.c -- the `holdfast` command: finds the row of the table (command.h) to run.
  */
 #include "base/suggest.h"
 #include "cli/arguments.h"

@@ -1,6 +1,6 @@
 /*
  * manual.c -- the manual page holdfast(1) and the completions for bash, both from the table of
- * commands: `holdfast manual`, `holdfast completion`. The build runs them; so can anybody.
+ * commands: `holdfast manual`, `holdfast completion`. The build runs them.
  */
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -108,7 +108,7 @@ static void put_choices(const char *choices)
         (void)putchar(*choices == '|' ? ' ' : *choices);
 }
 
-/* Behind an option with a value comes that: one of its words, or what bash completes by itself. */
+/* After an option comes its value: one of its choices, or whatever bash completes by default. */
 static void complete_values(const struct command_option *options)
 {
     for (; options != NULL && options->name != NULL; options++) {

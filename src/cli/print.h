@@ -1,7 +1,7 @@
 /*
- * print.h -- values of the server as text for a terminal.
+ * print.h -- formats the server's values for a terminal.
  *
- * What a client chose, its name for instance, may hold anything: control characters never reach the
+ * Names are chosen by clients and may contain anything: control characters never reach the
  * terminal.
  */
 #ifndef CLI_PRINT_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Of numbers that are no integers, as JSON: whoever reads them gets what the server said. */
+/* Digits of non-integers in JSON: readers get exactly what the server sent. */
 enum { PRINT_DIGITS = 17 };
 
 /* A string member, with control characters as "?"; "-" when it is missing. */
@@ -24,7 +24,7 @@ size_t print_width(const char *text);
 const char *print_string(const json_t *object, const char *key);
 long long print_integer(const json_t *object, const char *key);
 
-/* The digits of a number; what the JSON library has no integers for is rounded. */
+/* The digits of a number; beyond the JSON library's integers it is rounded. */
 void print_number(char *ret, size_t size, const json_t *number);
 
 /* 1,311 */

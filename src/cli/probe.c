@@ -1,9 +1,9 @@
 /*
  * probe.c -- `holdfast check-client ADDRESS` and `holdfast drill`.
  *
- * The drill asks every client at once, from THREADS threads: most questions are waits. What they
- * find is what a notification would find now, from this machine: the status monitor of one that
- * locks, the callback of one that registered with SM_MON.
+ * The drill probes all clients at once from THREADS threads, because most of a probe is waiting. It
+ * finds what a notification from this machine would find now: the status monitor of a lock client,
+ * the callback service of an SM_MON registrant.
  */
 #include "cli/find.h"
 #include "cli/grid.h"
@@ -27,7 +27,7 @@ enum {
     REGISTRANT_PORT = 12049,
 };
 
-/* Milliseconds; 0: the option makes no sense, and that was said. */
+/* Milliseconds; 0: invalid, and that was printed. */
 static int read_timeout(const struct arguments *arguments)
 {
     const char *text = arguments_value(arguments, "timeout");
@@ -73,7 +73,7 @@ static void print_service(const char *name, const struct probe_service *service)
     (void)puts(service->is_answering ? "answers" : "does not answer");
 }
 
-/* The interface of a link-local address by its name or its number. False: there is none. */
+/* Finds the interface of a link-local address by name or number. False: no such interface. */
 static bool find_interface(struct address *address)
 {
     char zone[IF_NAMESIZE], *end;
@@ -86,7 +86,7 @@ static bool find_interface(struct address *address)
     return true;
 }
 
-/* A literal address, or a name that is looked up. */
+/* An IP address, or a name to resolve. */
 static bool resolve(const char *text, struct address *ret)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
@@ -154,8 +154,8 @@ int probe_check_client(const struct command *command, int argc, char **argv)
 struct target {
     json_t *client;
     struct address address;
-    bool is_registrant;            /* of SM_MON; otherwise it locks */
-    struct probe_report report;    /* of one that locks */
+    bool is_registrant;            /* of SM_MON; otherwise a lock client */
+    struct probe_report report;    /* of a lock client */
     struct probe_service callback; /* of a registrant */
 };
 
@@ -189,7 +189,7 @@ static bool add_target(void *context, const json_t *row)
     return true;
 }
 
-/* D3: the port in a name of the form name:port, else the one that registrants have by default. */
+/* D3: the port in a name of the form name:port, else the registrants' default port. */
 static uint16_t port_of(const char *name)
 {
     const char *colon = strrchr(name, ':');
@@ -265,7 +265,7 @@ static const struct grid_column drill_columns[] = {
     {.title = "DIAGNOSIS", .cut_min = 40},
 };
 
-/* True: everybody who must be told would be. */
+/* True: everyone who must be notified could be. */
 static bool print_drill(struct drill *drill)
 {
     struct grid *grid = grid_new(drill_columns, sizeof drill_columns / sizeof drill_columns[0]);

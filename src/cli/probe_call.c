@@ -2,8 +2,9 @@
  * probe_call.c -- see probe_call.h.
  *
  * The portmapper is asked over UDP, twice, then over TCP, because firewalls may pass only one of
- * them. IPv4 hosts are asked in version 2, as every host understands it; IPv6 needs version 4. The
- * services are asked over TCP if they are registered there, as the server does (D4), else over UDP.
+ * them. IPv4 hosts are asked in version 2, which every host understands; IPv6 needs version 4.
+ * Services are asked over TCP if they are registered for it, as the server does (D4), else over
+ * UDP.
  */
 #include "cli/probe_call.h"
 
@@ -25,14 +26,14 @@ enum {
     UDP_TRIES = 2,
 };
 
-/* A call and its answer. */
+/* A call and its reply. */
 struct exchange {
     uint8_t call[4 + MESSAGE_MAX]; /* with room for a record mark in front */
     uint32_t call_len;             /* without it */
     uint32_t xid;
     uint8_t answer[MESSAGE_MAX];
     struct rpc_answer result;
-    bool is_refused; /* somebody said that nobody listens there */
+    bool is_refused; /* connection refused or port unreachable */
 };
 
 static socklen_t set_address(const struct address *host, uint16_t port,
@@ -109,7 +110,7 @@ static bool call_udp(const struct address *host, uint16_t port, int timeout_ms,
     return has_answer;
 }
 
-/* One record that fits; more than one fragment is more than any of these answers needs. */
+/* One record that fits; none of these replies needs more than one fragment. */
 static bool receive_record(int fd, int timeout_ms, struct exchange *exchange)
 {
     uint8_t buffer[4 + MESSAGE_MAX];
@@ -193,7 +194,7 @@ static uint16_t port_of(const struct exchange *exchange, const struct address *h
     return parsed;
 }
 
-/* How the portmapper can be asked. */
+/* How to reach the portmapper. */
 struct portmapper {
     const struct address *host;
     int timeout_ms;
@@ -213,7 +214,7 @@ static bool look_up(const struct portmapper *portmapper, uint32_t prog, uint32_t
     return has_answer;
 }
 
-/* The first question, which finds out how the portmapper can be asked. */
+/* The first call, which finds out how to reach the portmapper. */
 static bool open_portmapper(struct portmapper *portmapper, uint32_t prog, uint32_t vers,
                             struct exchange *exchange, uint16_t *ret_udp_port)
 {

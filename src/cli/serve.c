@@ -1,8 +1,8 @@
 /*
  * serve.c -- `holdfast serve` and `holdfast store` become holdfastd, which has the stores.
  *
- * The server is a program of its own, so that it links nothing that only the command needs. It is
- * looked for beside this program, then in ../sbin, where an installation puts it, then in $PATH.
+ * The server is a separate program, so that it links nothing that only the command needs. It is
+ * searched next to this program, then in ../sbin, where it is installed, then in $PATH.
  */
 #include "cli/command.h"
 
@@ -14,7 +14,7 @@
 
 #define SERVER "holdfastd"
 
-/* Runs the server that lies at `beside` from the directory of this program, if there is one. */
+/* Runs the server at `beside`, relative to this program's directory, if there is one. */
 static void try_server(const char *beside, char **argv)
 {
     char path[PATH_MAX];
@@ -29,7 +29,7 @@ static void try_server(const char *beside, char **argv)
     if ((size_t)snprintf(slash + 1, room, "%s" SERVER, beside) >= room)
         return;
     argv[0] = path;
-    (void)execv(path, argv); /* returns only when it failed: then the next place is tried */
+    (void)execv(path, argv); /* returns only on failure: then the next place is tried */
     argv[0] = SERVER;
 }
 

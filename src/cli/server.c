@@ -1,8 +1,8 @@
 /*
  * server.c -- HTTP over the control socket with libcurl; see server.h.
  *
- * A path may be longer than the name of a socket may be. Its directory is then opened, and libcurl
- * is given the way through /proc.
+ * A path may be longer than a socket address allows. Then its directory is opened, and libcurl gets
+ * the path through /proc.
  */
 #include "cli/server.h"
 
@@ -58,7 +58,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *context)
     return len;
 }
 
-/* A name that fits into a socket address. False: there is no such directory, or no name fits. */
+/* A name that fits into a socket address. False: no such directory, or no name fits. */
 static bool set_path(struct server *server, const char *path, char ret[static SOCKET_NAME_MAX])
 {
     server->path = path;
@@ -80,7 +80,7 @@ static bool set_path(struct server *server, const char *path, char ret[static SO
     return server->directory_fd >= 0 && len > 0 && len < SOCKET_NAME_MAX;
 }
 
-/* Does anybody answer there? Everything else about the connection is libcurl's. */
+/* Does a server accept connections there? The rest is libcurl's job. */
 static bool try_path(struct server *server, const char *path)
 {
     char name[SOCKET_NAME_MAX];
@@ -171,7 +171,7 @@ void server_free(struct server *server)
     free(server);
 }
 
-/* One request; *ret is filled when it was answered. */
+/* One request; *ret is filled on a reply. */
 static CURLcode perform(struct server *server, const char *method, const char *url,
                         struct server_reply *ret)
 {
@@ -183,7 +183,7 @@ static CURLcode perform(struct server *server, const char *method, const char *u
                   curl_easy_setopt(server->curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
                   curl_easy_setopt(server->curl, CURLOPT_WRITEDATA, &body) == CURLE_OK &&
                   curl_easy_setopt(server->curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-                  /* Of silence, not of the whole: a long list may take its time. */
+                  /* Limits silence, not the total: a long list may take a while. */
                   curl_easy_setopt(server->curl, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
                   curl_easy_setopt(server->curl, CURLOPT_LOW_SPEED_TIME, patience_s) == CURLE_OK &&
                   curl_easy_setopt(server->curl, CURLOPT_PROXY, "") == CURLE_OK;

@@ -1,7 +1,7 @@
 /*
- * server.h -- asking the server: HTTP over its control socket.
+ * server.h -- talks to the server: HTTP over its control socket.
  *
- * The socket is looked for like this; the first that answers is the one:
+ * Places searched for the socket; the first that accepts a connection wins:
  *
  *   --control PATH                  if it is given, nowhere else
  *   HOLDFAST_CONTROL                if it is set, nowhere else
@@ -18,22 +18,22 @@ struct server;
 
 struct server_reply {
     long status;
-    json_t *body; /* NULL: it was no JSON */
+    json_t *body; /* NULL: not JSON */
 };
 
-/* NULL: it cannot be reached; that was printed, and is EXIT_UNREACHABLE. */
+/* NULL: unreachable; that was printed, and means EXIT_UNREACHABLE. */
 struct server *server_find(const struct arguments *arguments);
 void server_free(struct server *server);
 
-/* 0, or an exit code when no answer came; that was printed. Free with server_reply_done. A question
- * is not waited for longer than SERVER_PATIENCE_S, a change, which waits for the store, longer. */
+/* 0, or an exit code if no reply came; that was printed. Free with server_reply_done. A read times
+ * out after SERVER_PATIENCE_S; a change, which waits for the store, later. */
 #define SERVER_PATIENCE_S        10
 #define SERVER_PATIENCE_CHANGE_S 120
 int server_ask(struct server *server, const char *method, const char *path,
                struct server_reply *ret);
 void server_reply_done(struct server_reply *reply);
 
-/* GET without a word when it fails: NULL. Whoever watches asks again. */
+/* GET that fails silently: NULL. For callers that poll. */
 json_t *server_try(struct server *server, const char *path);
 
 /* GET that must succeed: the body, or NULL with *ret_exit_code after printing what went wrong. */

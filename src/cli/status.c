@@ -1,9 +1,9 @@
 /*
  * status.c -- `holdfast status`: one screen in words.
  *
- * --watch shows it again every second, with bars for the clients of a recovery, and goes on when
- * the server is away: a restart is what it is for. On a terminal a picture is as high as that at
- * most: it is made with everybody, measured, and made anew with less until it fits.
+ * --watch refreshes it every second, with a progress bar per client during recovery, and keeps
+ * going while the server is down: restarts are what it is for. On a terminal the picture never
+ * exceeds its height: it is built in full, measured, and rebuilt with less until it fits.
  */
 #include "cli/grid.h"
 #include "cli/print.h"
@@ -22,7 +22,7 @@ enum {
     BESIDE_NAME = 85, /* columns of a line of a client, about */
 };
 
-/* What is shown; 0 in name_max: names as long as they are. */
+/* What is shown; name_max 0: names in full. */
 struct shape {
     bool is_watched;
     size_t name_max, waiting_max, silent_max, conflict_max;
@@ -152,8 +152,8 @@ static void print_silent(FILE *out, const json_t *holders, const struct shape *s
 }
 
 /*
- * conflict  web3 at 10.0.0.9, heard 2 s ago, is refused what web3 holds at
- *           10.0.0.5 (c17), heard 3 h ago; if that is one host:
+ * conflict  web3 at 10.0.0.9, heard from 2 s ago, is refused what web3 holds
+ *           at 10.0.0.5 (c17), heard from 3 h ago; if both are the same host:
  *           holdfast move c17 10.0.0.9
  */
 static void print_conflicts(FILE *out, const json_t *conflicts, const struct shape *shape)
@@ -248,8 +248,8 @@ static void print_status(FILE *out, const json_t *status, const struct shape *sh
     print_rpcbind(out, json_object_get(status, "rpcbind"));
 }
 
-/* Lines of a terminal that the text takes, with the one that the cursor is left in. What is between
- * an escape and its "m" takes no room. */
+/* Lines of a terminal that the text takes, including the cursor's. An escape up to its "m" takes no
+ * room. */
 static size_t count_lines(const char *text, size_t width)
 {
     size_t lines = 1, column = 0;
@@ -270,7 +270,7 @@ static size_t count_lines(const char *text, size_t width)
     return lines;
 }
 
-/* True: it fits, or there is nothing to be left out, and it was printed. */
+/* True: it fits, or nothing more can be left out, and it was printed. */
 static bool print_if_it_fits(const json_t *status, const struct shape *shape)
 {
     char *text = NULL;
@@ -289,8 +289,7 @@ static bool print_if_it_fits(const json_t *status, const struct shape *shape)
     return fits;
 }
 
-/* As much as the terminal has room for: those who are missing give way first, those who block
- * last. */
+/* As much as fits the terminal: missing clients are dropped first, blockers last. */
 static void print_watched(const json_t *status)
 {
     size_t width = grid_terminal_width();
@@ -314,7 +313,7 @@ static void print_watched(const json_t *status)
         else if (shape.silent_max > 0)
             shape.silent_max--;
         else
-            break; /* no memory for it: the next picture may have some */
+            break; /* out of memory: the next picture may fit */
     }
 }
 
@@ -326,7 +325,7 @@ static void print_line(const json_t *status)
     free(text);
 }
 
-/* One picture of --watch; NULL: the server does not answer. */
+/* One picture of --watch; NULL: the server does not reply. */
 static void print_picture(const json_t *status, bool is_json)
 {
     if (is_json && status != NULL)
@@ -343,7 +342,7 @@ static void print_picture(const json_t *status, bool is_json)
         (void)puts("");
 }
 
-/* Until it is interrupted. Only a server that is not there at first is an error. */
+/* Runs until interrupted. A server that is unreachable at first is an error. */
 static int watch(struct server *server, bool is_json)
 {
     int exit_code;
@@ -358,7 +357,7 @@ static int watch(struct server *server, bool is_json)
         if (arguments_finish() != EXIT_OK)
             return EXIT_NO;
         const struct timespec pause = {.tv_sec = 1};
-        (void)nanosleep(&pause, NULL); /* cut short is as good */
+        (void)nanosleep(&pause, NULL); /* an early wake-up does no harm */
         status = server_try(server, "/api/v1/status");
     }
 }
