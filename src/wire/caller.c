@@ -2,11 +2,10 @@
  * caller.c -- the actions of an rpc_client, a few per turn, and its timer; see caller.h.
  *
  * A turn has a budget: one connection costs the kernel as much as many datagrams, and while ten
- * thousand hosts are called the answers to our own callers must still leave within milliseconds.
+ * thousand hosts are being called, replies to clients must still leave within milliseconds.
  *
  * libuv runs timers before it sleeps, and the owner's turn comes after the sleep. So whenever there
- * is something to do that no socket will announce, an idle handle is started, which keeps the loop
- * from sleeping.
+ * is work that no socket will announce, an idle handle keeps the loop from sleeping.
  */
 #include "wire/caller.h"
 

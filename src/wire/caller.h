@@ -1,19 +1,18 @@
 /*
- * caller.h -- the sockets of the calls that we make: does what an rpc_client asks for and tells it
- * what happened.
+ * caller.h -- the sockets of outgoing calls: does what an rpc_client asks for and reports back.
  *
- * A few UDP sockets of our own serve all look-ups and calls over UDP; every TCP call has a
- * connection of its own. A call leaves from the address that the host knows us by (R-NOTIFY-1).
- * When we do not have that address now, the call fails like one that is refused, and is tried again
- * later: who is told from elsewhere would reclaim at an address where nobody answers (R-NOTIFY-7).
+ * A few UDP sockets carry all port lookups and calls over UDP; every TCP call has its own
+ * connection. A call leaves from the address the host knows us by (R-NOTIFY-1). If we do not have
+ * that address now, the call fails as if refused and is retried later: a client notified from
+ * another address would reclaim where nobody answers (R-NOTIFY-7).
  *
- * A call that asks for it leaves from a privileged port if we may have one and one is free,
- * otherwise from any (R-NOTIFY-3). With --source-ports all calls leave from its range, these too:
- * it says what a firewall lets through.
+ * A call that asks for it leaves from a privileged port if we may use one and one is free,
+ * otherwise from any port (R-NOTIFY-3). With --source-ports all calls leave from that range, these
+ * included: it is what a firewall lets through.
  *
  * Calls over UDP that must come from where we listen are handed to the wire that listens.
  *
- * An error of a socket is news for the client and never more than that.
+ * A socket error is reported to the rpc_client and has no other effect.
  */
 #ifndef WIRE_CALLER_H
 #define WIRE_CALLER_H
@@ -36,9 +35,9 @@ struct caller *caller_new(uv_loop_t *loop, struct rpc_client *client, struct clo
                           const struct caller_options *options);
 
 /*
- * The end of a turn: does what the client wants done, and sees to it that the loop wakes up for its
- * next deadline. Work beyond a few milliseconds is left for the next turn, which then comes at
- * once. Results of calls are the owner's to fetch, before or after.
+ * The end of a turn: does what the client asked for, and makes the loop wake up for its next
+ * deadline. Work beyond a few milliseconds is left for the next turn, which then comes at once. The
+ * owner fetches the results of calls, before or after.
  */
 void caller_turn(struct caller *caller);
 

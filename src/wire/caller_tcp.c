@@ -5,23 +5,23 @@
  *                    |
  *                    v refused: (closed)
  *
- * Sockets of our own rather than uv_tcp: a local port may have to be tried in several places before
- * the kernel takes a connection from it, and a socket that failed costs no handle.
+ * Plain sockets rather than uv_tcp: several local ports may have to be tried before the kernel
+ * takes a connection from one, and a failed socket costs no handle.
  *
- * Local ports: bound to an address alone, a socket gets its port from the kernel when it connects
- * (IP_BIND_ADDRESS_NO_PORT), and then needs to differ only from connections to the same host. With
+ * Local ports: a socket bound only to an address gets its port from the kernel when it connects
+ * (IP_BIND_ADDRESS_NO_PORT), and must then differ only from connections to the same host. With
  * --source-ports the ports of the range are taken in turn, and so are the privileged ones for calls
  * that ask for one; SO_REUSEADDR lets many connections to different hosts share a port.
  *
- * When the answer is here we close first, and orderly: waiting for the peer to close would hold a
+ * After the reply we close first, and gracefully: waiting for the peer to close would hold a
  * descriptor for as long as it likes. So the kernel keeps our end in TIME_WAIT for a minute: a few
- * hundred bytes and one pair of ports with one host. A reset would avoid that, but would read as a
- * failure at the other end.
+ * hundred bytes and one pair of ports with one host. A reset would avoid that, but the other end
+ * would see a failure.
  *
- * Every other end is a reset, with SO_LINGER 0 from the first moment on, so that also a process
- * that is killed ends like that: after a close() the kernel would go on for many minutes to deliver
- * what was written, and a GRANTED that arrives then is taken for the answer to another request
- * (decision 020).
+ * Every other close is a reset, with SO_LINGER 0 from the start, so that even a killed process ends
+ * like that: after a plain close() the kernel would keep delivering what was written for many
+ * minutes, and a GRANTED that arrives then is taken for the reply to another request (decision
+ * 020).
  */
 #include "wire/caller_tcp.h"
 
@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 enum {
-    RECORD_MAX = 4096, /* answers are short */
+    RECORD_MAX = 4096, /* replies are short */
     READ_MAX = 8192,
     PORT_TRIES = 512, /* per connection; the next one goes on from there */
 };
@@ -63,7 +63,7 @@ struct caller_tcp {
     struct source_ports ports, privileged_ports;
     struct list *links; /* chains by id */
     uint32_t links_mask;
-    uint8_t read_buffer[READ_MAX]; /* shared: what was read is handled before the next read */
+    uint8_t read_buffer[READ_MAX]; /* shared: input is handled before the next read */
 };
 
 struct caller_tcp *caller_tcp_new(uv_loop_t *loop, struct rpc_client *client, struct clock *clock,
@@ -127,7 +127,7 @@ static bool set_linger(int fd, bool is_abort)
 static void close_link(struct link *link, bool is_abort)
 {
     if (!is_abort)
-        (void)set_linger(link->fd, false); /* refused, it is reset, which is safe */
+        (void)set_linger(link->fd, false); /* if refused, the close is a reset, which is safe */
     list_remove(&link->by_id);
     link->is_closed = true;
     uv_close((uv_handle_t *)&link->poll, on_closed);
@@ -274,8 +274,8 @@ static bool set_option(int fd, int level, int name, int value)
 }
 
 /*
- * True when a socket is connected to itself: the kernel gave it the very port that it connects to,
- * on one of our own addresses, where nobody listens.
+ * True when a socket is connected to itself: the kernel gave it the port it connects to, on one of
+ * our own addresses, where nobody listens.
  */
 static bool is_own_peer(int fd)
 {
@@ -314,7 +314,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     if (status < 0 || (events & UV_READABLE))
         read_all(link);
     if (status < 0 && !link->is_closed)
-        lose(link); /* libuv stopped watching it, and what it had was read */
+        lose(link); /* libuv stopped watching it, and all its input was read */
 }
 
 /* Gives the socket its local address and port. 0 or a negative errno. */
@@ -349,8 +349,8 @@ static int connect_from(const struct client_action *action, uint16_t local_port,
         (void)close(fd);
         return err;
     }
-    /* Closed or not, ours or a dead process's: with a shared store a GRANTED that nobody has
-     * acknowledged must not reach its host when another server has taken over (clock.h). */
+    /* Even after a close or the end of the process: with a shared store an unacknowledged GRANTED
+     * must not reach its host once another server has taken over (clock.h). */
     if (is_fenced)
         (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOCK_KEPT_MS);
     int err = bind_local(fd, &action->local, action->to.family, local_port);
@@ -362,7 +362,7 @@ static int connect_from(const struct client_action *action, uint16_t local_port,
     return err;
 }
 
-/* The same from the next ports of a range, until one of them can be used. */
+/* The same from the next ports of a range, until one works. */
 static int connect_from_one_of(const struct client_action *action, struct source_ports *ports,
                                bool is_fenced)
 {

@@ -1,5 +1,5 @@
 /*
- * caller_tcp.h -- the TCP connections of the calls that we make, each used for one attempt.
+ * caller_tcp.h -- the TCP connections of outgoing calls, one per attempt.
  */
 #ifndef WIRE_CALLER_TCP_H
 #define WIRE_CALLER_TCP_H
@@ -12,8 +12,8 @@ struct caller_tcp *caller_tcp_new(uv_loop_t *loop, struct rpc_client *client, st
                                   const struct caller_options *options);
 
 /*
- * The actions CLIENT_CONNECT, CLIENT_WRITE and CLIENT_DISCONNECT. What fails at once is told to the
- * client at once. A connection that the client was told is lost is gone here too.
+ * The actions CLIENT_CONNECT, CLIENT_WRITE and CLIENT_DISCONNECT. An immediate failure is reported
+ * immediately. A connection reported as lost is gone here too.
  */
 void caller_tcp_connect(struct caller_tcp *tcp, const struct client_action *action);
 void caller_tcp_write(struct caller_tcp *tcp, const struct client_action *action);

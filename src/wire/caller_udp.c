@@ -1,15 +1,15 @@
 /*
  * caller_udp.c -- sendmmsg, recvmmsg and the error queue behind uv_poll; see caller_udp.h.
  *
- * Ten thousand look-ups are answered in one burst, so the receive buffer is large and every wake-up
- * reads all there is, up to READ_ROUNDS batches; what is left makes the socket readable again.
+ * Ten thousand lookups are answered in one burst, so the receive buffer is large and every wake-up
+ * reads all there is, up to READ_ROUNDS batches; the rest makes the socket readable again.
  *
- * Nobody listens there: with IP_RECVERR the kernel queues ICMP errors with the address and port
- * that the datagram went to. It also reports the newest of them as the error of the next system
- * call on the socket, whichever datagram that is about. So a failed call says nothing of its own
- * datagram: it is made once more, and only a second failure in a row drops the datagram, which the
- * client will send again. libuv stops watching a socket that has an error; it is started again
- * after the queue was read.
+ * Unreachable ports: with IP_RECVERR the kernel queues ICMP errors with the address and port the
+ * datagram went to. It also reports the newest one as the error of the next system call on the
+ * socket, whichever datagram that is about. So a failed system call says nothing about its own
+ * datagram: it is repeated, and only a second failure in a row drops the datagram, which the client
+ * will retransmit. libuv stops watching a socket with an error; it is restarted after the queue was
+ * read.
  */
 #include "wire/caller_udp.h"
 
@@ -99,7 +99,7 @@ static int receive(struct udp_end *end, int flags)
     return n < 0 ? -errno : n;
 }
 
-/* True for news about the datagram's destination; not for one that was merely too long. */
+/* True for an error about the destination; not for a datagram that was merely too long. */
 static bool is_about_destination(struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
@@ -175,7 +175,7 @@ static void watch(struct udp_end *end)
 
 static void set_option(int fd, int level, int name, int value)
 {
-    (void)setsockopt(fd, level, name, &value, sizeof value); /* what is refused is done without */
+    (void)setsockopt(fd, level, name, &value, sizeof value); /* optional: a refusal is ignored */
 }
 
 static int open_socket(struct source_ports *ports, uint32_t family)
@@ -193,13 +193,13 @@ static int open_socket(struct source_ports *ports, uint32_t family)
     }
     set_option(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1);
     set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
-    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER); /* with privilege: all of it */
+    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER); /* with privilege: the full size */
     set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BUFFER);
     set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER);
     return fd;
 }
 
-/* One of the sockets, opened when it is first needed; NULL: there is none now. */
+/* One of the sockets, opened on first use; NULL: none available now. */
 static struct udp_end *open_end(struct caller_udp *udp, uint32_t family, bool is_privileged)
 {
     struct udp_end *end = &udp->ends[(is_privileged ? 2 : 0) + (family == 6 ? 1 : 0)];
@@ -218,7 +218,7 @@ static struct udp_end *open_end(struct caller_udp *udp, uint32_t family, bool is
     return end;
 }
 
-/* The socket for a datagram; NULL: there is none now. --source-ports knows no exceptions. */
+/* The socket for a datagram; NULL: none available now. --source-ports has no exceptions. */
 static struct udp_end *end_of(struct caller_udp *udp, const struct client_action *action)
 {
     struct udp_end *end = NULL;

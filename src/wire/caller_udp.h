@@ -1,9 +1,9 @@
 /*
- * caller_udp.h -- look-ups and calls over UDP: one socket per address family for all of them, and
- * one more for those from a privileged port.
+ * caller_udp.h -- lookups and calls over UDP: one socket per address family, and one more for calls
+ * from a privileged port.
  *
- * A socket is bound to no address; each datagram says which of ours it leaves from. Answers come
- * back to that address and so to the same socket, however many addresses we have.
+ * A socket is bound to no address; each datagram says which of ours it leaves from. Replies come
+ * back to that address and thus to the same socket, however many addresses we have.
  */
 #ifndef WIRE_CALLER_UDP_H
 #define WIRE_CALLER_UDP_H
@@ -17,9 +17,9 @@ struct caller_udp *caller_udp_new(uv_loop_t *loop, struct rpc_client *client, st
 
 /* Puts a CLIENT_DATAGRAM into the next sendmmsg. Only while not blocked. */
 void caller_udp_send(struct caller_udp *udp, const struct client_action *action);
-/* Sends what has gathered, as far as the kernel takes it. */
+/* Sends what has accumulated, as far as the kernel takes it. */
 void caller_udp_flush(struct caller_udp *udp);
-/* The kernel's buffer is full; the loop is told when it has room again. */
+/* The kernel's buffer is full; the loop is notified when it has room again. */
 bool caller_udp_is_blocked(const struct caller_udp *udp);
 
 void caller_udp_close(struct caller_udp *udp);

@@ -4,14 +4,13 @@
  * Everything that happens in one turn happens at the same time: a deadline cannot pass between two
  * lines. The clocks are read when a turn first asks, and again in the next turn.
  *
- * That time is lived time (base/pace.h): it does not go on while this process stands still, so that
- * nobody is given up for what he could not say meanwhile. What must not forgive a standstill asks
- * clock_raw_ns. A machine that sleeps stops CLOCK_MONOTONIC, which is the same.
+ * This time does not advance while the process is not scheduled (base/pace.h), so that no client
+ * loses its locks for calls we could not receive. Code that must not forgive a standstill uses
+ * clock_raw_ns. A sleeping machine stops CLOCK_MONOTONIC, which has the same effect.
  *
- * With a shared store it also says for how long what depends on a commit may still leave
- * (docs/high-availability.md): a server that stood still for longer may have been replaced
- * meanwhile. That question reads the clock anew each time, and the one that goes on while the
- * machine sleeps.
+ * With a shared store it also decides how long after a commit the replies that depend on it may
+ * leave (docs/high-availability.md): a server that stood still for longer may have been replaced.
+ * That check reads the clock each time, and a clock that includes sleep.
  */
 #ifndef WIRE_CLOCK_H
 #define WIRE_CLOCK_H
@@ -22,15 +21,15 @@
 #include <stdint.h>
 
 /*
- * How long after a commit what depends on it may leave; and for how much longer the kernel may keep
- * it for a peer that does not acknowledge it (TCP_USER_TIMEOUT). A successor tells nobody to
- * reclaim before the first is over, and keeps what it was offering from others until both are
+ * How long after a commit the replies that depend on it may leave, and how much longer the kernel
+ * may keep them for a peer that does not acknowledge (TCP_USER_TIMEOUT). A successor notifies
+ * nobody before the first has passed, and keeps pending offers from others until both have
  * (docs/decisions/025).
  */
 enum { CLOCK_SEND_MS = 2000, CLOCK_KEPT_MS = 10000 };
 
 struct clock {
-    uint64_t now_ns; /* monotonic, as it was lived */
+    uint64_t now_ns; /* monotonic, without standstills */
     uint64_t raw_ns; /* as the clock says */
     struct pace pace;
     uint64_t wall_ns; /* since 1970; may jump, so it is only stored and shown */
@@ -43,21 +42,21 @@ struct clock {
 uint64_t clock_now_ns(struct clock *clock);
 uint64_t clock_wall_ns(struct clock *clock);
 void clock_turn_over(struct clock *clock);
-/* CLOCK_BOOTTIME, read anew. */
+/* CLOCK_BOOTTIME, read each time. */
 uint64_t clock_boot_ns(void);
-/* Something was accepted or read in this turn; was there? */
+/* Something was accepted or read in this turn; was it? */
 void clock_heard(struct clock *clock);
 bool clock_has_heard(const struct clock *clock);
-/* The turn is over, and the next one begins within so long unless the process is stopped. */
+/* The turn is over, and the next one begins within this time unless the process is stopped. */
 void clock_sleep(struct clock *clock, uint64_t longest_ns);
 uint64_t clock_raw_ns(struct clock *clock);
-/* For how long it stood still since it started, standstills of more than a second. */
+/* Total time of standstills since the start, those longer than a second. */
 uint64_t clock_stood_still_ns(const struct clock *clock);
 
-/* A commit found this server in office at that time, by CLOCK_BOOTTIME; from the first one on,
- * sends are bound to it. */
+/* A commit found this server still active at that time, by CLOCK_BOOTTIME; from the first one on,
+ * sending depends on it. */
 void clock_allow_sends(struct clock *clock, uint64_t checked_ns);
-/* True: an answer or a call whose commit is done may leave now. */
+/* True: a reply or a call whose commit is done may leave now. */
 bool clock_may_send(const struct clock *clock);
 
 #endif

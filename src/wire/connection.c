@@ -1,21 +1,21 @@
 /*
  * connection.c -- one TCP connection; see connection.h.
  *
- *                      a record was refused, or enough is in flight, or it does not read answers
+ *                      a record was refused, or enough is in flight, or it does not read replies
  *   ---> READING -------------------------------------------------------------> PAUSED
  *           ^                                                                      |
  *           +----------------------------------------------------------------------+
  *             the outbox, its own calls, and its output have room again: connection_resume
  *
- * PAUSED means that we do not read from the socket: TCP itself then holds the caller back, and no
- * memory grows. A stash keeps the rest of the last read meanwhile. NULL and refusals need no room,
- * so a connection that asks only those is never paused for the store's sake.
+ * PAUSED means that we do not read from the socket: TCP itself holds the caller back, and no memory
+ * grows. A stash keeps the rest of the last read meanwhile. NULL and refusals need no room, so a
+ * connection with only those is never paused because of the store.
  *
  * Always true:
  *  (1) Once control returns to the loop, held and pending point into the stash or into the reader's
  *      buffer, never into the shared read buffer.
  *  (2) A connection does not read while it is paused, closing, or at its end.
- *  (3) While libuv writes out_writing, nothing else is written: answers gather in out.
+ *  (3) While libuv writes out_writing, nothing else is written: replies collect in out.
  */
 #include "wire/connection.h"
 
@@ -29,7 +29,7 @@ static bool is_paused(const struct connection *c)
     return !list_is_empty(&c->by_pause);
 }
 
-/* A peer that has said its last word and got every answer is let go. */
+/* A peer that sent EOF and got every reply is closed. */
 static void finish(struct connection *c)
 {
     if (c->at_end && c->in_flight == 0 && c->out_len == 0 && c->out_writing == NULL &&
@@ -37,7 +37,7 @@ static void finish(struct connection *c)
         connection_close(c);
 }
 
-/* Both lists say of a connection that the next move is the peer's; see tcp.c for what follows. */
+/* A connection on either list waits for the peer to move; see tcp.c for what follows. */
 static void note_waiting(struct connection *c)
 {
     bool waits = !record_reader_is_empty(&c->reader) || c->out_writing != NULL || c->at_end;
@@ -49,13 +49,13 @@ static void note_waiting(struct connection *c)
     }
 }
 
-/* The peer has moved: a record is whole, or answers were read. What it owes next counts anew. */
+/* The peer has moved: a record is complete, or replies were read. Its time starts again. */
 static void note_progress(struct connection *c)
 {
     list_remove(&c->by_wait);
 }
 
-/* Room for one answer of the largest size, or NULL: the peer does not read what it asked for. */
+/* Room for one reply of the largest size, or NULL: the peer does not read its replies. */
 static uint8_t *reserve(struct connection *c, uint32_t len)
 {
     if (c->out == NULL) {
@@ -160,7 +160,7 @@ static void hold(struct connection *c, struct bytes record, struct bytes rest)
         list_append(&c->tcp->paused, &c->by_pause);
 }
 
-/* Takes records from the input until it is used up or one is refused. False: paused or closed. */
+/* Takes records from the input until it is empty or one is refused. False: paused or closed. */
 static bool consume(struct connection *c, struct bytes input)
 {
     struct bytes record;
@@ -287,8 +287,9 @@ void connection_send(struct connection *c, struct bytes message)
         return;
     uint8_t *at = reserve(c, message.len);
     if (at == NULL) {
-        /* It keeps asking and never reads: the answers are durable, it may connect and ask again.
-         */
+        /* It keeps calling and never reads: the replies are durable, it may reconnect and call
+         * again.
+         * */
         connection_close(c);
         return;
     }
@@ -339,7 +340,7 @@ void connection_flush(struct connection *c)
     if (taken == c->out_len) {
         c->out_len = 0;
         if (!c->is_reading || c->in_flight == 0) {
-            /* Nothing more is expected soon: give the buffer back. */
+            /* Nothing more is expected soon: free the buffer. */
             free(c->out);
             c->out = NULL;
         }
@@ -349,7 +350,7 @@ void connection_flush(struct connection *c)
     }
     MARK("connection_write_incomplete");
     if (c->tcp->clock->is_fenced) {
-        /* What libuv keeps leaves whenever the peer reads, and that may be too late. */
+        /* What libuv queues leaves whenever the peer reads, which may be too late. */
         connection_close(c);
         return;
     }

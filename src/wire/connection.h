@@ -1,10 +1,10 @@
 /*
- * connection.h -- one TCP connection: bytes to records, answers to bytes, and its limits.
+ * connection.h -- one TCP connection: bytes to records, replies to bytes, and its limits.
  *
- * Calls are taken in order, many at a time; their answers leave in any order, all that a turn has
- * for one connection in one write. What a connection may cost is fixed: one read buffer shared by
- * all, at most one partial record, one stretch of unread input while it is paused, and two output
- * buffers.
+ * Calls are taken in order, many at a time; their replies leave in any order, all of a turn's
+ * replies for one connection in one write. The cost of a connection is fixed: one read buffer
+ * shared by all, at most one partial record, one stretch of unread input while it is paused, and
+ * two output buffers.
  */
 #ifndef WIRE_CONNECTION_H
 #define WIRE_CONNECTION_H
@@ -20,19 +20,19 @@ struct tcp;
 
 enum {
     CONNECTION_READ_MAX = 32 * 1024, /* per read */
-    CONNECTION_OUT_MAX = 32 * 1024,  /* answers gathered for one write */
+    CONNECTION_OUT_MAX = 32 * 1024,  /* replies collected for one write */
     CONNECTION_IN_FLIGHT_MAX = 512,  /* calls waiting for the store */
 };
 
 struct connection {
     uv_tcp_t handle;
-    uv_write_t write; /* for what one write did not take */
+    uv_write_t write; /* for what one write could not send */
     struct tcp *tcp;
     struct rpc_source source;
     struct list by_activity; /* tcp->connections, least recently heard first */
     struct list by_idle;     /* tcp->idle: no call is in flight */
-    struct list by_wait;     /* tcp->waiting_for_peer: mid-record or not reading its answers */
-    struct list by_flush;    /* tcp->unflushed: has answers to write in this turn */
+    struct list by_wait;     /* tcp->waiting_for_peer: mid-record or not reading its replies */
+    struct list by_flush;    /* tcp->unflushed: has replies to write in this turn */
     struct list by_pause;    /* tcp->paused: has input that could not be taken */
     uint64_t heard_ns, waiting_since_ns;
 
@@ -41,27 +41,27 @@ struct connection {
     struct bytes held;    /* a record that was refused as busy */
     struct bytes pending; /* input behind it */
 
-    uint8_t *out, *out_writing; /* gathering; being written by libuv */
+    uint8_t *out, *out_writing; /* being collected; being written by libuv */
     uint32_t out_len;
     uint32_t in_flight;
     bool is_reading, is_closing;
-    bool is_out_gated; /* some of what has gathered waited for a commit */
-    bool at_end;       /* the peer sends nothing more, but may still read its answers */
+    bool is_out_gated; /* some of it waited for a commit */
+    bool at_end;       /* the peer sends nothing more, but may still read its replies */
 };
 
 /* Starts to read. The connection belongs to tcp until it is closed. */
 void connection_start(struct connection *connection);
-/* An answer from the store's side of the gate. */
+/* A reply whose commit is done. */
 void connection_send(struct connection *connection, struct bytes message);
-/* One call less in flight; a connection paused for that goes on. */
+/* One call less in flight; a connection paused for that resumes. */
 void connection_call_ended(struct connection *connection);
-/* Tries again what was refused as busy. */
+/* Retries what was refused as busy. */
 void connection_resume(struct connection *connection);
 /* Reads nothing more. */
 void connection_quiesce(struct connection *connection);
 /* Writes what has gathered. */
 void connection_flush(struct connection *connection);
-/* The way back is gone at once; the memory goes when libuv has closed the handle. */
+/* Its route is gone at once; the memory is freed when libuv has closed the handle. */
 void connection_close(struct connection *connection);
 
 #endif

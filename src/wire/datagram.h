@@ -2,8 +2,8 @@
  * datagram.h -- one datagram of a recvmmsg or sendmmsg, with the address of ours that it came to or
  * leaves from.
  *
- * A socket that is bound to no address must say for each datagram which of ours it leaves from;
- * otherwise the routing decides, and the peer hears from a stranger.
+ * A socket bound to no address must say for each datagram which of our addresses it leaves from;
+ * otherwise routing decides, and the peer hears from a stranger.
  */
 #ifndef WIRE_DATAGRAM_H
 #define WIRE_DATAGRAM_H
@@ -27,7 +27,7 @@ struct datagram {
     _Alignas(struct cmsghdr) uint8_t control[DATAGRAM_CONTROL_LEN];
 };
 
-/* Joins a message, what belongs to it, and the bytes that it is received into. */
+/* Ties a message header to its control data and receive buffer. */
 void datagram_prepare(struct mmsghdr *message, struct datagram *datagram, uint8_t *bytes,
                       size_t len);
 
@@ -36,7 +36,7 @@ void datagram_prepare_to(struct mmsghdr *message, struct datagram *datagram, uin
                          size_t len, const struct address *to, uint16_t port,
                          const struct address *local);
 
-/* The address that a received one was sent to; family 0 when the kernel does not say. */
+/* The address that a received one was sent to; family 0 if the kernel does not say. */
 struct address datagram_asked(const struct mmsghdr *message);
 
 #endif

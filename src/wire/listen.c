@@ -3,7 +3,7 @@
  *
  * IPv6 sockets are IPv6 only, so that an IPv4 caller always arrives on an IPv4 socket and one
  * client has one address (R-ID-2). With port 0 the kernel picks a port for the first socket; the
- * others must take the same one, and when somebody already has it there the whole set starts over.
+ * others must get the same one, and if it is taken for one of them the whole set starts over.
  */
 #include "wire/listen.h"
 
@@ -58,8 +58,9 @@ static int bind_one(const struct address *address, uint16_t port, int type)
         errno = error;
         return -1;
     }
-    /* Bursts of datagrams should wait, not be lost. Without privilege the kernel gives what it may.
-     */
+    /* Bursts of datagrams should queue, not be lost. Without privilege the kernel grants what it
+     * allows.
+     * */
     if (type == SOCK_DGRAM && set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, UDP_RECEIVE_BUFFER) != 0)
         (void)set_option(fd, SOL_SOCKET, SO_RCVBUF, UDP_RECEIVE_BUFFER);
     return fd;

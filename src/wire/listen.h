@@ -1,6 +1,5 @@
 /*
- * listen.h -- the sockets we are reached at: one TCP and one UDP socket per address, all on one
- * port.
+ * listen.h -- the listening sockets: one TCP and one UDP socket per address, all on one port.
  */
 #ifndef WIRE_LISTEN_H
 #define WIRE_LISTEN_H
@@ -29,7 +28,7 @@ struct listen_failure {
 
 /*
  * Binds every address; none given: all of IPv4 and, where the kernel has it, all of IPv6. Port 0
- * takes one that is free for all of them. 0, or -1 with *ret_failure filled and nothing left open.
+ * picks one that is free for all of them. 0, or -1 with *ret_failure filled and nothing left open.
  */
 __attribute__((warn_unused_result)) int listen_open(const struct address *addresses, uint32_t count,
                                                     uint16_t port, struct listen_set *ret,

@@ -42,7 +42,7 @@ struct link {
     };
     uv_connect_t connect;
     uv_write_t write;
-    struct rpcbind *rpcbind; /* NULL: closing, nobody listens any more */
+    struct rpcbind *rpcbind; /* NULL: closing, results are ignored */
     struct record_reader reader;
     bool has_rested; /* a pass ended on it */
     uint8_t in[READ_MAX];
@@ -56,7 +56,7 @@ struct rpcbind {
     struct link *link; /* NULL: none */
     uv_timer_t deadline;
     enum registration_goal goal;
-    bool is_busy; /* a pass is under way */
+    bool is_busy; /* a pass is in progress */
     const char *place;
 };
 
@@ -119,7 +119,7 @@ static void on_deadline(uv_timer_t *timer)
     end(timer->data, RPCBIND_SILENT);
 }
 
-/* The other side is gone. */
+/* The peer is gone. */
 static void lose(struct rpcbind *rpcbind)
 {
     bool has_rested = rpcbind->link->has_rested;
@@ -194,7 +194,7 @@ static bool consume(struct link *link, struct bytes input)
             return false;
         case RECORD_READ_WHOLE:
             if (!link->rpcbind->is_busy)
-                return false; /* nobody asked */
+                return false; /* unsolicited */
             registration_answer(link->rpcbind->registration, record);
             go_on(link->rpcbind);
             break;
@@ -219,7 +219,7 @@ static void start_talking(struct rpcbind *rpcbind)
     go_on(rpcbind);
 }
 
-/* The connection stands. */
+/* The connection is established. */
 static void opened(struct link *link, const char *place)
 {
     struct rpcbind *rpcbind = link->rpcbind;
@@ -260,13 +260,13 @@ static int connect_unix(const char *path)
 
 static const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
 
-/* A socket bound to a privileged port, or to none when we may not or all are taken; or -1. */
+/* A socket bound to a privileged port, or to none if not permitted or all are taken; or -1. */
 static int loopback_socket(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct source_ports ports = source_ports_privileged();
     if (fd >= 0)
-        (void)source_ports_bind(&ports, fd, &loopback); /* without, the kernel gives it one */
+        (void)source_ports_bind(&ports, fd, &loopback); /* otherwise the kernel picks one */
     return fd;
 }
 
@@ -341,10 +341,10 @@ static void connect_anew(struct rpcbind *rpcbind)
 void rpcbind_begin(struct rpcbind *rpcbind, enum registration_goal goal, uint32_t timeout_ms)
 {
     if (rpcbind->is_busy)
-        rpcbind_disconnect(rpcbind); /* an answer may be on its way to the old pass */
+        rpcbind_disconnect(rpcbind); /* a reply to the old pass may be in flight */
     rpcbind->goal = goal;
     rpcbind->is_busy = true;
-    uv_update_time(rpcbind->loop); /* the start may have kept the loop waiting for long */
+    uv_update_time(rpcbind->loop); /* the start may have blocked the loop for long */
     CHECK(uv_timer_start(&rpcbind->deadline, on_deadline, timeout_ms, 0) == 0);
     if (rpcbind->link != NULL)
         start_talking(rpcbind);

@@ -1,12 +1,12 @@
 /*
  * rpcbind.h -- carries the passes of rpc/registration.h to the system's rpcbind and back.
  *
- * It is looked for at its unix socket, then on the loopback interface, without asking any file of
- * /etc (U10). Over TCP we call from a privileged port when we may: some rpcbinds take registrations
+ * It tries rpcbind's Unix socket, then the loopback interface, without reading any file in /etc
+ * (U10). Over TCP it calls from a privileged port if it may: some rpcbinds accept registrations
  * from no other. The connection is kept after a pass, so that the end of rpcbind is noticed at
  * once; rpcbind itself closes idle connections, which looks the same and costs one more pass.
  *
- * Nothing blocks: a pass ends in a callback, at the latest when its time is over.
+ * Nothing blocks: a pass ends in a callback, at the latest at its timeout.
  */
 #ifndef WIRE_RPCBIND_H
 #define WIRE_RPCBIND_H
@@ -22,8 +22,8 @@ enum rpcbind_result {
     RPCBIND_FOREIGN,
     RPCBIND_REFUSED,
     RPCBIND_GARBLED,
-    RPCBIND_ABSENT, /* nobody listens where rpcbind would */
-    RPCBIND_SILENT, /* somebody does, but there was no answer in time */
+    RPCBIND_ABSENT, /* nothing listens where rpcbind would */
+    RPCBIND_SILENT, /* something does, but did not reply in time */
 };
 
 struct rpcbind_hooks {
@@ -38,10 +38,10 @@ struct rpcbind_hooks {
 struct rpcbind *rpcbind_new(uv_loop_t *loop, struct registration *registration,
                             const struct rpcbind_hooks *hooks);
 
-/* Begins a pass; one that is under way is given up without a word. */
+/* Begins a pass; one in progress is dropped silently. */
 void rpcbind_begin(struct rpcbind *rpcbind, enum registration_goal goal, uint32_t timeout_ms);
 
-/* Closes the connection: the next pass opens another one, with the rights that we have then. */
+/* Closes the connection: the next pass opens another, with the privileges we have then. */
 void rpcbind_disconnect(struct rpcbind *rpcbind);
 
 /* Where rpcbind was reached last; "" when it never was. */

@@ -1,9 +1,9 @@
 /*
  * source_port.c -- ranges of ports; see source_port.h.
  *
- * The privileged ones are begun where /etc/services has nobody's port: a socket that keeps its port
- * then stands in no service's way, as long as those ports last. Where exactly is the process id's
- * choice, so that two servers on one machine rarely try the same.
+ * Privileged ports start where /etc/services has none assigned: a socket that keeps its port is
+ * then in no service's way, as long as those last. The process id picks the exact start, so that
+ * two servers on one machine rarely try the same.
  */
 #include "wire/source_port.h"
 
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    PRIVILEGED_LOW = 512, /* below it are the servers' own */
+    PRIVILEGED_LOW = 512, /* below are well-known services */
     PRIVILEGED_HIGH = 1023,
     NOBODYS_LOW = 954,
     NOBODYS_COUNT = 35,

@@ -1,7 +1,7 @@
 /*
- * tcp.c -- listeners, the number of connections, and what happens to idle ones; see tcp.h.
+ * tcp.c -- listeners, the limit on connections, and idle ones; see tcp.h.
  *
- * Locks and registrations belong to clients, not to connections (clients close idle ones all the
+ * Locks and registrations belong to clients, not connections (clients close idle ones all the
  * time), so a connection may be closed whenever nothing is in flight on it:
  *
  *  - when the limit is reached, the longest idle one makes room for the new one: neither a crowd of
@@ -73,7 +73,7 @@ static struct connection *connection_of(const struct tcp *tcp, uint64_t route)
     return slot == SLOT_NONE ? NULL : *(struct connection **)table_at(&tcp->connections, slot);
 }
 
-/* Makes room for a new connection if one can be spared. */
+/* Makes room for a new connection if possible. */
 static bool evict_one(struct tcp *tcp)
 {
     if (list_is_empty(&tcp->idle))
@@ -84,7 +84,7 @@ static bool evict_one(struct tcp *tcp)
     return true;
 }
 
-/* Family 0: it has gone already, or nobody knows who it is; *ret_bare says what is known. */
+/* Family 0: already gone, or unidentified; *ret_bare has what is known. */
 static struct peer peer_of(const uv_tcp_t *handle, struct address *ret_bare)
 {
     struct sockaddr_storage remote = {0}, local = {0};
@@ -114,7 +114,7 @@ static void free_handle(uv_handle_t *handle)
     tcp->spare = c;
 }
 
-/* Accepted, but not wanted: there is no other way to take a connection out of the queue. */
+/* Accepted only to be closed: there is no other way to take a connection out of the queue. */
 static void turn_away(struct connection *c, enum event_kind why, const struct address *who)
 {
     rpc_server_report(c->tcp->server, why, who);
@@ -123,10 +123,9 @@ static void turn_away(struct connection *c, enum event_kind why, const struct ad
 }
 
 /*
- * What waits in the kernel for a peer that does not acknowledge is given up as well, with the
- * connection: with a shared store nothing leaves long after its commit (clock.h). And nothing
- * leaves after the process: a connection that ends while the kernel has answers to deliver is
- * reset, also when we are killed.
+ * Data in the kernel for a peer that does not acknowledge is dropped with the connection: with a
+ * shared store nothing leaves long after its commit (clock.h). And nothing outlives the process: a
+ * connection that ends while the kernel has replies to deliver is reset, even if we are killed.
  */
 static void limit_waiting(const struct connection *c)
 {
@@ -155,11 +154,11 @@ static void on_connection(uv_stream_t *listener, int status)
     if (status != 0)
         return;
     clock_heard(tcp->clock);
-    struct connection *c = tcp->spare; /* not accepting at all would stop the listener for good */
+    struct connection *c = tcp->spare; /* not accepting at all would stop the listener forever */
     if (c == NULL)
         return;
     tcp->spare = calloc(1, sizeof *tcp->spare);
-    bool is_last = tcp->spare == NULL; /* without memory for another, this one is turned away */
+    bool is_last = tcp->spare == NULL; /* without memory for another, this one is rejected */
     c->tcp = tcp;
     CHECK(uv_tcp_init(tcp->loop, &c->handle) == 0);
     struct address bare = {0};
@@ -250,7 +249,7 @@ void tcp_resume(struct tcp *tcp)
 {
     if (tcp->is_quiet || rpc_server_is_busy(tcp->server))
         return;
-    /* Each once, in the order in which they were paused; who is paused again goes to the end. */
+    /* Each once, in the order they were paused; one paused again goes to the end. */
     struct list *last = tcp->paused.prev;
     while (!list_is_empty(&tcp->paused)) {
         struct list *at = tcp->paused.next;

@@ -13,17 +13,17 @@ struct tcp {
     uv_loop_t *loop;
     struct rpc_server *server;
     struct clock *clock;
-    struct table connections; /* of struct connection *; the handle is the route of its answers */
+    struct table connections; /* of struct connection *; the handle is the route of its replies */
     struct list by_activity;  /* least recently heard first */
     struct list idle;         /* of these, who has no call in flight, longest idle first */
     struct list waiting_for_peer, unflushed, paused;
     uv_tcp_t listeners[LISTEN_SOCKETS_MAX];
     uint32_t listener_count;
     uv_timer_t sweep;
-    uint8_t *read_buffer; /* shared: a read is handled before the next one begins */
+    uint8_t *read_buffer; /* shared: input is handled before the next read */
     uint32_t connections_max;
-    struct connection *spare; /* to turn somebody away with when there is no memory */
-    bool is_quiet;            /* nothing is read any more */
+    struct connection *spare; /* to reject a connection with when out of memory */
+    bool is_quiet;            /* no longer reading */
 };
 
 /* NULL: no memory. The rest is borrowed. */
@@ -33,18 +33,18 @@ struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
 __attribute__((warn_unused_result)) int tcp_add(struct tcp *tcp, int fd);
 
 void tcp_send(struct tcp *tcp, const struct rpc_source *to, struct bytes message);
-/* One call less is in flight on this route. Routes of UDP sockets resolve to no connection. */
+/* One call less in flight on this route. Routes of UDP sockets resolve to no connection. */
 void tcp_call_ended(struct tcp *tcp, uint64_t route);
-/* End of a turn: resume who was paused, write what has gathered. */
+/* End of a turn: resumes paused connections, writes what has accumulated. */
 void tcp_resume(struct tcp *tcp);
 void tcp_flush(struct tcp *tcp);
 
-/* A connection is about to be closed: in order if the kernel has delivered everything, else it is
- * reset where the store is shared. */
+/* A connection is about to be closed: gracefully if the kernel has delivered everything, otherwise
+ * with a reset if the store is shared. */
 struct connection;
 void tcp_part(const struct connection *c);
 
-/* Takes no new connections and no new calls; answers still leave. */
+/* Takes no new connections and no new calls; replies still leave. */
 void tcp_quiesce(struct tcp *tcp);
 /* Closes everything; the memory goes with tcp_free, after the loop has closed the handles. */
 void tcp_close(struct tcp *tcp);

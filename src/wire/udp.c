@@ -2,9 +2,9 @@
  * udp.c -- recvmmsg and sendmmsg behind uv_poll; see udp.h.
  *
  * One set of buffers serves all sockets: datagrams are handled before the next are read, and
- * answers are gathered for one socket at a time. A turn reads at most READ_ROUNDS batches per
- * socket, so that a flood of datagrams cannot keep the connections waiting; what is left makes the
- * socket readable again at once.
+ * replies are collected for one socket at a time. A turn reads at most READ_ROUNDS batches per
+ * socket, so that a flood of datagrams cannot starve the connections; the rest makes the socket
+ * readable again at once.
  */
 #include "wire/udp.h"
 
@@ -19,7 +19,7 @@
 enum {
     BATCH = 64,
     READ_ROUNDS = 8,
-    DATAGRAM_MAX = 9000, /* R-DRC-5; one byte more is read, to see what is longer */
+    DATAGRAM_MAX = 9000, /* R-DRC-5; one more byte is read, to detect longer ones */
 };
 
 struct udp_socket {
@@ -39,10 +39,10 @@ struct udp {
     struct mmsghdr in[BATCH], out[BATCH];
     struct datagram in_data[BATCH], out_data[BATCH];
     uint8_t *in_bytes, *out_bytes;
-    uint32_t reply_max; /* of what leaves: an answer, or a call */
+    uint32_t reply_max; /* of outgoing data: a reply or a call */
     uint32_t out_count;
-    uint64_t out_route; /* the socket that the gathered answers leave from */
-    bool is_out_gated;  /* they waited for a commit, and may be too late for it */
+    uint64_t out_route; /* the socket of the collected replies */
+    bool is_out_gated;  /* they waited for a commit, and may be too late */
 };
 
 struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock)
@@ -82,13 +82,13 @@ void udp_flush(struct udp *udp)
     while (sent < udp->out_count) {
         int fd = udp->sockets[udp->out_route].fd;
         int n = sendmmsg(fd, udp->out + sent, udp->out_count - sent, MSG_DONTWAIT);
-        /* The first of them cannot be sent now, or never: the caller asks again if it cares. */
+        /* The first cannot be sent now, or ever: the caller retransmits if it cares. */
         sent += n > 0 ? (uint32_t)n : 1;
     }
     udp->out_count = 0;
 }
 
-/* Memory for one answer of at most reply_max bytes through this socket. */
+/* Memory for one reply of at most reply_max bytes through this socket. */
 static uint8_t *reserve(struct udp *udp, uint64_t route, bool is_gated)
 {
     bool is_other = udp->out_route != route || udp->is_out_gated != is_gated;
@@ -116,7 +116,7 @@ void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message
     commit(udp, &to->peer, message.len);
 }
 
-/* The socket that has this address, or all of its family; NULL: there is none. */
+/* The socket bound to this address, or to all of its family; NULL: none. */
 static const struct udp_socket *find_socket(const struct udp *udp, const struct address *local)
 {
     const struct address all = {.family = local->family};
@@ -174,7 +174,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct udp_socket *socket = poll->data;
     struct udp *udp = socket->udp;
     if (status != 0) {
-        /* libuv stops polling a socket with an error. The error is taken off it and it goes on. */
+        /* libuv stops polling a socket with an error. Clear the error and restart it. */
         int error;
         socklen_t error_len = sizeof error;
         (void)getsockopt(socket->fd, SOL_SOCKET, SO_ERROR, &error, &error_len);

@@ -1,12 +1,12 @@
 /*
  * udp.h -- datagrams in and out, many per system call.
  *
- * An answer leaves from the address that was asked: clients connect their sockets or compare, and a
- * host with several addresses would otherwise answer from whichever the routing prefers. A call
- * that cannot be taken now is dropped, which is what UDP callers are prepared for.
+ * A reply leaves from the address the call came to: clients connect their sockets or compare, and a
+ * host with several addresses would otherwise reply from whichever routing prefers. A call that
+ * cannot be taken now is dropped, which UDP callers are prepared for.
  *
- * Calls of ours that must come from where we listen leave here too (R-BLK-3), and the replies to
- * them arrive here: the server knows them from calls.
+ * Outgoing calls that must come from the listening socket leave here too (R-BLK-3), and their
+ * replies arrive here: the server tells them from calls.
  */
 #ifndef WIRE_UDP_H
 #define WIRE_UDP_H
@@ -26,15 +26,15 @@ struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
 __attribute__((warn_unused_result)) int udp_add(struct udp *udp, int fd,
                                                 const struct address *address);
 
-/* Puts an answer into the next sendmmsg; udp_flush sends what has gathered. */
+/* Queues a reply for the next sendmmsg; udp_flush sends it. */
 void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message);
-/* The same for a call of at most UDP_CALL_MAX bytes, from the first socket that was added for this
- * address of ours. Without one it is lost, like any datagram. */
+/* The same for a call of at most UDP_CALL_MAX bytes, from the first socket added for this local
+ * address. Without one it is lost, like any datagram. */
 void udp_call(struct udp *udp, const struct address *local, const struct address *to, uint16_t port,
               struct bytes message);
 void udp_flush(struct udp *udp);
 
-/* Reads nothing more; answers still leave. */
+/* Reads nothing more; replies still leave. */
 void udp_quiesce(struct udp *udp);
 /* Closes the sockets; the memory goes when the loop has closed the handles. */
 void udp_close(struct udp *udp);

@@ -75,7 +75,7 @@ void wire_flush(struct wire *wire)
 {
     release(wire);
     tcp_resume(wire->tcp);
-    release(wire); /* what was let in may need no new batch */
+    release(wire); /* what was admitted may need no new batch */
     udp_flush(wire->udp);
     tcp_flush(wire->tcp);
 }

@@ -1,5 +1,5 @@
 /*
- * wire.h -- the network as one thing: calls come in by themselves, wire_flush lets answers out.
+ * wire.h -- the network as one thing: calls come in by themselves, wire_flush lets replies out.
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
@@ -16,17 +16,17 @@ struct wire;
 struct wire *wire_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
                       uint32_t connections_max);
 
-/* Takes the bound sockets over and starts to serve, on two ports at most. Calls of ours leave from
+/* Takes the bound sockets over and starts to serve, on two ports at most. Outgoing calls leave from
  * the first. 0 or a negative libuv error. */
 __attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct listen_set *set);
 
 /*
- * The end of a turn: sends every answer whose batch is durable, lets the calls in that had to wait,
- * and writes what has gathered, once per connection.
+ * The end of a turn: sends every reply whose batch is durable, admits calls that had to wait, and
+ * writes what has accumulated, once per connection.
  */
 void wire_flush(struct wire *wire);
 
-/* True: calls were read that there was no room for yet, or may be unread behind such. */
+/* True: calls were read that there was no room for yet, or more may be unread behind them. */
 bool wire_is_holding_back(const struct wire *wire);
 
 /* Sends a datagram of the client from the socket that listens at its local address (R-BLK-3), with
@@ -34,7 +34,7 @@ bool wire_is_holding_back(const struct wire *wire);
 void wire_call(struct wire *wire, const struct client_action *action);
 void wire_flush_calls(struct wire *wire);
 
-/* Takes no new calls; answers of those taken still leave. */
+/* Takes no new calls; replies to those taken still leave. */
 void wire_quiesce(struct wire *wire);
 /* Closes all sockets. Free the memory when the loop has closed their handles. */
 void wire_close(struct wire *wire);
