@@ -1,15 +1,15 @@
 /*
- * control.c -- making and removing the file of the control socket; see control.h.
+ * control.c -- creates and removes the control socket; see control.h.
  *
- * Two servers that start at once must not take each other's file for a dead one's, so everything
- * from the look that counts to listen() happens while a file beside the socket is locked: the
- * *guard*, NAME.lock. Whoever can open a file can lock it, and keep us waiting: so the guard is a
- * file that nobody else can open, never the directory, and it is waited for with a word and a
- * deadline. It is held for a few system calls and removed by who holds it, so that no file is left
- * whose owner is wrong for the next start.
+ * Two servers that start at once must not mistake each other's socket for a dead server's, so
+ * everything from the decisive check to listen() happens while a file next to the socket is locked:
+ * the *guard*, NAME.lock. Whoever can open a file can lock it and keep us waiting: so the guard is
+ * a file that nobody else can open, never the directory, and waiting for it is logged and has a
+ * deadline. It is held for a few system calls and removed by its holder, so that no file with the
+ * wrong owner is left for the next start.
  *
- * Always true: who holds the lock of a guard that still has its name is alone. A file that lost its
- * name between open and flock is not the guard any more; it is looked for again.
+ * Always true: the holder of the lock on a guard that still has its name is alone. A file that lost
+ * its name between open and flock is no longer the guard; the search starts again.
  */
 #include "admin/control.h"
 
@@ -28,7 +28,7 @@
 
 enum { BACKLOG = 64, PAUSE_MS = 20 };
 
-/* What was found where the socket shall be. */
+/* What was found where the socket should be. */
 enum found { FOUND_NOTHING, FOUND_LIVE, FOUND_FOREIGN, FOUND_DEAD, FOUND_OTHER };
 
 /* A name for the file that fits into a socket address, however long its path is. */
@@ -53,7 +53,7 @@ static enum found look(const struct control *control, const struct sockaddr_un *
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return FOUND_OTHER;
-    /* EAGAIN: its backlog is full, so somebody listens. */
+    /* EAGAIN: its backlog is full, so it is listening. */
     int error = connect(fd, (const struct sockaddr *)name, sizeof *name) == 0 ? 0 : errno;
     (void)close(fd);
     return error == 0 || error == EAGAIN ? FOUND_LIVE
@@ -63,7 +63,7 @@ static enum found look(const struct control *control, const struct sockaddr_un *
                                          : FOUND_OTHER; /* of another kind */
 }
 
-/* 0 or an errno. The mode is the socket's own before it has a name: no moment is open to others. */
+/* 0 or an errno. The mode is set before the socket has a name: it is never open to others. */
 static int bind_at(struct control *control, const struct sockaddr_un *name)
 {
     struct stat info;
@@ -106,7 +106,7 @@ static bool is_usable(enum found found, const char *path, int *ret_exit_code, st
         *ret_exit_code = CONTROL_EXIT_IN_USE;
         return refuse(path, "another server is using it",
                       "; stop it, or choose another path with --control", ret_why);
-    case FOUND_FOREIGN: /* it cannot be asked whether it lives, so it is taken to */
+    case FOUND_FOREIGN: /* it cannot be probed, so it counts as alive */
         *ret_exit_code = CONTROL_EXIT_IN_USE;
         return refuse(path, "another user's server is using it",
                       "; stop it or, if it is no longer running, remove the file, or choose "
@@ -129,8 +129,8 @@ static const char *advice_of(int error)
 /* ---- the guard ---- */
 
 /*
- * Nobody else can have opened it: it is ours, has no rights for others and only this name. To root
- * the directory's owner is one of us, who may have left it: the user of --user.
+ * Nobody else can have opened it: it is ours, grants others nothing and has only this name. To
+ * root, the directory's owner counts as us: the user of --user may have left it.
  */
 static bool is_private(const struct control *control, int fd)
 {
@@ -233,7 +233,7 @@ static bool take_guard(const struct control *control, const char *path, const ch
                           "; stop it (fuser -v shows it), or choose another path with --control",
                           ret_why);
         }
-        (void)nanosleep(&pause, NULL); /* cut short is as good */
+        (void)nanosleep(&pause, NULL); /* an early wake-up does no harm */
     }
 }
 
@@ -251,7 +251,7 @@ static bool open_guarded(struct control *control, const char *path, const struct
     return error == 0 || refuse(path, strerror(error), advice_of(error), ret_why);
 }
 
-/* The first look needs no guard: what is in use now stays so, whoever else is starting. */
+/* The first check needs no guard: what is in use now stays so, whoever else is starting. */
 static bool open_in_directory(struct control *control, const char *path,
                               const struct control_words *words, int *ret_exit_code,
                               struct text *ret_why)

@@ -1,5 +1,5 @@
 /*
- * embed.c -- runs while holdfast is built: makes page_data.c of page.html.
+ * embed.c -- runs at build time: makes page_data.c from page.html.
  *
  * usage: embed PAGE.HTML PAGE_DATA.C
  *

@@ -1,9 +1,9 @@
 /*
  * events.c -- streams of events; see events.h.
  *
- * An event is rendered once, into a string that all streams copy from. A stream that has read
- * everything sleeps (http_sleep) and is woken by the next event, which is a status after a second
- * at the latest: that is how a reader who is gone is found out.
+ * An event is rendered once, into a string that all streams copy. A stream that has sent everything
+ * sleeps (http_sleep) and is woken by the next event, at the latest the status a second later: that
+ * is how a vanished reader is detected.
  *
  * Always true:
  *  (1) Events first_id to next_id - 1 are kept, at most KEPT_MAX; `at` is indexed by id.
@@ -33,7 +33,7 @@ struct events {
     uv_timer_t timer; /* runs while there are streams */
     struct list streams;
     uint32_t stream_count;
-    uint64_t run; /* ids of another run are told by it */
+    uint64_t run; /* distinguishes ids of another run */
     uint64_t first_id, next_id;
     char *at[KEPT_MAX]; /* the event of an id at id % KEPT_MAX */
     uint64_t second;    /* since the epoch, in which kept_this_second were kept one by one */
@@ -54,7 +54,7 @@ struct stream {
 
 /* ---- keeping ---- */
 
-/* An event of some kind is begun; what is written next is its data, and keep() ends it. */
+/* Begins an event; what is written next is its data, and keep() ends it. */
 static void begin_event(const struct events *events, struct writer *out, const char *kind)
 {
     char buffer[128];
@@ -76,7 +76,7 @@ static void keep(struct events *events, struct writer *out)
     writer_plain(out, "\n\n");
     char *text = writer_take(out, &len);
     if (text == NULL)
-        return; /* no memory: this one is not sent */
+        return; /* out of memory: this one is not sent */
     uint64_t slot = events->next_id % KEPT_MAX;
     free(events->at[slot]);
     events->at[slot] = text;
@@ -87,7 +87,7 @@ static void keep(struct events *events, struct writer *out)
         http_wake(LIST_ELEMENT(at, struct stream, node)->exchange);
 }
 
-/* The names of events, where operators should hear of them; NULL: the log's only. */
+/* The names of events that operators should see; NULL: for the log only. */
 static const char *const names[EVENT_KIND_END] = {
     [EVENT_LIMIT] = "limit",
     [EVENT_NO_BYTES] = "no_bytes",
@@ -129,7 +129,7 @@ const char *events_name(enum event_kind kind)
     return names[kind];
 }
 
-/* What was too much for the seconds before. */
+/* What exceeded the limit of the previous seconds. */
 static void keep_more(struct events *events)
 {
     if (events->not_kept == 0)
@@ -203,7 +203,7 @@ static void free_stream(void *context)
     free(stream);
 }
 
-/* What this stream sends next; NULL: nothing is there. */
+/* What this stream sends next; NULL: nothing. */
 static const char *next_text(struct stream *stream)
 {
     struct events *events = stream->events;
@@ -279,9 +279,9 @@ static bool read_number(const char *text, char end, uint64_t *ret, const char **
 }
 
 /*
- * How far this reader got before, or everything that comes from now on. An id that is not among
- * those kept any more is a place all the same: what it lost is counted. A reader of an earlier run,
- * or of a program that gave ids without one, has seen nothing of this run yet: it gets all of it.
+ * Where this reader left off, or now. An id no longer kept is still a position: what was missed is
+ * counted. A reader from an earlier run, or from a version whose ids had no run, has seen nothing
+ * of this run yet and gets all of it.
  */
 static uint64_t place_of(const struct events *events, const struct exchange *exchange)
 {

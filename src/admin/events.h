@@ -14,8 +14,8 @@
  * of another run and gets everything that is kept of this one. Memory is bounded whatever readers
  * do: one that does not read loses events, then its connection.
  *
- * Events are kept also while nobody listens: the next reader may be the last one, coming back. The
- * status is made for readers only.
+ * Events are kept even while nobody listens: the next reader may be one that comes back. The status
+ * is made only for readers.
  */
 #ifndef ADMIN_EVENTS_H
 #define ADMIN_EVENTS_H
@@ -26,16 +26,16 @@
 
 struct events;
 
-/* `run` is a number that no other run has. NULL: no memory. */
+/* `run` is unique to this run. NULL: no memory. */
 struct events *events_new(uv_loop_t *loop, const struct admin *admin, uint64_t run);
 /* When every endpoint is freed; the memory goes when the loop has closed the timer. NULL is legal.
  */
 void events_free(struct events *events);
-/* What a kind of event is called in a stream; NULL: it is for the log only. */
+/* The name of an event in a stream; NULL: for the log only. */
 const char *events_name(enum event_kind kind);
 
-/* The end of a turn: what the core reported, before the log takes it, and what it reports for this
- * only, which is taken. */
+/* The end of a turn: sends what the core reported, before the log takes it, and takes what it
+ * reports for streams only. */
 void events_turn(struct events *events, const struct event_ring *reported, struct event_ring *feed);
 
 /* The route. */

@@ -1,5 +1,5 @@
 /*
- * exchange.c -- answers; see exchange.h.
+ * exchange.c -- responses; see exchange.h.
  */
 #include "admin/exchange.h"
 
@@ -9,12 +9,12 @@
 
 enum {
     ERROR_MAX = 2048,
-    SHOWN_MAX = 200, /* bytes of a request that an error repeats */
+    SHOWN_MAX = 200, /* bytes of a request quoted in an error */
 };
 
 #define HTML "text/html; charset=utf-8"
 
-/* No page of another origin may read, frame or embed what is answered here. */
+/* No page of another origin may read, frame or embed a response. */
 static const char *const headers[][2] = {
     {MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
     {"X-Content-Type-Options", "nosniff"},
@@ -46,7 +46,7 @@ static void set_headers(struct exchange *exchange, const char *type)
     exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         exchange_header(exchange, headers[i][0], headers[i][1]);
-    if (strcmp(type, HTML) != 0) /* a page says itself what it may load */
+    if (strcmp(type, HTML) != 0) /* a page sets its own policy */
         exchange_header(exchange, "Content-Security-Policy",
                         "default-src 'none'; frame-ancestors 'none'");
 }
@@ -74,8 +74,8 @@ void exchange_stream(struct exchange *exchange, unsigned status, const char *typ
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, reader, context, free_context);
     if (exchange->response == NULL)
         free_context(context);
-    /* With chunks libmicrohttpd would end even a body that is not there, on a connection that is
-     * kept: the next answer would begin with that end. Without them the connection is closed. */
+    /* With chunks libmicrohttpd would terminate even an absent body on a kept connection, and the
+     * next response would begin with that terminator. Without them the connection is closed. */
     else if (exchange->is_head)
         (void)MHD_set_response_options(exchange->response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
                                        MHD_RO_END);

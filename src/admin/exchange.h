@@ -1,8 +1,9 @@
 /*
- * exchange.h -- one request and its answer, as the routes see them.
+ * exchange.h -- one request and its response, as the routes see them.
  *
- * A route calls exactly one of the functions that answer. Nothing of a request reaches an answer
- * unescaped. Every answer forbids to be stored, framed, sniffed, or read by pages of others.
+ * A route calls exactly one of the functions that respond. Nothing of a request reaches a response
+ * unescaped. Every response forbids caching, framing, sniffing, and reading by pages of other
+ * origins.
  */
 #ifndef ADMIN_EXCHANGE_H
 #define ADMIN_EXCHANGE_H
@@ -29,10 +30,10 @@ struct exchange {
 
     struct MHD_Response *response; /* NULL: not answered yet */
     unsigned status;
-    uint64_t after_txn; /* must be durable before the answer leaves; 0: nothing must */
+    uint64_t after_txn; /* must be durable before the response leaves; 0: nothing */
 };
 
-/* The value of a parameter behind the question mark; NULL: it is not there. */
+/* The value of a query parameter; NULL: not given. */
 const char *exchange_parameter(const struct exchange *exchange, const char *name);
 
 /* Takes over a body of malloc. */
@@ -45,18 +46,18 @@ void exchange_error(struct exchange *exchange, unsigned status, const char *erro
 /* Takes what was written; a writer that failed, because there was no memory, is a 500. */
 void exchange_json(struct exchange *exchange, unsigned status, struct writer *writer);
 
-/* An answer that is written while it is read; `context` is taken over, also without memory. */
+/* A response that is written while it is sent; takes `context` over, even when out of memory. */
 void exchange_stream(struct exchange *exchange, unsigned status, const char *type, size_t block,
                      MHD_ContentReaderCallback reader, void *context,
                      MHD_ContentReaderFreeCallback free_context);
 
-/* A header of an answer that is there. */
+/* Adds a header to an existing response. */
 void exchange_header(struct exchange *exchange, const char *name, const char *value);
 
-/* Before another request, or when the connection is gone. */
+/* Call before another request, or when the connection is gone. */
 void exchange_reset(struct exchange *exchange);
 
-/* The number of "c17", or of "17"; false: it is neither. */
+/* The number of "c17" or "17"; false: neither. */
 bool exchange_parse_id(struct bytes text, uint64_t *ret);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * host.c -- which Host headers are accepted; see host.h.
  *
- * Names are what rebinding needs, so only names that nobody else can own are accepted. An address
- * cannot be rebound; it must still be one of ours, as far as we know which ones those are.
+ * Rebinding needs a name, so only names that nobody else can own are accepted. An address cannot be
+ * rebound; it must still be one of ours, as far as we know them.
  */
 #include "admin/host.h"
 

@@ -2,15 +2,15 @@
  * http.c -- libmicrohttpd inside the libuv loop; see http.h.
  *
  * libmicrohttpd runs without a thread of its own: it keeps an epoll descriptor of its sockets,
- * which the loop polls like any other; run() lets it do what is ready, and its next timeout
- * becomes a timer. When it has more to do at once it is asked in the next turn, after everybody
- * else: a timer of 0 ms would not do, because libuv runs it again and again within one turn.
- * Handlers therefore run in the server's thread and may read its state.
+ * which the loop polls like any other; run() lets it do what is ready, and its next timeout becomes
+ * a timer. When it has more to do at once it runs in the next turn, after everyone else: a timer of
+ * 0 ms would not do, because libuv runs it repeatedly within one turn. So handlers run in the
+ * server's thread and may read its state.
  *
- * A peer cannot make it cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed
- * after IDLE_S of silence; request bodies are never read. Nor can it keep others out by holding all
- * connections, silent or a byte at a time: the one that takes the last place costs the oldest its
- * own. A limit per address would not do, because all local peers have the same.
+ * A peer cannot cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed after
+ * IDLE_S of silence; request bodies are never read. Nor can it lock others out by holding all
+ * connections, silent or a byte at a time: a connection that takes the last place evicts the
+ * oldest. A limit per address would not do, because all local peers share one.
  *
  * Always true:
  *  (1) A suspended connection is on `parked`, in the order of after_txn, which never decreases, or
@@ -34,19 +34,19 @@
 
 enum {
     CONNECTIONS_MAX = 128,
-    BACKLOG = 1024,               /* a crowd is let in and sent away: quicker than a repeated SYN */
-    CONNECTION_BYTES = 16 * 1024, /* headers of a request, and of its answer */
+    BACKLOG = 1024,               /* a crowd is accepted and evicted: faster than a repeated SYN */
+    CONNECTION_BYTES = 16 * 1024, /* headers of a request and its response */
     IDLE_S = 3,
-    DEAF_MS = 1000, /* until a poll that failed is tried again */
+    DEAF_MS = 1000, /* until a failed poll is retried */
     NAME_MAX_LEN = 256,
 };
 
 /* A connection of libmicrohttpd. */
 struct visitor {
-    struct list node; /* of http->by_age while it may be sent away, of http->spare while unused */
+    struct list node; /* of http->by_age while it may be evicted, of http->spare while unused */
     int fd;
     struct exchange exchange; /* its request; one at a time */
-    struct list parked;       /* while the answer waits for the store, or a stream sleeps */
+    struct list parked;       /* while the response waits for the store, or a stream sleeps */
 };
 
 struct http {
@@ -70,7 +70,7 @@ struct http {
     char own_name[NAME_MAX_LEN]; /* of this machine; "" when it is not to be accepted */
 };
 
-/* The answer leaves. Without one there was no memory for it, and the connection is closed. */
+/* Sends the response. Without one, memory ran out, and the connection is closed. */
 static enum MHD_Result leave(struct exchange *exchange)
 {
     if (exchange->response == NULL)
@@ -78,7 +78,7 @@ static enum MHD_Result leave(struct exchange *exchange)
     return MHD_queue_response(exchange->connection, exchange->status, exchange->response);
 }
 
-/* False: refused, and that is the answer. */
+/* False: refused, with a response. */
 static bool may_ask(struct http *http, struct exchange *exchange)
 {
     if (http->is_control) {
@@ -105,7 +105,7 @@ static bool may_ask(struct http *http, struct exchange *exchange)
     return false;
 }
 
-/* The headers are there. What is refused is so before its body is read. */
+/* The headers have arrived. A refusal comes before the body is read. */
 static enum MHD_Result begin(struct http *http, struct visitor *visitor,
                              struct MHD_Connection *connection, const char *path,
                              const char *method)
@@ -125,7 +125,7 @@ static enum MHD_Result begin(struct http *http, struct visitor *visitor,
 
 /*
  * libmicrohttpd calls once when the headers are there, again for each piece of a body, and again
- * when that is over; after a suspension once more. Answering in the last keeps the connection
+ * when that is over; after a suspension once more. Responding in the last keeps the connection
  * usable.
  */
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path,
@@ -144,7 +144,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         return begin(http, visitor, connection, path, method);
     }
     if (*upload_len > 0)
-        return MHD_NO; /* a body where there can be none: close the connection */
+        return MHD_NO; /* an unexpected body: close the connection */
     struct exchange *exchange = &visitor->exchange;
     if (exchange->response == NULL) {
         exchange->answer(exchange);
@@ -187,11 +187,11 @@ void http_wake(struct exchange *exchange)
         return; /* it does not sleep */
     list_remove(&visitor->parked);
     MHD_resume_connection(exchange->connection);
-    /* libmicrohttpd looks after it when it runs, and not before. */
+    /* libmicrohttpd handles it the next time it runs. */
     CHECK(uv_idle_start(&exchange->http->again, on_again) == 0);
 }
 
-/* Keeps the order in which connections came; the last place costs the oldest its own. */
+/* Keeps connections in order of arrival; taking the last place evicts the oldest. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -227,14 +227,14 @@ static void on_again(uv_idle_t *idle);
 static void run(struct http *http)
 {
     http->has_left = false;
-    (void)MHD_run(http->daemon); /* its only failure is to be called for a daemon with threads */
+    (void)MHD_run(http->daemon); /* fails only for a daemon with threads */
     MHD_UNSIGNED_LONG_LONG timeout_ms;
     bool has_timeout = MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES;
     if (!uv_is_active((uv_handle_t *)&http->poll) && (!has_timeout || timeout_ms > DEAF_MS)) {
         timeout_ms = DEAF_MS;
         has_timeout = true;
     }
-    /* With all places taken it stops to accept, and looks whether one is free only when it runs. */
+    /* With all places taken it stops accepting, and checks for a free one only when it runs. */
     if (http->has_left) {
         timeout_ms = 0;
         has_timeout = true;
@@ -247,8 +247,8 @@ static void run(struct http *http)
         CHECK(uv_timer_start(&http->timer, on_timer, timeout_ms, 0) == 0);
 }
 
-/* Whatever the descriptor has, libmicrohttpd finds out itself. libuv stops to poll one that has an
- * error: the timer begins again. */
+/* libmicrohttpd finds out itself what is ready. libuv stops polling a descriptor with an error: the
+ * timer restarts it. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     (void)status;
@@ -293,7 +293,7 @@ static int listen_on(const struct address *address, uint16_t port, uint16_t *ret
     if (fd < 0)
         return -errno;
     const int on = 1, is_v6_only = !host_is_any(address);
-    /* Connections of the last run that are not quite gone must not stop this one. */
+    /* Lingering connections of the last run must not prevent this one. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         (address->family == 6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &is_v6_only, sizeof is_v6_only) != 0) ||
@@ -333,7 +333,7 @@ static int start_daemon(struct http *http, int fd)
     return info->epoll_fd;
 }
 
-/* An endpoint on a listening socket, which it takes over. NULL: no memory. */
+/* Creates an endpoint on a listening socket, which it takes over. NULL: no memory. */
 static struct http *serve(uv_loop_t *loop, int fd, const struct admin *admin)
 {
     struct http *http = calloc(1, sizeof *http);
@@ -373,7 +373,7 @@ struct http *http_new(uv_loop_t *loop, const struct address *address, uint16_t p
     }
     http->address = *address;
     http->port = port_bound;
-    /* Who listens on the network is asked by the name of the machine, by scrapers for instance. */
+    /* On the network, scrapers for example use the machine's name. */
     if (!address_is_loopback(address) &&
         gethostname(http->own_name, sizeof http->own_name - 1) != 0)
         http->own_name[0] = '\0';
@@ -419,7 +419,7 @@ void http_stored(struct http *http, uint64_t txn)
         resume(http, first);
         is_any = true;
     }
-    if (is_any) /* libmicrohttpd looks after them when it runs, and not before */
+    if (is_any) /* libmicrohttpd handles them the next time it runs */
         CHECK(uv_idle_start(&http->again, on_again) == 0);
 }
 
@@ -443,7 +443,7 @@ void http_free(struct http *http)
     uv_close((uv_handle_t *)&http->poll, on_close);
     uv_close((uv_handle_t *)&http->timer, on_close);
     uv_close((uv_handle_t *)&http->again, on_close);
-    /* What they wait for will not come: libmicrohttpd closes them with the others. */
+    /* What they wait for will never come: libmicrohttpd closes them with the others. */
     while (!list_is_empty(&http->parked))
         resume(http, LIST_ELEMENT(http->parked.next, struct visitor, parked));
     while (!list_is_empty(&http->asleep))

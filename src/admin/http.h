@@ -2,10 +2,10 @@
  * http.h -- an HTTP endpoint: libmicrohttpd, driven by the server's own loop.
  *
  * There are two of them, with the same routes (route.h): one over TCP, which only reads, and one
- * over the control socket, which may change. Whoever asks there must be root or the user that we
- * run as, whatever became of the file's mode.
+ * over the control socket, which may change. The peer there must be root or the user we run as,
+ * whatever the file's mode.
  *
- * An answer to a change is held back until http_stored says that the change is durable (P1).
+ * The response to a change is held back until http_stored reports the change durable (P1).
  */
 #ifndef ADMIN_HTTP_H
 #define ADMIN_HTTP_H
@@ -21,7 +21,7 @@ struct http;
 
 /*
  * Listens on the address; port 0 takes any free one. NULL with a sentence in *ret_why and an exit
- * code: the address is in use, is not ours, or is not permitted. `admin` is borrowed.
+ * code: the address is in use, not ours, or not permitted. `admin` is borrowed.
  */
 struct http *http_new(uv_loop_t *loop, const struct address *address, uint16_t port,
                       const struct admin *admin, int *ret_exit_code, struct text *ret_why);
@@ -35,19 +35,19 @@ uint16_t http_port(const struct http *http);
 /* Where a browser on this machine finds the page. */
 void http_add_url(const struct http *http, struct text *text);
 
-/* Everything up to txn is durable: answers that waited for it leave. NULL is legal. */
+/* Everything up to txn is durable: responses that waited for it leave. NULL is legal. */
 void http_stored(struct http *http, uint64_t txn);
-/* Answers that wait for the store. */
+/* Responses waiting for the store. */
 uint32_t http_waiting(const struct http *http);
 
-/* A stream has nothing to send now: its connection is left alone until it is woken. */
+/* A stream has nothing to send now: its connection sleeps until it is woken. */
 struct exchange;
 void http_sleep(struct exchange *exchange);
 void http_wake(struct exchange *exchange);
 
 /*
- * Closes the socket and every connection at once. The memory goes when the loop has closed the
- * handles: in its next turn, so run the loop until it ends before closing it. NULL is legal.
+ * Closes the socket and every connection at once. The memory is freed when the loop has closed the
+ * handles, in its next turn, so run the loop until it ends before closing it. NULL is legal.
  */
 void http_free(struct http *http);
 

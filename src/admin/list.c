@@ -54,8 +54,8 @@ static const char *const client_words[] = {"freeing", "given_up", "crashed", "re
                                            "active"};
 
 /*
- * Freeing comes first: whoever gave the order of a release waits for its end (202). Who was given
- * up was not there either, and counts as crashed; that nobody tries any more can be acted on.
+ * Freeing comes first: the operator who released it waits for the end (202). A client given up also
+ * counts as crashed; that retries have stopped is the more useful fact.
  */
 const char *list_word_of_client(const struct view_client *view)
 {
@@ -87,7 +87,7 @@ bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret)
 {
     if (exchange_parse_id(text, ret))
         return true;
-    /* As a part of the path it is nothing that is there; as a parameter it makes no sense. */
+    /* In the path it is not found; as a parameter it is invalid. */
     bool is_path = text.at == exchange->id.at;
     exchange_error(exchange, is_path ? MHD_HTTP_NOT_FOUND : MHD_HTTP_BAD_REQUEST,
                    "not a client id: ", text, "ids look like c17; /api/v1/clients lists them");
@@ -96,7 +96,7 @@ bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret)
 
 /* ---- clients ---- */
 
-/* What only a registration of SM_MON has. */
+/* Fields of an SM_MON registration only. */
 static void add_callback(struct writer *row, const struct view_client *view)
 {
     if (view->protocol == VIEW_NSM) {
@@ -288,7 +288,7 @@ static const char *word_of_answer(enum silent_phase phase)
     UNREACHABLE();
 }
 
-/* Who blocks a waiter, for how long it was not heard of, and whether it answers. */
+/* Who blocks a waiter, how long it has been silent, and whether it answers. */
 static void add_blocker(struct writer *row, const struct view_waiter *view, uint64_t now_ns)
 {
     writer_object(row, "blocked_by");
@@ -353,8 +353,8 @@ static bool next_waiter(struct listing *listing, uint64_t *cursor, uint32_t *bud
     return true;
 }
 
-/* Reads client, file and share. False: answered already; a client that never locked, and a share
- * that is none, are not found. */
+/* Reads client, file and share. False: already responded; a client that never locked and an unknown
+ * share are not found. */
 static bool read_filter(struct exchange *exchange, struct listing *listing)
 {
     const char *client = exchange_parameter(exchange, "client");
@@ -404,7 +404,7 @@ void list_waiters(struct exchange *exchange)
 
 /* ---- notifications ---- */
 
-/* Who is being told of our restart, or was tried: who, how often, and what came of it. */
+/* Notifications of our restart: to whom, how often, and the result. */
 static bool next_notification(struct listing *listing, uint64_t *cursor, uint32_t *budget)
 {
     struct writer *row = &listing->writer;

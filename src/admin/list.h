@@ -1,6 +1,6 @@
 /*
- * list.h -- the routes that list what the core knows: clients, locks, waiters, notifications, sets
- * of files; and the words for it.
+ * list.h -- the routes that list what the core knows (clients, locks, waiters, notifications, sets
+ * of files) and the words for states.
  */
 #ifndef ADMIN_LIST_H
 #define ADMIN_LIST_H
@@ -17,12 +17,12 @@ void list_shares(struct exchange *exchange);
 
 /* One word: "none", "told", "waiting", "calling", "given_up". */
 const char *list_word_of_news(enum view_news news);
-/* One word: "freeing", "given_up", "crashed", "recovering", "active"; the first that is true. */
+/* One word: "freeing", "given_up", "crashed", "recovering", "active"; the first that applies. */
 const char *list_word_of_client(const struct view_client *view);
 
-/* A handle in hex, of at most RECORD_FH_MAX bytes; false: it is none. */
+/* A handle in hex, of at most RECORD_FH_MAX bytes; false: not a handle. */
 bool list_parse_handle(const char *text, uint8_t ret[static RECORD_FH_MAX], uint32_t *ret_len);
-/* The client of {id}; false: answered already. */
+/* The client of {id}; false: already responded. */
 bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret);
 
 #endif

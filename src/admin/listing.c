@@ -78,7 +78,7 @@ static ssize_t read_listing(void *context, uint64_t position, char *buffer, size
     (void)position;
     if (max > PIECE_BYTES)
         max = PIECE_BYTES;
-    /* What did not fit the last time is less than a row. */
+    /* What did not fit last time is less than a row. */
     writer->len -= listing->read;
     if (writer->len > 0)
         memmove(writer->at, writer->at + listing->read, writer->len);
@@ -98,7 +98,7 @@ static ssize_t read_listing(void *context, uint64_t position, char *buffer, size
     return (ssize_t)listing->read;
 }
 
-/* Digits only. False: they are not, or the number is larger than `max`. */
+/* Digits only. False: something else, or larger than `max`. */
 static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;

@@ -1,10 +1,10 @@
 /*
- * listing.h -- lists that are written while they are read: {"clients": [...], "next": ...}.
+ * listing.h -- lists that are written while they are sent: {"clients": [...], "next": ...}.
  *
- * A page has at most `limit` rows (100 unless asked for, 1,000 at most). It is made in pieces of
- * what a connection has room for, one piece per turn of the loop and connection, and each piece
- * looks at a bounded number of slots: a list of a million locks delays nobody by more than that.
- * `next` is the cursor of the next page, or null at the end; it stays valid while rows come and go.
+ * A page has at most `limit` rows (100 unless asked for, 1,000 at most). It is built in pieces as
+ * large as a connection has room for, one piece per turn and connection, and each piece examines a
+ * bounded number of slots: a list of a million locks delays nobody by more than that. `next` is the
+ * cursor of the next page, or null at the end; it stays valid while rows come and go.
  */
 #ifndef ADMIN_LISTING_H
 #define ADMIN_LISTING_H
@@ -14,7 +14,7 @@
 
 #define LISTING_LIMIT_MAX 1000
 
-/* Which clients are wanted; zeroed: all. Names as they are shown, letters in either case. */
+/* Which clients to list; zeroed: all. Names as shown, ignoring case. */
 struct listing_clients {
     const char *state; /* a constant; NULL: any */
     char protocol[RECORD_PROTOCOL_MAX + 1], name[RECORD_NAME_MAX + 1],
@@ -34,7 +34,7 @@ struct listing {
 
     uint64_t cursor;
     uint32_t limit, row_count;
-    uint64_t now_ns, wall_ns; /* when the piece was begun */
+    uint64_t now_ns, wall_ns; /* when the piece began */
     struct writer writer;
     size_t read; /* of what the writer has */
     bool has_begun, has_ended;

@@ -1,8 +1,8 @@
 /*
  * metrics.c -- Prometheus' text format, version 0.0.4; see metrics.h.
  *
- * A metric is written by begin() and one add() per sample. Label values are words of this program,
- * but for the names of shares, which are escaped.
+ * A metric is written by begin() and one add() per sample. Label values are constants of this
+ * program, except the names of shares, which are escaped.
  */
 #include "admin/metrics.h"
 
@@ -147,7 +147,7 @@ static void add_program(struct text *out, const struct meter *meter, uint32_t pr
         add(out, words->requests, &procedure, &(struct label){"result", "success"}, row->succeeded);
         add(out, words->requests, &procedure, &(struct label){"result", "error"}, row->failed);
     }
-    /* A procedure that nobody called has no durations: most never are. */
+    /* A procedure never called has no durations: most never are. */
     begin(out, words->durations, "histogram", words->durations_help);
     for (uint32_t proc = 0; proc < METER_PROCEDURES_MAX; proc++) {
         const char *name = meter_name(meter, program, proc);

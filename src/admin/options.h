@@ -1,5 +1,5 @@
 /*
- * options.h -- GET /api/v1/config: every option, what it is set to, and by whom.
+ * options.h -- GET /api/v1/config: every option, its value, and its origin.
  */
 #ifndef ADMIN_OPTIONS_H
 #define ADMIN_OPTIONS_H

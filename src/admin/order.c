@@ -1,16 +1,17 @@
 /*
- * order.c -- from a request over the control socket to an order of the core, and back.
+ * order.c -- turns a request on the control socket into a command of the core, and its result into
+ * a response.
  *
  *   done       200 {"result": "done"}
- *   begun      202 {"result": "begun"}: it is very much, and the client is "freeing" until its end
+ *   begun      202 {"result": "begun"}: a long release; the client is "freeing" until done
  *   no client  404
- *   nothing    409: no grace stands, the client holds nothing (there), or is there already
- *   taken      409: a client of that name holds something at that address
- *   address    400: it names no host, or an interface that this machine does not have
+ *   nothing    409: no grace period, the client holds nothing (there), or is there already
+ *   taken      409: a client of that name holds locks at that address
+ *   address    400: not the address of a host, or an unknown interface
  *   no bytes   507
- *   later      503 with Retry-After: ask again
+ *   later      503 with Retry-After: try again
  *
- * The answer is there at once but leaves when what it says is durable (P1): exchange.after_txn.
+ * The response is ready at once but leaves when what it says is durable (P1): exchange.after_txn.
  */
 #include "admin/order.h"
 

@@ -9,7 +9,7 @@
 
 void page_answer(struct exchange *exchange)
 {
-    char *copy = malloc(page_len); /* an answer owns its body; a page is asked for now and then */
+    char *copy = malloc(page_len); /* a response owns its body; pages are requested rarely */
     if (copy == NULL)
         return;
     memcpy(copy, page_bytes, page_len);

@@ -1,7 +1,7 @@
 /*
  * page.h -- the web page at /: one file, page.html, that is a part of the program.
  *
- * It is read-only. It asks the same paths that everybody may ask (route.h) and loads nothing else.
+ * It is read-only. It uses the same public paths (route.h) and loads nothing else.
  */
 #ifndef ADMIN_PAGE_H
 #define ADMIN_PAGE_H

@@ -86,7 +86,7 @@ static const struct route routes[] = {
     {.path = "/api/v1/grace", .needs_core = true, .answers[METHOD_DELETE] = order_end_grace},
 };
 
-/* Does the path match, and what stands for {id}? */
+/* Does the path match, and what is {id}? */
 static bool is_match(const char *pattern, const char *path, struct bytes *ret_id)
 {
     const char *hole = strstr(pattern, "{id}");
@@ -135,7 +135,7 @@ static void refuse_method(struct exchange *exchange)
 struct parameter_check {
     const char *known;
     uint32_t seen;     /* a bit for each of them */
-    const char *wrong; /* the first one that is not as it must be; NULL: none */
+    const char *wrong; /* the first invalid one; NULL: none */
     const char *why;
 };
 
@@ -168,10 +168,9 @@ static enum MHD_Result check_parameter(void *context, enum MHD_ValueKind kind, c
 }
 
 /*
- * True: answered with a 400, because there is a parameter that `known` does not have, that has no
- * "=" or a NUL, or that comes twice. Whoever reads parameters finds the first of a name, up to a
- * NUL, and none where it has no value: what was meant to narrow a request would be lost, and
- * everything be freed.
+ * True: responded with 400, because a parameter is unknown, has no "=", contains a NUL or comes
+ * twice. A reader of parameters finds the first of a name, up to a NUL, and none if it has no
+ * value: a filter meant to narrow a request would be lost, and everything released.
  */
 static bool refuse_parameter(struct exchange *exchange, const char *known)
 {

@@ -1,9 +1,9 @@
 /*
  * status.c -- the state of the server in one JSON object; see status.h.
  *
- * It costs the same whatever is stored: counts are kept by the core, and of the clients that a
- * recovery waits for WAITING_SHOWN are named and SLOTS_LOOKED_AT looked at; `waiting_for_more` says
- * that there are others.
+ * It costs the same whatever is stored: the core keeps counts, and of the clients a recovery waits
+ * for WAITING_SHOWN are named and SLOTS_LOOKED_AT examined; `waiting_for_more` says that there are
+ * others.
  */
 #include "admin/status.h"
 
@@ -65,7 +65,7 @@ static void add_grace(struct writer *out, const struct admin *admin,
     writer_end_object(out);
 }
 
-/* Clients that others wait for and that do not answer. */
+/* Clients that block others and do not answer. */
 static void add_silent(struct writer *out, const struct admin *admin, uint64_t now_ns)
 {
     struct view_silent view;
@@ -83,7 +83,7 @@ static void add_silent(struct writer *out, const struct admin *admin, uint64_t n
     writer_end_list(out);
 }
 
-/* Who was refused by a lock of its own name at another address: perhaps one host that moved. */
+/* Clients refused by a lock of their own name at another address: perhaps one host that moved. */
 static void add_namesakes(struct writer *out, const struct admin *admin)
 {
     struct view_namesake view;
@@ -180,7 +180,7 @@ void status_write(struct writer *out, const struct admin *admin)
     writer_end_object(out);
 }
 
-/* Before there is a core: a standby says for whom it waits. */
+/* Before there is a core: a standby names the active server. */
 static void answer_without_core(struct exchange *exchange)
 {
     const struct admin *admin = exchange->admin;

@@ -1,7 +1,7 @@
 /*
  * writer.c -- JSON, value by value; see writer.h.
  *
- * Every function asks for the room of all it may write, once, and then only puts bytes. `grow` is
+ * Every function reserves room for all it may write, once, and then only stores bytes. `grow` is
  * the only place that can fail.
  */
 #include "admin/writer.h"
@@ -38,8 +38,8 @@ static bool grow(struct writer *writer, size_t wanted)
     return true;
 }
 
-/* Room for so many bytes and a NUL. False: the writer has failed, and stays so: what comes after a
- * gap may be short enough to fit, and would make a whole of parts that do not belong together. */
+/* Room for so many bytes and a NUL. False: the writer has failed for good: text after a gap may be
+ * short enough to fit, and would join parts that do not belong together. */
 static bool has_room(struct writer *writer, size_t count)
 {
     size_t wanted = writer->len + count + 1;
@@ -70,7 +70,7 @@ static void put_digits(struct writer *writer, uint64_t value, uint32_t width)
     put_all(writer, digits + at, sizeof digits - at);
 }
 
-/* What stands before a value, and room for `count` bytes of it. */
+/* What precedes a value, and room for its `count` bytes. */
 static bool begin_value(struct writer *writer, const char *key, size_t count)
 {
     size_t key_len = key == NULL ? 0 : strlen(key);
@@ -210,8 +210,8 @@ void writer_text(struct writer *writer, const char *key, const char *text)
         writer_bytes(writer, key, bytes_of_text(text));
 }
 
-/* How many bytes the character at the front has; 0: it is not UTF-8, which knows no character
- * written longer than it need be, no half of a pair, and none beyond U+10FFFF. */
+/* Length in bytes of the first character; 0: not UTF-8, which has no overlong forms, no surrogates,
+ * and nothing beyond U+10FFFF. */
 static uint32_t character_len(struct bytes bytes)
 {
     uint8_t first = bytes.at[0];

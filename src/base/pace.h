@@ -1,12 +1,12 @@
 /*
- * pace.h -- time as this process has lived it.
+ * pace.h -- time without standstills.
  *
- * A process that is stopped (SIGSTOP, a paused container, a hypervisor that has other things to do)
- * cannot hear anybody meanwhile. Whoever would have been in time is waiting in its sockets when it
- * goes on. So time in which it stood still is not time: every deadline is that much later.
+ * A process that is not scheduled (SIGSTOP, a paused container, a busy hypervisor) receives nothing
+ * meanwhile. Calls that would have been in time wait in its sockets when it continues. So standstills
+ * do not count as time: every deadline is that much later.
  *
- * It knows that it stood still because it had said when it would be awake again, and was not, by
- * more than a second. Shorter delays are the daily business of a scheduler, and count.
+ * It detects a standstill because it had announced when it would be awake again, and was late by
+ * more than a second. Shorter delays are normal scheduling, and count.
  *
  *   clock   ----|-----------|===================|------->
  *            asleep   should be awake         is awake
@@ -18,14 +18,14 @@
 #include <stdint.h>
 
 struct pace {
-    uint64_t clock_ns; /* when it was last looked at; 0: not yet */
-    uint64_t awake_ns; /* when the process would be awake at the latest; 0: it did not say */
-    uint64_t stood_ns; /* for how long it stood still, in all */
+    uint64_t clock_ns; /* when it was last read; 0: not yet */
+    uint64_t awake_ns; /* latest time at which the process would be awake; 0: not announced */
+    uint64_t stood_ns; /* total length of standstills */
 };
 
-/* The clock says this, and never less than before: the time as it was lived. */
+/* The clock reads this, never less than before: returns the time without standstills. */
 uint64_t pace_now_ns(struct pace *pace, uint64_t clock_ns);
-/* The process looks at the clock again by then; UINT64_MAX: it does not know. */
+/* The process reads the clock again by then; UINT64_MAX: unknown. */
 void pace_sleep(struct pace *pace, uint64_t until_ns);
 
 #endif
