@@ -260,8 +260,10 @@ void machine_thaw(struct world *world, uint64_t run)
     if (machine->ghost == NULL || machine->run != run + 1)
         return;
     world_trace(world, "THAW: the server of run %llu goes on", (unsigned long long)run);
+    machine->ghost_speaks = true;
     rpc_client_tick(machine->ghost, world->now_ns);
     line_turn_ghost(world);
+    machine->ghost_speaks = false;
 }
 
 static void check_disk(struct world *world, const char *complaint)

@@ -55,7 +55,7 @@ void statd_sent(struct world *world, const struct host *host, const struct addre
     (void)disk_server(&world->disk, &server);
     if (!is_ours)
         world_fail(world, "P3", "a locker is told of \"%s\", which is none of our names", name);
-    if (!world->machine.is_ready)
+    if (!world->machine.is_ready && !world->machine.ghost_speaks)
         world_fail(world, "P3", "a locker is told before the server is ready (R-NOTIFY-7)");
     if (!address_equal(local, &host->local))
         world_fail(world, "P3", "host %u is told from an address that it does not know",

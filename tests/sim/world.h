@@ -346,6 +346,7 @@ struct machine {
     uint64_t ghost_until_ns;  /* and of the ghost */
     uint64_t boot_ns;         /* of this run, as it was lived */
     struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */
+    bool ghost_speaks;        /* what leaves now is its own, not ours */
     bool leaves_ghost;        /* a scenario: always */
     uint32_t ghost_sent;      /* datagrams of such processes */
 };
