@@ -129,6 +129,8 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
     core->limits = *limits;
     core->seed = seed;
     core->has_room = true;
+    for (enum asker asker = 0; asker < ASKER_END; asker++)
+        list_init(&core->asks[asker]);
     /* What is added up above then fits into 32 bits, and a slot into 24 (core_call_id). */
     CHECK(limits->clients_max <= RECORD_SLOT_MAX && limits->waiters_max <= RECORD_SLOT_MAX);
     CHECK(limits->locks_max <= RECORD_SLOT_MAX);

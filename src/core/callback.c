@@ -29,9 +29,9 @@ int callback_init(struct core *core, uint32_t waiters_max)
     if (err == 0)
         err = chains_init(&all->by_owner, core->owners.table.max, slots_max);
     if (err == 0)
-        err = table_init(&all->late, CALLBACK_LATE_MAX, sizeof(struct late_answer));
+        err = table_init(&all->late, CORE_LATE_MAX, sizeof(struct late_answer));
     if (err == 0)
-        err = chains_init(&all->on_callback, slots_max, CALLBACK_LATE_MAX);
+        err = chains_init(&all->on_callback, slots_max, CORE_LATE_MAX);
     return err;
 }
 

@@ -28,17 +28,14 @@
 #include "base/list.h"
 #include "base/table.h"
 #include "core/claim.h"
-#include "core/message.h"
+#include "core/core.h"
 
 struct core;
 struct core_input;
 
 #define CALLBACK_LINGER_NS (UINT64_C(5) * 1000000000)
 
-enum {
-    CALLBACK_LATE_MAX = 1024,           /* answers that wait for the end of a callback, */
-    CALLBACK_LATE_PER_CLIENT_MAX = 128, /* and of them, to one client */
-};
+enum { CALLBACK_LATE_PER_CLIENT_MAX = 128 }; /* answers to one client; of all: CORE_LATE_MAX */
 
 struct callback {
     uint32_t waiter;      /* CALLING: whose it is; SLOT_NONE: it lingers */

@@ -281,10 +281,10 @@ static void call_done(struct core *core, const struct core_input *input)
         callback_ended(core, handle, input);
         return;
     case CALL_OF_PROBE:
-        probe_call_done(core, handle, input);
+        ask_call_done(core, ASK_OF_PROBE, handle, input);
         return;
     case CALL_OF_SILENT:
-        silent_call_done(core, handle, input);
+        ask_call_done(core, ASK_OF_SILENT, handle, input);
         return;
     }
     UNREACHABLE();
@@ -332,8 +332,7 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
 {
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
-    return grant_next_call(core, ret) || notify_next_call(core, ret) ||
-           probe_next_call(core, ret) || silent_next_call(core, ret);
+    return grant_next_call(core, ret) || notify_next_call(core, ret) || ask_next_call(core, ret);
 }
 
 bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *ret)
@@ -401,7 +400,7 @@ uint64_t core_work_deadline_ns(const struct core *core)
     uint64_t next_ns = min_u64(grace_deadline_ns(core), tracker_deadline_ns(core));
     next_ns = min_u64(next_ns, recover_deadline_ns(core));
     next_ns = min_u64(next_ns, echo_deadline_ns(core));
-    next_ns = min_u64(next_ns, silent_work_deadline_ns(core));
+    next_ns = min_u64(next_ns, silent_deadline_ns(core));
     return min_u64(next_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
 }
 
@@ -414,8 +413,7 @@ uint64_t core_deadline_ns(const struct core *core)
 {
     if (grant_has_call(core))
         return core->now_ns;
-    uint64_t calls_ns = min_u64(notify_deadline_ns(core), probe_deadline_ns(core));
-    calls_ns = min_u64(calls_ns, silent_deadline_ns(core));
+    uint64_t calls_ns = min_u64(notify_deadline_ns(core), ask_deadline_ns(core));
     return min_u64(calls_ns, core_work_deadline_ns(core));
 }
 
@@ -447,12 +445,6 @@ void core_status(const struct core *core, struct core_status *ret)
         .notify_durations = &core->notify.durations,
     };
     grace_status(core, &ret->grace);
-}
-
-uint32_t core_share_locks(const struct core *core, uint32_t share)
-{
-    CHECK(share < core->limits.share_count);
-    return core->locks.share_counts[share];
 }
 
 struct event_ring *core_events(struct core *core)

@@ -25,22 +25,24 @@
 #ifndef CORE_CORE_H
 #define CORE_CORE_H
 
-#include "core/callback.h"
 #include "core/event.h"
-#include "core/file.h"
-#include "core/grace.h"
-#include "core/grant.h"
 #include "core/message.h"
-#include "core/notify.h"
 #include "core/operate.h"
-#include "core/quota.h"
-#include "core/reboot.h"
-#include "core/silent.h"
-#include "core/tracker.h"
+#include "core/status.h"
 
 struct core;
 
-#define CORE_NAMES_MAX 6 /* beside the numeric address and its PTR name */
+#define CORE_NAMES_MAX      6                    /* beside the numeric address and its PTR name */
+#define CORE_CALL_NAMES_MAX (CORE_NAMES_MAX + 2) /* with them: of one CALL_NOTIFY */
+#define CORE_LOCALS_MAX     32                   /* of our addresses, with names of their own */
+#define CORE_LATE_MAX       1024 /* answers that wait for the end of a callback: their tickets */
+
+#define FILE_SHARES_MAX 64
+
+/* A named set of handles. Set 0 is "default" and has the empty prefix. */
+struct file_share {
+    struct bytes name, prefix; /* borrowed */
+};
 
 struct core_limits {
     uint32_t clients_max; /* --max-clients, of registrants, lock clients and tracked ones each; what
@@ -171,7 +173,7 @@ struct core_call {
         };
         struct { /* CALL_NOTIFY: one after another, over one connection (D4) */
             uint32_t our_state, our_name_count;
-            struct bytes our_names[NAMING_MAX];
+            struct bytes our_names[CORE_CALL_NAMES_MAX];
         };
         struct bytes mon_name; /* CALL_STAT */
         struct { /* CALL_GRANTED, CALL_GRANTED_MSG: the lock as it was asked for (R-BLK-1) */
@@ -277,29 +279,6 @@ uint64_t core_work_deadline_ns(const struct core *core);
 uint32_t core_list_locals(const struct core *core, struct address *ret, uint32_t max);
 void core_learn_name(struct core *core, const struct address *local, struct bytes name);
 
-/* What operators see. */
-struct core_status {
-    uint64_t epoch;
-    uint32_t state;
-    uint32_t registrants, clients, locks, offers, waiters, shares;
-    uint32_t notices, names;
-    uint32_t namesakes; /* pairs of view_namesake (D17) */
-    uint64_t bytes_used;
-    uint64_t durable_txn;
-    bool incomplete, has_room;
-    struct grant_counters grants;
-    struct reboot_counters reboots;
-    struct grace_counters reclaims;
-    struct grace_status grace;
-    struct notify_counters notify;
-    struct silent_counters silent;
-    struct tracker_counters tracked;
-    struct quota_counters quota;
-    const struct histogram *notify_durations; /* lives as long as the core */
-};
-void core_status(const struct core *core, struct core_status *ret);
-/* Locks and offers in the files of one share, by its index in the limits (D14). */
-uint32_t core_share_locks(const struct core *core, uint32_t share);
 struct event_ring *core_events(struct core *core);
 /* What is not for the log, because it happens all the time: kinds of its own. Nobody needs to take
  * it; what does not fit is counted. */

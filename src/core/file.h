@@ -11,6 +11,7 @@
 #include "base/intern.h"
 #include "base/list.h"
 #include "base/tree.h"
+#include "core/core.h"
 
 struct core;
 
@@ -26,13 +27,6 @@ struct file {
 struct files {
     struct intern handles; /* a file's slot is its handle's; references keep it */
     struct file *at;       /* by slot */
-};
-
-#define FILE_SHARES_MAX 64
-
-/* A named set of handles; see struct core_limits. Set 0 is "default" and has the empty prefix. */
-struct file_share {
-    struct bytes name, prefix; /* borrowed */
 };
 
 __attribute__((warn_unused_result)) int file_init(struct core *core, uint32_t slots_max);

@@ -25,15 +25,11 @@
 
 #include "base/timers.h"
 #include "core/message.h"
+#include "core/status.h"
 
 struct core;
 
 enum grace_phase { GRACE_OVER, GRACE_WAITING, GRACE_STANDING };
-
-struct grace_counters {
-    uint64_t reclaims_granted, reclaims_denied;
-    uint64_t dropped; /* locks and shares given up at the end */
-};
 
 struct grace {
     enum grace_phase phase;
@@ -81,11 +77,6 @@ bool grace_end_now(struct core *core);
 bool grace_work(struct core *core);
 uint64_t grace_deadline_ns(const struct core *core);
 
-struct grace_status {
-    bool is_on;
-    uint64_t remaining_ns;
-    uint32_t unsettled; /* ranges and shares */
-};
 void grace_status(const struct core *core, struct grace_status *ret);
 
 void grace_check(const struct core *core);

@@ -26,16 +26,10 @@
 #include "base/list.h"
 #include "core/claim.h"
 #include "core/message.h"
+#include "core/status.h"
 
 struct core;
 struct core_call;
-
-struct grant_counters {
-    uint64_t granted;     /* acknowledged by an answer to a callback */
-    uint64_t denied;      /* refused by one */
-    uint64_t failed;      /* callbacks that got no answer */
-    uint64_t passed_over; /* D13 */
-};
 
 struct grants {
     struct chains by_cookie; /* hash of the cookie; slots of waiters */

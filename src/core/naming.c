@@ -12,8 +12,6 @@
 #include "base/check.h"
 #include "core/state.h"
 
-_Static_assert(CORE_NAMES_MAX + 2 <= NAMING_MAX, "what we were told leaves two places");
-
 static struct bytes name_of(const struct naming_entry *entry)
 {
     return (struct bytes){entry->name, entry->len};
@@ -44,7 +42,7 @@ void core_learn_name(struct core *core, const struct address *local, struct byte
     if (!is_acceptable(name))
         return;
     if (local != NULL) {
-        if (find(naming, local) != NULL || naming->count == NAMING_ADDRESSES_MAX)
+        if (find(naming, local) != NULL || naming->count == CORE_LOCALS_MAX)
             return;
         entry = &naming->at[naming->count++];
         entry->local = *local;
@@ -71,7 +69,7 @@ uint32_t core_list_locals(const struct core *core, struct address *ret, uint32_t
 }
 
 /* Adds a name that is not there yet, if it may have a place. */
-static void add(struct bytes names[static NAMING_MAX], uint32_t *count, struct bytes name,
+static void add(struct bytes names[static CORE_CALL_NAMES_MAX], uint32_t *count, struct bytes name,
                 uint32_t max)
 {
     bool is_there = name.len == 0;
@@ -82,7 +80,7 @@ static void add(struct bytes names[static NAMING_MAX], uint32_t *count, struct b
 }
 
 uint32_t naming_list(struct core *core, const struct address *local,
-                     struct bytes ret_names[static NAMING_MAX])
+                     struct bytes ret_names[static CORE_CALL_NAMES_MAX])
 {
     struct naming *naming = &core->notify.naming;
     const struct core_limits *limits = &core->limits;
@@ -90,15 +88,15 @@ uint32_t naming_list(struct core *core, const struct address *local,
     struct address bare = address_without_zone(local);
     uint32_t count = 0;
     for (uint32_t i = 0; i < limits->name_count; i++)
-        add(ret_names, &count, limits->names[i], NAMING_MAX - 2);
-    add(ret_names, &count, name_of(&naming->host), NAMING_MAX - 2);
+        add(ret_names, &count, limits->names[i], CORE_CALL_NAMES_MAX - 2);
+    add(ret_names, &count, name_of(&naming->host), CORE_CALL_NAMES_MAX - 2);
     if (entry != NULL)
-        add(ret_names, &count, name_of(entry), NAMING_MAX - 1);
+        add(ret_names, &count, name_of(entry), CORE_CALL_NAMES_MAX - 1);
     address_text(&bare, naming->numbers);
     if (local->family != 0)
-        add(ret_names, &count, bytes_of_text(naming->numbers), NAMING_MAX);
+        add(ret_names, &count, bytes_of_text(naming->numbers), CORE_CALL_NAMES_MAX);
     if (count == 0)
-        add(ret_names, &count, limits->server_name, NAMING_MAX);
+        add(ret_names, &count, limits->server_name, CORE_CALL_NAMES_MAX);
     CHECK(count > 0);
     return count;
 }

@@ -15,13 +15,11 @@
 #ifndef CORE_NAMING_H
 #define CORE_NAMING_H
 
-#include "base/address.h"
+#include "core/core.h"
 
 struct core;
 
-#define NAMING_MAX           8   /* names in one notification */
-#define NAMING_LEN_MAX       255 /* of a name that a resolver knows */
-#define NAMING_ADDRESSES_MAX 32  /* of our addresses, with names */
+#define NAMING_LEN_MAX 255 /* of a name that a resolver knows */
 
 struct naming_entry {
     struct address local;
@@ -31,7 +29,7 @@ struct naming_entry {
 
 struct naming {
     struct naming_entry host; /* whatever the address; len 0: not learned */
-    struct naming_entry at[NAMING_ADDRESSES_MAX];
+    struct naming_entry at[CORE_LOCALS_MAX];
     uint32_t count;
     char numbers[ADDRESS_TEXT_MAX]; /* the last address that was written out */
 };
@@ -39,6 +37,6 @@ struct naming {
 /* Every name for a client that uses this address of ours, each once; at least one. Returns how
  * many. The views live until the next call. */
 uint32_t naming_list(struct core *core, const struct address *local,
-                     struct bytes ret_names[static NAMING_MAX]);
+                     struct bytes ret_names[static CORE_CALL_NAMES_MAX]);
 
 #endif

@@ -24,12 +24,12 @@
 #ifndef CORE_NOTIFY_H
 #define CORE_NOTIFY_H
 
-#include "base/histogram.h"
 #include "base/list.h"
 #include "base/prng.h"
 #include "base/timers.h"
 #include "core/message.h"
 #include "core/naming.h"
+#include "core/status.h"
 #include "core/target.h"
 #include "core/unreached.h"
 
@@ -62,13 +62,6 @@ struct notify_round {
     uint64_t start_ns;
     uint32_t count, left; /* members at its beginning, and now */
     uint32_t reached, failed;
-};
-
-struct notify_counters {
-    uint64_t started, succeeded, failed;        /* first attempts */
-    uint64_t retries_succeeded, retries_failed; /* later ones */
-    uint64_t given_up;
-    uint32_t owed; /* targets that something is owed to now */
 };
 
 struct notify {

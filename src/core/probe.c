@@ -2,9 +2,8 @@
  * probe.c -- questions to clients' status monitors; see probe.h.
  *
  * Always true, and asserted by probe_check():
- *  (1) No two questions are about the same client.
- *  (2) A question is on the list `waiting` exactly while no call of it is under way.
- *  (3) An address counts the questions about its clients, apart from those of strangers.
+ *  (1) No two questions are about the same client, and each is being asked.
+ *  (2) An address counts the questions about its clients, apart from those of strangers.
  *
  * Who may cause a question matters. A notice from elsewhere can be sent by anybody, for any client
  * whose name he knows; questions of that kind may use only a quarter of the room, and our own
@@ -27,7 +26,6 @@ enum { OURS_MAX = PROBE_MAX / 4, STRANGERS_MAX = PROBE_MAX / 4 };
 
 int probe_init(struct core *core)
 {
-    list_init(&core->probes.waiting);
     list_init(&core->probes.calibrate);
     core->probes.resume_at = SLOT_NONE;
     return table_init(&core->probes.table, PROBE_MAX, sizeof(struct probe));
@@ -47,7 +45,7 @@ static uint32_t find(const struct core *core, uint64_t client)
 {
     const struct table *table = &core->probes.table;
     uint32_t slot = table_next(table, SLOT_NONE);
-    while (slot != SLOT_NONE && probe_at(core, slot)->client != client)
+    while (slot != SLOT_NONE && probe_at(core, slot)->ask.client != client)
         slot = table_next(table, slot);
     return slot;
 }
@@ -116,14 +114,12 @@ static void set_question(struct core *core, struct probe *probe,
         probe->mon_name = intern_add(&core->names, question->mon_name);
 }
 
-static void end(struct core *core, uint32_t slot)
+static void end(struct core *core, struct probe *probe)
 {
-    struct probe *probe = probe_at(core, slot);
     drop_question(core, probe);
     quota_at(core, probe->quota)->keepers--;
     quota_release(core, probe->quota);
-    list_remove(&probe->queue);
-    table_remove(&core->probes.table, slot);
+    table_remove(&core->probes.table, table_slot(&core->probes.table, probe));
 }
 
 /* Does the answer to the one that is being asked do for this one, too? */
@@ -148,7 +144,7 @@ static bool join(struct core *core, struct probe *probe, const struct probe_ques
     MARK("probe_asked_again");
     drop_question(core, probe);
     set_question(core, probe, question);
-    probe->must_ask_again = probe->is_calling;
+    probe->must_ask_again = probe->ask.is_calling;
     return true;
 }
 
@@ -172,11 +168,12 @@ bool probe_begin(struct core *core, uint32_t client, const struct probe_question
         return false;
     struct probe *probe = probe_at(core, slot);
     struct address address = client_address(core, client);
-    *probe = (struct probe){.client = handle, .quota = quota_keep(core, &address)};
+    *probe = (struct probe){.ask = {.client = handle, .asker = ASK_OF_PROBE},
+                            .quota = quota_keep(core, &address)};
     quota_at(core, probe->quota)->keepers++;
     set_question(core, probe, question);
-    list_init(&probe->queue);
-    list_append(&all->waiting, &probe->queue);
+    list_init(&probe->ask.queue);
+    ask_start(core, &probe->ask);
     return true;
 }
 
@@ -231,44 +228,17 @@ static void begin_calibration(struct core *core)
     }
 }
 
-static void begin_call(struct core *core, uint32_t slot, uint32_t client, struct core_call *ret)
+void probe_begin_due(struct core *core)
 {
-    struct probe *probe = probe_at(core, slot);
-    *ret = (struct core_call){
-        .id = core_call_id(CALL_OF_PROBE, table_handle(&core->probes.table, slot)),
-        .kind = CALL_STAT,
-        .to = client_address(core, client),
-        .local = client_at(core, client)->local,
-        .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
-        .mon_name = core->limits.server_name,
-    };
-    list_remove(&probe->queue);
-    probe->to = ret->to;
-    probe->is_calling = true;
-}
-
-static uint32_t slot_of(const struct core *core, const struct probe *probe)
-{
-    return (uint32_t)(probe - (const struct probe *)(const void *)core->probes.table.elements);
-}
-
-bool probe_next_call(struct core *core, struct core_call *ret)
-{
-    struct probes *all = &core->probes;
     begin_resumed(core);
     begin_calibration(core);
-    while (!list_is_empty(&all->waiting)) {
-        struct probe *probe = LIST_ELEMENT(all->waiting.next, struct probe, queue);
-        uint32_t slot = slot_of(core, probe);
-        uint32_t client = table_find(&core->clients.table, probe->client);
-        if (client == SLOT_NONE) {
-            end(core, slot); /* it was forgotten meanwhile */
-            continue;
-        }
-        begin_call(core, slot, client, ret);
-        return true;
-    }
-    return false;
+}
+
+struct ask *probe_ask(const struct core *core, uint64_t client)
+{
+    uint32_t slot = find(core, client);
+    CHECK(slot != SLOT_NONE);
+    return &probe_at(core, slot)->ask;
 }
 
 /* The host's own state; 0: it did not say. Some say -1, "unspecified", when they know nothing of
@@ -279,32 +249,26 @@ static uint32_t state_of(const struct core_input *input)
     return says_nothing ? 0 : input->state;
 }
 
-void probe_call_done(struct core *core, uint64_t handle, const struct core_input *input)
+void probe_answered(struct core *core, struct ask *ask, uint32_t client,
+                    const struct core_input *input)
 {
-    uint32_t slot = table_find(&core->probes.table, handle);
-    CHECK(slot != SLOT_NONE && probe_at(core, slot)->is_calling);
-    struct probe *probe = probe_at(core, slot);
-    probe->is_calling = false;
+    struct probe *probe = LIST_ELEMENT(ask, struct probe, ask);
     if (probe->must_ask_again) {
         probe->must_ask_again = false;
-        list_append(&core->probes.waiting, &probe->queue);
+        ask_start(core, ask);
         return;
     }
     struct probe_question question = probe->question;
     if (probe->mon_name != SLOT_NONE)
         question.mon_name = intern_bytes(&core->names, probe->mon_name);
-    uint32_t client = table_find(&core->clients.table, probe->client);
-    struct address to = client != SLOT_NONE ? client_address(core, client) : (struct address){0};
-    if (client != SLOT_NONE && address_equal(&to, &probe->to)) /* it has not moved meanwhile */
+    if (client != SLOT_NONE)
         reboot_probed(core, client, &question, state_of(input));
-    end(core, slot);
+    end(core, probe);
 }
 
 uint64_t probe_deadline_ns(const struct core *core)
 {
     const struct probes *all = &core->probes;
-    if (!list_is_empty(&all->waiting))
-        return core->now_ns;
     uint64_t resume_ns = all->resume_at == SLOT_NONE ? UINT64_MAX : all->next_ns;
     uint64_t calibrate_ns = list_is_empty(&all->calibrate) ? UINT64_MAX : all->calibrate_next_ns;
     return resume_ns < calibrate_ns ? resume_ns : calibrate_ns;
@@ -314,21 +278,17 @@ void probe_check(const struct core *core)
 {
     const struct probes *all = &core->probes;
     table_check(&all->table);
-    uint32_t waiting = 0, listed = 0, counted = 0, questions = 0;
+    uint32_t counted = 0, questions = 0;
     uint32_t slot = table_next(&all->table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct probe *probe = probe_at(core, slot);
-        CHECK(find(core, probe->client) == slot);
-        CHECK(list_is_empty(&probe->queue) == probe->is_calling);
-        CHECK(probe->is_calling || !probe->must_ask_again);
-        waiting += probe->is_calling ? 0 : 1;
+        CHECK(find(core, probe->ask.client) == slot);
+        CHECK(ask_is_open(&probe->ask));
+        CHECK(probe->ask.is_calling || !probe->must_ask_again);
         counted += count_of(quota_at(core, probe->quota), probe->question.reason) != NULL;
     }
     const struct table *quotas = &core->quotas.table;
     for (slot = table_next(quotas, SLOT_NONE); slot != SLOT_NONE; slot = table_next(quotas, slot))
         questions += quota_at(core, slot)->questions + quota_at(core, slot)->calibrations;
     CHECK(questions == counted);
-    for (const struct list *at = all->waiting.next; at != &all->waiting; at = at->next)
-        listed++;
-    CHECK(waiting == listed);
 }

@@ -22,10 +22,10 @@
 
 #include "base/list.h"
 #include "base/table.h"
+#include "core/ask.h"
 #include "core/message.h"
 
 struct core;
-struct core_call;
 struct core_input;
 
 /* The most questions at a time. */
@@ -52,19 +52,15 @@ struct probe_question {
 };
 
 struct probe {
-    uint64_t client;   /* handle */
-    uint32_t quota;    /* of its address when it was first asked, with a reference */
-    struct address to; /* whom the call under way asks: the client may move meanwhile */
+    struct ask ask;
+    uint32_t quota; /* of its address when it was first asked, with a reference */
     struct probe_question question;
     uint32_t mon_name;   /* slot in core->names, with a reference; SLOT_NONE: none */
-    bool is_calling;     /* else it is on the list of those to be called */
     bool must_ask_again; /* another question came while it was called */
-    struct list queue;
 };
 
 struct probes {
-    struct table table; /* of struct probe */
-    struct list waiting;
+    struct table table;    /* of struct probe */
     uint32_t resume_at;    /* slot of a client: those from here on are yet to be asked; SLOT_NONE */
     uint64_t next_ns;      /* when the next of them may be */
     struct list calibrate; /* of clients whose status monitors are to be asked for a first time */
@@ -83,9 +79,15 @@ void probe_begin_all(struct core *core);
 /* It has told a state: its status monitor is asked, unless it is calibrated or was just asked. */
 void probe_want_calibration(struct core *core, uint32_t client);
 
-bool probe_next_call(struct core *core, struct core_call *ret);
-void probe_call_done(struct core *core, uint64_t handle, const struct core_input *input);
+/* Asks those who are asked in the course of time: after a resume, and to calibrate. */
+void probe_begin_due(struct core *core);
+/* When that has the next one. */
 uint64_t probe_deadline_ns(const struct core *core);
+
+/* For ask.h: the question about this client, and what came of it; SLOT_NONE: nothing. */
+struct ask *probe_ask(const struct core *core, uint64_t client);
+void probe_answered(struct core *core, struct ask *ask, uint32_t client,
+                    const struct core_input *input);
 
 void probe_check(const struct core *core);
 

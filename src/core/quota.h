@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/table.h"
 #include "base/tree.h"
+#include "core/status.h"
 
 struct core;
 
@@ -49,11 +50,6 @@ struct quota {
     struct list woken_files;   /* where its waiter is the first to be looked at again (waiter.h) */
     struct list wake_turn;     /* its place among addresses with such files */
     struct list idle; /* its clients that may be forgotten for another one, longest idle first */
-};
-
-struct quota_counters {
-    uint64_t refused;                              /* new elements above an address's share */
-    uint64_t evicted_clients, evicted_registrants; /* forgotten for a new one */
 };
 
 struct quotas {

@@ -29,16 +29,10 @@
 #define CORE_REBOOT_H
 
 #include "core/message.h"
+#include "core/status.h"
 
 struct core;
 struct probe_question;
-
-struct reboot_counters {
-    uint64_t crashes_detected; /* clients found to have started anew, or not reached (D5) */
-    uint64_t cleanups;         /* of them, of which something was freed */
-    uint64_t locks_cleaned;    /* and how much: locks and shares, when they are freed */
-    uint64_t released;         /* locks and shares that an operator freed: no crash */
-};
 
 /* What a notice was; when it concerned several clients, the last of these that applies. */
 enum reboot_heard {

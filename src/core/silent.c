@@ -3,7 +3,7 @@
  *
  * Always true, and asserted by silent_check():
  *  (1) A holder on `holders` is not NOT_ASKED, and no other is on it.
- *  (2) A holder on `to_call` is ASKING and not calling; an ASKING one is on it or calling.
+ *  (2) A holder is ASKING exactly while it is being asked.
  */
 #include "core/silent.h"
 
@@ -27,7 +27,6 @@ int silent_init(struct core *core, uint32_t clients_max, uint32_t waiters_max)
 {
     struct silent *silent = &core->silent;
     list_init(&silent->holders);
-    list_init(&silent->to_call);
     silent->client_max = clients_max;
     silent->waiter_max = waiters_max;
     silent->holders_at = calloc(clients_max > 0 ? clients_max : 1, sizeof *silent->holders_at);
@@ -51,7 +50,7 @@ static void forget(struct silent_holder *holder)
 {
     if (holder->phase != SILENT_NOT_ASKED) {
         list_remove(&holder->listed);
-        list_remove(&holder->calls);
+        list_remove(&holder->ask.queue);
     }
     *holder = (struct silent_holder){0};
 }
@@ -60,7 +59,7 @@ static void forget(struct silent_holder *holder)
 static struct silent_holder *find(const struct core *core, uint32_t client)
 {
     struct silent_holder *holder = holder_at(core, client);
-    bool is_same = holder->client == table_handle(&core->clients.table, client);
+    bool is_same = holder->ask.client == table_handle(&core->clients.table, client);
     return is_same && holder->phase != SILENT_NOT_ASKED ? holder : NULL;
 }
 
@@ -68,12 +67,6 @@ enum silent_phase silent_phase_of(const struct core *core, uint32_t client)
 {
     const struct silent_holder *holder = find(core, client);
     return holder == NULL ? SILENT_NOT_ASKED : holder->phase;
-}
-
-uint64_t silent_wait_since_ns(const struct core *core, uint32_t waiter)
-{
-    const struct silent_wait *wait = &core->silent.waits_at[waiter];
-    return wait->waiter == table_handle(&core->waiters.table, waiter) ? wait->since_ns : 0;
 }
 
 /* Whose lock it waits for, directly or behind a few others; SLOT_NONE: it is about to be served, or
@@ -100,13 +93,14 @@ static void begin_asking(struct core *core, uint32_t client)
     if (count >= ASKED_MAX)
         return; /* the next pass may find room */
     forget(holder);
-    *holder = (struct silent_holder){.client = table_handle(&core->clients.table, client),
+    *holder = (struct silent_holder){.ask = {.client = table_handle(&core->clients.table, client),
+                                             .asker = ASK_OF_SILENT,
+                                             .of_lock_manager = true},
                                      .phase = SILENT_ASKING,
                                      .asked_ns = core->now_ns};
-    list_init(&holder->listed);
-    list_init(&holder->calls);
+    list_init(&holder->ask.queue);
     list_append(&silent->holders, &holder->listed);
-    list_append(&silent->to_call, &holder->calls);
+    ask_start(core, &holder->ask);
 }
 
 static void look(struct core *core, uint32_t slot)
@@ -149,7 +143,7 @@ static void end_pass(struct core *core)
     for (struct list *at = silent->holders.next; at != &silent->holders; at = next) {
         struct silent_holder *holder = LIST_ELEMENT(at, struct silent_holder, listed);
         next = at->next;
-        uint32_t client = table_find(&core->clients.table, holder->client);
+        uint32_t client = table_find(&core->clients.table, holder->ask.client);
         bool is_heard = client != SLOT_NONE && client_at(core, client)->seen_ns > holder->asked_ns;
         holder->wait_count = holder->next_count;
         holder->oldest_ns = holder->next_oldest_ns;
@@ -157,7 +151,7 @@ static void end_pass(struct core *core)
         holder->next_oldest_ns = 0;
         if (holder->phase == SILENT_NO_ANSWER)
             silent->counters.waits_on_silent += holder->wait_count;
-        if (!holder->is_calling && (client == SLOT_NONE || is_heard || holder->wait_count == 0))
+        if (!holder->ask.is_calling && (client == SLOT_NONE || is_heard || holder->wait_count == 0))
             forget(holder);
     }
 }
@@ -184,7 +178,7 @@ void silent_work(struct core *core)
         end_pass(core);
 }
 
-uint64_t silent_work_deadline_ns(const struct core *core)
+uint64_t silent_deadline_ns(const struct core *core)
 {
     const struct silent *silent = &core->silent;
     if (silent->is_passing)
@@ -194,61 +188,26 @@ uint64_t silent_work_deadline_ns(const struct core *core)
     return !is_needed ? UINT64_MAX : silent->pass_ns;
 }
 
-uint64_t silent_deadline_ns(const struct core *core)
+struct ask *silent_ask(const struct core *core, uint64_t client)
 {
-    return list_is_empty(&core->silent.to_call) ? UINT64_MAX : core->now_ns;
+    struct silent_holder *holder = holder_at(core, (uint32_t)client);
+    return holder->ask.client == client ? &holder->ask
+                                        : NULL; /* the slot may be another's by now */
 }
 
-bool silent_next_call(struct core *core, struct core_call *ret)
+void silent_answered(struct core *core, struct ask *ask, uint32_t client,
+                     const struct core_input *input)
 {
-    struct silent *silent = &core->silent;
-    while (!list_is_empty(&silent->to_call)) {
-        struct silent_holder *holder =
-            LIST_ELEMENT(silent->to_call.next, struct silent_holder, calls);
-        CHECK(holder->phase == SILENT_ASKING);
-        uint32_t client = table_find(&core->clients.table, holder->client);
-        if (client == SLOT_NONE) {
-            forget(holder);
-            continue;
-        }
-        bool asks_locks = !holder->was_null_asked;
-        uint32_t versions = client_at(core, client)->versions;
-        *ret = (struct core_call){
-            .id = core_call_id(CALL_OF_SILENT, holder->client),
-            .kind = asks_locks ? CALL_NULL : CALL_STAT,
-            .to = client_address(core, client),
-            .local = client_at(core, client)->local,
-            .version = versions & 1 << 4   ? 4
-                       : versions & 1 << 3 ? 3
-                                           : 1,
-            .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
-            .mon_name = core->limits.server_name,
-        };
-        list_remove(&holder->calls);
-        holder->to = ret->to;
-        holder->is_calling = true;
-        return true;
-    }
-    return false;
-}
-
-void silent_call_done(struct core *core, uint64_t handle, const struct core_input *input)
-{
-    uint32_t client = table_find(&core->clients.table, handle);
-    struct silent_holder *holder = holder_at(core, (uint32_t)handle);
-    if (holder->client != handle || !holder->is_calling)
-        return; /* the slot is another client's by now */
-    holder->is_calling = false;
-    struct address to = client != SLOT_NONE ? client_address(core, client) : (struct address){0};
-    if (client == SLOT_NONE || !address_equal(&to, &holder->to)) { /* gone, or moved meanwhile */
+    struct silent_holder *holder = LIST_ELEMENT(ask, struct silent_holder, ask);
+    if (client == SLOT_NONE) {
         forget(holder);
         return;
     }
     bool is_silent = input->outcome == CALL_UNDELIVERED || input->outcome == CALL_UNKNOWN;
     holder->has_answered |= !is_silent;
-    if (!holder->was_null_asked) {
-        holder->was_null_asked = true;
-        list_append(&core->silent.to_call, &holder->calls);
+    if (ask->of_lock_manager) {
+        ask->of_lock_manager = false;
+        ask_start(core, ask);
         return;
     }
     holder->phase = holder->has_answered ? SILENT_ANSWERS : SILENT_NO_ANSWER;
@@ -270,8 +229,6 @@ void silent_check(const struct core *core)
     for (const struct list *at = silent->holders.next; at != &silent->holders; at = at->next) {
         const struct silent_holder *holder = LIST_ELEMENT(at, struct silent_holder, listed);
         CHECK(holder->phase != SILENT_NOT_ASKED);
-        bool is_queued = !list_is_empty(&holder->calls);
-        CHECK(holder->phase != SILENT_ASKING || is_queued != holder->is_calling);
-        CHECK(holder->phase == SILENT_ASKING || (!is_queued && !holder->is_calling));
+        CHECK((holder->phase == SILENT_ASKING) == ask_is_open(&holder->ask));
     }
 }

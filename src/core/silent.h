@@ -23,26 +23,21 @@
 #ifndef CORE_SILENT_H
 #define CORE_SILENT_H
 
-#include "base/list.h"
-#include "core/message.h"
+#include "core/ask.h"
+#include "core/status.h"
 
 struct core;
-struct core_call;
 struct core_input;
-
-enum silent_phase { SILENT_NOT_ASKED, SILENT_ASKING, SILENT_ANSWERS, SILENT_NO_ANSWER };
 
 /* A client that was asked, or is to be; by its slot. */
 struct silent_holder {
-    uint64_t client; /* handle; another one: the slot was used again */
+    struct ask ask; /* of another client: the slot was used again */
     enum silent_phase phase;
-    bool is_calling, has_answered, was_null_asked;
-    struct address to; /* who was asked last */
+    bool has_answered;
     uint64_t asked_ns;
     uint32_t wait_count, next_count;    /* waiters that it blocks: in the last pass, so far */
     uint64_t oldest_ns, next_oldest_ns; /* since when the first of them waits */
     struct list listed;                 /* on silent.holders while it is not NOT_ASKED */
-    struct list calls;                  /* on silent.to_call while a call is to be made */
 };
 
 /* Since when a waiter is known to wait. */
@@ -51,16 +46,11 @@ struct silent_wait {
     uint64_t since_ns;
 };
 
-struct silent_counters {
-    uint64_t oldest_since_ns; /* of all waiters; 0: nobody waits */
-    uint32_t waits_on_silent; /* waiters blocked by clients that do not answer */
-};
-
 struct silent {
     struct silent_holder *holders_at; /* by client slot */
     struct silent_wait *waits_at;     /* by waiter slot */
     uint32_t client_max, waiter_max;
-    struct list holders, to_call;
+    struct list holders;
     uint32_t at;      /* the waiter to go on with */
     uint64_t pass_ns; /* when the next pass begins, or the present one began */
     bool is_passing;
@@ -74,16 +64,16 @@ void silent_done(struct core *core);
 
 /* Looks at some waiters. */
 void silent_work(struct core *core);
-/* When the next piece is due, and when a call is to be made. */
-uint64_t silent_work_deadline_ns(const struct core *core);
 uint64_t silent_deadline_ns(const struct core *core);
-bool silent_next_call(struct core *core, struct core_call *ret);
-void silent_call_done(struct core *core, uint64_t handle, const struct core_input *input);
+
+/* For ask.h: the question about this client, NULL: there is none any more; and what came of it,
+ * SLOT_NONE: nothing. */
+struct ask *silent_ask(const struct core *core, uint64_t client);
+void silent_answered(struct core *core, struct ask *ask, uint32_t client,
+                     const struct core_input *input);
 
 /* What is known of this client; NOT_ASKED: nothing. */
 enum silent_phase silent_phase_of(const struct core *core, uint32_t client);
-/* Since when a waiter waits, monotonic; 0: it was not looked at yet. */
-uint64_t silent_wait_since_ns(const struct core *core, uint32_t waiter);
 
 void silent_check(const struct core *core);
 

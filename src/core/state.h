@@ -4,6 +4,7 @@
 #ifndef CORE_STATE_H
 #define CORE_STATE_H
 
+#include "core/ask.h"
 #include "core/callback.h"
 #include "core/client.h"
 #include "core/core.h"
@@ -82,6 +83,7 @@ struct core {
     struct shares shares;
     struct echoes echoes;
     struct namesakes namesakes;
+    struct list asks[ASKER_END]; /* those that wait to be called */
     struct probes probes;
     struct hearsays hearsays;
     struct silent silent;

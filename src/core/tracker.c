@@ -398,9 +398,8 @@ bool tracker_take_expired(struct core *core, struct bytes protocol, struct track
         return false;
     struct list *node = core->tracker.expired[of].next;
     const struct tracked *tracked = LIST_ELEMENT(node, struct tracked, expired);
-    const struct tracked *first = (const void *)core->tracker.table.elements;
     list_remove(node);
-    tracker_view_slot(core, (uint32_t)(tracked - first), ret);
+    tracker_view_slot(core, table_slot(&core->tracker.table, tracked), ret);
     return true;
 }
 

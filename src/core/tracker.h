@@ -38,6 +38,7 @@
 #include "base/table.h"
 #include "base/timers.h"
 #include "core/message.h"
+#include "core/status.h"
 
 struct core;
 
@@ -55,11 +56,6 @@ struct tracked {
     uint32_t key_len;
     uint8_t key[RECORD_KEY_MAX];
     struct list expired; /* while it waits for its protocol */
-};
-
-struct tracker_counters {
-    uint32_t connected, disconnected, expired; /* now */
-    uint64_t added, reconnected, lost;         /* since the start; lost: their time was over */
 };
 
 struct tracker {

@@ -14,7 +14,8 @@
 #ifndef CORE_VIEW_H
 #define CORE_VIEW_H
 
-#include "core/silent.h"
+#include "core/message.h"
+#include "core/status.h"
 
 struct core;
 

@@ -204,7 +204,7 @@ bool view_find_client(const struct core *core, uint64_t id, struct view_client *
 
 void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret)
 {
-    struct bytes names[NAMING_MAX];
+    struct bytes names[CORE_CALL_NAMES_MAX];
     *ret = core->limits.server_name;
     if (client->protocol == VIEW_NLM && naming_list(core, &client->local, names) > 0)
         *ret = names[0];

@@ -269,7 +269,7 @@ bool view_silent(const struct core *core, uint32_t index, struct view_silent *re
     const struct list *head = &core->silent.holders;
     for (const struct list *at = head->next; at != head; at = at->next) {
         const struct silent_holder *holder = LIST_ELEMENT(at, struct silent_holder, listed);
-        uint32_t slot = table_find(&core->clients.table, holder->client);
+        uint32_t slot = table_find(&core->clients.table, holder->ask.client);
         if (slot == SLOT_NONE || holder->phase != SILENT_NO_ANSWER || holder->wait_count == 0)
             continue;
         if (index-- > 0)

@@ -6,7 +6,7 @@
 #define DAEMON_CONFIG_SHARE_H
 
 #include "base/text.h"
-#include "core/file.h"
+#include "core/core.h"
 
 #define CONFIG_SHARE_MAX        (FILE_SHARES_MAX - 1) /* beside "default" */
 #define CONFIG_SHARE_NAME_MAX   63

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HOST_NAME_MAX_LEN = 255, THIS_HOST = NAMING_ADDRESSES_MAX };
+enum { HOST_NAME_MAX_LEN = 255, THIS_HOST = CORE_LOCALS_MAX };
 
 _Static_assert(CONFIG_NAME_MAX + 2 <= CORE_NAMES_MAX, "every --name, the host name, the short one");
 
@@ -34,7 +34,7 @@ struct names {
     bool has_timer;
     struct resolver *resolver;
     uint32_t local_count;
-    struct address locals[NAMING_ADDRESSES_MAX]; /* a question's id is the place of its address */
+    struct address locals[CORE_LOCALS_MAX]; /* a question's id is the place of its address */
 };
 
 static void on_answer(void *context, uint64_t id, const struct resolver_answer *answer);
@@ -63,7 +63,7 @@ struct names *names_new(uv_loop_t *loop, const struct config *config)
     if (names == NULL)
         return NULL;
     names->loop = loop;
-    names->resolver = resolver_new(loop, NAMING_ADDRESSES_MAX + 1, names, on_answer);
+    names->resolver = resolver_new(loop, CORE_LOCALS_MAX + 1, names, on_answer);
     if (names->resolver == NULL) {
         free(names);
         return NULL;
@@ -148,7 +148,7 @@ void names_ask(struct names *names, struct core *core, void *context, names_done
     names->core = core;
     names->context = context;
     names->on_done = on_done;
-    names->local_count = core_list_locals(core, names->locals, NAMING_ADDRESSES_MAX);
+    names->local_count = core_list_locals(core, names->locals, CORE_LOCALS_MAX);
     if (names->local_count > 0) /* somebody is to be told */
         ask_host(names);
     for (uint32_t i = 0; i < names->local_count; i++)

@@ -51,7 +51,7 @@ static const char usage[] =
     "newer than this program.\n";
 
 /* What the command line said. */
-struct order {
+struct command {
     const char *verb;
     const char *file; /* or the directory of rpc.statd */
     const char *from; /* NULL: our own lines */
@@ -60,9 +60,9 @@ struct order {
     struct config config;
 };
 
-static int fail(const struct order *order, int exit_code, const char *sentence)
+static int fail(const struct command *command, int exit_code, const char *sentence)
 {
-    (void)fprintf(stderr, "holdfast store %s: %s\n", order->verb, sentence);
+    (void)fprintf(stderr, "holdfast store %s: %s\n", command->verb, sentence);
     return exit_code;
 }
 
@@ -76,21 +76,21 @@ static void say(void *context, const char *sentence)
 
 static void show_step(void *context, uint32_t from, uint32_t to, const char *sql)
 {
-    struct order *order = context;
-    (void)printf("-- version %u to %u\n%s", from, to, order->print_only ? sql : "");
-    order->step_count++;
+    struct command *command = context;
+    (void)printf("-- version %u to %u\n%s", from, to, command->print_only ? sql : "");
+    command->step_count++;
 }
 
-static int run_migrate(struct order *order)
+static int run_migrate(struct command *command)
 {
     struct store_failure failure = {0};
-    struct store_migration how = {.print_only = order->print_only,
-                                  .is_down = order->is_down,
+    struct store_migration how = {.print_only = command->print_only,
+                                  .is_down = command->is_down,
                                   .visit = show_step,
-                                  .context = order};
-    if (store_migrate(order->config.store, &how, &failure) != 0)
-        return fail(order, failure.exit_code, failure.text);
-    if (order->step_count == 0)
+                                  .context = command};
+    if (store_migrate(command->config.store, &how, &failure) != 0)
+        return fail(command, failure.exit_code, failure.text);
+    if (command->step_count == 0)
         (void)printf("-- nothing to do\n");
     return 0;
 }
@@ -122,25 +122,25 @@ static int export_record(void *context, enum record_kind kind, uint32_t slot, st
     return fprintf(export->out, "%s\n", buffer) < 0 ? EXIT_NO : 0;
 }
 
-static int run_export(struct order *order)
+static int run_export(struct command *command)
 {
     struct store_failure failure = {0};
     struct export export = {.out = stdout};
     struct store_summary summary;
     const struct store_options options = {.is_reader = true,
-                                          .timeout_ns = order->config.store_timeout_s * SECOND_NS,
+                                          .timeout_ns = command->config.store_timeout_s * SECOND_NS,
                                           .say = say,
-                                          .context = order};
-    struct store *store = store_open(order->config.store, &options, &failure);
+                                          .context = command};
+    struct store *store = store_open(command->config.store, &options, &failure);
     if (store == NULL)
-        return fail(order, failure.exit_code, failure.text);
+        return fail(command, failure.exit_code, failure.text);
     store_summarize(store, &summary);
     export.may_have_lost = summary.may_have_lost;
     if (summary.note[0] != '\0')
-        say(order, summary.note);
-    if (order->file != NULL && (export.out = fopen(order->file, "we")) == NULL) {
+        say(command, summary.note);
+    if (command->file != NULL && (export.out = fopen(command->file, "we")) == NULL) {
         store_close(store);
-        return fail(order, EXIT_NO, strerror(errno));
+        return fail(command, EXIT_NO, strerror(errno));
     }
     int result = store_load(store, export_record, &export, &failure);
     store_close(store);
@@ -149,13 +149,13 @@ static int run_export(struct order *order)
     if (export.out != stdout && fclose(export.out) != 0)
         result = EXIT_NO;
     if (result < 0)
-        return fail(order, failure.exit_code, failure.text);
+        return fail(command, failure.exit_code, failure.text);
     if (result != 0)
-        return fail(order, EXIT_NO, "cannot write the export; the disk may be full");
+        return fail(command, EXIT_NO, "cannot write the export; the disk may be full");
     (void)fprintf(stderr, "holdfast store export: %llu records\n",
                   (unsigned long long)export.count);
     if (export.unreadable > 0)
-        return fail(order, EXIT_NO, "some records are damaged; import refuses their lines");
+        return fail(command, EXIT_NO, "some records are damaged; import refuses their lines");
     return 0;
 }
 
@@ -186,15 +186,15 @@ static bool add_record(struct import *import, enum record_kind kind, uint32_t sl
     return true;
 }
 
-static int refuse_line(const struct order *order, uint64_t number, const char *why)
+static int refuse_line(const struct command *command, uint64_t number, const char *why)
 {
     char sentence[320];
     (void)snprintf(sentence, sizeof sentence, "line %llu: %s; nothing was imported",
                    (unsigned long long)number, why);
-    return fail(order, EXIT_NO, sentence);
+    return fail(command, EXIT_NO, sentence);
 }
 
-static int read_lines(const struct order *order, FILE *in, struct import *import)
+static int read_lines(const struct command *command, FILE *in, struct import *import)
 {
     char *line = NULL, why[256];
     size_t size = 0;
@@ -205,20 +205,20 @@ static int read_lines(const struct order *order, FILE *in, struct import *import
         struct text cause;
         text_init(&cause, why, sizeof why);
         if (store_json_get(line, value, &change, &cause) != 0) {
-            result = refuse_line(order, number, why);
+            result = refuse_line(command, number, why);
         } else if (change.kind == RECORD_SERVER) {
             CHECK(record_get_server(change.value, &import->server) == RECORD_GOOD);
             if (import->has_server)
-                result = refuse_line(order, number, "a second server record");
+                result = refuse_line(command, number, "a second server record");
             import->has_server = true;
         } else if (!add_record(import, change.kind, change.slot, change.value)) {
-            result = fail(order, EXIT_STORE, "out of memory");
+            result = fail(command, EXIT_STORE, "out of memory");
         }
     }
     if (result == 0 && ferror(in))
-        result = fail(order, EXIT_NO, strerror(errno));
+        result = fail(command, EXIT_NO, strerror(errno));
     if (result == 0 && !import->has_server)
-        result = fail(order, EXIT_NO, "no server record; nothing was imported");
+        result = fail(command, EXIT_NO, "no server record; nothing was imported");
     free(line);
     return result;
 }
@@ -250,20 +250,20 @@ static int import_host(void *context, const struct statd_host *host)
     return add_record(import, RECORD_CLIENT, slot, (struct bytes){value, len}) ? 0 : EXIT_STORE;
 }
 
-static int read_statd(const struct order *order, struct import *import)
+static int read_statd(const struct command *command, struct import *import)
 {
     char buffer[320];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
     uint32_t state = 0;
     import->server = (struct record_server){.next_id = 1, .flags = RECORD_SERVER_INCOMPLETE};
-    int result = statd_read(order->file, import_host, import, &state, &why);
+    int result = statd_read(command->file, import_host, import, &state, &why);
     if (result < 0)
-        return fail(order, EXIT_USAGE, buffer);
+        return fail(command, EXIT_USAGE, buffer);
     if (result > 0)
-        return fail(order, result, "out of memory");
-    if (import->unresolved > 0 && !order->skip_unresolved)
-        return fail(order, EXIT_NO,
+        return fail(command, result, "out of memory");
+    if (import->unresolved > 0 && !command->skip_unresolved)
+        return fail(command, EXIT_NO,
                     "some names do not resolve; nothing was imported. --skip-unresolved skips "
                     "them, and they are never notified");
     import->server.state = import->server.restart_state = state | 1;
@@ -283,29 +283,29 @@ static int refuse_record(void *context, enum record_kind kind, uint32_t slot, st
  * cut off before its first batch, would otherwise read back the number of ours and take it for its
  * own.
  */
-static int write_store(struct order *order, struct import *import)
+static int write_store(struct command *command, struct import *import)
 {
     struct store_failure failure = {0};
     const struct store_options options = {.is_server = true,
-                                          .timeout_ns = order->config.store_timeout_s * SECOND_NS,
+                                          .timeout_ns = command->config.store_timeout_s * SECOND_NS,
                                           .say = say,
-                                          .context = order};
-    struct store *store = store_open(order->config.store, &options, &failure);
+                                          .context = command};
+    struct store *store = store_open(command->config.store, &options, &failure);
     if (store == NULL)
-        return fail(order, failure.exit_code, failure.text);
+        return fail(command, failure.exit_code, failure.text);
     int result = store_load(store, refuse_record, NULL, &failure);
     if (result == EXIT_NO)
-        result = fail(order, EXIT_NO,
+        result = fail(command, EXIT_NO,
                       "the store is not empty; name one that is empty or does not exist. Nothing "
                       "was imported");
     else if (result != 0)
-        result = fail(order, failure.exit_code, failure.text);
+        result = fail(command, failure.exit_code, failure.text);
     if (result == 0) {
         uint8_t value[RECORD_VALUE_MAX];
         import->server.txn = 1;
         uint32_t len = record_put_server(value, &import->server);
         if (!add_record(import, RECORD_SERVER, 0, (struct bytes){value, len}))
-            result = fail(order, EXIT_STORE, "out of memory");
+            result = fail(command, EXIT_STORE, "out of memory");
     }
     struct store_batch batch = {.txn = 1,
                                 .epoch = import->server.epoch,
@@ -313,31 +313,31 @@ static int write_store(struct order *order, struct import *import)
                                 .count = import->writer.count,
                                 .changes = {import->writer.start, import->writer.len}};
     if (result == 0 && store_commit(store, &batch, &failure) != 0)
-        result = fail(order, failure.exit_code, failure.text);
+        result = fail(command, failure.exit_code, failure.text);
     store_close(store);
     return result;
 }
 
-static int run_import(struct order *order)
+static int run_import(struct command *command)
 {
     struct import import = {0};
     FILE *in = stdin;
     int result = 0;
-    if (order->from != NULL && strcmp(order->from, "rpc.statd") != 0)
-        return fail(order, EXIT_USAGE, "--from supports only rpc.statd");
-    if (order->from != NULL && order->file == NULL)
-        return fail(order, EXIT_USAGE, "--from rpc.statd needs a directory, usually /var/lib/nfs");
-    if (order->from != NULL) {
-        result = read_statd(order, &import);
-    } else if (order->file != NULL && (in = fopen(order->file, "re")) == NULL) {
-        result = fail(order, EXIT_NO, strerror(errno));
+    if (command->from != NULL && strcmp(command->from, "rpc.statd") != 0)
+        return fail(command, EXIT_USAGE, "--from supports only rpc.statd");
+    if (command->from != NULL && command->file == NULL)
+        return fail(command, EXIT_USAGE, "--from rpc.statd needs a directory, usually /var/lib/nfs");
+    if (command->from != NULL) {
+        result = read_statd(command, &import);
+    } else if (command->file != NULL && (in = fopen(command->file, "re")) == NULL) {
+        result = fail(command, EXIT_NO, strerror(errno));
     } else {
-        result = read_lines(order, in, &import);
+        result = read_lines(command, in, &import);
         if (in != stdin)
             (void)fclose(in);
     }
     if (result == 0)
-        result = write_store(order, &import);
+        result = write_store(command, &import);
     if (result == 0)
         (void)fprintf(stderr, "holdfast store import: %u records\n", import.writer.count);
     free(import.writer.start);
@@ -346,44 +346,44 @@ static int run_import(struct order *order)
 
 /* ---- clear ---- */
 
-static int run_clear(struct order *order)
+static int run_clear(struct command *command)
 {
-    if (order->file != NULL)
-        return fail(order, EXIT_USAGE, "takes no FILE; name the store with --store");
-    if (!order->names_store)
-        return fail(order, EXIT_USAGE, "name the store with --store; clear has no default");
-    return store_clear_run(order->config.store, order->config.store_timeout_s * SECOND_NS,
-                           order->is_confirmed);
+    if (command->file != NULL)
+        return fail(command, EXIT_USAGE, "takes no FILE; name the store with --store");
+    if (!command->names_store)
+        return fail(command, EXIT_USAGE, "name the store with --store; clear has no default");
+    return store_clear_run(command->config.store, command->config.store_timeout_s * SECOND_NS,
+                           command->is_confirmed);
 }
 
 /* ---- the command line ---- */
 
 static const struct {
     const char *verb;
-    int (*run)(struct order *order);
+    int (*run)(struct command *command);
 } verbs[] = {
     {"migrate", run_migrate}, {"export", run_export}, {"import", run_import}, {"clear", run_clear}};
 
 /* Takes the subcommand's own words out; the server's options are left in `rest`. */
-static int read_order(int argc, char **argv, struct order *order, char **rest, int *rest_count)
+static int read_order(int argc, char **argv, struct command *command, char **rest, int *rest_count)
 {
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--print") == 0) {
-            order->print_only = true;
+            command->print_only = true;
         } else if (strcmp(argv[i], "--down") == 0) {
-            order->is_down = true;
+            command->is_down = true;
         } else if (strcmp(argv[i], "--skip-unresolved") == 0) {
-            order->skip_unresolved = true;
+            command->skip_unresolved = true;
         } else if (strcmp(argv[i], "--yes") == 0) {
-            order->is_confirmed = true;
+            command->is_confirmed = true;
         } else if (strcmp(argv[i], "--from") == 0 && i + 1 < argc) {
-            order->from = argv[++i];
-        } else if (strncmp(argv[i], "--", 2) != 0 && order->file == NULL) {
-            order->file = argv[i];
+            command->from = argv[++i];
+        } else if (strncmp(argv[i], "--", 2) != 0 && command->file == NULL) {
+            command->file = argv[i];
         } else if (*rest_count + 2 >= ARGUMENTS_MAX) {
-            return fail(order, EXIT_USAGE, "too many arguments");
+            return fail(command, EXIT_USAGE, "too many arguments");
         } else {
-            order->names_store |=
+            command->names_store |=
                 strcmp(argv[i], "--store") == 0 || strncmp(argv[i], "--store=", 8) == 0;
             rest[(*rest_count)++] = argv[i];
             if (strncmp(argv[i], "--", 2) == 0 && strchr(argv[i], '=') == NULL && i + 1 < argc)
@@ -393,30 +393,30 @@ static int read_order(int argc, char **argv, struct order *order, char **rest, i
     char buffer[1024];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
-    if (config_read(*rest_count, rest, &order->config, &why) != 0)
-        return fail(order, EXIT_USAGE, buffer);
+    if (config_read(*rest_count, rest, &command->config, &why) != 0)
+        return fail(command, EXIT_USAGE, buffer);
     return 0;
 }
 
 int store_command_run(int argc, char **argv)
 {
-    struct order order = {.verb = argc > 1 ? argv[1] : "help"};
+    struct command command = {.verb = argc > 1 ? argv[1] : "help"};
     char *rest[ARGUMENTS_MAX] = {argv[0]};
     int rest_count = 1;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(order.verb, verbs[i].verb) != 0)
+        if (strcmp(command.verb, verbs[i].verb) != 0)
             continue;
-        int result = read_order(argc, argv, &order, rest, &rest_count);
+        int result = read_order(argc, argv, &command, rest, &rest_count);
         if (result != 0)
             return result;
-        result = verbs[i].run(&order);
-        config_done(&order.config);
+        result = verbs[i].run(&command);
+        config_done(&command.config);
         if (fflush(stdout) != 0)
-            result = fail(&order, EXIT_NO, "cannot write to standard output");
+            result = fail(&command, EXIT_NO, "cannot write to standard output");
         return result;
     }
-    bool is_help = strcmp(order.verb, "help") == 0 || strcmp(order.verb, "--help") == 0 ||
-                   strcmp(order.verb, "-h") == 0;
+    bool is_help = strcmp(command.verb, "help") == 0 || strcmp(command.verb, "--help") == 0 ||
+                   strcmp(command.verb, "-h") == 0;
     (void)fputs(usage, is_help ? stdout : stderr);
     return is_help && argc > 1 ? 0 : EXIT_USAGE;
 }

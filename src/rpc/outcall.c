@@ -17,12 +17,12 @@
 _Static_assert((int)NLM_GRANTED_MAX <= (int)CLIENT_ARGS_MAX, "every GRANTED can be sent");
 _Static_assert((int)NLM_RESULT_MAX <= (int)CLIENT_ARGS_MAX, "and the result of every message");
 _Static_assert((int)NSM_STATUS_MAX <= (int)CLIENT_ARGS_MAX, "and every status");
-_Static_assert(CLIENT_MESSAGES_MAX - NAMING_MAX >= 0, "and SM_NOTIFY with every name");
-_Static_assert((int)CORE_CALL_STATUS_MAX <= (int)NAMING_MAX, "no call has more messages");
+_Static_assert(CLIENT_MESSAGES_MAX - CORE_CALL_NAMES_MAX >= 0, "and SM_NOTIFY with every name");
+_Static_assert((int)CORE_CALL_STATUS_MAX <= (int)CORE_CALL_NAMES_MAX, "no call has more messages");
 
 /* Arguments under construction. */
 struct arguments {
-    uint8_t bytes[NAMING_MAX][CLIENT_ARGS_MAX];
+    uint8_t bytes[CORE_CALL_NAMES_MAX][CLIENT_ARGS_MAX];
 };
 
 static void call_nlm(struct client_attempt *attempt, uint32_t version, enum nlm_procedure procedure)

@@ -97,8 +97,8 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
     server->durable_txn = status.durable_txn;
     uint64_t outbox_bytes = (uint64_t)limits->outbox_max * OUTBOX_BYTES_PER_ANSWER;
     server->cache = drc_new(limits->cache_max, seed);
-    server->late = calloc(CALLBACK_LATE_MAX, sizeof *server->late);
-    server->late_bytes = calloc(CALLBACK_LATE_MAX, server->reply_max);
+    server->late = calloc(CORE_LATE_MAX, sizeof *server->late);
+    server->late_bytes = calloc(CORE_LATE_MAX, server->reply_max);
     server->outbox = outbox_new(limits->outbox_max, server->reply_max,
                                 outbox_bytes + 2 * (uint64_t)server->reply_max);
     const struct rate_limits rate = {.bucket_count = RATE_BUCKETS,
@@ -562,7 +562,7 @@ static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
 static uint64_t keep_late(struct rpc_server *server, uint32_t ticket,
                           const struct outbox_entry *entry, uint32_t len)
 {
-    CHECK(ticket < CALLBACK_LATE_MAX);
+    CHECK(ticket < CORE_LATE_MAX);
     server->late[ticket] = *entry;
     server->late[ticket].len = len;
     memcpy(server->late_bytes + (size_t)ticket * server->reply_max, outbox_reserve(server->outbox),

@@ -4,6 +4,7 @@
  *
  * core_check runs after every step, so the invariants of callback.c are part of every test.
  */
+#include "core/callback.h"
 #include "locker.h"
 
 #include <setjmp.h>

@@ -5,6 +5,7 @@
  * core_check runs after every step, so the invariants of lock.c, waiter.c and grant.c are part of
  * every test.
  */
+#include "core/view.h"
 #include "locker.h"
 #include "unit/test.h"
 
@@ -135,6 +136,13 @@ TEST(test_locking__granted_msg_without_result_is_repeated)
     assert_int_equal(fixture_status(the_core).locks, 1);
 }
 
+static uint32_t locks_in_share(uint32_t index)
+{
+    struct view_share share;
+    assert_true(view_share(the_core, index, &share));
+    return share.lock_count;
+}
+
 TEST(test_locking__locks_are_counted_by_share)
 {
     locker_done();
@@ -152,12 +160,12 @@ TEST(test_locking__locks_are_counted_by_share)
     struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 1, X);
     request.lock.fh = bytes_of_text("ffx"); /* the longest prefix wins */
     assert_int_equal(locker_step(A, &request).status, LOCK_GRANTED);
-    assert_int_equal(core_share_locks(the_core, 0), 0);
-    assert_int_equal(core_share_locks(the_core, 1), 2);
-    assert_int_equal(core_share_locks(the_core, 2), 1);
+    assert_int_equal(locks_in_share(0), 0);
+    assert_int_equal(locks_in_share(1), 2);
+    assert_int_equal(locks_in_share(2), 1);
     free_all(A); /* on all shares */
-    assert_int_equal(core_share_locks(the_core, 1), 1);
-    assert_int_equal(core_share_locks(the_core, 2), 0);
+    assert_int_equal(locks_in_share(1), 1);
+    assert_int_equal(locks_in_share(2), 0);
 }
 
 TEST(test_locking__a_name_too_long_to_be_kept_is_nobodys)

@@ -30,8 +30,8 @@ static void begin(const char *names)
 /* The names for a client that uses this address of ours must be these. */
 static void assert_names(const char *local, const char *expected)
 {
-    struct bytes names[NAMING_MAX];
-    char text[NAMING_MAX * (NAMING_LEN_MAX + 1) + 1] = "";
+    struct bytes names[CORE_CALL_NAMES_MAX];
+    char text[CORE_CALL_NAMES_MAX * (NAMING_LEN_MAX + 1) + 1] = "";
     size_t at = 0;
     struct address address = {0};
     if (local != NULL)
@@ -128,15 +128,15 @@ TEST(test_naming__the_table_is_bounded)
 {
     char address[20], name[20], expected[48];
     begin("srv");
-    for (uint32_t i = 0; i < NAMING_ADDRESSES_MAX + 5; i++) {
+    for (uint32_t i = 0; i < CORE_LOCALS_MAX + 5; i++) {
         (void)snprintf(address, sizeof address, "10.0.1.%u", i);
         (void)snprintf(name, sizeof name, "n%u", i);
         learn(address, name);
         learn(address, "another");
     }
-    for (uint32_t i = 0; i < NAMING_ADDRESSES_MAX + 5; i++) {
+    for (uint32_t i = 0; i < CORE_LOCALS_MAX + 5; i++) {
         (void)snprintf(address, sizeof address, "10.0.1.%u", i);
-        if (i < NAMING_ADDRESSES_MAX)
+        if (i < CORE_LOCALS_MAX)
             (void)snprintf(expected, sizeof expected, "srv n%u %s", i, address);
         else
             (void)snprintf(expected, sizeof expected, "srv %s", address);

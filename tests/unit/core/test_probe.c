@@ -68,7 +68,7 @@ TEST(test_probe__asks_the_recorded_address)
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     struct core_call none;
     assert_false(fixture_next_call(the_core, &none)); /* calibrated */
-    assert_int_equal(probe_deadline_ns(the_core), UINT64_MAX);
+    assert_int_equal(ask_deadline_ns(the_core), UINT64_MAX);
     assert_true(begin(slot_of(A), PROBE_OLDER, 1));
     assert_int_equal(core_deadline_ns(the_core), fixture_now_ns());
     struct core_call call = asked(A);
@@ -76,7 +76,7 @@ TEST(test_probe__asks_the_recorded_address)
     struct address local = fixture_address("10.0.0.1");
     assert_true(address_equal(&call.local, &local));
     assert_int_equal(call.deadline_ns, fixture_now_ns() + fixture_limits.notify_timeout_ns);
-    assert_int_equal(probe_deadline_ns(the_core), UINT64_MAX);
+    assert_int_equal(ask_deadline_ns(the_core), UINT64_MAX);
     says(call, 1);
     assert_int_equal(the_core->probes.table.count, 0);
 }
@@ -322,8 +322,8 @@ TEST(test_probe__after_a_resume_all_are_asked_at_their_pace)
     for (; count < PROBE_MAX / 4; count++) {
         assert_true(next(&calls[count]));
         assert_false(next(&calls[count + 1]));
-        assert_true(probe_deadline_ns(the_core) > fixture_now_ns());
-        fixture_wait(probe_deadline_ns(the_core) - fixture_now_ns());
+        assert_true(ask_deadline_ns(the_core) > fixture_now_ns());
+        fixture_wait(ask_deadline_ns(the_core) - fixture_now_ns());
     }
     assert_int_equal(fixture_now_ns() - started_ns, count * (FIXTURE_SECOND / 100));
     assert_false(next(&calls[count])); /* our room is used: it goes on when there is some */
@@ -331,8 +331,8 @@ TEST(test_probe__after_a_resume_all_are_asked_at_their_pace)
     for (uint32_t i = 1; i < count; i++)
         says(calls[i], 0);
     uint32_t ended = count;
-    while (probe_deadline_ns(the_core) != UINT64_MAX) {
-        fixture_wait(probe_deadline_ns(the_core) - fixture_now_ns());
+    while (ask_deadline_ns(the_core) != UINT64_MAX) {
+        fixture_wait(ask_deadline_ns(the_core) - fixture_now_ns());
         if (next(&calls[count]))
             count++;
         for (; ended < count; ended++)
@@ -389,8 +389,8 @@ TEST(test_probe__calibration_has_a_pace)
     make_clients(CLIENTS);
     uint64_t started_ns = fixture_now_ns();
     uint32_t count = 0;
-    while (probe_deadline_ns(the_core) != UINT64_MAX) {
-        fixture_wait(probe_deadline_ns(the_core) - fixture_now_ns());
+    while (ask_deadline_ns(the_core) != UINT64_MAX) {
+        fixture_wait(ask_deadline_ns(the_core) - fixture_now_ns());
         if (!next(&call))
             continue;
         count++;
