@@ -10,6 +10,7 @@
  * much again as is stored: an offer of which an echo must stay is given to its owner beside it.
  */
 #include "base/check.h"
+#include "core/parts.h"
 #include "core/state.h"
 
 #include <stdlib.h>
@@ -69,53 +70,16 @@ static uint64_t stored_bytes(const uint32_t used[RECORD_KIND_END])
            (uint64_t)used[RECORD_TRACKED] * TRACKED_BYTES_MAX;
 }
 
-/* The order matters: later parts ask earlier ones how large they are. */
-static int reserve_parts(struct core *core, const uint32_t slots_max[RECORD_KIND_END])
+static int reserve(struct core *core, const uint32_t slots_max[RECORD_KIND_END])
 {
-    uint32_t registrants = slots_max[RECORD_REGISTRANT], clients = slots_max[RECORD_CLIENT];
-    uint32_t locks = slots_max[RECORD_LOCK], waiters = slots_max[RECORD_WAITER];
-    uint32_t folds = registrants + slots_max[RECORD_NOTICE] + clients;
+    uint32_t registrants = slots_max[RECORD_REGISTRANT];
+    uint32_t folds = registrants + slots_max[RECORD_NOTICE] + slots_max[RECORD_CLIENT];
+    uint32_t names = folds + registrants + slots_max[RECORD_WAITER] + PROBE_MAX + HEARSAY_MAX;
     int err = intern_init(&core->folds, core->arena, folds, core->seed);
     if (err == 0)
-        err = intern_init(&core->names, core->arena,
-                          folds + registrants + waiters + PROBE_MAX + HEARSAY_MAX, core->seed);
+        err = intern_init(&core->names, core->arena, names, core->seed);
     if (err == 0)
-        err = quota_init(core, registrants + clients + slots_max[RECORD_TRACKED] + PROBE_MAX +
-                                   HEARSAY_MAX + 1); /* one moves */
-    if (err == 0)
-        err = registrant_init(core, registrants);
-    if (err == 0)
-        err = notice_init(core, slots_max[RECORD_NOTICE]);
-    if (err == 0)
-        err = notify_init(core, registrants, clients);
-    if (err == 0)
-        err = client_init(core, clients);
-    if (err == 0)
-        err = owner_init(core, locks + waiters);
-    if (err == 0)
-        err = file_init(core, locks + waiters + slots_max[RECORD_SHARE]);
-    if (err == 0)
-        err = lock_init(core, locks);
-    if (err == 0)
-        err = share_init(core, slots_max[RECORD_SHARE]);
-    if (err == 0)
-        err = waiter_init(core, waiters, locks);
-    if (err == 0)
-        err = grant_init(core, waiters);
-    if (err == 0)
-        err = callback_init(core, waiters);
-    if (err == 0)
-        err = probe_init(core);
-    if (err == 0)
-        err = hearsay_init(core);
-    if (err == 0)
-        err = silent_init(core, slots_max[RECORD_CLIENT], slots_max[RECORD_WAITER]);
-    if (err == 0)
-        err = unsettled_init(core, 2 * locks);
-    if (err == 0)
-        err = grace_init(core);
-    if (err == 0)
-        err = tracker_init(core, slots_max[RECORD_TRACKED]);
+        err = parts_init(core, slots_max);
     if (err == 0)
         err = dirty_init(&core->dirty, slots_max);
     return err == 0 ? reserve_batch(core, slots_max) : err;
@@ -141,7 +105,7 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
     uint32_t slots_max[RECORD_KIND_END] = {0};
     size_tables(limits, slots_max);
     core->arena = arena_new(limits->bytes_max + stored_bytes(limits->slots_used) + SPARE_BYTES);
-    if (core->arena == NULL || reserve_parts(core, slots_max) != 0) {
+    if (core->arena == NULL || reserve(core, slots_max) != 0) {
         core_free(core);
         return NULL;
     }
@@ -152,24 +116,7 @@ void core_free(struct core *core)
 {
     if (core == NULL)
         return;
-    quota_done(core);
-    registrant_done(core);
-    notice_done(core);
-    notify_done(core);
-    client_done(core);
-    owner_done(core);
-    file_done(core);
-    lock_done(core);
-    share_done(core);
-    waiter_done(core);
-    grant_done(core);
-    callback_done(core);
-    probe_done(core);
-    hearsay_done(core);
-    silent_done(core);
-    unsettled_done(core);
-    grace_done(core);
-    tracker_done(core);
+    parts_done(core);
     intern_done(&core->names);
     intern_done(&core->folds);
     dirty_done(&core->dirty);

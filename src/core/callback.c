@@ -19,10 +19,10 @@
 
 enum { SLOTS_MIN = 16 * TURN_CALLS_MAX };
 
-int callback_init(struct core *core, uint32_t waiters_max)
+int callback_init(struct core *core, const uint32_t slots[])
 {
     struct callbacks *all = &core->callbacks;
-    uint32_t slots_max = waiters_max > SLOTS_MIN ? waiters_max : SLOTS_MIN;
+    uint32_t waiters = slots[RECORD_WAITER], slots_max = waiters > SLOTS_MIN ? waiters : SLOTS_MIN;
     list_init(&all->ending);
     list_init(&all->ready);
     int err = table_init(&all->table, slots_max, sizeof(struct callback));

@@ -66,7 +66,7 @@ struct callbacks {
     uint64_t lingered, unanswered; /* how many did; answers that found no place to wait */
 };
 
-__attribute__((warn_unused_result)) int callback_init(struct core *core, uint32_t waiters_max);
+__attribute__((warn_unused_result)) int callback_init(struct core *core, const uint32_t slots[]);
 void callback_done(struct core *core);
 
 /* How many are under way, or linger and keep something. */

@@ -40,8 +40,9 @@ uint32_t client_slot(const struct core *core, const struct client *client)
     return table_slot(&core->clients.table, client);
 }
 
-int client_init(struct core *core, uint32_t slots_max)
+int client_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_CLIENT];
     struct clients *all = &core->clients;
     list_init(&all->draining);
     list_init(&all->idle);

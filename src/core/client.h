@@ -103,7 +103,7 @@ struct clients {
     struct timers expiry; /* of clients with nothing here */
 };
 
-__attribute__((warn_unused_result)) int client_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int client_init(struct core *core, const uint32_t slots[]);
 void client_done(struct core *core);
 
 struct client *client_at(const struct core *core, uint32_t slot);

@@ -12,6 +12,8 @@
 #include "core/core.h"
 
 #include "base/check.h"
+#include "core/monitoring.h"
+#include "core/parts.h"
 #include "core/state.h"
 
 static struct bytes fold(struct bytes name, uint8_t buffer[static RECORD_NAME_MAX])
@@ -64,165 +66,6 @@ void core_raise_state(struct core *core)
     core->server_changed = true;
     core->sync_wanted = true;
     core->state_txn = core_gate_txn(core);
-}
-
-/* R-NSM-1: no name that another host's status monitor would take for a path, or that is no text. */
-static bool is_acceptable_name(struct bytes name)
-{
-    if (name.len == 0 || name.at[0] == '.')
-        return false;
-    for (uint32_t i = 0; i < name.len; i++)
-        if (name.at[i] < 0x20 || name.at[i] == 0x7f || name.at[i] == '/')
-            return false;
-    return true;
-}
-
-/* D1: the programs of the RPC core services are not for strangers to have called (CERT CA-99.05).
- */
-static bool is_acceptable_program(uint32_t prog)
-{
-    return prog < 100000 || prog > 100099 || prog == 100021 || prog == 100024;
-}
-
-static bool may_register(struct core *core, const struct peer *from)
-{
-    if (!core->limits.mon_from_loopback || address_is_loopback(&from->address))
-        return true;
-    event_add(&core->events, EVENT_NOT_ALLOWED, &from->address, (struct bytes){0}, 0);
-    return false;
-}
-
-static void report(struct core *core, enum event_kind kind, const struct peer *from,
-                   struct bytes name, uint64_t value)
-{
-    event_add(&core->events, kind, &from->address, name, value);
-}
-
-/* SM_MON. True: refused. */
-static bool refuse_mon(struct core *core, const struct peer *from, const struct request *request,
-                       uint64_t wall_ns)
-{
-    CHECK(request->priv.len == RECORD_PRIV_LEN);
-    if (!may_register(core, from))
-        return true;
-    if (!is_acceptable_name(request->mon_name)) {
-        report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
-        return true;
-    }
-    if (!is_acceptable_program(request->my_prog)) {
-        report(core, EVENT_BAD_CALLBACK, from, request->mon_name, request->my_prog);
-        return true;
-    }
-    switch (registrant_add(core, from, request, wall_ns)) {
-    case REGISTRANT_ADDED:
-        event_add(&core->feed, EVENT_REGISTERED, &from->address, request->mon_name, 0);
-        return false;
-    case REGISTRANT_UPDATED:
-        return false;
-    case REGISTRANT_LIMIT:
-        report(core, EVENT_LIMIT, from, request->mon_name, core->limits.clients_max);
-        return true;
-    case REGISTRANT_ADDRESS:
-        quota_refused(core, &from->address, request->mon_name, QUOTA_REGISTRANT);
-        return true;
-    case REGISTRANT_BYTES:
-        report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
-        return true;
-    case REGISTRANT_ROOM:
-        report(core, EVENT_NO_ROOM, from, request->mon_name, 0);
-        return true;
-    }
-    UNREACHABLE();
-}
-
-/* True: it was from somebody who may ask for it. */
-static bool simulate_crash(struct core *core, const struct peer *from)
-{
-    if (!address_is_loopback(&from->address) || from->port >= 1024) {
-        report(core, EVENT_CRASH_REFUSED, from, (struct bytes){0}, from->port);
-        return false;
-    }
-    MARK("simu_crash");
-    struct record_server before = core->server;
-    core_raise_state(core);
-    core->server.restart_state = core->server.state;
-    grace_begin_anew(core);
-    notify_restarted(core, &before);
-    report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
-    return true;
-}
-
-/* SM_NOTIFY. */
-static void hear_notice(struct core *core, const struct peer *from, const struct request *request)
-{
-    uint32_t state = request->state;
-    if (!is_acceptable_name(request->mon_name)) {
-        report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
-        return;
-    }
-    enum reboot_heard heard = reboot_hear(core, &from->address, request->mon_name, state);
-    if (heard == REBOOT_AMBIGUOUS)
-        return; /* the notice with the full name does the work, for those who watch it too */
-    enum notice_trust trust = heard == REBOOT_NEWS || heard == REBOOT_REPEATED ? NOTICE_TRUE
-                              : heard == REBOOT_UNHEARD                        ? NOTICE_CLAIM
-                                                                               : NOTICE_MINOR_CLAIM;
-    switch (notice_hear(core, &from->address, request->mon_name, state, trust)) {
-    case NOTICE_NEW:
-        core_host_restarted(core, &from->address);
-        report(core, EVENT_NOTICE, from, request->mon_name, state);
-        break;
-    case NOTICE_KNOWN:
-    case NOTICE_ASKING:
-        break;
-    case NOTICE_UNHEARD:
-        if (heard == REBOOT_UNHEARD)
-            report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, state);
-        break;
-    case NOTICE_BYTES:
-        report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
-        break;
-    }
-}
-
-static void answer(struct core *core, const struct peer *from, const struct request *request,
-                   uint64_t wall_ns, struct response *ret)
-{
-    bool refused = false, restarted = false;
-    switch (request->kind) {
-    case REQUEST_NSM_STAT:
-        refused = !is_acceptable_name(request->mon_name);
-        break;
-    case REQUEST_NSM_MON:
-        refused = refuse_mon(core, from, request, wall_ns);
-        break;
-    case REQUEST_NSM_UNMON:
-        if (may_register(core, from))
-            (void)registrant_remove(core, from, request); /* the answer is the same (R-NSM-2) */
-        break;
-    case REQUEST_NSM_UNMON_ALL:
-        if (may_register(core, from))
-            (void)registrant_remove_all(core, &from->address, request->my_name);
-        break;
-    case REQUEST_NSM_SIMU_CRASH:
-        restarted = simulate_crash(core, from);
-        break;
-    case REQUEST_NSM_NOTIFY:
-        hear_notice(core, from, request);
-        break;
-    case REQUEST_NLM_TEST:
-    case REQUEST_NLM_LOCK:
-    case REQUEST_NLM_CANCEL:
-    case REQUEST_NLM_UNLOCK:
-    case REQUEST_NLM_GRANTED:
-    case REQUEST_NLM_GRANTED_RES:
-    case REQUEST_NLM_SHARE:
-    case REQUEST_NLM_UNSHARE:
-    case REQUEST_NLM_FREE_ALL:
-        locking_answer(core, from, request, ret);
-        return;
-    }
-    *ret = (struct response){
-        .refused = refused, .state = core->server.state, .we_restarted = restarted};
 }
 
 void core_host_restarted(struct core *core, const struct address *host)
@@ -300,7 +143,10 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     switch (input->kind) {
     case CORE_REQUEST:
         CHECK(!core_is_full(core));
-        answer(core, input->from, input->request, input->wall_ns, &ret->response);
+        if (input->request->kind <= REQUEST_NSM_NOTIFY)
+            monitoring_answer(core, input->from, input->request, &ret->response);
+        else
+            locking_answer(core, input->from, input->request, &ret->response);
         ret->after_txn = core_fence(core);
         return;
     case CORE_STORED:
@@ -373,15 +219,7 @@ void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns)
     core->now_ns = now_ns;
     core->wall_ns = wall_ns;
     core->restarted_count = 0;
-    (void)grace_work(core); /* core_deadline_ns says whether there is more */
-    recover_work(core);
-    echo_work(core);
-    (void)notify_work(core);
-    (void)client_drain(core);
-    (void)waiter_work(core);
-    silent_work(core);
-    client_expire(core);
-    tracker_work(core);
+    parts_work(core);
     core->must_listen = false;
 }
 
@@ -390,31 +228,22 @@ void core_listen_first(struct core *core)
     core->must_listen = true;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 uint64_t core_work_deadline_ns(const struct core *core)
 {
-    uint64_t next_ns = min_u64(grace_deadline_ns(core), tracker_deadline_ns(core));
-    next_ns = min_u64(next_ns, recover_deadline_ns(core));
-    next_ns = min_u64(next_ns, echo_deadline_ns(core));
-    next_ns = min_u64(next_ns, silent_deadline_ns(core));
-    return min_u64(next_ns, min_u64(waiter_deadline_ns(core), client_deadline_ns(core)));
+    return parts_deadline_ns(core);
 }
 
 uint64_t core_callback_deadline_ns(const struct core *core)
 {
-    return grant_has_call(core) ? core->now_ns : core_work_deadline_ns(core);
+    return grant_has_call(core) ? core->now_ns : parts_deadline_ns(core);
 }
 
 uint64_t core_deadline_ns(const struct core *core)
 {
-    if (grant_has_call(core))
-        return core->now_ns;
-    uint64_t calls_ns = min_u64(notify_deadline_ns(core), ask_deadline_ns(core));
-    return min_u64(calls_ns, core_work_deadline_ns(core));
+    uint64_t next_ns = core_callback_deadline_ns(core);
+    uint64_t notify_ns = notify_deadline_ns(core), ask_ns = ask_deadline_ns(core);
+    next_ns = notify_ns < next_ns ? notify_ns : next_ns;
+    return ask_ns < next_ns ? ask_ns : next_ns;
 }
 
 void core_status(const struct core *core, struct core_status *ret)
@@ -465,23 +294,5 @@ void core_check(const struct core *core)
     CHECK(core->started || core->durable_txn == core->server.txn);
     table_check(&core->names.table);
     table_check(&core->folds.table);
-    quota_check(core);
-    registrant_check(core);
-    notice_check(core);
-    notify_check(core);
-    client_check(core);
-    probe_check(core);
-    hearsay_check(core);
-    silent_check(core);
-    owner_check(core);
-    file_check(core);
-    lock_check(core);
-    share_check(core);
-    waiter_check(core);
-    turn_check(core);
-    callback_check(core);
-    unsettled_check(core);
-    echo_check(core);
-    grace_check(core);
-    tracker_check(core);
+    parts_check(core);
 }

@@ -204,10 +204,11 @@ void core_start(struct core *core, const struct core_boot *boot);
 void core_step(struct core *core, const struct core_input *input, struct core_answer *ret);
 
 /*
- * Hosts of which this step found out that they started anew, one after another; false: no more. To
- * be asked after every step and after core_work: they repeat none of their old calls, and their
- * programs have other ports. Who says so does not matter: an SM_NOTIFY that is believed, a newer
- * state in a LOCK, FREE_ALL, or the answer of a status monitor that we asked.
+ * Hosts that this step or core_work found to have restarted, one after another; false: no more. To
+ * be asked after each of them (rpc_server_step): a restarted host repeats none of its old calls,
+ * and its programs have other ports. Who says so does not matter: an SM_NOTIFY that is believed, a
+ * newer state in a LOCK, FREE_ALL, or the answer of a status monitor that we asked. An address of
+ * no family is this server, which simulated a crash (D6).
  */
 bool core_next_restarted(struct core *core, struct address *ret);
 

@@ -19,8 +19,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int file_init(struct core *core, uint32_t slots_max)
+int file_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_LOCK] + slots[RECORD_WAITER] + slots[RECORD_SHARE];
     struct files *all = &core->files;
     int err = intern_init(&all->handles, core->arena, slots_max, core->seed);
     if (err != 0)

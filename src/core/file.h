@@ -29,7 +29,7 @@ struct files {
     struct file *at;       /* by slot */
 };
 
-__attribute__((warn_unused_result)) int file_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int file_init(struct core *core, const uint32_t slots[]);
 void file_done(struct core *core);
 
 /* SLOT_NONE: nothing is on it. */

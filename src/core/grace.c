@@ -20,9 +20,9 @@
 
 enum { DROPPED_PER_TURN = 2000 };
 
-int grace_init(struct core *core)
+int grace_init(struct core *core, const uint32_t slots[])
 {
-    return timers_init(&core->grace.drop, core->clients.table.max);
+    return timers_init(&core->grace.drop, slots[RECORD_CLIENT]);
 }
 
 void grace_done(struct core *core)
@@ -274,7 +274,7 @@ static uint64_t due_ns(const struct core *core)
     return core->now_ns > late_ns(core) ? core->now_ns - late_ns(core) : 0;
 }
 
-bool grace_work(struct core *core)
+void grace_work(struct core *core)
 {
     struct grace *grace = &core->grace;
     bool is_settled = unsettled_total(core) == 0 && !grace->must_last;
@@ -302,7 +302,6 @@ bool grace_work(struct core *core)
             timers_set(&grace->drop, slot, core->now_ns + (has_slots ? 0 : SECOND_NS));
     }
     note_settled(core);
-    return timers_next_ns(&grace->drop) <= core->now_ns;
 }
 
 uint64_t grace_deadline_ns(const struct core *core)

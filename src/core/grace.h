@@ -44,7 +44,7 @@ struct grace {
     struct grace_counters counters;
 };
 
-__attribute__((warn_unused_result)) int grace_init(struct core *core);
+__attribute__((warn_unused_result)) int grace_init(struct core *core, const uint32_t slots[]);
 void grace_done(struct core *core);
 
 /* After loading: grace is needed if something is unsettled, or the store is incomplete. */
@@ -74,7 +74,7 @@ bool grace_is_unstored(const struct core *core);
 bool grace_end_now(struct core *core);
 
 /* Ends it when its time has come, and drops what is left. True: there is more. */
-bool grace_work(struct core *core);
+void grace_work(struct core *core);
 uint64_t grace_deadline_ns(const struct core *core);
 
 void grace_status(const struct core *core, struct grace_status *ret);

@@ -27,11 +27,11 @@
 
 enum { GRANTED = 5, GRANTED_MSG = 10 };
 
-int grant_init(struct core *core, uint32_t waiter_slots_max)
+int grant_init(struct core *core, const uint32_t slots[])
 {
     list_init(&core->grants.gated);
     list_init(&core->grants.turns);
-    return chains_init_hash(&core->grants.by_cookie, waiter_slots_max);
+    return chains_init_hash(&core->grants.by_cookie, slots[RECORD_WAITER]);
 }
 
 void grant_done(struct core *core)

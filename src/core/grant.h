@@ -39,7 +39,7 @@ struct grants {
     struct grant_counters counters;
 };
 
-__attribute__((warn_unused_result)) int grant_init(struct core *core, uint32_t waiter_slots_max);
+__attribute__((warn_unused_result)) int grant_init(struct core *core, const uint32_t slots[]);
 void grant_done(struct core *core);
 
 /* An offer was made for this queued waiter: the first callback follows. */

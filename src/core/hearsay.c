@@ -20,8 +20,9 @@
 #define PACE_NS  (UINT64_C(1000000000) / 50)
 #define BURST_NS (50 * PACE_NS)
 
-int hearsay_init(struct core *core)
+int hearsay_init(struct core *core, const uint32_t slots[])
 {
+    (void)slots;
     list_init(&core->hearsays.ready);
     return table_init(&core->hearsays.table, HEARSAY_MAX, sizeof(struct hearsay));
 }

@@ -42,7 +42,7 @@ struct hearsays {
     uint64_t paced_ns;  /* when the names that were asked would have been, one by one */
 };
 
-__attribute__((warn_unused_result)) int hearsay_init(struct core *core);
+__attribute__((warn_unused_result)) int hearsay_init(struct core *core, const uint32_t slots[]);
 void hearsay_done(struct core *core);
 
 /* Keeps this notice of a name that is no address, or this state for one that is kept. False: no

@@ -28,8 +28,9 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-int lock_init(struct core *core, uint32_t slots_max)
+int lock_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_LOCK];
     struct locks *all = &core->locks;
     const struct core_limits *limits = &core->limits;
     CHECK(core->clients.table.elements != NULL); /* by_client has a chain for each of its slots */

@@ -98,7 +98,7 @@ struct lock_want {
     uint64_t wall_ns;
 };
 
-__attribute__((warn_unused_result)) int lock_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int lock_init(struct core *core, const uint32_t slots[]);
 void lock_done(struct core *core);
 
 struct lock *lock_at(const struct core *core, uint32_t slot);

@@ -93,9 +93,8 @@ enum answer_when {
 };
 
 struct response {
-    bool refused;      /* STAT_FAIL where the protocol has it */
-    uint32_t state;    /* our state number */
-    bool we_restarted; /* as it asked: SM_SIMU_CRASH (D6) */
+    bool refused;   /* STAT_FAIL where the protocol has it */
+    uint32_t state; /* our state number */
     enum lock_status status;
     enum answer_when when;
     uint32_t ticket;           /* ANSWER_LATER */

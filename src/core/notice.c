@@ -21,8 +21,9 @@ static struct notice *notice_at(const struct core *core, uint32_t slot)
     return table_at(&core->notices.table, slot);
 }
 
-int notice_init(struct core *core, uint32_t slots_max)
+int notice_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_NOTICE];
     int err = table_init(&core->notices.table, slots_max, sizeof(struct notice));
     if (err == 0)
         err = chains_init(&core->notices.by_name, core->folds.table.max, slots_max);

@@ -28,7 +28,7 @@ struct notices {
     struct chains by_name; /* chain = slot of mon_fold; at most one notice on each */
 };
 
-__attribute__((warn_unused_result)) int notice_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int notice_init(struct core *core, const uint32_t slots[]);
 void notice_done(struct core *core);
 
 enum notice_result {

@@ -36,17 +36,17 @@ static struct notify_job *job_of(const struct core *core, uint32_t target)
     return &core->notify.jobs[target];
 }
 
-int notify_init(struct core *core, uint32_t registrants_max, uint32_t clients_max)
+int notify_init(struct core *core, const uint32_t slots[])
 {
     struct notify *notify = &core->notify;
-    uint32_t targets_max = registrants_max + clients_max;
+    uint32_t targets_max = slots[RECORD_REGISTRANT] + slots[RECORD_CLIENT];
     list_init(&notify->gated);
     list_init(&notify->given_up);
     notify->prng.state = core->seed;
     notify->spare_at = SLOT_NONE;
     histogram_init(&notify->durations, &histogram_durations);
     notify->jobs = calloc(targets_max > 0 ? targets_max : 1, sizeof *notify->jobs);
-    if (notify->jobs == NULL || unreached_init(core, clients_max) != 0)
+    if (notify->jobs == NULL || unreached_init(core, slots[RECORD_CLIENT]) != 0)
         return -1;
     return timers_init(&notify->timers, targets_max);
 }
@@ -511,13 +511,13 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
     } else {
         retry(core, target);
     }
-    (void)notify_work(core);
+    notify_work(core);
 }
 
-bool notify_work(struct core *core)
+void notify_work(struct core *core)
 {
     write_spared(core);
-    return unreached_work(core);
+    unreached_work(core);
 }
 
 uint64_t notify_deadline_ns(const struct core *core)

@@ -81,8 +81,7 @@ struct notify {
     struct unreached unreached;
 };
 
-__attribute__((warn_unused_result)) int notify_init(struct core *core, uint32_t registrants_max,
-                                                    uint32_t clients_max);
+__attribute__((warn_unused_result)) int notify_init(struct core *core, const uint32_t slots[]);
 void notify_done(struct core *core);
 
 /*
@@ -115,8 +114,8 @@ bool notify_next_call(struct core *core, struct core_call *ret);
 /* `target` is what target_find says; SLOT_NONE: it is gone. */
 void notify_call_done(struct core *core, uint32_t target, bool is_answered,
                       uint32_t answered_count);
-/* What is done in pieces. True: there is more. */
-bool notify_work(struct core *core);
+/* What is done in pieces. */
+void notify_work(struct core *core);
 uint64_t notify_deadline_ns(const struct core *core);
 
 /* Was it tried for as long as --give-up says, in vain? */

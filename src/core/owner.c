@@ -18,8 +18,9 @@
 #include "base/hash.h"
 #include "core/state.h"
 
-int owner_init(struct core *core, uint32_t slots_max)
+int owner_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_LOCK] + slots[RECORD_WAITER];
     struct owners *all = &core->owners;
     list_init(&all->waiting);
     list_init(&all->leaving);

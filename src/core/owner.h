@@ -36,7 +36,7 @@ struct owners {
     uint64_t visit_last;
 };
 
-__attribute__((warn_unused_result)) int owner_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int owner_init(struct core *core, const uint32_t slots[]);
 void owner_done(struct core *core);
 
 /* SLOT_NONE: there is none. */

@@ -24,8 +24,9 @@
 
 enum { OURS_MAX = PROBE_MAX / 4, STRANGERS_MAX = PROBE_MAX / 4 };
 
-int probe_init(struct core *core)
+int probe_init(struct core *core, const uint32_t slots[])
 {
+    (void)slots;
     list_init(&core->probes.calibrate);
     core->probes.resume_at = SLOT_NONE;
     return table_init(&core->probes.table, PROBE_MAX, sizeof(struct probe));

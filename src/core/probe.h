@@ -67,7 +67,7 @@ struct probes {
     uint64_t calibrate_next_ns; /* when the next of them may be */
 };
 
-__attribute__((warn_unused_result)) int probe_init(struct core *core);
+__attribute__((warn_unused_result)) int probe_init(struct core *core, const uint32_t slots[]);
 void probe_done(struct core *core);
 
 /* Asks. A weightier question takes the place of one that is being asked already. False: neither is

@@ -19,8 +19,10 @@ struct quota *quota_at(const struct core *core, uint32_t slot)
     return table_at(&core->quotas.table, slot);
 }
 
-int quota_init(struct core *core, uint32_t addresses_max)
+int quota_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t addresses_max = slots[RECORD_REGISTRANT] + slots[RECORD_CLIENT] +
+                             slots[RECORD_TRACKED] + PROBE_MAX + HEARSAY_MAX + 1; /* one moves */
     struct quotas *all = &core->quotas;
     int err = table_init(&all->table, addresses_max, sizeof(struct quota));
     if (err == 0)

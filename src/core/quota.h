@@ -58,7 +58,7 @@ struct quotas {
     struct quota_counters counters;
 };
 
-__attribute__((warn_unused_result)) int quota_init(struct core *core, uint32_t addresses_max);
+__attribute__((warn_unused_result)) int quota_init(struct core *core, const uint32_t slots[]);
 void quota_done(struct core *core);
 
 /* A reference to the counts of this address, which are new if it is. */

@@ -32,8 +32,9 @@ uint64_t registrant_last_seen_ns(const struct registrant *registrant)
     return registrant->heard_ns != 0 ? registrant->heard_ns : registrant->registered_ns;
 }
 
-int registrant_init(struct core *core, uint32_t slots_max)
+int registrant_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_REGISTRANT];
     struct registrants *all = &core->registrants;
     int err = table_init(&all->table, slots_max, sizeof(struct registrant));
     if (err == 0)

@@ -40,7 +40,7 @@ struct registrants {
     struct intern addresses;
 };
 
-__attribute__((warn_unused_result)) int registrant_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int registrant_init(struct core *core, const uint32_t slots[]);
 void registrant_done(struct core *core);
 
 enum registrant_result {

@@ -37,8 +37,9 @@ struct share *share_at(const struct core *core, uint32_t slot)
     return table_at(&core->shares.table, slot);
 }
 
-int share_init(struct core *core, uint32_t slots_max)
+int share_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_SHARE];
     struct shares *all = &core->shares;
     uint32_t files_max = core->files.handles.table.max;
     int err = table_init(&all->table, slots_max, sizeof(struct share));

@@ -36,7 +36,7 @@ struct shares {
 };
 
 /* After client_init, file_init and lock_init. */
-__attribute__((warn_unused_result)) int share_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int share_init(struct core *core, const uint32_t slots[]);
 void share_done(struct core *core);
 
 struct share *share_at(const struct core *core, uint32_t slot);

@@ -23,8 +23,9 @@ enum {
     ASKED_MAX = 64,
 };
 
-int silent_init(struct core *core, uint32_t clients_max, uint32_t waiters_max)
+int silent_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t clients_max = slots[RECORD_CLIENT], waiters_max = slots[RECORD_WAITER];
     struct silent *silent = &core->silent;
     list_init(&silent->holders);
     silent->client_max = clients_max;

@@ -58,8 +58,7 @@ struct silent {
     struct silent_counters counters;
 };
 
-__attribute__((warn_unused_result)) int silent_init(struct core *core, uint32_t clients_max,
-                                                    uint32_t waiters_max);
+__attribute__((warn_unused_result)) int silent_init(struct core *core, const uint32_t slots[]);
 void silent_done(struct core *core);
 
 /* Looks at some waiters. */

@@ -35,8 +35,9 @@ struct tracked *tracker_at(const struct core *core, uint32_t slot)
     return table_at(&core->tracker.table, slot);
 }
 
-int tracker_init(struct core *core, uint32_t slots_max)
+int tracker_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_TRACKED];
     struct tracker *tracker = &core->tracker;
     for (uint32_t i = 0; i < TRACKER_PROTOCOLS_MAX; i++)
         list_init(&tracker->expired[i]);

@@ -68,7 +68,7 @@ struct tracker {
     struct tracker_counters counters;
 };
 
-__attribute__((warn_unused_result)) int tracker_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int tracker_init(struct core *core, const uint32_t slots[]);
 void tracker_done(struct core *core);
 
 enum tracker_result {

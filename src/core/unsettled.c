@@ -20,8 +20,9 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
     return unsettled_at(context, a)->start < unsettled_at(context, b)->start;
 }
 
-int unsettled_init(struct core *core, uint32_t slots_max)
+int unsettled_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = 2 * slots[RECORD_LOCK];
     struct unsettled *all = &core->unsettled;
     int err = table_init(&all->table, slots_max, sizeof(struct claim));
     if (err == 0)

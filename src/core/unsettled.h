@@ -27,7 +27,7 @@ struct unsettled {
     struct chains by_client; /* chain = client slot */
 };
 
-__attribute__((warn_unused_result)) int unsettled_init(struct core *core, uint32_t slots_max);
+__attribute__((warn_unused_result)) int unsettled_init(struct core *core, const uint32_t slots[]);
 void unsettled_done(struct core *core);
 
 /* The owner holds this, and is yet to say so. */

@@ -21,8 +21,9 @@ enum {
     OVERDUE_PER_TURN = 256,
 };
 
-int waiter_init(struct core *core, uint32_t slots_max, uint32_t lock_slots_max)
+int waiter_init(struct core *core, const uint32_t slots[])
 {
+    uint32_t slots_max = slots[RECORD_WAITER];
     struct waiters *all = &core->waiters;
     list_init(&all->places);
     int err = table_init(&all->table, slots_max, sizeof(struct waiter));
@@ -35,7 +36,7 @@ int waiter_init(struct core *core, uint32_t slots_max, uint32_t lock_slots_max)
     if (err == 0)
         err = waiter_queue_init(core, slots_max);
     if (err == 0)
-        err = waiter_wake_init(core, slots_max, lock_slots_max);
+        err = waiter_wake_init(core, slots_max, slots[RECORD_LOCK]);
     if (err == 0)
         err = timers_init(&all->timers, slots_max);
     return err;

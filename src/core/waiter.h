@@ -107,8 +107,7 @@ struct waiters {
     uint64_t deadlocks, expired; /* counted since the start */
 };
 
-__attribute__((warn_unused_result)) int waiter_init(struct core *core, uint32_t slots_max,
-                                                    uint32_t lock_slots_max);
+__attribute__((warn_unused_result)) int waiter_init(struct core *core, const uint32_t slots[]);
 void waiter_done(struct core *core);
 
 struct waiter *waiter_at(const struct core *core, uint32_t slot);

@@ -240,8 +240,7 @@ static void call_out(struct driver *driver)
 {
     struct driver_parts *parts = &driver->parts;
     uint64_t now_ns = clock_now_ns(parts->clock);
-    core_work(parts->core, now_ns, clock_wall_ns(parts->clock));
-    rpc_server_forget_restarted(parts->server);
+    rpc_server_work(parts->server, now_ns, clock_wall_ns(parts->clock));
     resolving_turn(parts->resolving, now_ns, clock_wall_ns(parts->clock));
     bool is_waiting = must_ask_first(driver, now_ns);
     if (!is_waiting)
@@ -462,7 +461,7 @@ static void on_ready(uv_timer_t *timer)
     struct core_input input = {.kind = CORE_READY,
                                .now_ns = clock_now_ns(parts->clock),
                                .wall_ns = clock_wall_ns(parts->clock)};
-    core_step(parts->core, &input, NULL);
+    rpc_server_step(parts->server, &input, NULL);
     if (!driver->is_draining)
         call_out(driver);
 }
@@ -490,7 +489,7 @@ void driver_order(struct driver *driver, const struct order *order, struct core_
     if (core_is_full(parts->core) || driver->is_draining || driver->is_ended)
         *ret = (struct core_answer){.order_result = ORDER_LATER};
     else
-        core_step(parts->core, &input, ret);
+        rpc_server_step(parts->server, &input, ret);
 }
 
 void driver_stop(struct driver *driver, int exit_code)

@@ -20,6 +20,7 @@ struct place {
 
 struct resolving {
     struct core *core;
+    struct rpc_server *server;
     struct resolver *resolver;
     struct place places[RESOLVING_MAX];
 };
@@ -36,12 +37,13 @@ static void on_answer(void *context, uint64_t index, const struct resolver_answe
                answer->address_count * sizeof place->addresses[0]);
 }
 
-struct resolving *resolving_new(uv_loop_t *loop, struct core *core)
+struct resolving *resolving_new(uv_loop_t *loop, struct core *core, struct rpc_server *server)
 {
     struct resolving *resolving = calloc(1, sizeof *resolving);
     if (resolving == NULL)
         return NULL;
     resolving->core = core;
+    resolving->server = server;
     resolving->resolver = resolver_new(loop, RESOLVING_MAX, resolving, on_answer);
     if (resolving->resolver == NULL) {
         free(resolving);
@@ -67,7 +69,7 @@ static void tell(struct resolving *resolving, struct place *place, uint64_t now_
                                .lookup = place->id,
                                .addresses = place->addresses,
                                .address_count = place->address_count};
-    core_step(resolving->core, &input, NULL);
+    rpc_server_step(resolving->server, &input, NULL);
     place->is_used = false;
 }
 

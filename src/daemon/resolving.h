@@ -5,7 +5,7 @@
 #ifndef DAEMON_RESOLVING_H
 #define DAEMON_RESOLVING_H
 
-#include "core/core.h"
+#include "rpc/server.h"
 
 #include <uv.h>
 
@@ -14,8 +14,8 @@
 
 struct resolving;
 
-/* NULL: no memory. The core is borrowed. */
-struct resolving *resolving_new(uv_loop_t *loop, struct core *core);
+/* NULL: no memory. Core and server are borrowed. */
+struct resolving *resolving_new(uv_loop_t *loop, struct core *core, struct rpc_server *server);
 /* After resolving_close, when the loop has closed all handles. */
 void resolving_free(struct resolving *resolving);
 

@@ -61,7 +61,8 @@ int serving_start(struct daemon *daemon)
         .is_metered = daemon->config.metrics == CONFIG_ON,
         .is_shared = daemon->is_shared,
     };
-    parts.resolving = daemon->resolving = resolving_new(&daemon->loop, daemon->core);
+    parts.resolving = daemon->resolving =
+        resolving_new(&daemon->loop, daemon->core, daemon->server);
     if (daemon->resolving == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_STORE, "out of memory");
     daemon->driver = driver_new(&parts);

@@ -170,16 +170,6 @@ static uint32_t state_of(const struct client_result *result)
     return result->outcome == CLIENT_ANSWERED && xdr_in_done(&in) ? state : 0;
 }
 
-static void forget_restarted(struct core *core, struct rpc_client *client,
-                             struct rpc_server *server)
-{
-    struct address host;
-    if (server != NULL)
-        rpc_server_forget_restarted(server);
-    while (core_next_restarted(core, &host))
-        rpc_client_host_restarted(client, &host);
-}
-
 /* Whoever must be told of a restart, or is asked for its state, does not keep waiters waiting. */
 static bool next_call(struct core *core, const struct rpc_client *client, uint64_t now_ns,
                       struct core_call *ret)
@@ -204,8 +194,7 @@ void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_serve
             .state = state_of(&result),
             .is_repeated = result.is_repeated,
         };
-        core_step(core, &input, NULL);
-        forget_restarted(core, client, server);
+        rpc_server_step(server, &input, NULL);
     }
     uint64_t ending, deadline_ns;
     while (core_next_ending_call(core, &ending, &deadline_ns))

@@ -14,7 +14,7 @@
 /*
  * Starts every call that the core has ready and the client has room for, and tells the core what
  * ended, as long as its open batch has room for what that changes. What an answer says of a host's
- * restart makes the server (NULL: there is none) and the client forget it. Called once per turn.
+ * restart makes the server and the client forget it. Called once per turn.
  */
 void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_server *server,
                   uint64_t now_ns, uint64_t wall_ns);

@@ -520,19 +520,32 @@ static uint64_t begin_call(struct rpc_server *server, const struct drc_key *key,
     return begun.entry;
 }
 
-/* A host that started anew repeats none of its old calls, and its programs have other ports. */
-static void forget_host(struct rpc_server *server, const struct address *host)
-{
-    drc_forget(server->cache, host);
-    if (server->client != NULL)
-        rpc_client_host_restarted(server->client, host);
-}
-
-void rpc_server_forget_restarted(struct rpc_server *server)
+/* What is cached of hosts that restarted: answers, and where their programs are. */
+static void forget_restarted(struct rpc_server *server)
 {
     struct address host;
-    while (core_next_restarted(server->core, &host))
-        forget_host(server, &host);
+    while (core_next_restarted(server->core, &host)) {
+        if (host.family == 0) {
+            drc_forget_all(server->cache);
+            continue;
+        }
+        drc_forget(server->cache, &host);
+        if (server->client != NULL)
+            rpc_client_host_restarted(server->client, &host);
+    }
+}
+
+void rpc_server_step(struct rpc_server *server, const struct core_input *input,
+                     struct core_answer *ret)
+{
+    core_step(server->core, input, ret);
+    forget_restarted(server);
+}
+
+void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_ns)
+{
+    core_work(server->core, now_ns, wall_ns);
+    forget_restarted(server);
 }
 
 /* The answer to a call, or the call with the result of a message, as it will leave. */
@@ -600,13 +613,10 @@ static bool execute(struct rpc_server *server, const struct rpc_source *from,
                                .from = &from->peer,
                                .request = request};
     struct core_answer answer;
-    core_step(server->core, &input, &answer);
-    rpc_server_forget_restarted(server);
+    rpc_server_step(server, &input, &answer);
     if (request->kind == REQUEST_NLM_FREE_ALL) /* also of one that has no record */
         drc_forget_client(server->cache, &from->peer.address,
                           whole_client(server, request->mon_name));
-    if (answer.response.we_restarted)
-        drc_forget_all(server->cache);
 
     if (answer.response.when == ANSWER_NEVER) {
         if (cache_entry != DRC_NONE)
@@ -728,7 +738,7 @@ void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, u
                                .wall_ns = wall_ns,
                                .txn = txn,
                                .has_room = has_room};
-    core_step(server->core, &input, NULL);
+    rpc_server_step(server, &input, NULL);
     server->durable_txn = txn;
 }
 

@@ -85,10 +85,11 @@ void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client)
 uint32_t rpc_server_record_max(const struct rpc_server *server);
 uint32_t rpc_server_reply_max(const struct rpc_server *server);
 
-/* To be called after every step of the core that is not made here, and after core_work: of hosts
- * that it found to have started anew the cached answers go, and the client's ports
- * (core_next_restarted). */
-void rpc_server_forget_restarted(struct rpc_server *server);
+/* core_step and core_work, for everybody who has a server: what was cached of hosts that they find
+ * to have restarted goes, answers here and ports with the client (core_next_restarted). */
+void rpc_server_step(struct rpc_server *server, const struct core_input *input,
+                     struct core_answer *ret);
+void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_ns);
 
 /* One whole message. `reply` has room for rpc_server_reply_max bytes. */
 enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,

@@ -490,8 +490,7 @@ static void call_out(struct world *world)
     bool is_full = world->now_ns <= machine->still.full_ns;
     if (is_full || machine->still.is_reading)
         core_listen_first(machine->core);
-    core_work(machine->core, machine_now_ns(world), world_wall_ns(world));
-    rpc_server_forget_restarted(machine->server);
+    rpc_server_work(machine->server, machine_now_ns(world), world_wall_ns(world));
     resolver_turn(world);
     outcall_turn(machine->core, machine->client, machine->server, machine_now_ns(world),
                  world_wall_ns(world));

@@ -38,7 +38,7 @@ static enum order_result give(struct world *world, const struct order *order, st
     struct core_status before, after;
     core_status(world->machine.core, &before);
     world_trace(world, "the operator orders %s of %s", names[kind], locker->label);
-    core_step(world->machine.core, &input, &answer);
+    rpc_server_step(world->machine.server, &input, &answer);
     if (answer.order_result == ORDER_DONE || answer.order_result == ORDER_BEGUN) {
         core_status(world->machine.core, &after);
         world->machine.bumps += (after.state - before.state) / 2;

@@ -100,7 +100,7 @@ void resolver_answer(struct world *world, uint64_t ticket)
                                .addresses = addresses,
                                .address_count = count};
     machine->lookups[i].is_used = false;
-    core_step(machine->core, &input, NULL);
+    rpc_server_step(machine->server, &input, NULL);
     core_check(machine->core);
     machine_turn(world);
 }

@@ -95,12 +95,13 @@ struct core *lock_world_new(uint32_t clients, uint32_t slots_max, const struct c
     core->arena = arena_new(limits->bytes_max);
     CHECK(core->arena != NULL);
     CHECK(table_init(&core->clients.table, clients, sizeof(struct client)) == 0);
-    CHECK(quota_init(core, clients) == 0);
-    const uint32_t dirty_max[RECORD_KIND_END] = {[RECORD_LOCK] = slots_max};
-    CHECK(dirty_init(&core->dirty, dirty_max) == 0);
-    CHECK(owner_init(core, slots_max + 1) == 0);
-    CHECK(file_init(core, slots_max + 1) == 0);
-    CHECK(lock_init(core, slots_max) == 0);
+    const uint32_t slots[RECORD_KIND_END] = {
+        [RECORD_CLIENT] = clients, [RECORD_LOCK] = slots_max, [RECORD_WAITER] = 1};
+    CHECK(quota_init(core, slots) == 0);
+    CHECK(dirty_init(&core->dirty, slots) == 0);
+    CHECK(owner_init(core, slots) == 0);
+    CHECK(file_init(core, slots) == 0);
+    CHECK(lock_init(core, slots) == 0);
     for (uint32_t i = 0; i < clients; i++) {
         uint32_t slot = table_add(&core->clients.table);
         CHECK(slot == i);

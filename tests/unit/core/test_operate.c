@@ -395,7 +395,9 @@ TEST(test_operate__end_grace_waits_for_answers)
         .kind = CORE_REQUEST, .now_ns = fixture_now_ns(), .from = &peer, .request = &request};
     struct core_answer answer;
     core_step(the_core, &input, &answer);
-    assert_true(answer.response.we_restarted);
+    struct address restarted;
+    assert_true(core_next_restarted(the_core, &restarted));
+    assert_int_equal(restarted.family, 0); /* we */
     assert_int_equal(order_only(ORDER_END_GRACE, 0, ""), ORDER_LATER);
     settle();
     assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_DONE);

@@ -54,7 +54,9 @@ void freeaddrinfo(struct addrinfo *result)
 }
 
 static uv_loop_t loop;
+static const struct rpc_server_limits server_limits = {.outbox_max = 1, .cache_max = 2};
 static struct core *core;
+static struct rpc_server *server;
 static struct resolving *resolving;
 
 static void set_hanging(bool hangs)
@@ -85,7 +87,9 @@ TEST_FIXTURE(setup)
     resolver.asked = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
     core = fixture_new(&fixture_limits);
-    resolving = resolving_new(&loop, core);
+    server = rpc_server_new(&server_limits, NULL, 0, core, 7);
+    assert_non_null(server);
+    resolving = resolving_new(&loop, core, server);
     assert_non_null(resolving);
     fixture_mon(core, "10.0.0.2", "named", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "other", "lockd", 1);
@@ -100,6 +104,7 @@ TEST_FIXTURE(teardown)
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     resolving_free(resolving);
+    rpc_server_free(server);
     core_free(core);
     return 0;
 }

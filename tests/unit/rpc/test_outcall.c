@@ -12,8 +12,10 @@
 
 enum { PORTMAPPER = 111, SERVICE = 4045 };
 
+static const struct rpc_server_limits server_limits = {.outbox_max = 1, .cache_max = 2};
 static struct core *core;
 static struct rpc_client *client;
+static struct rpc_server *server;
 static struct packet packet;
 
 static void store(void)
@@ -29,19 +31,23 @@ static void begin(const struct core_limits *limits, uint32_t attempts_max)
     core = fixture_new(limits);
     client = rpc_client_new(&client_limits, 1000, 7);
     assert_non_null(client);
+    server = rpc_server_new(&server_limits, NULL, 0, core, 7);
+    assert_non_null(server);
+    rpc_server_set_client(server, client);
     store();
     fixture_ready(core);
 }
 
 static void end(void)
 {
+    rpc_server_free(server);
     rpc_client_free(client);
     core_free(core);
 }
 
 static void turn(void)
 {
-    outcall_turn(core, client, NULL, fixture_now_ns(), 0);
+    outcall_turn(core, client, server, fixture_now_ns(), 0);
     rpc_client_check(client);
     core_check(core);
 }

@@ -15,8 +15,10 @@
 
 enum { PORTMAPPER = 111, LOCKD = 4045 };
 
+static const struct rpc_server_limits server_limits = {.outbox_max = 1, .cache_max = 2};
 static struct core *core;
 static struct rpc_client *client;
+static struct rpc_server *server;
 static struct packet packet;
 static uint8_t fh[32] = {9, 8, 7};
 
@@ -35,6 +37,9 @@ TEST_FIXTURE(begin)
     core = fixture_new(&fixture_limits);
     client = rpc_client_new(&limits, 1000, 7);
     assert_non_null(client);
+    server = rpc_server_new(&server_limits, NULL, 0, core, 7);
+    assert_non_null(server);
+    rpc_server_set_client(server, client);
     (void)fixture_store(core);
     fixture_ready(core);
     waiter.caller_name = peer_nlm_text("waiter.example");
@@ -51,6 +56,7 @@ TEST_FIXTURE(begin)
 TEST_FIXTURE(end)
 {
     rpc_client_check(client);
+    rpc_server_free(server);
     rpc_client_free(client);
     core_free(core);
     return 0;
@@ -62,7 +68,7 @@ static void turn(void)
     for (uint32_t i = 0; i < 3; i++) {
         core_work(core, fixture_now_ns(), 0);
         (void)fixture_store(core);
-        outcall_turn(core, client, NULL, fixture_now_ns(), 0);
+        outcall_turn(core, client, server, fixture_now_ns(), 0);
         rpc_client_check(client);
         core_check(core);
     }

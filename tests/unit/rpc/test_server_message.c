@@ -562,14 +562,13 @@ static bool answer_stat(struct fixture *f, uint32_t state)
     if (!core_next_call(f->core, f->now_ns, &stat))
         return false;
     assert_int_equal(stat.kind, CALL_STAT);
-    core_step(f->core,
-              &(struct core_input){.kind = CORE_CALL_DONE,
-                                   .now_ns = f->now_ns,
-                                   .call = stat.id,
-                                   .outcome = CALL_ANSWERED,
-                                   .state = state},
-              NULL);
-    rpc_server_forget_restarted(f->server);
+    rpc_server_step(f->server,
+                    &(struct core_input){.kind = CORE_CALL_DONE,
+                                         .now_ns = f->now_ns,
+                                         .call = stat.id,
+                                         .outcome = CALL_ANSWERED,
+                                         .state = state},
+                    NULL);
     rpc_server_check(f->server);
     return true;
 }

@@ -1,0 +1,165 @@
+/*
+ * monitoring.c -- what STAT, MON, UNMON, UNMON_ALL, SIMU_CRASH and NOTIFY decide; see monitoring.h.
+ *
+ * Who may register, under which names and with which callback; whose notice is believed is up to
+ * reboot.c and notice.c.
+ */
+#include "core/monitoring.h"
+
+#include "base/check.h"
+#include "core/state.h"
+
+/* R-NSM-1: no name that another host's status monitor would take for a path, or that is no text. */
+static bool is_acceptable_name(struct bytes name)
+{
+    if (name.len == 0 || name.at[0] == '.')
+        return false;
+    for (uint32_t i = 0; i < name.len; i++)
+        if (name.at[i] < 0x20 || name.at[i] == 0x7f || name.at[i] == '/')
+            return false;
+    return true;
+}
+
+/* D1: the programs of the RPC core services are not for strangers to have called (CERT CA-99.05).
+ */
+static bool is_acceptable_program(uint32_t prog)
+{
+    return prog < 100000 || prog > 100099 || prog == 100021 || prog == 100024;
+}
+
+static bool may_register(struct core *core, const struct peer *from)
+{
+    if (!core->limits.mon_from_loopback || address_is_loopback(&from->address))
+        return true;
+    event_add(&core->events, EVENT_NOT_ALLOWED, &from->address, (struct bytes){0}, 0);
+    return false;
+}
+
+static void report(struct core *core, enum event_kind kind, const struct peer *from,
+                   struct bytes name, uint64_t value)
+{
+    event_add(&core->events, kind, &from->address, name, value);
+}
+
+/* SM_MON. True: refused. */
+static bool refuse_mon(struct core *core, const struct peer *from, const struct request *request)
+{
+    CHECK(request->priv.len == RECORD_PRIV_LEN);
+    if (!may_register(core, from))
+        return true;
+    if (!is_acceptable_name(request->mon_name)) {
+        report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
+        return true;
+    }
+    if (!is_acceptable_program(request->my_prog)) {
+        report(core, EVENT_BAD_CALLBACK, from, request->mon_name, request->my_prog);
+        return true;
+    }
+    switch (registrant_add(core, from, request, core->wall_ns)) {
+    case REGISTRANT_ADDED:
+        event_add(&core->feed, EVENT_REGISTERED, &from->address, request->mon_name, 0);
+        return false;
+    case REGISTRANT_UPDATED:
+        return false;
+    case REGISTRANT_LIMIT:
+        report(core, EVENT_LIMIT, from, request->mon_name, core->limits.clients_max);
+        return true;
+    case REGISTRANT_ADDRESS:
+        quota_refused(core, &from->address, request->mon_name, QUOTA_REGISTRANT);
+        return true;
+    case REGISTRANT_BYTES:
+        report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
+        return true;
+    case REGISTRANT_ROOM:
+        report(core, EVENT_NO_ROOM, from, request->mon_name, 0);
+        return true;
+    }
+    UNREACHABLE();
+}
+
+static void simulate_crash(struct core *core, const struct peer *from)
+{
+    if (!address_is_loopback(&from->address) || from->port >= 1024) {
+        report(core, EVENT_CRASH_REFUSED, from, (struct bytes){0}, from->port);
+        return;
+    }
+    MARK("simu_crash");
+    struct record_server before = core->server;
+    core_raise_state(core);
+    core->server.restart_state = core->server.state;
+    grace_begin_anew(core);
+    notify_restarted(core, &before);
+    core_host_restarted(core, &(struct address){0});
+    report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
+}
+
+/* SM_NOTIFY. */
+static void hear_notice(struct core *core, const struct peer *from, const struct request *request)
+{
+    uint32_t state = request->state;
+    if (!is_acceptable_name(request->mon_name)) {
+        report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
+        return;
+    }
+    enum reboot_heard heard = reboot_hear(core, &from->address, request->mon_name, state);
+    if (heard == REBOOT_AMBIGUOUS)
+        return; /* the notice with the full name does the work, for those who watch it too */
+    enum notice_trust trust = heard == REBOOT_NEWS || heard == REBOOT_REPEATED ? NOTICE_TRUE
+                              : heard == REBOOT_UNHEARD                        ? NOTICE_CLAIM
+                                                                               : NOTICE_MINOR_CLAIM;
+    switch (notice_hear(core, &from->address, request->mon_name, state, trust)) {
+    case NOTICE_NEW:
+        core_host_restarted(core, &from->address);
+        report(core, EVENT_NOTICE, from, request->mon_name, state);
+        break;
+    case NOTICE_KNOWN:
+    case NOTICE_ASKING:
+        break;
+    case NOTICE_UNHEARD:
+        if (heard == REBOOT_UNHEARD)
+            report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, state);
+        break;
+    case NOTICE_BYTES:
+        report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
+        break;
+    }
+}
+
+void monitoring_answer(struct core *core, const struct peer *from, const struct request *request,
+                       struct response *ret)
+{
+    bool is_refused = false;
+    switch (request->kind) {
+    case REQUEST_NSM_STAT:
+        is_refused = !is_acceptable_name(request->mon_name);
+        break;
+    case REQUEST_NSM_MON:
+        is_refused = refuse_mon(core, from, request);
+        break;
+    case REQUEST_NSM_UNMON:
+        if (may_register(core, from))
+            (void)registrant_remove(core, from, request); /* the answer is the same (R-NSM-2) */
+        break;
+    case REQUEST_NSM_UNMON_ALL:
+        if (may_register(core, from))
+            (void)registrant_remove_all(core, &from->address, request->my_name);
+        break;
+    case REQUEST_NSM_SIMU_CRASH:
+        simulate_crash(core, from);
+        break;
+    case REQUEST_NSM_NOTIFY:
+        hear_notice(core, from, request);
+        break;
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+    case REQUEST_NLM_FREE_ALL:
+        UNREACHABLE();
+    }
+    *ret = (struct response){.refused = is_refused, .state = core->server.state};
+}
