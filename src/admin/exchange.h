@@ -1,9 +1,9 @@
 /*
  * exchange.h -- one request and its response, as the routes see them.
  *
- * A route calls exactly one of the functions that respond. Nothing of a request reaches a response
- * unescaped. Every response forbids caching, framing, sniffing, and reading by pages of other
- * origins.
+ * A route calls exactly one of the functions that respond, or sets is_pending. Nothing of a request
+ * reaches a response unescaped. Every response forbids caching, framing, sniffing, and reading by
+ * pages of other origins.
  */
 #ifndef ADMIN_EXCHANGE_H
 #define ADMIN_EXCHANGE_H
@@ -27,6 +27,9 @@ struct exchange {
     const struct route *route;
     void (*answer)(struct exchange *exchange); /* the route's, for the method asked for */
     struct bytes id;                           /* what {id} of the route's path stands for */
+
+    bool is_pending;  /* no response yet: `answer` is called again in the next turn */
+    uint64_t freeing; /* what view_handle said of the client whose release has begun; 0: none */
 
     struct MHD_Response *response; /* NULL: not answered yet */
     unsigned status;

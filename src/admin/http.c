@@ -13,8 +13,8 @@
  * oldest. A limit per address would not do, because all local peers share one.
  *
  * Always true:
- *  (1) A suspended connection is on `parked`, in the order of after_txn, which never decreases, or
- *      on `asleep`; http_stored, http_wake or http_free resumes it.
+ *  (1) A suspended connection is on `parked`, in the order of after_txn, which never decreases, on
+ *      `pending` or on `asleep`; http_stored, http_turn, http_wake or http_free resumes it.
  *  (2) After http_free no callback of libmicrohttpd runs; the struct lives until all handles of
  *      the loop are closed.
  */
@@ -46,7 +46,7 @@ struct visitor {
     struct list node; /* of http->by_age while it may be evicted, of http->spare while unused */
     int fd;
     struct exchange exchange; /* its request; one at a time */
-    struct list parked;       /* while the response waits for the store, or a stream sleeps */
+    struct list parked;       /* while there is no response, it waits for the store, or sleeps */
 };
 
 struct http {
@@ -64,8 +64,9 @@ struct http {
     const struct admin *admin;
     bool is_control;
     uint64_t durable_txn;
-    struct list parked; /* visitors, oldest first */
-    struct list asleep; /* streams */
+    struct list parked;  /* visitors, oldest first */
+    struct list pending; /* the same, without a response yet */
+    struct list asleep;  /* streams */
     uint32_t parked_count;
     char own_name[NAME_MAX_LEN]; /* of this machine; "" when it is not to be accepted */
 };
@@ -123,6 +124,19 @@ static enum MHD_Result begin(struct http *http, struct visitor *visitor,
     return leave(exchange);
 }
 
+/* True: there is no response yet, or it is not durable. */
+static bool must_wait(struct http *http, struct visitor *visitor)
+{
+    const struct exchange *exchange = &visitor->exchange;
+    bool is_gated = exchange->response != NULL && exchange->after_txn > http->durable_txn;
+    if (exchange->is_pending)
+        list_append(&http->pending, &visitor->parked);
+    else if (is_gated)
+        list_append(&http->parked, &visitor->parked);
+    http->parked_count += is_gated;
+    return exchange->is_pending || is_gated;
+}
+
 /*
  * libmicrohttpd calls once when the headers are there, again for each piece of a body, and again
  * when that is over; after a suspension once more. Responding in the last keeps the connection
@@ -148,21 +162,12 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     struct exchange *exchange = &visitor->exchange;
     if (exchange->response == NULL) {
         exchange->answer(exchange);
-        if (exchange->response != NULL && exchange->after_txn > http->durable_txn) {
-            list_append(&http->parked, &visitor->parked);
-            http->parked_count++;
+        if (must_wait(http, visitor)) {
             MHD_suspend_connection(connection);
             return MHD_YES;
         }
     }
     return leave(exchange);
-}
-
-static void resume(struct http *http, struct visitor *visitor)
-{
-    list_remove(&visitor->parked);
-    http->parked_count--;
-    MHD_resume_connection(visitor->exchange.connection);
 }
 
 static struct visitor *visitor_of(struct exchange *exchange)
@@ -180,15 +185,19 @@ void http_sleep(struct exchange *exchange)
 
 static void on_again(uv_idle_t *idle);
 
+static void resume(struct visitor *visitor)
+{
+    list_remove(&visitor->parked);
+    MHD_resume_connection(visitor->exchange.connection);
+    /* libmicrohttpd handles it the next time it runs. */
+    CHECK(uv_idle_start(&visitor->exchange.http->again, on_again) == 0);
+}
+
 void http_wake(struct exchange *exchange)
 {
     struct visitor *visitor = visitor_of(exchange);
-    if (list_is_empty(&visitor->parked))
-        return; /* it does not sleep */
-    list_remove(&visitor->parked);
-    MHD_resume_connection(exchange->connection);
-    /* libmicrohttpd handles it the next time it runs. */
-    CHECK(uv_idle_start(&exchange->http->again, on_again) == 0);
+    if (!list_is_empty(&visitor->parked)) /* else it does not sleep */
+        resume(visitor);
 }
 
 /* Keeps connections in order of arrival; taking the last place evicts the oldest. */
@@ -316,6 +325,7 @@ static int start_daemon(struct http *http, int fd)
     list_init(&http->by_age);
     list_init(&http->spare);
     list_init(&http->parked);
+    list_init(&http->pending);
     list_init(&http->asleep);
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
         list_init(&http->visitors[i].parked);
@@ -411,16 +421,34 @@ void http_stored(struct http *http, uint64_t txn)
     if (http == NULL)
         return;
     http->durable_txn = txn;
-    bool is_any = false;
     while (!list_is_empty(&http->parked)) {
         struct visitor *first = LIST_ELEMENT(http->parked.next, struct visitor, parked);
         if (first->exchange.after_txn > txn)
             break;
-        resume(http, first);
-        is_any = true;
+        http->parked_count--;
+        resume(first);
     }
-    if (is_any) /* libmicrohttpd handles them the next time it runs */
-        CHECK(uv_idle_start(&http->again, on_again) == 0);
+}
+
+void http_turn(struct http *http)
+{
+    struct list looked_at;
+    if (http == NULL || list_is_empty(&http->pending))
+        return;
+    list_init(&looked_at);
+    while (!list_is_empty(&http->pending)) {
+        struct list *node = http->pending.next;
+        list_remove(node);
+        list_append(&looked_at, node);
+    }
+    while (!list_is_empty(&looked_at)) {
+        struct visitor *visitor = LIST_ELEMENT(looked_at.next, struct visitor, parked);
+        list_remove(&visitor->parked);
+        visitor->exchange.is_pending = false;
+        visitor->exchange.answer(&visitor->exchange);
+        if (!must_wait(http, visitor))
+            resume(visitor);
+    }
 }
 
 uint32_t http_waiting(const struct http *http)
@@ -439,16 +467,15 @@ void http_free(struct http *http)
 {
     if (http == NULL)
         return;
+    /* What they wait for will never come: libmicrohttpd closes them with the others. */
+    struct list *const waiting[] = {&http->parked, &http->pending, &http->asleep};
+    for (size_t i = 0; i < sizeof waiting / sizeof waiting[0]; i++)
+        while (!list_is_empty(waiting[i]))
+            resume(LIST_ELEMENT(waiting[i]->next, struct visitor, parked));
     /* The loop must forget the descriptor before libmicrohttpd closes it. */
     uv_close((uv_handle_t *)&http->poll, on_close);
     uv_close((uv_handle_t *)&http->timer, on_close);
     uv_close((uv_handle_t *)&http->again, on_close);
-    /* What they wait for will never come: libmicrohttpd closes them with the others. */
-    while (!list_is_empty(&http->parked))
-        resume(http, LIST_ELEMENT(http->parked.next, struct visitor, parked));
-    while (!list_is_empty(&http->asleep))
-        http_wake(&LIST_ELEMENT(http->asleep.next, struct visitor, parked)->exchange);
-    CHECK(uv_idle_stop(&http->again) == 0);
     MHD_stop_daemon(http->daemon);
     http->daemon = NULL;
 }

@@ -54,8 +54,8 @@ static const char *const client_words[] = {"freeing", "given_up", "crashed", "re
                                            "active"};
 
 /*
- * Freeing comes first: the operator who released it waits for the end (202). A client given up also
- * counts as crashed; that retries have stopped is the more useful fact.
+ * Freeing comes first. A client given up also counts as crashed; that retries have stopped is the
+ * more useful fact.
  */
 const char *list_word_of_client(const struct view_client *view)
 {
@@ -153,8 +153,19 @@ static bool is_wanted_name(const char *wanted, struct bytes name)
     return wanted[0] == '\0' || writer_shows(name, bytes_of_text(wanted));
 }
 
+static bool is_match(const struct listing_clients *clients, const struct view_client *view)
+{
+    return (clients->match_id != 0 && view->id == clients->match_id) ||
+           (clients->match_address.family != 0 &&
+            address_equal(&view->address, &clients->match_address)) ||
+           (clients->match_name[0] != '\0' &&
+            writer_shows(view->name, bytes_of_text(clients->match_name)));
+}
+
 static bool is_wanted(const struct listing_clients *clients, const struct view_client *view)
 {
+    if (clients->must_match && !is_match(clients, view))
+        return false;
     if (clients->state != NULL && strcmp(clients->state, list_word_of_client(view)) != 0)
         return false;
     if (clients->protocol[0] != '\0' &&
@@ -223,12 +234,36 @@ static bool read_name(struct exchange *exchange, const char *key,
     return true;
 }
 
+/* An id (c17), an address or a name, whichever it may be; "id:c17" and "name:c17" are one only. */
+static bool read_match(struct exchange *exchange, struct listing_clients *ret)
+{
+    const char *word = exchange_parameter(exchange, "match");
+    if (word == NULL)
+        return true;
+    bool is_id = strncmp(word, "id:", 3) == 0, is_name = strncmp(word, "name:", 5) == 0;
+    struct bytes rest = bytes_of_text(word + (is_id ? 3 : is_name ? 5 : 0));
+    if (rest.len == 0 || rest.len > RECORD_NAME_MAX) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
+                       "not the id, address or name of a client: ", bytes_of_text(word),
+                       "give an id, an address or a name");
+        return false;
+    }
+    ret->must_match = true;
+    if (!is_name && !exchange_parse_id(rest, &ret->match_id))
+        ret->match_id = 0;
+    if (!is_name && !is_id)
+        (void)address_parse(rest, &ret->match_address);
+    if (!is_id)
+        memcpy(ret->match_name, rest.at, rest.len);
+    return true;
+}
+
 void list_clients(struct exchange *exchange)
 {
     struct listing listing = {.name = "clients", .next = next_client};
     struct listing_clients *clients = &listing.clients;
     if (read_state(exchange, clients) && read_protocol(exchange, clients) &&
-        read_name(exchange, "name", clients->name) &&
+        read_match(exchange, clients) && read_name(exchange, "name", clients->name) &&
         read_name(exchange, "mon_name", clients->mon_name))
         listing_answer(exchange, &listing);
 }

@@ -19,6 +19,11 @@ struct listing_clients {
     const char *state; /* a constant; NULL: any */
     char protocol[RECORD_PROTOCOL_MAX + 1], name[RECORD_NAME_MAX + 1],
         mon_name[RECORD_NAME_MAX + 1];
+    /* ?match: what people call a client. */
+    bool must_match;
+    uint64_t match_id;            /* 0: it is no id, */
+    struct address match_address; /* of no family: no address, */
+    char match_name[RECORD_NAME_MAX + 1];
 };
 
 struct listing {

@@ -3,13 +3,13 @@
  * a response.
  *
  *   done       200 {"result": "done"}
- *   begun      202 {"result": "begun"}: a long release; the client is "freeing" until done
+ *   begun      a long release: no response until all of it is freed
+ *   later      not possible yet: tried again in the next turn, no response until then
  *   no client  404
  *   nothing    409: no grace period, the client holds nothing (there), or is there already
  *   taken      409: a client of that name holds locks at that address
  *   address    400: not the address of a host, or an unknown interface
  *   no bytes   507
- *   later      503 with Retry-After: try again
  *
  * The response is ready at once but leaves when what it says is durable (P1): exchange.after_txn.
  */
@@ -17,6 +17,7 @@
 
 #include "admin/list.h"
 #include "base/check.h"
+#include "core/view.h"
 #include "wire/sockaddr.h"
 
 static void say(struct exchange *exchange, unsigned status, const char *result)
@@ -34,9 +35,6 @@ static void report(struct exchange *exchange, const struct order *order, enum or
     switch (result) {
     case ORDER_DONE:
         say(exchange, MHD_HTTP_OK, "done");
-        return;
-    case ORDER_BEGUN:
-        say(exchange, MHD_HTTP_ACCEPTED, "begun");
         return;
     case ORDER_NO_CLIENT:
         exchange_error(
@@ -77,11 +75,9 @@ static void report(struct exchange *exchange, const struct order *order, enum or
         exchange_error(exchange, MHD_HTTP_INSUFFICIENT_STORAGE, "no room for another address",
                        (struct bytes){0}, "--max-bytes is used up");
         return;
+    case ORDER_BEGUN:
     case ORDER_LATER:
-        exchange_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "not now, or not finished yet",
-                       (struct bytes){0}, "try again in a second");
-        exchange_header(exchange, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-        return;
+        break;
     }
     UNREACHABLE();
 }
@@ -90,8 +86,22 @@ static void give(struct exchange *exchange, const struct order *order)
 {
     struct core_answer answer = {.order_result = ORDER_LATER};
     exchange->admin->obey(exchange->admin->context, order, &exchange->who, &answer);
-    report(exchange, order, answer.order_result);
     exchange->after_txn = answer.after_txn;
+    exchange->is_pending = answer.order_result == ORDER_LATER || answer.order_result == ORDER_BEGUN;
+    if (answer.order_result == ORDER_BEGUN)
+        CHECK(view_handle(exchange->admin->core, order->client, &exchange->freeing));
+    if (!exchange->is_pending)
+        report(exchange, order, answer.order_result);
+}
+
+/* It has begun: over when nothing is left, and said when that is durable. */
+static void go_on_with_release(struct exchange *exchange)
+{
+    exchange->is_pending = view_is_freeing(exchange->admin->core, exchange->freeing);
+    if (exchange->is_pending)
+        return;
+    exchange->after_txn = core_fence(exchange->admin->core);
+    say(exchange, MHD_HTTP_OK, "done");
 }
 
 void order_end_grace(struct exchange *exchange)
@@ -104,6 +114,10 @@ void order_release(struct exchange *exchange)
     struct order order = {.kind = ORDER_RELEASE};
     uint8_t handle[RECORD_FH_MAX];
     const char *file = exchange_parameter(exchange, "file");
+    if (exchange->freeing != 0) {
+        go_on_with_release(exchange);
+        return;
+    }
     if (!list_read_id(exchange, exchange->id, &order.client))
         return;
     if (file != NULL) {

@@ -52,7 +52,7 @@ static const struct route routes[] = {
     {.path = "/api/v1/status", .answers[METHOD_READ] = status_answer},
     {.path = "/api/v1/config", .answers[METHOD_READ] = options_answer},
     {.path = "/api/v1/clients",
-     .parameters = "limit, cursor, state, protocol, name, mon_name",
+     .parameters = "limit, cursor, match, state, protocol, name, mon_name",
      .needs_core = true,
      .answers[METHOD_READ] = list_clients},
     {.path = "/api/v1/clients/{id}",

@@ -7,7 +7,7 @@
  *   GET    /metrics                     counters, for Prometheus
  *   GET    /api/v1/status               state, counts, grace and who is missing, store, rpcbind
  *   GET    /api/v1/config               every option, its value and origin
- *   GET    /api/v1/clients              ?state, and ?limit and ?cursor as all lists below
+ *   GET    /api/v1/clients              ?match, ?state, ?limit and ?cursor as all lists below
  *   GET    /api/v1/clients/{id}
  *   GET    /api/v1/locks                ?client, ?file, ?share
  *   GET    /api/v1/waiters              the same

@@ -3,16 +3,14 @@
  */
 #include "cli/find.h"
 
-#include "base/address.h"
 #include "cli/print.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-enum { PATH_LENGTH = FIND_PATH_MAX + 128, PAGE = 1000, MATCHES_MAX = 20 };
+enum { PATH_LENGTH = FIND_PATH_MAX + 128, PAGE = 1000, MATCHES_MAX = 20, NAME_LENGTH = 1024 };
 
 int find_rows(struct server *server, const char *path, const char *name, find_row_fn visit,
               find_page_fn page, void *context)
@@ -66,10 +64,7 @@ bool find_add_parameter(char *path, size_t size, const char *key, const char *va
 /* ---- clients ---- */
 
 struct search {
-    const char *word;               /* a name, */
-    char address[ADDRESS_TEXT_MAX]; /* or the same as the server writes addresses; "": none, */
-    uint64_t id;                    /* or an id; 0: none */
-    bool wants_locker, has_locker;
+    bool prefers_lockers, has_locker;
     json_t *found[MATCHES_MAX];
     size_t count;
 };
@@ -85,47 +80,19 @@ static uint64_t number_of(const char *text)
     return id;
 }
 
-static void search_init(struct search *search, const char *word)
-{
-    struct address address;
-    *search = (struct search){.word = word};
-    if (strncmp(word, "name:", 5) == 0) {
-        search->word = word + 5;
-        return;
-    }
-    if (strncmp(word, "id:", 3) == 0) {
-        search->word = "";
-        search->id = number_of(word + 3);
-        return;
-    }
-    search->id = number_of(word);
-    if (address_parse(bytes_of_text(word), &address))
-        address_text(&address, search->address);
-}
-
-static bool is_match(const struct search *search, const json_t *row)
-{
-    return (search->word[0] != '\0' && strcasecmp(print_string(row, "name"), search->word) == 0) ||
-           (search->address[0] != '\0' &&
-            strcmp(print_string(row, "address"), search->address) == 0) ||
-           (search->id != 0 && number_of(print_string(row, "id")) == search->id);
-}
-
 static void forget(struct search *search)
 {
     while (search->count > 0)
         json_decref(search->found[--search->count]);
 }
 
-/* A word that may be an id means whatever client has it. */
 static bool visit(void *context, const json_t *row)
 {
     struct search *search = context;
     bool is_locker = strcmp(print_string(row, "protocol"), "nlm") == 0;
-    bool prefers_lockers = search->wants_locker && search->id == 0;
-    if (!is_match(search, row) || (prefers_lockers && search->has_locker && !is_locker))
+    if (search->prefers_lockers && search->has_locker && !is_locker)
         return true;
-    if (prefers_lockers && is_locker && !search->has_locker)
+    if (search->prefers_lockers && is_locker && !search->has_locker)
         forget(search);
     search->has_locker |= is_locker;
     if (search->count < MATCHES_MAX)
@@ -134,7 +101,7 @@ static bool visit(void *context, const json_t *row)
 }
 
 /* Returns an exit code, after saying why there is not exactly one match. */
-static int judge(const struct search *search, const char *word)
+static int judge(const struct search *search, const char *word, bool is_id)
 {
     if (search->count == 1)
         return EXIT_OK;
@@ -152,20 +119,25 @@ static int judge(const struct search *search, const char *word)
         print_safe(stderr, print_string(row, "name"));
         (void)fputc('\n', stderr);
     }
-    (void)fprintf(stderr, "name one by its id, like %s%s\n", search->id != 0 ? "id:" : "",
+    (void)fprintf(stderr, "name one by its id, like %s%s\n", is_id ? "id:" : "",
                   print_string(search->found[0], "id"));
     return EXIT_USAGE;
 }
 
 static int find(struct server *server, const char *word, bool wants_locker, json_t **ret)
 {
-    struct search search;
-    search_init(&search, word);
-    search.wants_locker = wants_locker;
+    /* A word that may be an id means whatever client has it. */
+    bool is_id = number_of(strncmp(word, "id:", 3) == 0 ? word + 3 : word) != 0;
+    struct search search = {.prefers_lockers = wants_locker && !is_id};
+    char path[FIND_PATH_MAX] = "/api/v1/clients";
+    const char *called = strncmp(word, "name:", 5) == 0 ? word + 5 : word;
+    int exit_code = EXIT_OK;
     *ret = NULL;
-    int exit_code = find_rows(server, "/api/v1/clients", "clients", visit, NULL, &search);
+    if (called[0] != '\0' && strlen(called) <= NAME_LENGTH &&
+        find_add_parameter(path, sizeof path, "match", word))
+        exit_code = find_rows(server, path, "clients", visit, NULL, &search);
     if (exit_code == EXIT_OK)
-        exit_code = judge(&search, word);
+        exit_code = judge(&search, word, is_id);
     if (exit_code == EXIT_OK)
         *ret = json_incref(search.found[0]);
     forget(&search);

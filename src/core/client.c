@@ -97,6 +97,15 @@ static uint64_t key_hash(const struct core *core, uint32_t address, uint32_t fol
     return hash_mix(core->seed, (uint64_t)address << 32 | fold);
 }
 
+uint32_t client_find_id(const struct core *core, uint64_t id)
+{
+    const struct table *table = &core->clients.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    while (slot != SLOT_NONE && client_at(core, slot)->id != id)
+        slot = table_next(table, slot);
+    return slot;
+}
+
 uint32_t client_find(const struct core *core, const struct address *address, struct bytes name)
 {
     const struct clients *all = &core->clients;

@@ -215,6 +215,9 @@ uint64_t client_deadline_ns(const struct core *core);
  * record of its name there gives way if it holds nothing; its waiters end. */
 /* Does this record give way to one of the same name that moves to its address? */
 bool client_may_give_way(const struct core *core, uint32_t slot);
+/* By a walk: people do not ask often enough for an index of ids. SLOT_NONE: there is none. */
+uint32_t client_find_id(const struct core *core, uint64_t id);
+
 enum client_move_result { CLIENT_MOVED, CLIENT_MOVE_TAKEN, CLIENT_MOVE_BYTES };
 enum client_move_result client_move(struct core *core, uint32_t slot, const struct address *address,
                                     const struct address *local);

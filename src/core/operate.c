@@ -6,16 +6,6 @@
 #include "base/check.h"
 #include "core/state.h"
 
-/* By a walk: people do not give orders often enough for an index of ids. */
-static uint32_t find_client(const struct core *core, uint64_t id)
-{
-    const struct table *table = &core->clients.table;
-    uint32_t slot = table_next(table, SLOT_NONE);
-    while (slot != SLOT_NONE && client_at(core, slot)->id != id)
-        slot = table_next(table, slot);
-    return slot;
-}
-
 /* It is told a state that it does not know. One without a status monitor cannot be (R-NM-1). */
 static bool tell(struct core *core, uint32_t slot)
 {
@@ -129,16 +119,16 @@ enum order_result operate(struct core *core, const struct order *order)
             return ORDER_LATER;
         return grace_end_now(core) ? ORDER_DONE : ORDER_NOTHING;
     case ORDER_RELEASE:
-        slot = find_client(core, order->client);
+        slot = client_find_id(core, order->client);
         return slot == SLOT_NONE ? forget_registrant(core, order->client, order->fh)
                                  : release(core, slot, order->fh);
     case ORDER_NOTIFY:
-        slot = find_client(core, order->client);
+        slot = client_find_id(core, order->client);
         if (slot == SLOT_NONE)
             return ORDER_NO_CLIENT;
         return tell(core, slot) ? ORDER_DONE : ORDER_NOTHING;
     case ORDER_MOVE:
-        slot = find_client(core, order->client);
+        slot = client_find_id(core, order->client);
         return slot == SLOT_NONE ? ORDER_NO_CLIENT : move(core, slot, &order->to);
     }
     UNREACHABLE();

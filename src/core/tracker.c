@@ -404,6 +404,15 @@ bool tracker_take_expired(struct core *core, struct bytes protocol, struct track
     return true;
 }
 
+uint32_t tracker_find_id(const struct core *core, uint64_t id)
+{
+    const struct table *table = &core->tracker.table;
+    uint32_t slot = table_next(table, SLOT_NONE);
+    while (slot != SLOT_NONE && tracker_at(core, slot)->id != id)
+        slot = table_next(table, slot);
+    return slot;
+}
+
 bool tracker_find(const struct core *core, struct bytes protocol, struct bytes key,
                   struct tracker_view *ret)
 {

@@ -137,6 +137,8 @@ bool tracker_remove(struct core *core, struct tracker_ref ref);
  */
 bool tracker_take_expired(struct core *core, struct bytes protocol, struct tracker_view *ret);
 
+/* SLOT_NONE: there is none. */
+uint32_t tracker_find_id(const struct core *core, uint64_t id);
 bool tracker_find(const struct core *core, struct bytes protocol, struct bytes key,
                   struct tracker_view *ret);
 

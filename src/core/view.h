@@ -108,6 +108,8 @@ struct view_filter {
 
 /* The handle of the lock client with this id; false: there is none. */
 bool view_handle(const struct core *core, uint64_t id, uint64_t *ret);
+/* Is what that client held before its release or reboot still being freed? */
+bool view_is_freeing(const struct core *core, uint64_t handle);
 
 /*
  * The next lock or offer. With a filter by client or file a list of at most VIEW_DIRECT_MAX is read

@@ -179,27 +179,23 @@ bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *bu
     return false;
 }
 
-/* The id that a live slot has. */
-static uint64_t id_of(const struct core *core, uint32_t part, uint32_t slot)
-{
-    if (part == PART_NSM)
-        return ((const struct registrant *)table_at(&core->registrants.table, slot))->id;
-    return part == PART_NLM ? client_at(core, slot)->id : tracker_at(core, slot)->id;
-}
-
 bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret)
 {
-    for (uint32_t part = 0; part < PART_END; part++) {
-        const struct table *table = table_of(core, part);
-        uint32_t slot = table_next(table, SLOT_NONE);
-        for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
-            if (id_of(core, part, slot) != id)
-                continue;
-            view_slot(core, part, slot, ret);
-            return true;
-        }
-    }
-    return false;
+    uint32_t registrant = registrant_find_id(core, id), client = client_find_id(core, id);
+    uint32_t other = tracker_find_id(core, id);
+    if (registrant != SLOT_NONE)
+        view_registrant(core, registrant, ret);
+    else if (client != SLOT_NONE)
+        view_lock_client(core, client, ret);
+    else if (other != SLOT_NONE)
+        view_other(core, other, ret);
+    return registrant != SLOT_NONE || client != SLOT_NONE || other != SLOT_NONE;
+}
+
+bool view_is_freeing(const struct core *core, uint64_t handle)
+{
+    uint32_t slot = table_find(&core->clients.table, handle);
+    return slot != SLOT_NONE && !list_is_empty(&client_at(core, slot)->draining);
 }
 
 void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret)

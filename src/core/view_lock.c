@@ -77,12 +77,9 @@ struct wanted {
 
 bool view_handle(const struct core *core, uint64_t id, uint64_t *ret)
 {
-    const struct table *table = &core->clients.table;
-    uint32_t slot = table_next(table, SLOT_NONE);
-    while (slot != SLOT_NONE && client_at(core, slot)->id != id)
-        slot = table_next(table, slot);
+    uint32_t slot = client_find_id(core, id);
     if (slot != SLOT_NONE)
-        *ret = table_handle(table, slot);
+        *ret = table_handle(&core->clients.table, slot);
     return slot != SLOT_NONE;
 }
 

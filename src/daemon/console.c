@@ -123,6 +123,8 @@ static void obey(void *context, const struct order *order, const struct admin_ca
     *ret = (struct core_answer){.order_result = ORDER_LATER};
     if (console->driver != NULL)
         driver_order(console->driver, order, ret);
+    if (ret->order_result == ORDER_LATER)
+        return; /* it is given again in the next turn */
     char client[32], file[2 * RECORD_FH_MAX + 1], to[ADDRESS_TEXT_MAX];
     struct text id, hex;
     text_init(&id, client, sizeof client);

@@ -241,6 +241,7 @@ static void call_out(struct driver *driver)
     struct driver_parts *parts = &driver->parts;
     uint64_t now_ns = clock_now_ns(parts->clock);
     rpc_server_work(parts->server, now_ns, clock_wall_ns(parts->clock));
+    http_turn(parts->control); /* orders that wait for what they began */
     resolving_turn(parts->resolving, now_ns, clock_wall_ns(parts->clock));
     bool is_waiting = must_ask_first(driver, now_ns);
     if (!is_waiting)

@@ -326,7 +326,8 @@ static int run_import(struct command *command)
     if (command->from != NULL && strcmp(command->from, "rpc.statd") != 0)
         return fail(command, EXIT_USAGE, "--from supports only rpc.statd");
     if (command->from != NULL && command->file == NULL)
-        return fail(command, EXIT_USAGE, "--from rpc.statd needs a directory, usually /var/lib/nfs");
+        return fail(command, EXIT_USAGE,
+                    "--from rpc.statd needs a directory, usually /var/lib/nfs");
     if (command->from != NULL) {
         result = read_statd(command, &import);
     } else if (command->file != NULL && (in = fopen(command->file, "re")) == NULL) {

@@ -131,6 +131,13 @@ static void check_filters(void)
     expect_clients("name=%c3%bf%01", 1); /* as it is shown; its bytes are ff 01 */
     expect_clients("name=%ff%01", 0);
     expect_clients("name=%c3%bf", 0);
+    expect_clients("match=%c3%bf%01", 1);
+    expect_clients("match=name:%c3%bf%01", 1);
+    expect_clients("match=127.9.0.1&protocol=nlm", 1);
+    expect_clients("match=c1", 1);
+    expect_clients("match=id:1", 1);
+    expect_clients("match=name:c1", 0);
+    expect_clients("match=id:127.9.0.1", 0);
 }
 
 static void check_clients(void)
@@ -365,6 +372,8 @@ static void check_errors(void)
                                       "/api/v1/clients?name=a&name=b",
                                       "/api/v1/clients?name=a%00b",
                                       "/api/v1/clients?state=given-up",
+                                      "/api/v1/clients?match=",
+                                      "/api/v1/clients?match=name:",
                                       "/api/v1/clients?nmae=a"};
     static const char *const missing[] = {"/api/v1",
                                           "/api/v1/",
