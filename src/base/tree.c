@@ -170,21 +170,9 @@ static uint32_t leftmost(const struct tree *tree, uint32_t slot)
     return slot;
 }
 
-static uint32_t rightmost(const struct tree *tree, uint32_t slot)
-{
-    for (uint32_t right = slot; right != SLOT_NONE; right = tree_right(tree, slot))
-        slot = right;
-    return slot;
-}
-
 uint32_t tree_first(const struct tree *tree, tree_root root)
 {
     return leftmost(tree, tree_top(root));
-}
-
-uint32_t tree_last(const struct tree *tree, tree_root root)
-{
-    return rightmost(tree, tree_top(root));
 }
 
 uint32_t tree_next(const struct tree *tree, uint32_t slot)
@@ -194,17 +182,6 @@ uint32_t tree_next(const struct tree *tree, uint32_t slot)
         return leftmost(tree, right);
     uint32_t parent = parent_of(tree, slot);
     for (; parent != SLOT_NONE && tree_right(tree, parent) == slot; parent = parent_of(tree, slot))
-        slot = parent;
-    return parent;
-}
-
-uint32_t tree_prev(const struct tree *tree, uint32_t slot)
-{
-    uint32_t left = tree_left(tree, slot);
-    if (left != SLOT_NONE)
-        return rightmost(tree, left);
-    uint32_t parent = parent_of(tree, slot);
-    for (; parent != SLOT_NONE && tree_left(tree, parent) == slot; parent = parent_of(tree, slot))
         slot = parent;
     return parent;
 }

@@ -52,9 +52,7 @@ void tree_touch(struct tree *tree, uint32_t slot);
 
 /* Walks; SLOT_NONE ends them. */
 uint32_t tree_first(const struct tree *tree, tree_root root);
-uint32_t tree_last(const struct tree *tree, tree_root root);
 uint32_t tree_next(const struct tree *tree, uint32_t slot);
-uint32_t tree_prev(const struct tree *tree, uint32_t slot);
 
 /* The shape, for searches that use the sums. */
 uint32_t tree_top(tree_root root);

@@ -17,7 +17,6 @@
 #include "core/notify.h"
 
 #include "base/check.h"
-#include "base/text.h"
 #include "core/state.h"
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@
 #define LADDER_LAST_NS  (120 * SECOND_NS)
 #define RELAY_GAP_NS    (SECOND_NS / 100) /* D7 */
 
-static struct notify_job *job_of(const struct core *core, uint32_t target)
+struct notify_job *notify_job(const struct core *core, uint32_t target)
 {
     return &core->notify.jobs[target];
 }
@@ -71,7 +70,7 @@ static bool is_phase_owed(enum notify_phase phase)
 
 static void set_phase(struct core *core, uint32_t target, enum notify_phase phase)
 {
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     struct notify_counters *counters = &core->notify.counters;
     bool was_given_up = job->phase == NOTIFY_GIVEN_UP, is_given_up = phase == NOTIFY_GIVEN_UP;
     if (was_given_up != is_given_up && !target_is_client(core, target)) {
@@ -88,7 +87,7 @@ static void set_phase(struct core *core, uint32_t target, enum notify_phase phas
 /* What it is told next must be durable first, and is tried for as long as anything new. */
 static void renew(struct core *core, uint32_t target)
 {
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     job->after_txn = core_gate_txn(core);
     job->news_ns = core->now_ns;
     job->ladder_step = 0;
@@ -97,7 +96,7 @@ static void renew(struct core *core, uint32_t target)
 /* Something new is owed: tried at this time, as if for the first time. */
 static void schedule(struct core *core, uint32_t target, uint64_t time_ns)
 {
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     renew(core, target);
     if (job->phase == NOTIFY_CALLING || !core->notify.is_ready)
         return; /* whether it is still owed something is asked when the call ends, or at ready */
@@ -112,75 +111,7 @@ static void schedule(struct core *core, uint32_t target, uint64_t time_ns)
     timers_set(&core->notify.timers, target, time_ns);
 }
 
-/* ---- the first round ---- */
-
-/* Everybody was tried once: what an operator waits for after a restart. */
-static void report_round(struct core *core)
-{
-    const struct notify_round *round = &core->notify.round;
-    char buffer[EVENT_NAME_MAX];
-    struct text text;
-    MARK("notify_round_over");
-    text_init(&text, buffer, sizeof buffer);
-    text_add_count(&text, round->reached);
-    text_add(&text, " of ");
-    text_add_count(&text, round->count);
-    text_add(&text, " reached, ");
-    text_add_count(&text, round->failed);
-    text_add(&text, " failed");
-    event_add_summary(&core->events, EVENT_ROUND_OVER, bytes_of_text(buffer),
-                      (core->now_ns - round->start_ns) / MS_NS);
-}
-
-static void leave_round(struct core *core, uint32_t target, bool is_heard)
-{
-    struct notify_job *job = job_of(core, target);
-    job->is_in_round = false;
-    unreached_leave(core, job->host, is_heard);
-    if (--core->notify.round.left == 0)
-        report_round(core);
-}
-
-/* An attempt has ended. One that began before our state changed said nothing of it. */
-static void end_first_attempt(struct core *core, uint32_t target, bool is_reached)
-{
-    const struct notify_job *job = job_of(core, target);
-    if (!job->is_in_round || !target_knows(&core->server, job->sent.state))
-        return;
-    *(is_reached ? &core->notify.round.reached : &core->notify.round.failed) += 1;
-    leave_round(core, target, is_reached);
-}
-
-/* Whoever was left in a round before is in the next one. */
-static void end_round(struct core *core)
-{
-    if (core->notify.round.left == 0)
-        return;
-    MARK("notify_round_begins_anew");
-    uint32_t target = target_next(core, SLOT_NONE);
-    for (; target != SLOT_NONE; target = target_next(core, target))
-        if (job_of(core, target)->is_in_round)
-            unreached_leave(core, job_of(core, target)->host, true);
-}
-
-static void begin_round(struct core *core)
-{
-    struct notify_round *round = &core->notify.round;
-    end_round(core);
-    unreached_begin(core);
-    *round = (struct notify_round){.start_ns = core->now_ns};
-    uint32_t target = target_next(core, SLOT_NONE);
-    for (; target != SLOT_NONE; target = target_next(core, target)) {
-        struct notify_job *job = job_of(core, target);
-        job->is_marked = false;
-        job->is_in_round = target_owed(core, target).state != 0;
-        if (!job->is_in_round)
-            continue;
-        job->host = unreached_join(core, target);
-        round->count++;
-    }
-    round->left = round->count;
-}
+/* ---- restarts ---- */
 
 /* The place of a first attempt among all others: before those of whom less was heard lately. */
 static uint64_t place_ns(const struct core *core, uint32_t target)
@@ -201,7 +132,7 @@ void notify_open_window(struct core *core)
 static void begin(struct core *core)
 {
     notify_open_window(core);
-    begin_round(core);
+    notify_round_begin(core);
     uint32_t target = target_next(core, SLOT_NONE);
     for (; target != SLOT_NONE; target = target_next(core, target))
         if (is_owed(core, target))
@@ -269,7 +200,7 @@ void notify_relay(struct core *core, uint32_t fold)
     for (uint32_t slot = chains_first(by_name, fold); slot != SLOT_NONE;
          slot = chains_next(by_name, slot)) {
         uint32_t target = target_of_registrant(slot);
-        if (job_of(core, target)->phase == NOTIFY_WAITING)
+        if (notify_job(core, target)->phase == NOTIFY_WAITING)
             renew(core, target); /* it is told when its time comes */
         else if (is_owed(core, target))
             schedule(core, target, core->now_ns);
@@ -283,7 +214,7 @@ void notify_news(struct core *core, uint32_t target)
 
 void notify_heard(struct core *core, uint32_t target)
 {
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     struct address address = target_address(core, target);
     unreached_heard(core, &address);
     renew(core, target); /* its priv may be a new one */
@@ -303,13 +234,13 @@ void notify_reached(struct core *core, uint32_t client)
 void notify_called(struct core *core, uint32_t client)
 {
     uint32_t target = target_of_client(core, client);
-    if (job_of(core, target)->phase == NOTIFY_GIVEN_UP)
+    if (notify_job(core, target)->phase == NOTIFY_GIVEN_UP)
         notify_heard(core, target);
 }
 
 void notify_forget(struct core *core, uint32_t target)
 {
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     timers_clear(&core->notify.timers, target);
     if (job->phase == NOTIFY_WAITING)
         list_remove(&job->by_gate);
@@ -320,7 +251,7 @@ void notify_forget(struct core *core, uint32_t target)
         unreached_heard(core, &address);
     }
     if (job->is_in_round)
-        leave_round(core, target, true);
+        notify_round_leave(core, target, true);
     set_phase(core, target, NOTIFY_IDLE);
     *job = (struct notify_job){0};
 }
@@ -344,7 +275,7 @@ void notify_stored(struct core *core)
 static uint64_t budget_ns(const struct core *core, uint32_t target)
 {
     uint64_t timeout_ns = core->limits.notify_timeout_ns;
-    bool is_first = job_of(core, target)->attempt_count == 0;
+    bool is_first = notify_job(core, target)->attempt_count == 0;
     if (is_first || core->now_ns >= core->notify.window_end_ns || timeout_ns < WINDOW_RETRY_NS)
         return timeout_ns;
     return WINDOW_RETRY_NS;
@@ -353,7 +284,7 @@ static uint64_t budget_ns(const struct core *core, uint32_t target)
 /* The call to a target that is owed something. */
 static void begin_call(struct core *core, uint32_t target, struct core_call *ret)
 {
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     job->sent = target_owed(core, target);
     target_put_call(core, target, job->sent, ret);
     ret->deadline_ns = core->now_ns + budget_ns(core, target);
@@ -371,7 +302,7 @@ static void begin_call(struct core *core, uint32_t target, struct core_call *ret
 static bool take_turn(struct core *core, uint32_t target)
 {
     struct notify *notify = &core->notify;
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     if (job->has_turn || target_owed(core, target).state != 0)
         return true;
     uint64_t turn_ns = core->now_ns;
@@ -390,7 +321,7 @@ static bool take_turn(struct core *core, uint32_t target)
  * for somebody else's sake. */
 static bool is_gated(const struct core *core, uint32_t target)
 {
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     if (target_owed(core, target).state != 0 && job->after_txn < core->state_txn)
         job->after_txn = core->state_txn;
     return job->after_txn > core->durable_txn;
@@ -400,7 +331,7 @@ bool notify_next_call(struct core *core, struct core_call *ret)
 {
     uint32_t target;
     while ((target = timers_take(&core->notify.timers, core->now_ns)) != SLOT_NONE) {
-        struct notify_job *job = job_of(core, target);
+        struct notify_job *job = notify_job(core, target);
         CHECK(job->phase == NOTIFY_WAITING);
         if (!is_owed(core, target)) {
             set_phase(core, target, NOTIFY_IDLE);
@@ -440,9 +371,9 @@ static void give_up(struct core *core, uint32_t target)
     MARK("notify_given_up");
     notify->counters.given_up++;
     target_report(core, EVENT_GIVEN_UP, target, core->server.state);
-    if (job_of(core, target)->is_in_round) { /* our state changed during its last attempt */
+    if (notify_job(core, target)->is_in_round) { /* our state changed during its last attempt */
         notify->round.failed++;
-        leave_round(core, target, false);
+        notify_round_leave(core, target, false);
     }
     set_phase(core, target, NOTIFY_GIVEN_UP);
     target_given_up(core, target);
@@ -460,7 +391,7 @@ static uint64_t give_up_at_ns(const struct core *core, const struct notify_job *
 static void retry(struct core *core, uint32_t target)
 {
     struct notify *notify = &core->notify;
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     uint64_t give_up_ns = give_up_at_ns(core, job);
     uint64_t next_ns;
     if (core->now_ns < notify->window_end_ns) {
@@ -483,11 +414,11 @@ static void retry(struct core *core, uint32_t target)
 
 void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint32_t answered_count)
 {
-    if (target == SLOT_NONE || job_of(core, target)->phase != NOTIFY_CALLING) {
+    if (target == SLOT_NONE || notify_job(core, target)->phase != NOTIFY_CALLING) {
         MARK("notify_answer_for_nobody");
         return;
     }
-    struct notify_job *job = job_of(core, target);
+    struct notify_job *job = notify_job(core, target);
     struct notify_counters *counters = &core->notify.counters;
     bool is_first = job->attempt_count++ == 0;
     *(is_answered ? (is_first ? &counters->succeeded : &counters->retries_succeeded)
@@ -500,7 +431,7 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
     else if (is_first)
         target_report(core, EVENT_NOT_REACHED, target, said);
     target_answered(core, target, job->sent, is_answered, answered_count);
-    end_first_attempt(core, target, is_answered || answered_count > 0);
+    notify_round_tried(core, target, is_answered || answered_count > 0);
     job->sent = (struct target_news){0};
     if (!is_owed(core, target)) {
         set_phase(core, target, NOTIFY_IDLE);
@@ -530,7 +461,7 @@ uint64_t notify_deadline_ns(const struct core *core)
 
 bool notify_is_given_up(const struct core *core, uint32_t target)
 {
-    return job_of(core, target)->phase == NOTIFY_GIVEN_UP;
+    return notify_job(core, target)->phase == NOTIFY_GIVEN_UP;
 }
 
 uint32_t notify_first_given_up(const struct core *core)
@@ -551,7 +482,7 @@ void notify_check(const struct core *core)
         return;
     uint32_t target = target_next(core, SLOT_NONE), owed = 0, members = 0;
     for (; target != SLOT_NONE; target = target_next(core, target)) {
-        const struct notify_job *job = job_of(core, target);
+        const struct notify_job *job = notify_job(core, target);
         bool is_timed = timers_is_set(&notify->timers, target);
         bool is_gated = job->phase == NOTIFY_WAITING && !list_is_empty(&job->by_gate);
         CHECK(job->phase != NOTIFY_IDLE || !is_owed(core, target));

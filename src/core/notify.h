@@ -125,4 +125,11 @@ uint32_t notify_first_given_up(const struct core *core);
 
 void notify_check(const struct core *core);
 
+/* What both files need. A round begins with everybody who is owed our state; a target's attempt has
+ * ended, which counts if it told of that state; it leaves, untried. */
+struct notify_job *notify_job(const struct core *core, uint32_t target);
+void notify_round_begin(struct core *core);
+void notify_round_tried(struct core *core, uint32_t target, bool is_reached);
+void notify_round_leave(struct core *core, uint32_t target, bool is_heard);
+
 #endif

@@ -1,12 +1,5 @@
 /*
- * tracker.c -- the table of clients of other protocols; see tracker.h.
- *
- * Always true, and asserted by tracker_check():
- *  (1) A live client is on the one chain that its key names, and no two have the same protocol and
- *      key. It holds a reference to its protocol and, if it has bytes, a cell of the arena.
- *  (2) Once we are ready it has a timer exactly while it is disconnected.
- *  (3) It is on its protocol's list only while it is expired. One that was taken is on none.
- *  (4) The counts of connected, disconnected and expired ones are what the table holds.
+ * tracker.c -- clients of other protocols: what these say, and whose time is over; see tracker.h.
  *
  * A restart writes nothing here. A record that says "connected" says in which epoch; in a later
  * one it means "disconnected by the restart", and the next restart reads it the same way. So ten
@@ -23,17 +16,11 @@
 #include "core/tracker.h"
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "core/state.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
 enum { EXPIRED_PER_TURN = 1000 };
-
-struct tracked *tracker_at(const struct core *core, uint32_t slot)
-{
-    return table_at(&core->tracker.table, slot);
-}
 
 int tracker_init(struct core *core, const uint32_t slots[])
 {
@@ -58,90 +45,6 @@ void tracker_done(struct core *core)
     chains_done(&tracker->by_key);
     intern_done(&tracker->protocols);
     timers_done(&tracker->timers);
-}
-
-/* ---- who they are ---- */
-
-static bool is_ours(struct bytes protocol)
-{
-    return record_is_protocol(protocol) && !bytes_equal(protocol, bytes_of_text("nlm")) &&
-           !bytes_equal(protocol, bytes_of_text("nsm"));
-}
-
-static struct bytes key_of(const struct tracked *tracked)
-{
-    return (struct bytes){tracked->key, tracked->key_len};
-}
-
-static uint64_t key_hash(const struct core *core, struct bytes protocol, struct bytes key)
-{
-    return hash_mix(hash_bytes(core->seed, protocol), hash_bytes(core->seed, key));
-}
-
-static uint32_t find(const struct core *core, struct bytes protocol, struct bytes key)
-{
-    const struct tracker *tracker = &core->tracker;
-    uint32_t of = intern_find(&tracker->protocols, protocol);
-    if (of == SLOT_NONE)
-        return SLOT_NONE;
-    uint64_t hash = key_hash(core, protocol, key);
-    uint32_t slot = chains_first(&tracker->by_key, chains_of_hash(&tracker->by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&tracker->by_key, slot)) {
-        const struct tracked *tracked = tracker_at(core, slot);
-        if (tracked->key_hash == hash && tracked->protocol == of &&
-            bytes_equal(key_of(tracked), key))
-            return slot;
-    }
-    return SLOT_NONE;
-}
-
-static struct bytes bytes_of(const struct core *core, const struct tracked *tracked)
-{
-    if (tracked->bytes_len == 0)
-        return (struct bytes){NULL, 0};
-    return arena_at(core->arena, tracked->cell, tracked->bytes_len);
-}
-
-/* Keeps other bytes. False: there is no room for them, and the old ones are still there. */
-static bool set_bytes(struct core *core, struct tracked *tracked, struct bytes bytes)
-{
-    uint32_t cell = ARENA_NONE;
-    if (bytes_equal(bytes_of(core, tracked), bytes))
-        return true;
-    if (bytes.len > 0) {
-        cell = arena_add(core->arena, bytes);
-        if (cell == ARENA_NONE)
-            return false;
-    }
-    if (tracked->bytes_len > 0)
-        arena_remove(core->arena, tracked->cell, tracked->bytes_len);
-    tracked->cell = cell;
-    tracked->bytes_len = bytes.len;
-    return true;
-}
-
-/* A client of this protocol and key in this slot, with these bytes. False: no room for them. */
-static bool fill(struct core *core, uint32_t slot, struct tracked content, struct bytes protocol,
-                 struct bytes key, struct bytes bytes)
-{
-    struct tracker *tracker = &core->tracker;
-    content.protocol = intern_add(&tracker->protocols, protocol);
-    if (content.protocol == SLOT_NONE)
-        return false;
-    if (!set_bytes(core, &content, bytes)) {
-        (void)intern_release(&tracker->protocols, content.protocol);
-        return false;
-    }
-    content.key_hash = key_hash(core, protocol, key);
-    content.key_len = key.len;
-    memcpy(content.key, key.at, key.len);
-    struct tracked *tracked = tracker_at(core, slot);
-    *tracked = content;
-    tracked->quota = quota_keep(core, &content.address);
-    quota_add(core, tracked->quota, QUOTA_TRACKED, 1);
-    list_init(&tracked->expired);
-    chains_add(&tracker->by_key, chains_of_hash(&tracker->by_key, content.key_hash), slot);
-    return true;
 }
 
 /* ---- whether they are there ---- */
@@ -189,7 +92,7 @@ static void set_state(struct core *core, uint32_t slot, enum record_tracked_stat
     dirty_put(&core->dirty, RECORD_TRACKED, slot);
 }
 
-static void queue_expired(struct core *core, uint32_t slot)
+void tracker_queue_expired(struct core *core, uint32_t slot)
 {
     struct tracked *tracked = tracker_at(core, slot);
     list_append(&core->tracker.expired[tracked->protocol], &tracked->expired);
@@ -202,7 +105,7 @@ static void expire(struct core *core, uint32_t slot)
     if (tracked->deadline_ns == 0)
         tracked->deadline_ns = core->wall_ns; /* it was our restart that disconnected it */
     core->tracker.counters.lost++;
-    queue_expired(core, slot);
+    tracker_queue_expired(core, slot);
 }
 
 /* It is there, or may come back. One whose time is over is told so although its turn to expire has
@@ -223,6 +126,41 @@ static uint32_t slot_of(const struct core *core, struct tracker_ref ref)
     if (slot == SLOT_NONE || tracker_at(core, slot)->generation != ref.generation)
         return SLOT_NONE;
     return slot;
+}
+
+/* ---- how they are seen ---- */
+
+static uint32_t seconds(uint64_t ns)
+{
+    return (uint32_t)((ns + SECOND_NS - 1) / SECOND_NS);
+}
+
+/* A moment of the monotonic clock by the wall clock. */
+static uint64_t wall_of(const struct core *core, uint64_t ns)
+{
+    return core->wall_ns + (ns > core->now_ns ? ns - core->now_ns : 0);
+}
+
+void tracker_view_slot(const struct core *core, uint32_t slot, struct tracker_view *ret)
+{
+    const struct tracker *tracker = &core->tracker;
+    const struct tracked *tracked = tracker_at(core, slot);
+    *ret = (struct tracker_view){
+        .id = tracked->id,
+        .protocol = intern_bytes(&tracker->protocols, tracked->protocol),
+        .name = {tracked->key, tracked->key_len},
+        .address = tracked->address,
+        .state = tracker_state(core, tracked),
+        .registered_ns = tracked->registered_ns,
+        .deadline_ns = tracked->deadline_ns,
+        .window_s = seconds(tracker_window_ns(core, tracked)),
+        .generation = tracked->generation,
+        .ref = {table_handle(&tracker->table, slot), tracked->generation},
+    };
+    if (tracked->bytes_len > 0)
+        ret->bytes = arena_at(core->arena, tracked->cell, tracked->bytes_len);
+    if (timers_is_set(&tracker->timers, slot))
+        ret->deadline_ns = wall_of(core, tracked->until_ns); /* a restart may have moved it */
 }
 
 /* ---- what their protocols say ---- */
@@ -268,7 +206,7 @@ static enum tracker_result add(struct core *core, const struct tracker_client *c
     };
     uint32_t slot = table_add(&tracker->table);
     CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
-    if (!fill(core, slot, fresh, client->protocol, client->key, client->bytes)) {
+    if (!tracker_fill(core, slot, fresh, client->protocol, client->key, client->bytes)) {
         table_remove(&tracker->table, slot);
         return TRACKER_BYTES; /* by fragmentation; the budget itself was looked at above */
     }
@@ -308,17 +246,18 @@ static bool may_replace(const struct core *core, const struct tracked *tracked, 
 enum tracker_result tracker_register(struct core *core, const struct tracker_client *client,
                                      struct tracker_view *ret)
 {
-    CHECK(is_ours(client->protocol));
+    CHECK(tracker_is_protocol(client->protocol));
     if (!is_acceptable(client->key, client->bytes))
         return TRACKER_BYTES;
-    uint32_t slot = find(core, client->protocol, client->key);
+    uint32_t slot = tracker_find_key(core, client->protocol, client->key);
     if (slot == SLOT_NONE)
         return add(core, client, ret);
     if (!is_here(core, slot))
         return TRACKER_GONE;
     struct tracked *tracked = tracker_at(core, slot);
     bool was_here = tracker_state(core, tracked) == RECORD_TRACKED_CONNECTED;
-    if (!may_replace(core, tracked, client->bytes) || !set_bytes(core, tracked, client->bytes))
+    if (!may_replace(core, tracked, client->bytes) ||
+        !tracker_set_bytes(core, tracked, client->bytes))
         return TRACKER_BYTES;
     tracked->window_s = client->window_s;
     join(core, slot, &client->address);
@@ -332,7 +271,7 @@ enum tracker_result tracker_register(struct core *core, const struct tracker_cli
 enum tracker_result tracker_reconnect(struct core *core, struct bytes protocol, struct bytes key,
                                       const struct address *address, struct tracker_view *ret)
 {
-    uint32_t slot = find(core, protocol, key);
+    uint32_t slot = tracker_find_key(core, protocol, key);
     if (slot == SLOT_NONE || !is_here(core, slot))
         return TRACKER_GONE;
     join(core, slot, address);
@@ -349,9 +288,9 @@ enum tracker_result tracker_update(struct core *core, struct tracker_ref ref, st
     struct tracked *tracked = tracker_at(core, slot);
     if (bytes.len > RECORD_BYTES_MAX || !may_replace(core, tracked, bytes))
         return TRACKER_BYTES;
-    if (bytes_equal(bytes_of(core, tracked), bytes))
+    if (bytes_equal(tracker_bytes(core, tracked), bytes))
         return TRACKER_UPDATED;
-    if (!set_bytes(core, tracked, bytes))
+    if (!tracker_set_bytes(core, tracked, bytes))
         return TRACKER_BYTES;
     dirty_put(&core->dirty, RECORD_TRACKED, slot);
     return TRACKER_UPDATED;
@@ -384,7 +323,7 @@ bool tracker_remove(struct core *core, struct tracker_ref ref)
     drop_quota(core, tracked);
     list_remove(&tracked->expired);
     timers_clear(&tracker->timers, slot);
-    (void)set_bytes(core, tracked, (struct bytes){NULL, 0});
+    (void)tracker_set_bytes(core, tracked, (struct bytes){NULL, 0});
     chains_remove(&tracker->by_key, chains_of_hash(&tracker->by_key, tracked->key_hash), slot);
     (void)intern_release(&tracker->protocols, tracked->protocol);
     table_remove(&tracker->table, slot);
@@ -404,19 +343,10 @@ bool tracker_take_expired(struct core *core, struct bytes protocol, struct track
     return true;
 }
 
-uint32_t tracker_find_id(const struct core *core, uint64_t id)
-{
-    const struct table *table = &core->tracker.table;
-    uint32_t slot = table_next(table, SLOT_NONE);
-    while (slot != SLOT_NONE && tracker_at(core, slot)->id != id)
-        slot = table_next(table, slot);
-    return slot;
-}
-
 bool tracker_find(const struct core *core, struct bytes protocol, struct bytes key,
                   struct tracker_view *ret)
 {
-    uint32_t slot = find(core, protocol, key);
+    uint32_t slot = tracker_find_key(core, protocol, key);
     if (slot == SLOT_NONE)
         return false;
     tracker_view_slot(core, slot, ret);
@@ -473,97 +403,10 @@ void tracker_ready(struct core *core)
     }
 }
 
-/* ---- from the store and back ---- */
-
-bool tracker_load(struct core *core, uint32_t slot, const struct record_tracked *record)
-{
-    if (!is_ours(record->protocol) || find(core, record->protocol, record->key) != SLOT_NONE ||
-        !table_add_at(&core->tracker.table, slot))
-        return false;
-    struct tracked loaded = {
-        .id = record->id,
-        .registered_ns = record->registered_ns,
-        .server_epoch = record->server_epoch,
-        .deadline_ns = record->deadline_ns,
-        .address = record->address,
-        .window_s = record->window_s,
-        .ttl_s = record->ttl_s,
-        .generation = record->generation,
-        .state = record->state,
-    };
-    /* core_new reserved the bytes; only damage makes more protocols than there were. */
-    if (!fill(core, slot, loaded, record->protocol, record->key, record->bytes)) {
-        table_remove(&core->tracker.table, slot);
-        return false;
-    }
-    if (record->state == RECORD_TRACKED_EXPIRED)
-        queue_expired(core, slot);
-    return true;
-}
-
 void tracker_start(struct core *core)
 {
     const struct table *table = &core->tracker.table;
     uint32_t slot = table_next(table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(table, slot))
         *count_of(core, tracker_at(core, slot)) += 1;
-}
-
-uint32_t tracker_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
-{
-    const struct tracked *tracked = tracker_at(core, slot);
-    struct record_tracked record = {
-        .id = tracked->id,
-        .registered_ns = tracked->registered_ns,
-        .server_epoch = tracked->server_epoch,
-        .deadline_ns = tracked->deadline_ns,
-        .address = tracked->address,
-        .window_s = tracked->window_s,
-        .ttl_s = tracked->ttl_s,
-        .generation = tracked->generation,
-        .state = tracked->state,
-        .protocol = intern_bytes(&core->tracker.protocols, tracked->protocol),
-        .key = key_of(tracked),
-        .bytes = bytes_of(core, tracked),
-    };
-    return record_put_tracked(buffer, slot, &record);
-}
-
-static void check_one(const struct core *core, uint32_t slot, uint32_t counts[])
-{
-    const struct tracker *tracker = &core->tracker;
-    const struct tracked *tracked = tracker_at(core, slot);
-    enum record_tracked_state state = tracker_state(core, tracked);
-    struct bytes protocol = intern_bytes(&tracker->protocols, tracked->protocol);
-    bool is_timed = timers_is_set(&tracker->timers, slot);
-    CHECK(is_ours(protocol) && tracked->key_len > 0 && tracked->key_len <= RECORD_KEY_MAX);
-    CHECK(tracked->key_hash == key_hash(core, protocol, key_of(tracked)));
-    CHECK(find(core, protocol, key_of(tracked)) == slot);
-    CHECK(!is_timed || state == RECORD_TRACKED_DISCONNECTED);
-    CHECK(is_timed || state != RECORD_TRACKED_DISCONNECTED || !tracker->is_ready);
-    CHECK(state == RECORD_TRACKED_EXPIRED || list_is_empty(&tracked->expired));
-    CHECK(tracked->id != 0 && tracked->generation != 0);
-    CHECK(tracked->id < core->server.next_id || !core->started);
-    counts[state]++;
-}
-
-void tracker_check(const struct core *core)
-{
-    const struct tracker *tracker = &core->tracker;
-    uint32_t counts[RECORD_TRACKED_EXPIRED + 1] = {0}, references = 0;
-    table_check(&tracker->table);
-    table_check(&tracker->protocols.table);
-    timers_check(&tracker->timers);
-    uint32_t slot = table_next(&tracker->table, SLOT_NONE);
-    for (; slot != SLOT_NONE; slot = table_next(&tracker->table, slot))
-        check_one(core, slot, counts);
-    slot = table_next(&tracker->protocols.table, SLOT_NONE);
-    for (; slot != SLOT_NONE; slot = table_next(&tracker->protocols.table, slot))
-        references += intern_references(&tracker->protocols, slot);
-    CHECK(references == tracker->table.count);
-    if (!core->started)
-        return;
-    CHECK(counts[RECORD_TRACKED_CONNECTED] == tracker->counters.connected);
-    CHECK(counts[RECORD_TRACKED_DISCONNECTED] == tracker->counters.disconnected);
-    CHECK(counts[RECORD_TRACKED_EXPIRED] == tracker->counters.expired);
 }

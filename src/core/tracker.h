@@ -142,21 +142,6 @@ uint32_t tracker_find_id(const struct core *core, uint64_t id);
 bool tracker_find(const struct core *core, struct bytes protocol, struct bytes key,
                   struct tracker_view *ret);
 
-struct tracker_filter {
-    struct bytes protocol; /* none: all */
-    uint32_t states;       /* 1 << enum record_tracked_state of those wanted; 0: all */
-};
-
-/*
- * The clients of all protocols, "nlm" and "nsm" too. *cursor is 0 at the beginning and may be kept
- * between steps: who is there all the time is seen once. False: that was the last.
- *
- * Of "nlm" and "nsm": DISCONNECTED is who has not been heard of since our restart and must be told
- * of it, EXPIRED a lock client whose locks were given up for that (D5).
- */
-bool tracker_list(const struct core *core, const struct tracker_filter *filter, uint64_t *cursor,
-                  struct tracker_view *ret);
-
 bool tracker_load(struct core *core, uint32_t slot, const struct record_tracked *record);
 uint32_t tracker_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
 /* After loading: everybody is disconnected. */
@@ -169,6 +154,15 @@ void tracker_work(struct core *core);
 uint64_t tracker_deadline_ns(const struct core *core);
 
 /* What both files of the tracker need. */
+bool tracker_is_protocol(struct bytes protocol); /* that may be tracked here */
+uint32_t tracker_find_key(const struct core *core, struct bytes protocol, struct bytes key);
+/* A client of this protocol and key in this slot, with these bytes. False: no room for them. */
+bool tracker_fill(struct core *core, uint32_t slot, struct tracked content, struct bytes protocol,
+                  struct bytes key, struct bytes bytes);
+struct bytes tracker_bytes(const struct core *core, const struct tracked *tracked);
+/* Keeps other bytes. False: there is no room for them, and the old ones are still there. */
+bool tracker_set_bytes(struct core *core, struct tracked *tracked, struct bytes bytes);
+void tracker_queue_expired(struct core *core, uint32_t slot);
 struct tracked *tracker_at(const struct core *core, uint32_t slot);
 enum record_tracked_state tracker_state(const struct core *core, const struct tracked *tracked);
 uint64_t tracker_window_ns(const struct core *core, const struct tracked *tracked);

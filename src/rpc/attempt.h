@@ -111,6 +111,22 @@ uint32_t attempt_xid_chain(const struct rpc_client *client, uint32_t xid);
 uint32_t attempt_awaited_chain(const struct rpc_client *client, const struct address *host,
                                uint16_t port);
 
+/* Has it a result that may be taken? */
+bool attempt_is_tellable(const struct attempt *a);
+
+/* attempt_wire.c. A new question gets a new xid; an answer to an older one is then nobody's. */
+void attempt_renew_xid(struct rpc_client *client, struct attempt *a);
+void attempt_add_todo(struct rpc_client *client, struct attempt *a, enum attempt_todo todo);
+void attempt_drop_todo(struct rpc_client *client, struct attempt *a, uint32_t todo);
+/* What the network says of a port is of interest from the first datagram to it on; 0: no more. */
+void attempt_await(struct rpc_client *client, struct attempt *a, uint16_t port);
+/* Asks for a connection to the portmapper or to the service; it may have to wait for its turn. */
+void attempt_want_connection(struct rpc_client *client, struct attempt *a, bool is_portmapper);
+/* The connection is no more: whoever waits for a turn gets it. */
+void attempt_release_connection(struct rpc_client *client, struct attempt *a);
+/* No connection, and no wish for one; nothing is to be done but to close it. */
+void attempt_disconnect(struct rpc_client *client, struct attempt *a);
+
 /* The first phase, of a new attempt or again after a rest. */
 void attempt_look_up(struct rpc_client *client, struct attempt *a, uint64_t now_ns);
 /* It has a result from here on; its connection, if any, must still be closed. */

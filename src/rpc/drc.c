@@ -390,12 +390,7 @@ void drc_forget_all(struct drc *drc)
         drop(drc, oldest_of_all(drc));
 }
 
-uint32_t drc_count(const struct drc *drc)
-{
-    return drc->entries.count;
-}
-
-void drc_check(const struct drc *drc)
+uint32_t drc_check(const struct drc *drc)
 {
     table_check(&drc->entries);
     table_check(&drc->callers);
@@ -430,4 +425,5 @@ void drc_check(const struct drc *drc)
     }
     CHECK(done == 0);
     CHECK(in_callers == drc->entries.count);
+    return in_callers;
 }

@@ -812,5 +812,5 @@ uint32_t rpc_server_waiting(const struct rpc_server *server)
 void rpc_server_check(const struct rpc_server *server)
 {
     core_check(server->core);
-    drc_check(server->cache);
+    (void)drc_check(server->cache);
 }

@@ -102,22 +102,23 @@ static uint64_t smb_open(uint8_t guid, uint32_t number, const char *path)
     return view.id;
 }
 
-/* The first handle of this client; only a prefix of the keys is its own. */
-static bool next_open(uint8_t guid, uint64_t *cursor, struct tracker_view *ret)
+/* The next handle of this client; only a prefix of the keys is its own. */
+static bool next_open(uint8_t guid, uint32_t *slot, struct tracker_view *ret)
 {
-    struct tracker_filter filter = {.protocol = OPEN};
     struct key key = session_key(guid);
-    while (tracker_list(core, &filter, cursor, ret))
-        if (memcmp(ret->name.at, key.at, key.len) == 0)
+    while ((*slot = table_next(&core->tracker.table, *slot)) != SLOT_NONE) {
+        tracker_view_slot(core, *slot, ret);
+        if (bytes_equal(ret->protocol, OPEN) && memcmp(ret->name.at, key.at, key.len) == 0)
             return true;
+    }
     return false;
 }
 
 static void smb_lost(uint8_t guid)
 {
     struct tracker_view view;
-    uint64_t cursor = 0;
-    while (next_open(guid, &cursor, &view))
+    uint32_t slot = SLOT_NONE;
+    while (next_open(guid, &slot, &view))
         assert_int_equal(tracker_disconnect(core, view.ref, TTL_S), TRACKER_UPDATED);
     assert_true(find_session(guid, &view));
     assert_int_equal(tracker_disconnect(core, view.ref, TTL_S), TRACKER_UPDATED);
@@ -129,10 +130,10 @@ static bool smb_return(uint8_t guid)
     struct key key = session_key(guid);
     struct address address = fixture_address("192.0.2.2");
     struct tracker_view view;
-    uint64_t cursor = 0;
+    uint32_t slot = SLOT_NONE;
     if (tracker_reconnect(core, SESSION, key_bytes(&key), &address, &view) != TRACKER_RECONNECTED)
         return false;
-    while (next_open(guid, &cursor, &view)) {
+    while (next_open(guid, &slot, &view)) {
         struct key open = {.len = view.name.len};
         memcpy(open.at, view.name.at, open.len);
         assert_int_equal(tracker_reconnect(core, OPEN, key_bytes(&open), &address, &view),
@@ -146,8 +147,8 @@ static bool smb_clean(const struct tracker_view *session, uint32_t max)
 {
     struct tracker_view view;
     uint8_t guid = session->name.at[0];
-    uint64_t cursor = 0;
-    for (uint32_t i = 0; next_open(guid, &cursor, &view); i++) {
+    uint32_t slot = SLOT_NONE;
+    for (uint32_t i = 0; next_open(guid, &slot, &view); i++) {
         if (i == max)
             return false;
         assert_true(tracker_remove(core, view.ref));
