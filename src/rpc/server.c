@@ -11,22 +11,13 @@
  *
  * The checks stand in the order of RFC 5531, and each is made before anything is indexed by what it
  * checks (R-NSM-5). Everything left of the core answers at once.
- *
- * A message has the same life. Its answer is the void that acknowledges it; what waits in the
- * outbox and is kept for repeats is the call with its result. A repeat is acknowledged again, and a
- * result that had left leaves again, the same bytes with the same xid (R-DRC-4).
  */
 #include "rpc/server.h"
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/text.h"
-#include "codec/nlm_xdr.h"
-#include "codec/rpc_msg.h"
-#include "rpc/drc.h"
-#include "rpc/meter.h"
-#include "rpc/outbox.h"
-#include "rpc/rate.h"
+#include "rpc/incoming.h"
+#include "rpc/repeat.h"
 
 #include <stdlib.h>
 
@@ -34,28 +25,6 @@ enum {
     PRIVILEGED_PORT_END = 1024,
     OUTBOX_BYTES_PER_ANSWER = 128, /* on average; what is longer takes the place of several */
     RATE_BUCKETS = 8192,
-};
-
-/* Where an answer waits, as the cache knows it: in the outbox, or here, for its time to come. */
-#define LATE_NUMBER (UINT64_C(1) << 63)
-
-#define RESULT_PATIENCE_NS (UINT64_C(5) * 1000000000) /* with a call that carries a result (D4) */
-
-struct rpc_server {
-    struct rpc_server_limits limits;
-    const struct program *const *programs;
-    uint32_t program_count;
-    struct core *core;
-    struct rpc_client *client; /* NULL: nobody makes calls */
-    struct drc *cache;
-    struct outbox *outbox;
-    struct outbox_entry *late; /* answers that core_next_answer will name, by ticket */
-    uint8_t *late_bytes;       /* reply_max for each */
-    struct rate *rate;         /* NULL: no limit */
-    struct meter *meter;       /* NULL: nothing is measured */
-    uint64_t durable_txn;
-    uint32_t record_max, reply_max;
-    uint32_t next_xid; /* of calls, when there is no client to number them */
 };
 
 /* What is repeated must be kept, however long it is. */
@@ -165,8 +134,8 @@ static void count_unknown(struct rpc_server *server)
         server->meter->unknown++;
 }
 
-static void report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
-                   uint64_t value)
+void incoming_report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
+                     uint64_t value)
 {
     event_add(core_events(server->core), kind, &from->peer.address, (struct bytes){0}, value);
 }
@@ -180,18 +149,18 @@ static enum rpc_verdict refuse_header(struct rpc_server *server, enum rpc_call_r
     case RPC_CALL_OK:
         break;
     case RPC_CALL_DROP:
-        report(server, EVENT_MALFORMED, from, 0);
+        incoming_report(server, EVENT_MALFORMED, from, 0);
         return RPC_NO_ANSWER;
     case RPC_CALL_RPC_MISMATCH:
-        report(server, EVENT_RPC_VERSION, from, 0);
+        incoming_report(server, EVENT_RPC_VERSION, from, 0);
         rpc_msg_put_rpc_mismatch(reply, xid);
         return RPC_ANSWERED;
     case RPC_CALL_BAD_CRED:
-        report(server, EVENT_BAD_CREDENTIAL, from, 0);
+        incoming_report(server, EVENT_BAD_CREDENTIAL, from, 0);
         rpc_msg_put_auth_error(reply, xid, RPC_AUTH_BADCRED);
         return RPC_ANSWERED;
     case RPC_CALL_REJECTED:
-        report(server, EVENT_BAD_CREDENTIAL, from, 0);
+        incoming_report(server, EVENT_BAD_CREDENTIAL, from, 0);
         rpc_msg_put_auth_error(reply, xid, RPC_AUTH_REJECTEDCRED);
         return RPC_ANSWERED;
     }
@@ -258,266 +227,22 @@ static const struct procedure *find_procedure(struct rpc_server *server,
 }
 
 /* A procedure that needs no core. */
-static enum rpc_verdict respond(struct rpc_server *server, const struct rpc_source *from,
-                                const struct rpc_call *call, const struct program *program,
-                                const struct procedure *procedure, struct xdr_out *reply)
+static enum rpc_verdict respond(struct rpc_server *server, const struct incoming *in)
 {
-    struct xdr_out before = *reply;
-    struct xdr_in args = xdr_in_of(call->args);
-    rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
-    enum rpc_accept_stat stat = procedure->respond(program->context, &from->peer, &args, reply);
+    struct xdr_out before = *in->reply;
+    struct xdr_in args = xdr_in_of(in->call->args);
+    rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
+    enum rpc_accept_stat stat =
+        in->procedure->respond(in->program->context, &in->from->peer, &args, in->reply);
     if (stat == RPC_GARBAGE_ARGS)
-        report(server, EVENT_BAD_ARGUMENTS, from, call->proc);
-    if (reply->overflowed)
+        incoming_report(server, EVENT_BAD_ARGUMENTS, in->from, in->call->proc);
+    if (in->reply->overflowed)
         stat = RPC_SYSTEM_ERR;
     if (stat != RPC_SUCCESS) {
-        *reply = before;
-        rpc_msg_put_accepted(reply, call->xid, stat);
+        *in->reply = before;
+        rpc_msg_put_accepted(in->reply, in->call->xid, stat);
     }
     return RPC_ANSWERED;
-}
-
-/* Names are compared without case (R-ID-1). */
-static uint64_t name_hash(const struct rpc_server *server, struct bytes name)
-{
-    uint8_t folded[NLM_NOTIFY_NAME_MAX]; /* the longest of them */
-    ;
-    CHECK(name.len <= sizeof folded);
-    for (uint32_t i = 0; i < name.len; i++)
-        folded[i] = byte_fold(name.at[i]);
-    return drc_args_hash(server->cache, (struct bytes){folded, name.len});
-}
-
-/* A client as a whole, whose FREE_ALL its processes make old: no process has this number. */
-static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
-{
-    return (uint32_t)hash_mix(name_hash(server, name), UINT64_C(1) << 32) | 1;
-}
-
-/* Whose calls may undo each other's effects: a process of a client, a registrant; 0: nobody's. */
-static uint32_t owner_of(const struct rpc_server *server, const struct request *request)
-{
-    const struct lock_request *r = &request->lock;
-    uint64_t hash = 0;
-    switch (request->kind) {
-    case REQUEST_NLM_LOCK:
-    case REQUEST_NLM_CANCEL:
-    case REQUEST_NLM_UNLOCK:
-        hash = hash_mix(name_hash(server, r->caller_name), r->svid);
-        break;
-    case REQUEST_NLM_SHARE:
-    case REQUEST_NLM_UNSHARE:
-        hash = hash_mix(name_hash(server, r->caller_name), drc_args_hash(server->cache, r->oh));
-        break;
-    case REQUEST_NLM_FREE_ALL:
-        return whole_client(server, request->mon_name);
-    case REQUEST_NSM_MON:
-    case REQUEST_NSM_UNMON:
-    case REQUEST_NSM_UNMON_ALL:
-        hash = name_hash(server, request->my_name);
-        break;
-    case REQUEST_NSM_NOTIFY:
-    case REQUEST_NSM_STAT:
-    case REQUEST_NSM_SIMU_CRASH:
-    case REQUEST_NLM_TEST:
-    case REQUEST_NLM_GRANTED:
-    case REQUEST_NLM_GRANTED_RES:
-        return 0;
-    }
-    return (uint32_t)hash | 1;
-}
-
-/* The client whose FREE_ALL makes the cache forget this call; 0: none. */
-static uint32_t client_of(const struct rpc_server *server, const struct request *request)
-{
-    switch (request->kind) {
-    case REQUEST_NLM_LOCK:
-    case REQUEST_NLM_CANCEL:
-    case REQUEST_NLM_UNLOCK:
-    case REQUEST_NLM_SHARE:
-    case REQUEST_NLM_UNSHARE:
-        return whole_client(server, request->lock.caller_name);
-    case REQUEST_NLM_FREE_ALL:
-        return whole_client(server, request->mon_name);
-    case REQUEST_NSM_MON:
-    case REQUEST_NSM_UNMON:
-    case REQUEST_NSM_UNMON_ALL:
-    case REQUEST_NSM_NOTIFY:
-    case REQUEST_NSM_STAT:
-    case REQUEST_NSM_SIMU_CRASH:
-    case REQUEST_NLM_TEST:
-    case REQUEST_NLM_GRANTED:
-    case REQUEST_NLM_GRANTED_RES:
-        break;
-    }
-    return 0;
-}
-
-static struct drc_key cache_key(const struct rpc_server *server, const struct rpc_source *from,
-                                const struct rpc_call *call, const struct request *request)
-{
-    return (struct drc_key){.address = from->peer.address,
-                            .owner = owner_of(server, request),
-                            .client = client_of(server, request),
-                            .xid = call->xid,
-                            .prog = call->prog,
-                            .vers = call->vers,
-                            .proc = call->proc,
-                            .args_len = call->args.len,
-                            .args_hash = drc_args_hash(server->cache, call->args)};
-}
-
-/* A message arrived, whatever comes of it. */
-static void acknowledge(struct xdr_out *reply, uint32_t xid)
-{
-    rpc_msg_put_accepted(reply, xid, RPC_SUCCESS);
-}
-
-/*
- * What was sent before, once more, through the outbox: the result of a message; with a shared store
- * also an answer, for we may have been replaced since it was made. It waits behind what is there,
- * and for the fence if there is one.
- */
-static enum rpc_verdict send_again(struct rpc_server *server, const struct rpc_source *from,
-                                   uint32_t xid, bool is_message, struct bytes result,
-                                   struct xdr_out *reply)
-{
-    if (!outbox_has_room(server->outbox))
-        return RPC_BUSY;
-    MARK("server_result_sent_again");
-    memcpy(outbox_reserve(server->outbox), result.at, result.len);
-    uint64_t after_txn =
-        server->limits.shared_store ? core_fence(server->core) : outbox_txn_newest(server->outbox);
-    struct outbox_entry entry = {.to = *from,
-                                 .taken_by = from->route,
-                                 .after_txn = after_txn,
-                                 .cache_entry = DRC_NONE,
-                                 .is_call = is_message};
-    (void)outbox_add(server->outbox, &entry, result.len);
-    if (!is_message)
-        return RPC_WAITING;
-    acknowledge(reply, xid);
-    return RPC_ACKNOWLEDGED;
-}
-
-/* The answer of a call in progress, while it waits. */
-static struct outbox_entry *find_pending(struct rpc_server *server, uint64_t waiting)
-{
-    if (waiting & LATE_NUMBER)
-        return &server->late[waiting & ~LATE_NUMBER];
-    struct outbox_entry *pending = outbox_find(server->outbox, waiting);
-    CHECK(pending != NULL);
-    return pending;
-}
-
-/* Is it answered with a status that can say "ask again"? */
-static bool has_status(const struct request *request)
-{
-    return request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_CANCEL ||
-           request->kind == REQUEST_NLM_UNLOCK || request->kind == REQUEST_NLM_SHARE ||
-           request->kind == REQUEST_NLM_UNSHARE;
-}
-
-/* SM_UNMON and SM_NOTIFY are answered with nothing that could be untrue by now. */
-static bool is_true_for_ever(const struct request *request)
-{
-    return request->kind == REQUEST_NSM_UNMON || request->kind == REQUEST_NSM_UNMON_ALL ||
-           request->kind == REQUEST_NSM_NOTIFY;
-}
-
-static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
-                       const struct procedure *procedure, const struct response *response);
-
-/*
- * A copy of a call that its owner has gone on from: it is not executed, nor is it said that it was
- * (decision 020). Whoever has a new request asks again, under another xid.
- */
-static enum rpc_verdict refuse_old(struct rpc_server *server, const struct rpc_source *from,
-                                   const struct rpc_call *call, const struct procedure *procedure,
-                                   const struct request *request, struct bytes cached,
-                                   struct xdr_out *reply)
-{
-    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
-    if (is_true_for_ever(request)) {
-        xdr_put_fixed(reply, cached);
-        return RPC_ANSWERED;
-    }
-    if (is_message && !outbox_has_room(server->outbox))
-        return RPC_BUSY;
-    MARK("server_old_call");
-    report(server, EVENT_OLD_CALL, from, call->proc);
-    if (!has_status(request))
-        return RPC_NO_ANSWER;
-    const struct response again = {.status = LOCK_GRACE, .cookie = request->cookie};
-    if (!is_message) {
-        rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
-        procedure->encode(reply, call->vers, &again);
-        CHECK(!reply->overflowed);
-        return RPC_ANSWERED;
-    }
-    struct outbox_entry entry = {.to = *from,
-                                 .taken_by = from->route,
-                                 .after_txn = outbox_txn_newest(server->outbox),
-                                 .cache_entry = DRC_NONE,
-                                 .is_call = true};
-    (void)outbox_add(server->outbox, &entry, encode(server, call, procedure, &again));
-    acknowledge(reply, call->xid);
-    return RPC_ACKNOWLEDGED;
-}
-
-/*
- * Has this call been seen? If so, what becomes of it is in *ret. A repeat of a call in progress
- * gets the pending answer on the way it asks now; its first way may be gone (R-DRC-1).
- */
-static bool look_for_repeat(struct rpc_server *server, const struct drc_key *key,
-                            const struct rpc_call *call, const struct procedure *procedure,
-                            const struct request *request, const struct rpc_source *from,
-                            uint64_t now_ns, struct xdr_out *reply, enum rpc_verdict *ret)
-{
-    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
-    struct drc_found found;
-    enum drc_verdict seen = drc_find(server->cache, key, from->peer.port, now_ns, &found);
-    /* A kernel has SM_MON of several hosts under way at once, all under one name. */
-    if (seen == DRC_OLD && request->kind == REQUEST_NSM_MON && !found.is_moved)
-        seen = DRC_DONE;
-    switch (seen) {
-    case DRC_NEW:
-    case DRC_FULL:
-        return false;
-    case DRC_IN_PROGRESS:
-        find_pending(server, found.waiting)->to = *from;
-        *ret = is_message ? RPC_ANSWERED : RPC_NO_ANSWER;
-        if (is_message)
-            acknowledge(reply, key->xid);
-        return true;
-    case DRC_OLD:
-        *ret = refuse_old(server, from, call, procedure, request, found.reply, reply);
-        return true;
-    case DRC_DONE:
-        if (is_message || server->limits.shared_store) {
-            *ret = send_again(server, from, key->xid, is_message, found.reply, reply);
-            return true;
-        }
-        xdr_put_fixed(reply, found.reply);
-        CHECK(!reply->overflowed);
-        *ret = RPC_ANSWERED;
-        return true;
-    }
-    UNREACHABLE();
-}
-
-/* A new call: its entry in the cache, if that is not full. What takes something makes a FREE_ALL of
- * its client old. */
-static uint64_t begin_call(struct rpc_server *server, const struct drc_key *key,
-                           const struct rpc_source *from, const struct request *request,
-                           uint64_t now_ns)
-{
-    struct drc_found begun = {.entry = DRC_NONE};
-    (void)drc_begin(server->cache, key, from->peer.port, now_ns, &begun);
-    if (request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_SHARE)
-        drc_supersede(server->cache, &from->peer.address,
-                      whole_client(server, request->lock.caller_name));
-    return begun.entry;
 }
 
 /* What is cached of hosts that restarted: answers, and where their programs are. */
@@ -548,22 +273,26 @@ void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_n
     forget_restarted(server);
 }
 
-/* The answer to a call, or the call with the result of a message, as it will leave. */
-static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
-                       const struct procedure *procedure, const struct response *response)
+void incoming_acknowledge(const struct incoming *in)
+{
+    rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
+}
+
+uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
+                         const struct response *response)
 {
     struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
-    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
-    if (is_message) {
+    const struct rpc_call *call = in->call;
+    if (in->is_message) {
         uint32_t xid =
             server->client != NULL ? rpc_client_take_xid(server->client) : server->next_xid++;
-        rpc_msg_put_call(&out, xid, call->prog, call->vers, procedure->result_proc);
+        rpc_msg_put_call(&out, xid, call->prog, call->vers, in->procedure->result_proc);
     } else {
         rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);
     }
-    if (procedure->encode != NULL)
-        procedure->encode(&out, call->vers, response);
-    CHECK(!out.overflowed || !is_message); /* every result fits its program's reply_max */
+    if (in->procedure->encode != NULL)
+        in->procedure->encode(&out, call->vers, response);
+    CHECK(!out.overflowed || !in->is_message); /* every result fits its program's reply_max */
     if (out.overflowed) {
         out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
         rpc_msg_put_accepted(&out, call->xid, RPC_SYSTEM_ERR);
@@ -571,71 +300,38 @@ static uint32_t encode(struct rpc_server *server, const struct rpc_call *call,
     return xdr_out_len(&out);
 }
 
-/* An answer whose time has not come: as it will leave, but not yet in the queue. */
-static uint64_t keep_late(struct rpc_server *server, uint32_t ticket,
-                          const struct outbox_entry *entry, uint32_t len)
-{
-    CHECK(ticket < CORE_LATE_MAX);
-    server->late[ticket] = *entry;
-    server->late[ticket].len = len;
-    memcpy(server->late_bytes + (size_t)ticket * server->reply_max, outbox_reserve(server->outbox),
-           len);
-    return LATE_NUMBER | ticket;
-}
-
-/* Those whose time has come join the queue. */
-static void take_late(struct rpc_server *server)
-{
-    uint32_t ticket;
-    uint64_t after_txn;
-    while (outbox_has_room(server->outbox) && core_next_answer(server->core, &ticket, &after_txn)) {
-        MARK("server_late_answer");
-        struct outbox_entry entry = server->late[ticket];
-        entry.after_txn = after_txn;
-        memcpy(outbox_reserve(server->outbox),
-               server->late_bytes + (size_t)ticket * server->reply_max, entry.len);
-        uint64_t number = outbox_add(server->outbox, &entry, entry.len);
-        if (entry.cache_entry != DRC_NONE)
-            drc_move(server->cache, entry.cache_entry, number);
-    }
-}
-
 /* One step of the core; its answer goes into the outbox, or waits for its time. False: there is
  * none, and the caller must ask again. */
-static bool execute(struct rpc_server *server, const struct rpc_source *from,
-                    const struct rpc_call *call, const struct procedure *procedure,
-                    const struct request *request, uint64_t cache_entry, uint64_t now_ns,
-                    uint64_t wall_ns)
+static bool execute(struct rpc_server *server, const struct incoming *in, uint64_t cache_entry)
 {
+    const struct request *request = &in->request;
     struct core_input input = {.kind = CORE_REQUEST,
-                               .now_ns = now_ns,
-                               .wall_ns = wall_ns,
-                               .from = &from->peer,
+                               .now_ns = in->now_ns,
+                               .wall_ns = in->wall_ns,
+                               .from = &in->from->peer,
                                .request = request};
     struct core_answer answer;
     rpc_server_step(server, &input, &answer);
     if (request->kind == REQUEST_NLM_FREE_ALL) /* also of one that has no record */
-        drc_forget_client(server->cache, &from->peer.address,
-                          whole_client(server, request->mon_name));
-
+        repeat_forget_client(server, &in->from->peer.address, request->mon_name);
     if (answer.response.when == ANSWER_NEVER) {
         if (cache_entry != DRC_NONE)
             drc_abandon(server->cache, cache_entry);
         return false;
     }
-    uint32_t len = encode(server, call, procedure, &answer.response);
-    struct outbox_entry entry = {.to = *from,
-                                 .taken_by = from->route,
+    uint32_t len = incoming_encode(server, in, &answer.response);
+    struct outbox_entry entry = {.to = *in->from,
+                                 .taken_by = in->from->route,
                                  .after_txn = answer.after_txn,
                                  .cache_entry = cache_entry,
-                                 .is_call = procedure->flags & PROCEDURE_MESSAGE};
+                                 .is_call = in->is_message};
     if (server->meter != NULL) {
-        entry.meter_row = meter_find(server->meter, call->prog, call->proc);
+        entry.meter_row = meter_find(server->meter, in->call->prog, in->call->proc);
         entry.is_error = meter_is_error(&answer.response);
-        entry.received_ns = now_ns;
+        entry.received_ns = in->now_ns;
     }
     uint64_t number = answer.response.when == ANSWER_LATER
-                          ? keep_late(server, answer.response.ticket, &entry, len)
+                          ? incoming_keep_late(server, answer.response.ticket, &entry, len)
                           : outbox_add(server->outbox, &entry, len);
     if (cache_entry != DRC_NONE)
         drc_wait(server->cache, cache_entry, number, answer.response.status == LOCK_BLOCKED);
@@ -649,59 +345,55 @@ static bool is_too_many(struct rpc_server *server, const struct rpc_source *from
         rate_allow(server->rate, &from->peer.address, now_ns))
         return false;
     MARK("server_too_many_messages");
-    report(server, EVENT_TOO_MANY_MESSAGES, from, 0);
+    incoming_report(server, EVENT_TOO_MANY_MESSAGES, from, 0);
     return true;
 }
 
-/* A call whose row is found: arguments, repeats, the core. */
-static enum rpc_verdict dispatch(struct rpc_server *server, const struct rpc_source *from,
-                                 const struct rpc_call *call, const struct procedure *procedure,
-                                 uint64_t now_ns, uint64_t wall_ns, struct xdr_out *reply)
+/* What can be said of a call before the core is asked: who may call, arguments, NULL. */
+static bool answer_at_once(struct rpc_server *server, struct incoming *in)
 {
-    bool stateless = procedure->flags & PROCEDURE_STATELESS;
-    bool is_message = procedure->flags & PROCEDURE_MESSAGE;
-    if (is_message && is_too_many(server, from, now_ns))
+    bool stateless = in->procedure->flags & PROCEDURE_STATELESS, is_error = true;
+    uint16_t port = in->from->peer.port;
+    struct xdr_in args = xdr_in_of(in->call->args);
+    if (!stateless && server->limits.require_privileged_port && port >= PRIVILEGED_PORT_END) {
+        incoming_report(server, EVENT_UNPRIVILEGED, in->from, port);
+        rpc_msg_put_auth_error(in->reply, in->call->xid, RPC_AUTH_TOOWEAK);
+    } else if (!in->procedure->decode(&args, in->call->vers, &in->request)) {
+        incoming_report(server, EVENT_BAD_ARGUMENTS, in->from, in->call->proc);
+        rpc_msg_put_accepted(in->reply, in->call->xid, RPC_GARBAGE_ARGS);
+    } else if (stateless) {
+        rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
+        is_error = false;
+    } else {
+        return false;
+    }
+    count_now(server, in->call, is_error);
+    return true;
+}
+
+/* A call whose row is found: repeats, the core. */
+static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
+{
+    if (in->is_message && is_too_many(server, in->from, in->now_ns))
         return RPC_NO_ANSWER;
-    if (!stateless && server->limits.require_privileged_port &&
-        from->peer.port >= PRIVILEGED_PORT_END) {
-        report(server, EVENT_UNPRIVILEGED, from, from->peer.port);
-        rpc_msg_put_auth_error(reply, call->xid, RPC_AUTH_TOOWEAK);
-        count_now(server, call, true);
+    if (answer_at_once(server, in))
         return RPC_ANSWERED;
-    }
-    struct request request = {0};
-    struct xdr_in args = xdr_in_of(call->args);
-    if (!procedure->decode(&args, call->vers, &request)) {
-        report(server, EVENT_BAD_ARGUMENTS, from, call->proc);
-        rpc_msg_put_accepted(reply, call->xid, RPC_GARBAGE_ARGS);
-        count_now(server, call, true);
-        return RPC_ANSWERED;
-    }
-    if (stateless) {
-        rpc_msg_put_accepted(reply, call->xid, RPC_SUCCESS);
-        count_now(server, call, false);
-        return RPC_ANSWERED;
-    }
-    bool is_cached = procedure->flags & PROCEDURE_CACHED;
-    struct drc_key key = {0};
-    if (is_cached) {
-        key = cache_key(server, from, call, &request);
-        enum rpc_verdict seen;
-        if (look_for_repeat(server, &key, call, procedure, &request, from, now_ns, reply, &seen)) {
-            if (server->meter != NULL)
-                server->meter->repeats++;
-            return seen;
-        }
+    bool is_cached = in->procedure->flags & PROCEDURE_CACHED;
+    struct drc_key key;
+    enum rpc_verdict seen;
+    if (is_cached && repeat_find(server, in, &key, &seen)) {
+        if (server->meter != NULL)
+            server->meter->repeats++;
+        return seen;
     }
     if (rpc_server_is_busy(server)) {
         MARK("server_busy");
         return RPC_BUSY;
     }
-    uint64_t entry = is_cached ? begin_call(server, &key, from, &request, now_ns) : DRC_NONE;
-    bool is_answered = execute(server, from, call, procedure, &request, entry, now_ns, wall_ns);
-    if (!is_message)
+    bool is_answered = execute(server, in, is_cached ? repeat_begin(server, in, &key) : DRC_NONE);
+    if (!in->is_message)
         return is_answered ? RPC_WAITING : RPC_NO_ANSWER;
-    acknowledge(reply, call->xid);
+    incoming_acknowledge(in);
     return is_answered ? RPC_ACKNOWLEDGED : RPC_ANSWERED;
 }
 
@@ -719,15 +411,15 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
         count_unknown(server);
         return refuse_header(server, result, from, call.xid, reply);
     }
-    const struct program *program = NULL;
-    const struct procedure *procedure = find_procedure(server, &call, from, &program, reply);
-    if (procedure == NULL) {
+    struct incoming in = {
+        .from = from, .call = &call, .now_ns = now_ns, .wall_ns = wall_ns, .reply = reply};
+    in.procedure = find_procedure(server, &call, from, &in.program, reply);
+    if (in.procedure == NULL) {
         count_unknown(server);
         return RPC_ANSWERED;
     }
-    if (procedure->respond != NULL)
-        return respond(server, from, &call, program, procedure, reply);
-    return dispatch(server, from, &call, procedure, now_ns, wall_ns, reply);
+    in.is_message = in.procedure->flags & PROCEDURE_MESSAGE;
+    return in.procedure->respond != NULL ? respond(server, &in) : dispatch(server, &in);
 }
 
 void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, uint64_t now_ns,
@@ -740,58 +432,6 @@ void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, u
                                .has_room = has_room};
     rpc_server_step(server, &input, NULL);
     server->durable_txn = txn;
-}
-
-/*
- * The client carries the result of a message to where the host's program is registered. When it has
- * no room, that copy is lost like a datagram: the caller repeats its message.
- */
-static void carry(struct rpc_server *server, const struct rpc_source *to, struct bytes message,
-                  uint64_t now_ns)
-{
-    struct rpc_call call;
-    CHECK(rpc_msg_get_call(message, &call) == RPC_CALL_OK);
-    bool is_udp = to->peer.transport == RECORD_UDP;
-    struct client_attempt attempt = {
-        .to = to->peer.address,
-        .local = to->peer.local,
-        .prog = call.prog,
-        .vers = call.vers,
-        .proc = call.proc,
-        .way = is_udp ? CLIENT_UDP_ONLY : CLIENT_TCP_FIRST,
-        .from_listener = true,
-        .is_one_way = true,
-        .sent_port = is_udp ? to->peer.port : 0,
-        .message_count = 1,
-        .messages = {call.args},
-        .deadline_ns = now_ns + RESULT_PATIENCE_NS,
-    };
-    if (!rpc_client_start(server->client, &attempt, now_ns))
-        MARK("server_result_not_carried");
-}
-
-bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret)
-{
-    take_late(server);
-    const struct outbox_entry *head = outbox_head(server->outbox, server->durable_txn);
-    if (head == NULL)
-        return false;
-    *ret = (struct rpc_reply){
-        .to = head->to,
-        .taken_by = head->taken_by,
-        .message = outbox_message(server->outbox, head),
-        .is_call = head->is_call,
-    };
-    if (head->cache_entry != DRC_NONE)
-        drc_end(server->cache, head->cache_entry, ret->message, now_ns);
-    if (server->meter != NULL)
-        meter_count(server->meter, head->meter_row, head->is_error, now_ns - head->received_ns);
-    if (head->is_call && server->client != NULL)
-        carry(server, &ret->to, ret->message, now_ns);
-    if (head->is_call && ret->to.peer.transport != RECORD_UDP)
-        ret->message = (struct bytes){0};
-    outbox_pop(server->outbox);
-    return true;
 }
 
 bool rpc_server_is_busy(const struct rpc_server *server)

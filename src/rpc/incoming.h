@@ -1,0 +1,61 @@
+/*
+ * incoming.h -- the insides of the RPC server, and one call on its way through it. For server.c,
+ * repeat.c and leaving.c; nobody else looks in here.
+ */
+#ifndef RPC_INCOMING_H
+#define RPC_INCOMING_H
+
+#include "codec/rpc_msg.h"
+#include "rpc/drc.h"
+#include "rpc/meter.h"
+#include "rpc/outbox.h"
+#include "rpc/rate.h"
+#include "rpc/server.h"
+
+/* Where an answer waits, as the cache knows it: in the outbox, or here, for its time to come. */
+#define LATE_NUMBER (UINT64_C(1) << 63)
+
+struct rpc_server {
+    struct rpc_server_limits limits;
+    const struct program *const *programs;
+    uint32_t program_count;
+    struct core *core;
+    struct rpc_client *client; /* NULL: nobody makes calls */
+    struct drc *cache;
+    struct outbox *outbox;
+    struct outbox_entry *late; /* answers that core_next_answer will name, by ticket */
+    uint8_t *late_bytes;       /* reply_max for each */
+    struct rate *rate;         /* NULL: no limit */
+    struct meter *meter;       /* NULL: nothing is measured */
+    uint64_t durable_txn;
+    uint32_t record_max, reply_max;
+    uint32_t next_xid; /* of calls, when there is no client to number them */
+};
+
+/* A call whose procedure is known. */
+struct incoming {
+    const struct rpc_source *from;
+    const struct rpc_call *call;
+    const struct program *program;
+    const struct procedure *procedure;
+    struct request request; /* when its arguments were read */
+    bool is_message;
+    uint64_t now_ns, wall_ns;
+    struct xdr_out *reply; /* for what is answered at once */
+};
+
+void incoming_report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
+                     uint64_t value);
+/* A message arrived, whatever comes of it. */
+void incoming_acknowledge(const struct incoming *in);
+/* The answer to a call, or the call with the result of a message, as it will leave: its length. It
+ * stands where outbox_add takes it from. */
+uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
+                         const struct response *response);
+
+/* leaving.c: an answer whose time has not come, as it will leave, but not yet in the queue. What the
+ * cache knows it by. */
+uint64_t incoming_keep_late(struct rpc_server *server, uint32_t ticket,
+                            const struct outbox_entry *entry, uint32_t len);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * leaving.c -- answers on their way out of the server: those whose time had to come, and those that
+ * the store has made true.
+ */
+#include "base/check.h"
+#include "rpc/incoming.h"
+
+#define RESULT_PATIENCE_NS (UINT64_C(5) * 1000000000) /* with a call that carries a result (D4) */
+
+uint64_t incoming_keep_late(struct rpc_server *server, uint32_t ticket,
+                            const struct outbox_entry *entry, uint32_t len)
+{
+    CHECK(ticket < CORE_LATE_MAX);
+    server->late[ticket] = *entry;
+    server->late[ticket].len = len;
+    memcpy(server->late_bytes + (size_t)ticket * server->reply_max, outbox_reserve(server->outbox),
+           len);
+    return LATE_NUMBER | ticket;
+}
+
+/* Those whose time has come join the queue. */
+static void take_late(struct rpc_server *server)
+{
+    uint32_t ticket;
+    uint64_t after_txn;
+    while (outbox_has_room(server->outbox) && core_next_answer(server->core, &ticket, &after_txn)) {
+        MARK("server_late_answer");
+        struct outbox_entry entry = server->late[ticket];
+        entry.after_txn = after_txn;
+        memcpy(outbox_reserve(server->outbox),
+               server->late_bytes + (size_t)ticket * server->reply_max, entry.len);
+        uint64_t number = outbox_add(server->outbox, &entry, entry.len);
+        if (entry.cache_entry != DRC_NONE)
+            drc_move(server->cache, entry.cache_entry, number);
+    }
+}
+
+/*
+ * The client carries the result of a message to where the host's program is registered. When it has
+ * no room, that copy is lost like a datagram: the caller repeats its message.
+ */
+static void carry(struct rpc_server *server, const struct rpc_source *to, struct bytes message,
+                  uint64_t now_ns)
+{
+    struct rpc_call call;
+    CHECK(rpc_msg_get_call(message, &call) == RPC_CALL_OK);
+    bool is_udp = to->peer.transport == RECORD_UDP;
+    struct client_attempt attempt = {
+        .to = to->peer.address,
+        .local = to->peer.local,
+        .prog = call.prog,
+        .vers = call.vers,
+        .proc = call.proc,
+        .way = is_udp ? CLIENT_UDP_ONLY : CLIENT_TCP_FIRST,
+        .from_listener = true,
+        .is_one_way = true,
+        .sent_port = is_udp ? to->peer.port : 0,
+        .message_count = 1,
+        .messages = {call.args},
+        .deadline_ns = now_ns + RESULT_PATIENCE_NS,
+    };
+    if (!rpc_client_start(server->client, &attempt, now_ns))
+        MARK("server_result_not_carried");
+}
+
+bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret)
+{
+    take_late(server);
+    const struct outbox_entry *head = outbox_head(server->outbox, server->durable_txn);
+    if (head == NULL)
+        return false;
+    *ret = (struct rpc_reply){
+        .to = head->to,
+        .taken_by = head->taken_by,
+        .message = outbox_message(server->outbox, head),
+        .is_call = head->is_call,
+    };
+    if (head->cache_entry != DRC_NONE)
+        drc_end(server->cache, head->cache_entry, ret->message, now_ns);
+    if (server->meter != NULL)
+        meter_count(server->meter, head->meter_row, head->is_error, now_ns - head->received_ns);
+    if (head->is_call && server->client != NULL)
+        carry(server, &ret->to, ret->message, now_ns);
+    if (head->is_call && ret->to.peer.transport != RECORD_UDP)
+        ret->message = (struct bytes){0};
+    outbox_pop(server->outbox);
+    return true;
+}

@@ -1,0 +1,244 @@
+/*
+ * repeat.c -- see repeat.h.
+ *
+ * A message has the same life as any call. Its answer is the void that acknowledges it; what waits
+ * in the outbox and is kept for repeats is the call with its result. A repeat is acknowledged again,
+ * and a result that had left leaves again, the same bytes with the same xid (R-DRC-4).
+ */
+#include "rpc/repeat.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "codec/nlm_xdr.h"
+
+/* Names are compared without case (R-ID-1). */
+static uint64_t name_hash(const struct rpc_server *server, struct bytes name)
+{
+    uint8_t folded[NLM_NOTIFY_NAME_MAX]; /* the longest of them */
+    CHECK(name.len <= sizeof folded);
+    for (uint32_t i = 0; i < name.len; i++)
+        folded[i] = byte_fold(name.at[i]);
+    return drc_args_hash(server->cache, (struct bytes){folded, name.len});
+}
+
+/* A client as a whole, whose FREE_ALL its processes make old: no process has this number. */
+static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
+{
+    return (uint32_t)hash_mix(name_hash(server, name), UINT64_C(1) << 32) | 1;
+}
+
+/* Whose calls may undo each other's effects: a process of a client, a registrant; 0: nobody's. */
+static uint32_t owner_of(const struct rpc_server *server, const struct request *request)
+{
+    const struct lock_request *r = &request->lock;
+    uint64_t hash = 0;
+    switch (request->kind) {
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+        hash = hash_mix(name_hash(server, r->caller_name), r->svid);
+        break;
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+        hash = hash_mix(name_hash(server, r->caller_name), drc_args_hash(server->cache, r->oh));
+        break;
+    case REQUEST_NLM_FREE_ALL:
+        return whole_client(server, request->mon_name);
+    case REQUEST_NSM_MON:
+    case REQUEST_NSM_UNMON:
+    case REQUEST_NSM_UNMON_ALL:
+        hash = name_hash(server, request->my_name);
+        break;
+    case REQUEST_NSM_NOTIFY:
+    case REQUEST_NSM_STAT:
+    case REQUEST_NSM_SIMU_CRASH:
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+        return 0;
+    }
+    return (uint32_t)hash | 1;
+}
+
+/* The client whose FREE_ALL makes the cache forget this call; 0: none. */
+static uint32_t client_of(const struct rpc_server *server, const struct request *request)
+{
+    switch (request->kind) {
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+        return whole_client(server, request->lock.caller_name);
+    case REQUEST_NLM_FREE_ALL:
+        return whole_client(server, request->mon_name);
+    case REQUEST_NSM_MON:
+    case REQUEST_NSM_UNMON:
+    case REQUEST_NSM_UNMON_ALL:
+    case REQUEST_NSM_NOTIFY:
+    case REQUEST_NSM_STAT:
+    case REQUEST_NSM_SIMU_CRASH:
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+        break;
+    }
+    return 0;
+}
+
+static struct drc_key cache_key(const struct rpc_server *server, const struct incoming *in)
+{
+    const struct rpc_call *call = in->call;
+    const struct request *request = &in->request;
+    return (struct drc_key){.address = in->from->peer.address,
+                            .owner = owner_of(server, request),
+                            .client = client_of(server, request),
+                            .xid = call->xid,
+                            .prog = call->prog,
+                            .vers = call->vers,
+                            .proc = call->proc,
+                            .args_len = call->args.len,
+                            .args_hash = drc_args_hash(server->cache, call->args)};
+}
+
+/*
+ * What was sent before, once more, through the outbox: the result of a message; with a shared store
+ * also an answer, for we may have been replaced since it was made. It waits behind what is there,
+ * and for the fence if there is one.
+ */
+static enum rpc_verdict send_again(struct rpc_server *server, const struct incoming *in,
+                                   struct bytes result)
+{
+    if (!outbox_has_room(server->outbox))
+        return RPC_BUSY;
+    MARK("server_result_sent_again");
+    memcpy(outbox_reserve(server->outbox), result.at, result.len);
+    uint64_t after_txn =
+        server->limits.shared_store ? core_fence(server->core) : outbox_txn_newest(server->outbox);
+    struct outbox_entry entry = {.to = *in->from,
+                                 .taken_by = in->from->route,
+                                 .after_txn = after_txn,
+                                 .cache_entry = DRC_NONE,
+                                 .is_call = in->is_message};
+    (void)outbox_add(server->outbox, &entry, result.len);
+    if (!in->is_message)
+        return RPC_WAITING;
+    incoming_acknowledge(in);
+    return RPC_ACKNOWLEDGED;
+}
+
+/* The answer of a call in progress, while it waits. */
+static struct outbox_entry *find_pending(struct rpc_server *server, uint64_t waiting)
+{
+    if (waiting & LATE_NUMBER)
+        return &server->late[waiting & ~LATE_NUMBER];
+    struct outbox_entry *pending = outbox_find(server->outbox, waiting);
+    CHECK(pending != NULL);
+    return pending;
+}
+
+/* Is it answered with a status that can say "ask again"? */
+static bool has_status(const struct request *request)
+{
+    return request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_CANCEL ||
+           request->kind == REQUEST_NLM_UNLOCK || request->kind == REQUEST_NLM_SHARE ||
+           request->kind == REQUEST_NLM_UNSHARE;
+}
+
+/* SM_UNMON and SM_NOTIFY are answered with nothing that could be untrue by now. */
+static bool is_true_for_ever(const struct request *request)
+{
+    return request->kind == REQUEST_NSM_UNMON || request->kind == REQUEST_NSM_UNMON_ALL ||
+           request->kind == REQUEST_NSM_NOTIFY;
+}
+
+/*
+ * A copy of a call that its owner has gone on from: it is not executed, nor is it said that it was
+ * (decision 020). Whoever has a new request asks again, under another xid.
+ */
+static enum rpc_verdict refuse_old(struct rpc_server *server, const struct incoming *in,
+                                   struct bytes cached)
+{
+    const struct request *request = &in->request;
+    if (is_true_for_ever(request)) {
+        xdr_put_fixed(in->reply, cached);
+        return RPC_ANSWERED;
+    }
+    if (in->is_message && !outbox_has_room(server->outbox))
+        return RPC_BUSY;
+    MARK("server_old_call");
+    incoming_report(server, EVENT_OLD_CALL, in->from, in->call->proc);
+    if (!has_status(request))
+        return RPC_NO_ANSWER;
+    const struct response again = {.status = LOCK_GRACE, .cookie = request->cookie};
+    if (!in->is_message) {
+        rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
+        in->procedure->encode(in->reply, in->call->vers, &again);
+        CHECK(!in->reply->overflowed);
+        return RPC_ANSWERED;
+    }
+    struct outbox_entry entry = {.to = *in->from,
+                                 .taken_by = in->from->route,
+                                 .after_txn = outbox_txn_newest(server->outbox),
+                                 .cache_entry = DRC_NONE,
+                                 .is_call = true};
+    (void)outbox_add(server->outbox, &entry, incoming_encode(server, in, &again));
+    incoming_acknowledge(in);
+    return RPC_ACKNOWLEDGED;
+}
+
+/* A repeat of a call in progress gets the pending answer on the way it asks now; its first way may
+ * be gone (R-DRC-1). */
+bool repeat_find(struct rpc_server *server, const struct incoming *in, struct drc_key *ret_key,
+                 enum rpc_verdict *ret)
+{
+    const struct rpc_source *from = in->from;
+    struct drc_found found;
+    *ret_key = cache_key(server, in);
+    enum drc_verdict seen = drc_find(server->cache, ret_key, from->peer.port, in->now_ns, &found);
+    /* A kernel has SM_MON of several hosts under way at once, all under one name. */
+    if (seen == DRC_OLD && in->request.kind == REQUEST_NSM_MON && !found.is_moved)
+        seen = DRC_DONE;
+    switch (seen) {
+    case DRC_NEW:
+    case DRC_FULL:
+        return false;
+    case DRC_IN_PROGRESS:
+        find_pending(server, found.waiting)->to = *from;
+        *ret = in->is_message ? RPC_ANSWERED : RPC_NO_ANSWER;
+        if (in->is_message)
+            incoming_acknowledge(in);
+        return true;
+    case DRC_OLD:
+        *ret = refuse_old(server, in, found.reply);
+        return true;
+    case DRC_DONE:
+        if (in->is_message || server->limits.shared_store) {
+            *ret = send_again(server, in, found.reply);
+            return true;
+        }
+        xdr_put_fixed(in->reply, found.reply);
+        CHECK(!in->reply->overflowed);
+        *ret = RPC_ANSWERED;
+        return true;
+    }
+    UNREACHABLE();
+}
+
+/* What takes something makes a FREE_ALL of its client old. */
+uint64_t repeat_begin(struct rpc_server *server, const struct incoming *in,
+                      const struct drc_key *key)
+{
+    const struct request *request = &in->request;
+    struct drc_found begun = {.entry = DRC_NONE};
+    (void)drc_begin(server->cache, key, in->from->peer.port, in->now_ns, &begun);
+    if (request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_SHARE)
+        drc_supersede(server->cache, &in->from->peer.address,
+                      whole_client(server, request->lock.caller_name));
+    return begun.entry;
+}
+
+void repeat_forget_client(struct rpc_server *server, const struct address *host, struct bytes name)
+{
+    drc_forget_client(server->cache, host, whole_client(server, name));
+}
