@@ -2,8 +2,8 @@
  * pace.h -- time without standstills.
  *
  * A process that is not scheduled (SIGSTOP, a paused container, a busy hypervisor) receives nothing
- * meanwhile. Calls that would have been in time wait in its sockets when it continues. So standstills
- * do not count as time: every deadline is that much later.
+ * meanwhile. Calls that would have been in time wait in its sockets when it continues. So
+ * standstills do not count as time: every deadline is that much later.
  *
  * It detects a standstill because it had announced when it would be awake again, and was late by
  * more than a second. Shorter delays are normal scheduling, and count.

@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 enum {
-    STORE_EXIT_USAGE = 2,     /* the URL makes no sense */
+    STORE_EXIT_USAGE = 2,     /* invalid URL */
     STORE_EXIT_STORE = 74,    /* the store cannot be used */
     STORE_EXIT_REPLACED = 76, /* another server has taken over */
     STORE_EXIT_NEWER = 78,    /* the store was written by a newer version */
@@ -20,7 +20,7 @@ struct store_backend {
     const char *scheme; /* "lmdb" for lmdb:DIR */
     const char *usage;  /* "lmdb:DIR": the URL as a message shows it */
     bool is_shared;     /* other machines can use it */
-    /* `rest` is the URL behind "scheme:". Returns the back end's own object, or NULL. *ret_summary
+    /* `rest` is the URL after "scheme:". Returns the back end's own object, or NULL. *ret_summary
      * is zeroed before the call. */
     void *(*open)(const char *rest, const struct store_options *options,
                   struct store_summary *ret_summary, struct store_failure *ret_failure);

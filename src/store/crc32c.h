@@ -2,7 +2,7 @@
  * crc32c.h -- the checksum of stored records: CRC-32C (Castagnoli), as in iSCSI and ext4.
  *
  * It finds every damage of up to 32 bits in a row and every single or double bit flip in a record,
- * which a sum does not. It is no protection against somebody who writes records on purpose.
+ * which a sum does not. It does not protect against deliberate forgery.
  */
 #ifndef STORE_CRC32C_H
 #define STORE_CRC32C_H

@@ -1,14 +1,14 @@
 /*
  * directory.c -- makes, locks and syncs the directory of an embedded store; see directory.h.
  *
- * A file is durable only when its name is: after the directory is made its parent is synced, and
- * whoever makes or renames a file in it calls directory_sync before the file counts.
+ * A file is durable only when its name is: after the directory is created its parent is synced, and
+ * code that creates or renames a file in it calls directory_sync before the file counts.
  *
  * The lock file is never removed: removing it would let one process lock the old file and another
  * one a new file of the same name. A clean close empties it, so that a stale pid is rare.
  *
  * The cause in a failure's sentence is in LMDB's words (mdb_strerror), which for an errno are the
- * system's: operators find both in other people's notes. The next step is ours.
+ * system's: operators can search for either. The next step is ours.
  */
 #include "store/directory.h"
 
@@ -127,7 +127,7 @@ static void fail_busy(const struct directory *directory, struct store_failure *r
                    directory->path);
 }
 
-/* Never waited for: whoever has it keeps it for as long as it runs. */
+/* Never waited for: its holder keeps it for as long as it runs. */
 static int lock_file(struct directory *directory, int operation, struct store_failure *ret_failure)
 {
     if (flock(directory->lock_fd, operation | LOCK_NB) != 0) {
@@ -142,7 +142,7 @@ static int lock_file(struct directory *directory, int operation, struct store_fa
     return 0;
 }
 
-/* Whoever can open the file can lock it, and keep us from starting: only its owner can. */
+/* Whoever can open the file can lock it and keep us from starting, so only its owner can. */
 static int take_lock(struct directory *directory, struct store_failure *ret_failure)
 {
     struct stat status;
@@ -153,7 +153,8 @@ static int take_lock(struct directory *directory, struct store_failure *ret_fail
     }
     if (fstat(directory->lock_fd, &status) == 0) {
         if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-            (void)!fchmod(directory->lock_fd, 0600); /* another's file: it is his to keep private */
+            (void)!fchmod(directory->lock_fd,
+                          0600); /* another user's file: its owner must keep it private */
         if (status.st_uid == 0)
             directory_adopt(directory, LOCK_FILE);
     }
@@ -229,7 +230,7 @@ int directory_open(struct directory *directory, const char *path, struct store_f
         goto fail;
     }
     int code = sync_parent(directory);
-    if (code != 0 && is_made) { /* one that was there before is somebody else's promise */
+    if (code != 0 && is_made) { /* one that existed before was somebody else's to sync */
         directory_fail(directory, "cannot sync its parent directory", -code, ret_failure);
         goto fail;
     }

@@ -32,7 +32,7 @@ directory_open(struct directory *directory, const char *path, struct store_failu
 __attribute__((warn_unused_result)) int directory_open_reader(struct directory *directory,
                                                               const char *path,
                                                               struct store_failure *ret_failure);
-/* Of a reader: could anybody have written since it was opened? */
+/* For a reader: could another process have written since it was opened? */
 bool directory_is_shared(const struct directory *directory);
 /* Also of a directory whose opening failed. */
 void directory_close(struct directory *directory);

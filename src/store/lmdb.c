@@ -549,7 +549,7 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
 /*
  * A commit that changes nothing: the server record is written as it is. What the commit before it
  * freed can be used again afterwards; without it, a full store whose records were all removed would
- * refuse new ones until somebody removes one more.
+ * refuse new ones until one more is removed.
  */
 static int turn_over(struct lmdb *lmdb)
 {

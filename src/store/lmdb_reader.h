@@ -1,5 +1,5 @@
 /*
- * lmdb_reader.h -- an embedded store opened by somebody who only reads.
+ * lmdb_reader.h -- an embedded store opened read-only.
  *
  * Nothing in the directory changes: no file, owner, mode or time of change, also when the machine
  * has stopped in an unsynced run and a server would have to replace data.mdb before it can use it.

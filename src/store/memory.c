@@ -1,5 +1,5 @@
 /*
- * memory.c -- the volatile back end: for tests, and for servers that may forget.
+ * memory.c -- the volatile back end: for tests, and for servers that need not remember.
  *
  * It keeps a copy of every record in an array per kind, indexed by slot. It promises everything
  * that store.h asks for except that anything outlives store_close: P2 and P3 do not hold for it.

@@ -14,8 +14,8 @@
  *                 +-- AWAY: connect, take the lock (another has it: 76), read the number back:
  *                     this batch's: done; the one before: send it again; else 76
  *
- * Whoever lost the connection does not know whether the commit landed. PostgreSQL may even be still
- * at it: reading the number back takes the lock of its row and so waits for that.
+ * After a lost connection nobody knows whether the commit landed. PostgreSQL may even be still at
+ * it: reading the number back locks its row and so waits for that.
  *
  * Always true:
  *  (1) A batch is sent again only when the number in the database is the one before it.
@@ -303,8 +303,8 @@ static int commit_batch(struct postgres *postgres, const struct store_batch *bat
                                  ret_failure);
         postgres_say(postgres, "a commit failed; retrying");
         if (!postgres_pause(pause_ns, deadline_ns)) {
-            /* The time may have passed while this process stood still. Who is in office now is
-             * worth a look: one who was replaced says so. */
+            /* The time may have passed while this process was not scheduled. Check who is active
+             * now: a replaced server must say so. */
             is_last = true;
             deadline_ns = postgres_now_ns() + LAST_LOOK_NS;
         }
@@ -336,8 +336,8 @@ static int postgres_commit(void *self, const struct store_batch *batch,
 /* ---- reading ---- */
 
 /*
- * Begins the reading. A hook takes its time, and the session may have been lost since the store was
- * opened: then it is made again as for a commit, if nobody has taken over.
+ * Begins the reading. The hook may have taken a while, and the session may have been lost since the
+ * store was opened: then it is re-established as for a commit, if nobody has taken over.
  */
 static int begin_load(struct postgres *postgres, struct store_failure *ret_failure)
 {
@@ -379,7 +379,8 @@ static int postgres_load(void *self, store_visit_fn visit, void *context,
         postgres_load_all(session, options->timeout_ns, epoch, visit, context, &loaded);
     if (loaded.stop != 0)
         return loaded.stop;
-    /* Who reads no number begins with 1; nobody else has this epoch, so nobody confuses the two. */
+    /* Without a number to read, start with 1; nobody else has this epoch, so the two cannot be
+     * confused. */
     bool is_lost = !loaded.has_server && postgres->fence.txn > 0;
     if (outcome == POSTGRES_DONE && options->is_server && is_lost)
         outcome = postgres_fence_restart(session, postgres_now_ns() + options->timeout_ns,
@@ -429,7 +430,7 @@ static bool postgres_tend(void *self)
 static bool postgres_has_room(const void *self)
 {
     (void)self;
-    return true; /* how much there is only PostgreSQL's machine knows */
+    return true; /* only PostgreSQL's machine knows how much there is */
 }
 
 static uint64_t postgres_checked_ns(const void *self)

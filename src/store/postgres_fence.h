@@ -42,8 +42,7 @@ enum postgres_outcome postgres_fence_look(struct postgres_session *session, uint
 enum postgres_outcome postgres_fence_raise(struct postgres_session *session, uint64_t deadline_ns,
                                            struct postgres_fence *ret);
 
-/* Batches count from 1 again, in this epoch; for who has no server record that says how far they
- * were. */
+/* Batches count from 1 again, in this epoch; for a server without a record of how far they were. */
 enum postgres_outcome postgres_fence_restart(struct postgres_session *session, uint64_t deadline_ns,
                                              struct postgres_fence *fence);
 

@@ -2,7 +2,7 @@
  * postgres_hosts.h -- the hosts that a connection string names, one at a time.
  *
  * libpq goes through such a list by itself, but only waits with a limit for each host in calls that
- * wait for all of it. Here each host is tried alone, so that one that swallows everything does not
+ * wait for all of it. Here each host is tried alone, so that one that drops all packets does not
  * use up the time of the others.
  */
 #ifndef STORE_POSTGRES_HOSTS_H

@@ -1,8 +1,8 @@
 /*
  * postgres_migrate.c -- `holdfast store migrate`: the tables of a database, one version at a time.
  *
- * A start migrates by itself if it may. This is for those who let nobody but the owner of a
- * database change its tables, and for the way back.
+ * A start migrates by itself if it may. This is for sites where only the owner of a database may
+ * change its tables, and for downgrades.
  *
  * The way back drops tables, so it refuses as long as there is a record in any. Their clients would
  * be forgotten, and the next start would not know that (P2, P3): `holdfast store clear` is the one
@@ -10,7 +10,7 @@
  *
  * That mark, the state number and the epoch are in table server, which only the step from version 1
  * to nothing drops. Clearing leaves them, so this step is for a database that no server has ever
- * used; any other one is given up by dropping the database.
+ * used; any other one ends by dropping the database.
  */
 #include "store/backend.h"
 #include "store/postgres_fence.h"

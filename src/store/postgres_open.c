@@ -7,13 +7,14 @@
  *      |         +-- wait              |
  *      +------ lost, or refused for now: say so, pause
  *
- * A standby waits for ever, whoever else until --store-timeout is over. What cannot pass (no right,
- * a newer schema) ends it at once.
+ * A standby waits forever, any other server for --store-timeout. What cannot improve (no
+ * permission, a newer schema) ends it at once.
  *
- * When PostgreSQL was away, a standby that finds it again holds back: the active server, which is
- * well, comes back first, and nobody has to reclaim anything.
+ * When PostgreSQL was away, a standby that finds it again holds back: a healthy active server comes
+ * back first, and nobody has to reclaim anything.
  *
- * Always true: who was told to stop does not raise the epoch, which would end the active server.
+ * Always true: a server that is stopping does not raise the epoch, which would end the active
+ * server.
  */
 #include "store/postgres.h"
 
@@ -51,14 +52,14 @@ static int fail_for_now(const struct postgres *postgres, const char *what, const
     return postgres_error_may_pass(&postgres->session.error) ? -EAGAIN : code;
 }
 
-/* Nobody waits any more: told to stop, or the time is up, which it never is for a standby. */
+/* Stop waiting: a signal arrived, or the time is up, which it never is for a standby. */
 static bool is_over(const struct postgres *postgres, uint64_t deadline_ns)
 {
     return is_cancelled(postgres) ||
            (postgres_now_ns() >= deadline_ns && !postgres->options.is_standby);
 }
 
-/* Sleeps, and wakes up when it is told to stop. */
+/* Sleeps; a stop signal wakes it. */
 static void rest(const struct postgres *postgres, uint64_t rest_ns)
 {
     uint64_t until_ns = postgres_now_ns() + rest_ns;
@@ -75,7 +76,7 @@ static void say_waiting(struct postgres *postgres, const char *what)
     postgres_say(postgres, postgres->options.is_standby ? what : sentence);
 }
 
-/* Says what is waited for, and waits. False: enough of that. */
+/* Reports what it waits for, and waits. False: stop waiting. */
 static bool wait_on(struct postgres *postgres, uint64_t pause_ns, uint64_t deadline_ns)
 {
     if (is_over(postgres, deadline_ns))
@@ -102,7 +103,7 @@ static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns, bo
     }
 }
 
-/* Connected: asks for the lock until somebody must decide what now. 0, -EAGAIN, -EIO. */
+/* Connected: asks for the lock until the caller must decide. 0, -EAGAIN, -EIO. */
 static int ask_for_lock(struct postgres *postgres, uint64_t deadline_ns,
                         struct store_failure *ret_failure)
 {
@@ -202,11 +203,12 @@ static int open_once(struct postgres *postgres, uint64_t deadline_ns, struct sto
                      struct store_failure *ret_failure)
 {
     const struct store_options *options = &postgres->options;
-    bool has_waited = false; /* which means nothing to who wants no lock */
+    bool has_waited = false; /* meaningless for a reader, which takes no lock */
     int code = options->is_reader
                    ? connect_patiently(postgres, deadline_ns, &has_waited, ret_failure)
                    : lock_patiently(postgres, deadline_ns, ret_failure);
-    deadline_ns = postgres_now_ns() + options->timeout_ns; /* somebody may have had the lock long */
+    deadline_ns =
+        postgres_now_ns() + options->timeout_ns; /* the lock may have been held for long */
     if (code == 0)
         code = prepare_schema(postgres, deadline_ns, ret_failure);
     if (code == 0)

@@ -77,7 +77,7 @@ bool postgres_pause(uint64_t pause_ns, uint64_t deadline_ns)
     return true;
 }
 
-/* Who we are, for people who look at pg_stat_activity, and for the next connection of ours. */
+/* Our name, for people reading pg_stat_activity and for our next connection. */
 static void make_name(char name[static POSTGRES_NAME_MAX])
 {
     char host[24] = "";
@@ -231,7 +231,7 @@ static enum postgres_outcome connect_to(struct postgres_session *session, uint32
     struct postgres_host at;
     postgres_hosts_at(&session->hosts, index, &at);
     /* What stands before dbname can be overruled by it, what stands behind it cannot. A network
-     * that swallows everything is noticed within ten seconds or so. */
+     * that drops everything is noticed within about ten seconds. */
     const char *keys[12] = {
         "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
         "dbname",          "application_name",    "client_encoding"};
@@ -259,8 +259,8 @@ static enum postgres_outcome connect_to(struct postgres_session *session, uint32
     return outcome;
 }
 
-/* Notices are for psql's users. A warning is not: a commit that was told to wait no longer for a
- * replica succeeds with one. */
+/* Notices are for psql's users. A warning is not: a commit whose wait for a replica was cancelled
+ * succeeds with one. */
 static void on_notice(void *context, const PGresult *result)
 {
     struct postgres_session *session = context;

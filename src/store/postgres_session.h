@@ -1,12 +1,12 @@
 /*
- * postgres_session.h -- one connection to PostgreSQL on which nothing waits for ever.
+ * postgres_session.h -- one connection to PostgreSQL on which nothing waits forever.
  *
  * libpq's own calls wait as long as the network lets them. Here every wait has a deadline, and each
  * statement ends in one of three ways: it succeeded, PostgreSQL refused it (and then nothing of it
- * happened), or the connection was lost (and then nobody knows).
+ * happened), or the connection was lost (and then the outcome is unknown).
  *
- * A session has a name of its own among all sessions of the database, in application_name. Whoever
- * is left over from a connection that was cut is recognised by it.
+ * A session has a name of its own among all sessions of the database, in application_name. A
+ * session left over from a cut connection is recognised by it.
  */
 #ifndef STORE_POSTGRES_SESSION_H
 #define STORE_POSTGRES_SESSION_H

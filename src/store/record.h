@@ -58,8 +58,8 @@ struct record_server {
     uint64_t next_id; /* the next client id; ids are never used again */
     uint32_t state;   /* our NSM state number: odd, strictly growing (R-PER-4) */
     uint32_t flags;
-    /* Of our last restart: what everybody must know. `state` is past it where single clients were
-     * told that they lost their locks. */
+    /* Of our last restart: what everybody must know. `state` is past it if single clients were
+     * notified that they lost their locks. */
     uint32_t restart_state;
 };
 
@@ -74,7 +74,7 @@ struct record_registrant {
     uint32_t port;        /* its source port, for the log */
     uint32_t transport;   /* enum record_transport */
     uint32_t my_prog, my_vers, my_proc;
-    uint32_t told_state; /* our state when it was last told; another than ours: must be told (P3) */
+    uint32_t told_state;    /* our state when it was last notified; not the current one: due (P3) */
     uint32_t relayed_state; /* state of mon_name that was last relayed to it (D7) */
     uint8_t priv[RECORD_PRIV_LEN];
     struct bytes mon_name, my_name;
@@ -88,25 +88,26 @@ struct record_notice {
 };
 
 enum record_client_flag {
-    RECORD_CLIENT_MONITORED = 1,   /* it took a monitored lock or share: it is told of restarts */
-    RECORD_CLIENT_CRASHED = 2,     /* D5: it was not reached after a restart */
-    RECORD_CLIENT_UNUSED = 4,      /* in old records; means nothing any more */
-    RECORD_CLIENT_RECOUNTED = 8,   /* its counter began anew at free_below: any other is older */
-    RECORD_CLIENT_WAITS = 16,      /* it waits for a lock, or did when this was written last */
+    RECORD_CLIENT_MONITORED = 1, /* it took a monitored lock or share: it is notified of restarts */
+    RECORD_CLIENT_CRASHED = 2,   /* D5: it was not reached after a restart */
+    RECORD_CLIENT_UNUSED = 4,    /* in old records; means nothing any more */
+    RECORD_CLIENT_RECOUNTED = 8, /* its counter was reset at free_below: any other is older */
+    RECORD_CLIENT_WAITS = 16,    /* it waits for a lock, or did when this was written last */
     RECORD_CLIENT_CALIBRATED = 32, /* the status monitor at its address said state_seen (R-SEC-4) */
 };
 
 /*
- * A lock client. `incarnation` grows whenever the client is found to have started anew (FREE_ALL,
- * SM_NOTIFY, a newer state, an operator): locks and shares of an older one are being freed, also
- * by the next start if this one ends before it is done.
+ * A lock client. `incarnation` grows whenever the client is found to have rebooted (FREE_ALL,
+ * SM_NOTIFY, a newer state, an operator): locks and shares of an older one are being freed, by the
+ * next start if this one ends before that is done.
  */
 struct record_client {
     uint64_t id;            /* shown as c17; never used again */
     uint64_t registered_ns; /* wall clock */
-    uint64_t seen_ns;       /* wall clock, when it last told something that was written */
+    uint64_t seen_ns;       /* wall clock, when something of it last changed */
     uint64_t rebooted_ns;   /* wall clock of its last SM_NOTIFY; 0: never (R-SEC-5: kept 24 h) */
-    uint64_t untold_ns;     /* wall clock of the first try to tell it of a restart; 0: none open */
+    uint64_t
+        untold_ns; /* wall clock of the first attempt to notify it of a restart; 0: none open */
     uint64_t server_epoch;  /* our epoch when it registered */
     struct address address; /* where its calls come from: the only place we ever call (R-SEC-2) */
     struct address local;   /* our address that it uses (R-NOTIFY-1) */
@@ -115,7 +116,7 @@ struct record_client {
     uint32_t grant_proc;    /* the procedure its GRANTED last worked with: 5, 10; 0: not known */
     uint32_t state_seen;    /* its newest NSM state; 0: not known (R-SEC-3) */
     uint32_t free_below;    /* locks stamped with an older state are being freed; 0: none */
-    uint32_t told_state;    /* our state when it was last told; another than ours: P3 */
+    uint32_t told_state;    /* our state when it was last notified; not the current one: due (P3) */
     uint32_t incarnation;   /* from 1 */
     uint32_t flags;
     struct bytes caller_name; /* as first spelled */
@@ -125,7 +126,7 @@ enum record_lock_flag {
     RECORD_LOCK_EXCLUSIVE = 1,
     RECORD_LOCK_OFFER = 2,       /* taken for a waiter that has not acknowledged it (R-BLK-19) */
     RECORD_LOCK_UNMONITORED = 4, /* NM_LOCK (R-NM-1) */
-    RECORD_LOCK_LINGERS = 8,     /* an offer that is nobody's, and only kept from others (025) */
+    RECORD_LOCK_LINGERS = 8,     /* an offer without an owner, only kept from others (025) */
 };
 
 /* Whose a lock, waiter or share is: the slot of the client's record, and its id as a check. */

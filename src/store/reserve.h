@@ -6,8 +6,8 @@
  * stretch and the free pages inside the file fall below the low-water mark and cannot be made more,
  * there is no room for new records, while the rest still carries the commits that remove old ones.
  *
- * Whoever owns the file sets the mark: it is what the commits can need that were let in before
- * anybody heard that there is no room.
+ * The owner of the file sets the mark: what commits can need that were admitted before the lack of
+ * room was known.
  */
 #ifndef STORE_RESERVE_H
 #define STORE_RESERVE_H

@@ -30,14 +30,14 @@ struct store;
 
 /*
  * What an opening may be told, and asks. A store on this machine opens at once or not at all; a
- * shared one may have to be waited for, so it says what it waits for and asks whether it shall go
- * on.
+ * shared one may have to be waited for, so it reports what it waits for and asks whether to
+ * continue.
  */
 struct store_options {
-    bool sync_process;   /* --sync process: survives kill -9, not power loss */
-    bool is_reader;      /* only loads: leaves whoever uses the store alone, if that is possible */
-    bool is_server;      /* answers clients: takes over from the last one, by the next epoch (D6) */
-    bool is_standby;     /* --standby: waits as long as another server is active */
+    bool sync_process; /* --sync process: survives kill -9, not power loss */
+    bool is_reader;    /* only loads: does not disturb a server that uses the store, if possible */
+    bool is_server;  /* serves clients: takes over from the last server, with the next epoch (D6) */
+    bool is_standby; /* --standby: waits as long as another server is active */
     uint64_t timeout_ns; /* --store-timeout: patience with a store that is away; 0: 30 s */
     /* Both may be NULL, and run on the thread that opens or commits. */
     bool (*is_cancelled)(void *context);
@@ -47,7 +47,7 @@ struct store_options {
 
 /* Why an operation failed: a sentence for the operator, and the exit code that goes with it. */
 struct store_failure {
-    int exit_code; /* 74 store, 76 replaced, 78 format newer, 2 for a URL that makes no sense */
+    int exit_code; /* 74 store, 76 replaced, 78 format newer, 2 for an invalid URL */
     char text[512];
 };
 
@@ -87,9 +87,9 @@ bool store_has_room(const struct store *store);
 uint64_t store_checked_ns(const struct store *store);
 
 /*
- * Is this server, which has not committed yet, still in office? 0: yes, as of store_checked_ns, and
- * always with a store of this machine. -EAGAIN: nobody says so now; -EIO: no, and the server must
- * stop. Both with *ret_failure filled. Takes at most two seconds.
+ * Is this server, which has not committed yet, still active? 0: yes, as of store_checked_ns, and
+ * always with a store of this machine. -EAGAIN: cannot be confirmed now; -EIO: no, and the server
+ * must stop. Both with *ret_failure filled. Takes at most two seconds.
  */
 __attribute__((warn_unused_result)) int store_confirm(struct store *store,
                                                       struct store_failure *ret_failure);
@@ -110,12 +110,12 @@ __attribute__((warn_unused_result)) int store_migrate(const char *url,
                                                       const struct store_migration *how,
                                                       struct store_failure *ret_failure);
 
-/* True: other machines can use this store too, and only its epoch tells who may answer
- * (docs/high-availability.md). Every answer then needs a commit that began after its request was
+/* True: other machines can use this store too, and only its epoch decides who may reply
+ * (docs/high-availability.md). Every reply then needs a commit that began after its request was
  * read. */
 bool store_url_is_shared(const char *url);
 
-/* The URL without what nobody but its owner may read: a password becomes three dots. */
+/* The URL without secrets: a password becomes three dots. */
 void store_show_url(const char *url, char *ret_text, size_t size);
 
 #endif
