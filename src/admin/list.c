@@ -362,6 +362,7 @@ static bool next_lock(struct listing *listing, uint64_t *cursor, uint32_t *budge
     writer_text(row, "state", word_of_lock(view.state));
     writer_bool(row, "monitored", view.is_monitored);
     writer_time(row, "granted_at", view.granted_ns);
+    add_seconds_since(row, "held_seconds", view.granted_ns, listing->wall_ns);
     writer_number(row, "waiters", view.waiter_count);
     writer_end_object(row);
     return true;

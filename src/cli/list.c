@@ -174,10 +174,11 @@ static const struct grid_column lock_columns[] = {
     {.title = "MODE"},
     {.title = "OFFSET", .is_number = true},
     {.title = "LENGTH", .is_number = true},
-    {.title = "STATE", .rank = 4},
-    {.title = "WAITING", .is_number = true, .rank = 3},
+    {.title = "AGE", .rank = 3},
+    {.title = "STATE", .rank = 5},
+    {.title = "WAITING", .is_number = true, .rank = 4},
     {.title = "SHARE", .cut_min = 7, .rank = 1},
-    {.title = "FILE", .cut_min = 17, .has_tail = true, .rank = 5},
+    {.title = "FILE", .cut_min = 17, .has_tail = true, .rank = 6},
 };
 
 static const struct grid_column waiter_columns[] = {
@@ -215,6 +216,17 @@ static void add_range(struct grid *grid, const json_t *row)
     grid_add(grid, text);
 }
 
+static void add_duration(struct grid *grid, long long seconds)
+{
+    char text[AGO_MAX];
+    FILE *out = fmemopen(text, sizeof text, "w");
+    if (out != NULL) {
+        print_duration(out, seconds);
+        (void)fclose(out);
+    }
+    grid_add(grid, out != NULL ? text : NULL);
+}
+
 /* Is the lock on the file asked for? File servers put the kernel's handle at the end of theirs, and
  * some pad it to a multiple of four bytes. The same bytes anywhere else belong to another file:
  * handles are short, and full of zeros. */
@@ -240,14 +252,8 @@ static bool add_lock(void *context, const json_t *row)
     if (!is_wanted(list, row))
         return true;
     add_range(grid, row);
+    add_duration(grid, print_integer(row, list->is_waiting ? "waiting_seconds" : "held_seconds"));
     if (list->is_waiting) {
-        char text[AGO_MAX];
-        FILE *out = fmemopen(text, sizeof text, "w");
-        if (out != NULL) {
-            print_duration(out, print_integer(row, "waiting_seconds"));
-            (void)fclose(out);
-        }
-        grid_add(grid, out != NULL ? text : NULL);
         grid_add(grid, print_string(json_object_get(row, "blocked_by"), "client"));
         grid_add_number(grid, print_integer(row, "ahead"));
     } else {

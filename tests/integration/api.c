@@ -186,9 +186,10 @@ static void check_clients(void)
 
 static void check_locks_and_waiters(void)
 {
-    static const char *const lock_keys[] = {
-        "client", "name",   "address",   "svid",  "owner",      "file",    "share",
-        "offset", "length", "exclusive", "state", "granted_at", "waiters", NULL};
+    static const char *const lock_keys[] = {"client",       "name",      "address", "svid",
+                                            "owner",        "file",      "share",   "offset",
+                                            "length",       "exclusive", "state",   "granted_at",
+                                            "held_seconds", "waiters",   NULL};
     struct http_reply reply = get("/api/v1/locks");
     json_t *rows = json_object_get(reply.json, "locks");
     HARNESS_EXPECT(json_array_size(rows) == 2, "%zu locks", json_array_size(rows));

@@ -107,8 +107,8 @@ ask 0 clients --json
 says '"clients": \['
 says '"be\\u001[bB]\[31mta"'
 ask 0 locks
-says 'c1 +alpha +1 +write +0 +10 +held +1 +default +6f6e65'
-says 'c2 +alpha +1 +read +5 +7 +held'
+says 'c1 +alpha +1 +write +0 +10 +[0-9]+ s +held +1 +default +6f6e65'
+says 'c2 +alpha +1 +read +5 +7 +[0-9]+ s +held'
 says '5 +to end'
 ask 0 locks --client 127.1.0.3
 says 'c2'
