@@ -1,6 +1,5 @@
 /*
- * client.c -- the table of lock clients: who they are, what they say, when they are forgotten; see
- * client.h.
+ * client.c -- the table of lock clients: who they are, and when they are forgotten; see client.h.
  *
  * Always true; client_check() asserts all but (2) and (5):
  *  (1) A live client is on exactly one chain of each index, the one its fields name, and no two
@@ -224,79 +223,6 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
     client_settle(core, slot);
     *ret_slot = slot;
     return CLIENT_ADDED;
-}
-
-/* ---- what they say ---- */
-
-void client_seen(struct core *core, uint32_t slot)
-{
-    client_at(core, slot)->seen_ns = core->now_ns;
-    evict_rank(core, slot);
-}
-
-void client_alive(struct core *core, uint32_t slot)
-{
-    client_at(core, slot)->heard_wall_ns = core->wall_ns;
-}
-
-/* The wall clock may have been set back since: what was heard last counts, not what is later. */
-uint64_t client_last_seen_ns(const struct client *client)
-{
-    return client->heard_wall_ns != 0 ? client->heard_wall_ns : client->seen_wall_ns;
-}
-
-/* What recovery needs, when it changed. */
-static void note_heard(struct core *core, uint32_t slot, const struct peer *from,
-                       const struct lock_request *request, uint64_t wall_ns)
-{
-    struct client *client = client_at(core, slot);
-    uint32_t versions = client->versions | UINT32_C(1) << request->version;
-    uint32_t flags = client->flags | (request->is_unmonitored ? 0 : RECORD_CLIENT_MONITORED);
-    bool is_newer = client_is_newer_state(request->state, client->state_seen);
-    if (address_equal(&client->local, &from->local) &&
-        client->transport == (uint32_t)from->transport && client->versions == versions &&
-        client->flags == flags && !is_newer)
-        return;
-    client->local = from->local;
-    client->transport = from->transport;
-    client->versions = versions;
-    if ((flags & ~client->flags) & RECORD_CLIENT_MONITORED)
-        client->told_state = core->server.state; /* until now it relied on nothing (R-NM-1) */
-    /* That it waits no longer is worth no write of its own: at worst it is told in vain. */
-    client->flags = client->waiter_count > 0 ? flags : flags & ~(uint32_t)RECORD_CLIENT_WAITS;
-    if (is_newer)
-        client_saw_state(core, slot, request->state);
-    client->seen_wall_ns = wall_ns;
-    dirty_put(&core->dirty, RECORD_CLIENT, slot);
-}
-
-void client_heard(struct core *core, uint32_t slot, const struct peer *from,
-                  const struct lock_request *request, uint64_t wall_ns)
-{
-    client_seen(core, slot);
-    client_at(core, slot)->is_counted = false; /* it is alive */
-    client_alive(core, slot);
-    note_heard(core, slot, from, request, wall_ns);
-    if (request->state != 0 && !request->is_unmonitored)
-        probe_want_calibration(core, slot);
-}
-
-void client_waits(struct core *core, uint32_t slot)
-{
-    struct client *client = client_at(core, slot);
-    if (client->flags & RECORD_CLIENT_WAITS)
-        return;
-    client->flags |= RECORD_CLIENT_WAITS;
-    dirty_put(&core->dirty, RECORD_CLIENT, slot);
-}
-
-void client_granted_by(struct core *core, uint32_t slot, uint32_t proc)
-{
-    struct client *client = client_at(core, slot);
-    if (client->grant_proc == proc)
-        return;
-    client->grant_proc = proc;
-    dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
 
 /* ---- when they are forgotten ---- */

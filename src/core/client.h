@@ -125,11 +125,17 @@ enum client_result {
 enum client_result client_add(struct core *core, const struct peer *from, struct bytes name,
                               uint64_t wall_ns, uint32_t *ret_slot);
 
-/* It asked for a lock or a share: remembers when, from where, and in which version; writes what
- * recovery needs (local address, transport, versions, monitored, a newer state of its own) when it
- * changed. Only LOCK and SHARE: no other call makes a client one that must be told. */
-void client_heard(struct core *core, uint32_t slot, const struct peer *from,
-                  const struct lock_request *request, uint64_t wall_ns);
+/* It was heard of just now, by a call or by an answer: what depends on that follows (D5). */
+void client_alive(struct core *core, uint32_t slot);
+/* The same of a call to the lock manager: it is not the one to be forgotten first. */
+void client_called(struct core *core, uint32_t slot);
+/* It asked for a lock or a share: remembers from where, and in which version; writes what recovery
+ * needs (local address, transport, versions, monitored, a newer state of its own) when it changed.
+ * Only LOCK and SHARE: no other call makes a client one that must be told. */
+void client_asked(struct core *core, uint32_t slot, const struct peer *from,
+                  const struct lock_request *request);
+/* When it was last heard of, as far as that is known; wall clock. */
+uint64_t client_last_seen_ns(const struct client *client);
 /*
  * The status monitor at its address is calibrated when it has said the very state that the client
  * itself told us, in a LOCK or in a notice that was believed (R-SEC-4): then it is the client's
@@ -148,16 +154,10 @@ void client_waits(struct core *core, uint32_t slot);
 /* GRANTED worked with this procedure (R-BLK-2). */
 void client_granted_by(struct core *core, uint32_t slot, uint32_t proc);
 
-/* It called: it is alive, and not the one to be forgotten first. */
-void client_seen(struct core *core, uint32_t slot);
 /* It has no lock, share or wait here, and nothing of it is being freed. */
 bool client_has_nothing(const struct client *client);
 /* A client that has nothing is forgotten, whatever it is owed. */
 void client_forget(struct core *core, uint32_t slot);
-/* It called or answered just now: what operators see as its last sign of life. */
-void client_alive(struct core *core, uint32_t slot);
-/* The last such moment that is known; wall clock. */
-uint64_t client_last_seen_ns(const struct client *client);
 
 /* Its counts changed: with nothing left it will be forgotten, with something it will not. */
 void client_settle(struct core *core, uint32_t slot);

@@ -263,7 +263,7 @@ bool client_free_all(struct core *core, const struct address *from, struct bytes
         event_add(&core->events, EVENT_FREE_ALL_IGNORED, from, name, 0);
         return false;
     }
-    grace_reached(core, slot);
+    client_alive(core, slot);
     core_host_restarted(core, from);
     client_renew(core, slot);
     client_saw_state(core, slot, state); /* or its first LOCK would free what it took since */

@@ -111,12 +111,16 @@ static void call_done(struct core *core, const struct core_input *input)
 {
     uint64_t caller_bits = UINT64_C(0xff) << CALLER_SHIFT;
     uint64_t handle = input->call & ~caller_bits;
+    uint32_t client;
     switch ((enum core_caller)((input->call & caller_bits) >> CALLER_SHIFT)) {
     case CALL_OF_NOTIFY:
         notify_call_done(core, target_find(core, false, handle), input->outcome == CALL_ANSWERED,
                          input->answered_count);
         return;
     case CALL_OF_NOTIFY_CLIENT:
+        client = table_find(&core->clients.table, handle);
+        if (client != SLOT_NONE && (input->outcome == CALL_ANSWERED || input->answered_count > 0))
+            client_alive(core, client);
         notify_call_done(core, target_find(core, true, handle), input->outcome == CALL_ANSWERED,
                          input->answered_count);
         return;

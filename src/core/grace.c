@@ -152,7 +152,7 @@ static uint64_t stays_until_ns(const struct core *core, uint32_t slot)
     if (is_held(core, slot))
         return UINT64_MAX;
     if (reached_ns != 0 && reached_ns + late_ns(core) > over_ns) {
-        MARK("grace_reached_late");
+        MARK("grace_judge_late");
         until_ns = reached_ns + late_ns(core);
     }
     if (client->reclaimed_ns != 0 && client->reclaimed_ns + QUIET_NS > until_ns) {
@@ -207,16 +207,8 @@ bool grace_end_now(struct core *core)
     return true;
 }
 
-void grace_reached(struct core *core, uint32_t slot)
+void grace_judge(struct core *core, uint32_t slot)
 {
-    struct client *client = client_at(core, slot);
-    client_alive(core, slot);
-    if (client->reached_ns != 0) {
-        notify_called(core, slot);
-        return;
-    }
-    client->reached_ns = core->now_ns > 0 ? core->now_ns : 1;
-    notify_reached(core, slot);
     if (!grace_is_on(core) && has_unsettled(core, slot))
         set_drop(core, slot);
 }
@@ -224,8 +216,7 @@ void grace_reached(struct core *core, uint32_t slot)
 void grace_told(struct core *core, uint32_t slot)
 {
     client_at(core, slot)->told_ns = core->now_ns > 0 ? core->now_ns : 1;
-    if (!grace_is_on(core) && has_unsettled(core, slot))
-        set_drop(core, slot);
+    grace_judge(core, slot);
 }
 
 void grace_reclaimed(struct core *core, uint32_t slot)
@@ -237,15 +228,13 @@ void grace_reclaimed(struct core *core, uint32_t slot)
         client->told_ns = now_ns;
     }
     client->reclaimed_ns = now_ns;
-    if (!grace_is_on(core) && has_unsettled(core, slot))
-        set_drop(core, slot);
+    grace_judge(core, slot);
 }
 
 void grace_given_up(struct core *core, uint32_t slot)
 {
     client_at(core, slot)->is_given_up = true;
-    if (!grace_is_on(core) && has_unsettled(core, slot))
-        set_drop(core, slot);
+    grace_judge(core, slot);
 }
 
 /* Gives up what a client has left, at most `max` pieces, as long as the batch takes them. Returns

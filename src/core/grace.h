@@ -59,8 +59,8 @@ bool grace_is_on(const struct core *core);
 /* A reclaim that matches nothing stored may be taken if nothing is in its way. */
 bool grace_trusts(const struct core *core);
 
-/* The client was heard of for the first time in this run: by an answer, or by a call of its own. */
-void grace_reached(struct core *core, uint32_t client);
+/* What is known of this client changed, and with it how long it has to reclaim. */
+void grace_judge(struct core *core, uint32_t client);
 /* It has answered SM_NOTIFY under every name of ours. */
 void grace_told(struct core *core, uint32_t client);
 /* It reclaimed something. */

@@ -37,8 +37,7 @@ static uint32_t find_client(struct core *core, const struct peer *from, struct b
 {
     uint32_t slot = client_find(core, &from->address, name);
     if (slot != SLOT_NONE) {
-        client_seen(core, slot);
-        grace_reached(core, slot);
+        client_called(core, slot);
     }
     return slot;
 }
@@ -77,7 +76,7 @@ static uint32_t need_client(struct core *core, const struct peer *from,
     switch (client_add(core, from, r->caller_name, core->wall_ns, &slot)) {
     case CLIENT_FOUND:
     case CLIENT_ADDED:
-        client_heard(core, slot, from, r, core->wall_ns);
+        client_asked(core, slot, from, r);
         return slot;
     case CLIENT_LIMIT:
         report(core, EVENT_LIMIT, from, r, core->limits.clients_max);

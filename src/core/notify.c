@@ -215,27 +215,12 @@ void notify_news(struct core *core, uint32_t target)
 void notify_heard(struct core *core, uint32_t target)
 {
     struct notify_job *job = notify_job(core, target);
-    struct address address = target_address(core, target);
-    unreached_heard(core, &address);
     renew(core, target); /* its priv may be a new one */
     bool is_waiting = job->phase == NOTIFY_WAITING && timers_is_set(&core->notify.timers, target);
     if (job->phase != NOTIFY_GIVEN_UP && !is_waiting)
         return;
     MARK("notify_heard_of_again");
     schedule(core, target, core->now_ns);
-}
-
-void notify_reached(struct core *core, uint32_t client)
-{
-    unreached_heard_client(core, client);
-    notify_heard(core, target_of_client(core, client));
-}
-
-void notify_called(struct core *core, uint32_t client)
-{
-    uint32_t target = target_of_client(core, client);
-    if (notify_job(core, target)->phase == NOTIFY_GIVEN_UP)
-        notify_heard(core, target);
 }
 
 void notify_forget(struct core *core, uint32_t target)

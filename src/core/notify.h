@@ -98,12 +98,8 @@ void notify_open_window(struct core *core);
 void notify_relay(struct core *core, uint32_t fold);
 /* What this target is owed is new. */
 void notify_news(struct core *core, uint32_t target);
-/* This target called us: if it is still owed something, it is worth trying now. */
+/* This target was heard of: if it is still owed something, it is worth trying now. */
 void notify_heard(struct core *core, uint32_t target);
-/* It called once more: one that was given up is worth trying again. */
-void notify_called(struct core *core, uint32_t client);
-/* A lock client was heard of for the first time in this run, by an answer or a call of its own. */
-void notify_reached(struct core *core, uint32_t client);
 /* This target goes away. */
 void notify_forget(struct core *core, uint32_t target);
 /* Everything up to durable_txn is durable. */

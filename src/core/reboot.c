@@ -72,7 +72,7 @@ static void recount(struct core *core, uint32_t slot, uint32_t state)
 /* A state that is believed and not older than the one we know. */
 static enum reboot_heard accept(struct core *core, uint32_t slot, uint32_t state)
 {
-    grace_reached(core, slot);
+    client_alive(core, slot);
     if (client_is_newer_state(state, client_at(core, slot)->state_seen)) {
         renew(core, slot, state);
         return REBOOT_NEWS;
@@ -359,7 +359,7 @@ void reboot_probed(struct core *core, uint32_t slot, const struct probe_question
 {
     client_calibrate(core, slot, state);
     if (state != 0 && client_is_calibrated(client_at(core, slot)))
-        grace_reached(core, slot); /* another one's answer says nothing of this client */
+        client_alive(core, slot); /* another one's answer says nothing of this client */
     bool is_believed = decide(core, slot, question, state);
     client_calibrate(core, slot, state); /* it says what is known by now */
     struct bytes name = question->mon_name;

@@ -187,6 +187,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     if (slot != SLOT_NONE) {
         update(core, slot, from, request->priv);
         registrant_alive(core, slot);
+        unreached_heard(core, &from->address);
         notify_heard(core, target_of_registrant(slot));
         return REGISTRANT_UPDATED;
     }

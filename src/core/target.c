@@ -5,7 +5,7 @@
  *  (1) A mark is cleared by answers and by nothing else, and to the state that the call said.
  *  (2) A lock client's mark is cleared when it has answered under the last name. Its status monitor
  *      answers every name, also those that it does not know, so fewer answers prove nothing (D4).
- *      The first one proves that the host is there (grace_reached).
+ *      The first one proves that the host is there (client_alive, which core.c says).
  *  (3) A call goes to the address that the target called us from, and to no other (R-SEC-2).
  */
 #include "core/target.h"
@@ -223,12 +223,10 @@ static void note_told(struct core *core, uint32_t slot)
 }
 
 static void client_answered(struct core *core, uint32_t target, struct target_news news,
-                            bool is_answered, uint32_t answered_count)
+                            bool is_answered)
 {
     uint32_t slot = target_client(core, target);
     struct client *client = client_of(core, target);
-    if (is_answered || answered_count > 0)
-        grace_reached(core, slot);
     if (is_answered && client_is_newer_state(client->must_know, news.state))
         return; /* what it must know was not yet said when this call began */
     if (is_answered) {
@@ -250,7 +248,7 @@ void target_answered(struct core *core, uint32_t target, struct target_news news
                      uint32_t answered_count)
 {
     if (target_is_client(core, target))
-        client_answered(core, target, news, is_answered, answered_count);
+        client_answered(core, target, news, is_answered);
     else
         registrant_answered(core, target, news, answered_count);
 }

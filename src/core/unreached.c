@@ -107,7 +107,7 @@ void unreached_heard(struct core *core, const struct address *address)
         host_at(core, host)->is_reached = true;
 }
 
-void unreached_heard_client(struct core *core, uint32_t slot)
+void unreached_client_alive(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
     host_at(core, client->address)->is_reached = true;

@@ -50,7 +50,7 @@ void unreached_leave(struct core *core, uint32_t host, bool is_reached);
 /* Something at this address was heard of. */
 void unreached_heard(struct core *core, const struct address *address);
 /* This client was: its mark goes. */
-void unreached_heard_client(struct core *core, uint32_t client);
+void unreached_client_alive(struct core *core, uint32_t client);
 
 /* Marks clients of addresses that have failed, some at a time. True: there are more. */
 bool unreached_work(struct core *core);

@@ -137,6 +137,15 @@ TEST(test_client__limits)
     lock_fixture_free(core);
 }
 
+/* A request of this client at this time of the wall clock. */
+static void asks(struct core *core, uint32_t slot, const struct peer *from,
+                 const struct lock_request *request, uint64_t wall_ns)
+{
+    core->wall_ns = wall_ns;
+    client_called(core, slot);
+    client_asked(core, slot, from, request);
+}
+
 /* ---- what is written of them ---- */
 
 TEST(test_client__heard_writes_only_what_changed)
@@ -145,7 +154,7 @@ TEST(test_client__heard_writes_only_what_changed)
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     struct lock_request request = {.version = 4, .is_unmonitored = true};
-    client_heard(core, slot, &peer, &request, 7);
+    asks(core, slot, &peer, &request, 7);
     (void)lock_fixture_store(core, NULL);
     assert_int_equal(stored_client(slot).flags, 0);
     assert_int_equal(stored_client(slot).versions, 1 << 4);
@@ -153,38 +162,38 @@ TEST(test_client__heard_writes_only_what_changed)
 
     lock_fixture_wait(core, 1);
     peer.port = 9;
-    client_heard(core, slot, &peer, &request, 8);
+    asks(core, slot, &peer, &request, 8);
     assert_int_equal(client_at(core, slot)->seen_ns, core->now_ns);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
     request.is_unmonitored = false;
-    client_heard(core, slot, &peer, &request, 9);
+    asks(core, slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_client(slot).flags, RECORD_CLIENT_MONITORED);
     assert_int_equal(stored_client(slot).seen_ns, 9);
     request.is_unmonitored = true; /* it holds a monitored one all the same */
-    client_heard(core, slot, &peer, &request, 9);
+    asks(core, slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
     peer.transport = RECORD_UDP;
-    client_heard(core, slot, &peer, &request, 9);
+    asks(core, slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_client(slot).transport, RECORD_UDP);
     peer.local = fixture_address("10.0.0.7");
-    client_heard(core, slot, &peer, &request, 9);
+    asks(core, slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     struct address local = stored_client(slot).local;
     assert_true(address_equal(&local, &peer.local));
     request.version = 1;
-    client_heard(core, slot, &peer, &request, 9);
+    asks(core, slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_client(slot).versions, 1 << 4 | 1 << 1);
     request.version = 4;
-    client_heard(core, slot, &peer, &request, 9);
+    asks(core, slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    client_heard(core, slot, &peer, &request, 10);
+    asks(core, slot, &peer, &request, 10);
     assert_int_equal(lock_fixture_store(core, NULL), 0); /* R-GRACE-9: a reclaim writes nothing */
     assert_true(stored_client(slot).server_epoch < core->server.epoch);
     lock_fixture_free(core);
@@ -214,12 +223,12 @@ TEST(test_client__newest_state_is_kept)
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     struct lock_request request = {.version = 4};
-    client_heard(core, slot, &peer, &request, 1);
+    asks(core, slot, &peer, &request, 1);
     (void)lock_fixture_store(core, NULL);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         uint32_t before = stored_client(slot).state_seen;
         request.state = steps[i].said;
-        client_heard(core, slot, &peer, &request, 2);
+        asks(core, slot, &peer, &request, 2);
         assert_int_equal(lock_fixture_store(core, NULL), steps[i].kept != before);
         assert_int_equal(stored_client(slot).state_seen, steps[i].kept);
     }
@@ -306,8 +315,7 @@ TEST(test_client__forgotten_300_s_after_its_last_call)
     client_expire(core);
     assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
     struct peer peer = fixture_peer("10.0.0.2", 700);
-    client_heard(core, slot, &peer, &(struct lock_request){.version = 4, .is_unmonitored = true},
-                 1);
+    asks(core, slot, &peer, &(struct lock_request){.version = 4, .is_unmonitored = true}, 1);
     lock_fixture_wait(core, 299);
     client_expire(core);
     assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
@@ -363,7 +371,7 @@ TEST(test_client__kept_while_something_is_owed)
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t monitored = lock_fixture_client(core, "10.0.0.2", "monitored");
     uint32_t crashed = lock_fixture_client(core, "10.0.0.2", "crashed");
-    client_heard(core, monitored, &peer, &(struct lock_request){.version = 4}, 1);
+    asks(core, monitored, &peer, &(struct lock_request){.version = 4}, 1);
     client_at(core, crashed)->flags |= RECORD_CLIENT_CRASHED;
     core->server.state = core->server.restart_state = core_next_state(core->server.state);
     uint32_t unmonitored = lock_fixture_client(core, "10.0.0.2", "unmonitored");

@@ -138,7 +138,7 @@ static void begin_core(bool is_owed)
     core = lock_fixture_new(&limits);
     if (is_owed) {
         uint32_t client = lock_fixture_client(core, "10.0.0.2", "a");
-        client_heard(core, client, &from, &request, core->wall_ns);
+        client_asked(core, client, &from, &request);
         lock_fixture_lock(core, client, 1, "f", 0);
         (void)lock_fixture_store(core, NULL);
     }
