@@ -75,6 +75,12 @@ uint32_t intern_add(struct intern *intern, struct bytes string)
     return slot;
 }
 
+void intern_keep(struct intern *intern, uint32_t slot)
+{
+    CHECK(entry_at(intern, slot)->references > 0);
+    entry_at(intern, slot)->references++;
+}
+
 bool intern_release(struct intern *intern, uint32_t slot)
 {
     struct intern_entry *entry = entry_at(intern, slot);

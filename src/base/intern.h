@@ -25,6 +25,8 @@ void intern_done(struct intern *intern);
 
 /* A reference to this string, new or one more. SLOT_NONE: no slot or no bytes left. */
 uint32_t intern_add(struct intern *intern, struct bytes string);
+/* One more reference to a string that is there. */
+void intern_keep(struct intern *intern, uint32_t slot);
 /* Gives one reference back; the last one frees the string. True when it was the last. */
 bool intern_release(struct intern *intern, uint32_t slot);
 

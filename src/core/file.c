@@ -82,18 +82,18 @@ uint32_t file_add(struct core *core, struct bytes fh)
 
 void file_keep(struct core *core, uint32_t slot)
 {
-    uint32_t same = intern_add(&core->files.handles, file_handle(core, slot));
-    CHECK(same == slot); /* it is there, so one more reference needs no room */
+    intern_keep(&core->files.handles, slot);
 }
 
-void file_release(struct core *core, uint32_t slot)
+bool file_release(struct core *core, uint32_t slot)
 {
     const struct file *file = file_at(core, slot);
     if (!intern_release(&core->files.handles, slot))
-        return;
+        return false;
     CHECK(file->locks == 0);
     CHECK(file->waiters == 0);
     CHECK(file->lock_count == 0);
+    return true;
 }
 
 void file_check(const struct core *core)

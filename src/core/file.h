@@ -38,7 +38,8 @@ uint32_t file_find(const struct core *core, struct bytes fh);
 uint32_t file_add(struct core *core, struct bytes fh);
 /* One more reference to a file that is there. */
 void file_keep(struct core *core, uint32_t slot);
-void file_release(struct core *core, uint32_t slot);
+/* One reference less. True: it was the last, and the file is gone. */
+bool file_release(struct core *core, uint32_t slot);
 
 struct file *file_at(const struct core *core, uint32_t slot);
 struct bytes file_handle(const struct core *core, uint32_t slot);

@@ -68,12 +68,12 @@ static void report(struct core *core, enum event_kind kind, const struct peer *f
     event_add(&core->events, kind, &from->address, r->caller_name, value);
 }
 
-/* The client, recorded if it was not. SLOT_NONE: it cannot be. */
+/* The client, recorded if it was not (SLOT_NONE). SLOT_NONE: it cannot be. */
 static uint32_t need_client(struct core *core, const struct peer *from,
-                            const struct lock_request *r)
+                            const struct lock_request *r, uint32_t slot)
 {
-    uint32_t slot = SLOT_NONE;
-    switch (client_add(core, from, r->caller_name, core->wall_ns, &slot)) {
+    switch (slot != SLOT_NONE ? CLIENT_FOUND
+                              : client_add(core, from, r->caller_name, core->wall_ns, &slot)) {
     case CLIENT_FOUND:
     case CLIENT_ADDED:
         client_asked(core, slot, from, r);
@@ -110,15 +110,15 @@ static void look_for_namesake(struct core *core, const struct peer *from,
  * before its turn comes is freed on the spot, so that nobody is denied what is nobody's any more.
  * The file goes with the last of them.
  */
-static uint32_t find_obstacle(struct core *core, struct subject *s, const struct lock_request *r)
+static uint32_t find_obstacle(struct core *core, struct subject *s)
 {
     uint32_t left = DOOMED_PER_REQUEST, slot;
     file_keep(core, s->claim.file);
     do
         slot = lock_find_conflict(core, &s->claim);
     while (slot != SLOT_NONE && left-- > 0 && lock_free_if_doomed(core, slot));
-    file_release(core, s->claim.file);
-    s->claim.file = file_find(core, r->fh);
+    if (file_release(core, s->claim.file))
+        s->claim.file = SLOT_NONE;
     return slot;
 }
 
@@ -136,7 +136,7 @@ static enum lock_status test(struct core *core, const struct peer *from,
         return LOCK_GRACE;
     if (s.claim.file == SLOT_NONE)
         return LOCK_GRANTED;
-    uint32_t slot = find_obstacle(core, &s, r);
+    uint32_t slot = find_obstacle(core, &s);
     if (slot == SLOT_NONE)
         return LOCK_GRANTED;
     const struct lock *lock = lock_at(core, slot);
@@ -165,6 +165,8 @@ static bool is_of_this_life(struct core *core, struct subject *s, const struct l
     if (s->client == SLOT_NONE)
         return true;
     reboot_of_request(core, s->client, r->state);
+    if (list_is_empty(&client_at(core, s->client)->draining))
+        return true;
     if (!client_drain_now(core, s->client))
         return false;
     s->claim.owner = owner_find(core, s->client, r->svid);
@@ -235,12 +237,15 @@ static enum lock_status grant(struct core *core, const struct peer *from,
     if (!may_be_held(core, &s) &&
         !has_room(core, from, r, room_for(core, from, s.client), QUOTA_LOCK))
         return LOCK_NO_RESOURCES;
-    s.claim.file = file_add(core, r->fh);
+    if (s.claim.file != SLOT_NONE)
+        file_keep(core, s.claim.file);
+    else
+        s.claim.file = file_add(core, r->fh);
     if (s.claim.file == SLOT_NONE) {
         report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
         return LOCK_NO_RESOURCES;
     }
-    s.client = need_client(core, from, r);
+    s.client = need_client(core, from, r, s.client);
     if (s.client == SLOT_NONE) {
         file_release(core, s.claim.file);
         return LOCK_NO_RESOURCES;
@@ -282,7 +287,7 @@ static enum lock_status block(struct core *core, const struct peer *from,
     }
     if (waiter != SLOT_NONE)
         return waiter_heard(core, waiter, from, request);
-    s.client = need_client(core, from, r);
+    s.client = need_client(core, from, r, s.client);
     if (s.client == SLOT_NONE)
         return LOCK_NO_RESOURCES;
     s.claim.owner = owner_add(core, s.client, r->svid);
@@ -350,7 +355,7 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
         is_stored = may_be_held(core, &s);
     }
     bool is_taken_on_trust = !is_stored && grace_is_on(core) && grace_trusts(core) &&
-                             (s.claim.file == SLOT_NONE || find_obstacle(core, &s, r) == SLOT_NONE);
+                             (s.claim.file == SLOT_NONE || find_obstacle(core, &s) == SLOT_NONE);
     enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
     bool is_news = is_taken_on_trust || (is_stored && unsettled_meets(core, &s.claim));
     if (s.client != SLOT_NONE && r->state != 0)
@@ -396,7 +401,7 @@ static enum lock_status lock(struct core *core, const struct peer *from,
 
     bool may_wait = r->block && !r->is_unmonitored; /* R-NM-1 */
     bool is_same = waiter != SLOT_NONE && waiter_at(core, waiter)->claim.exclusive == r->exclusive;
-    uint32_t obstacle = find_obstacle(core, &s, r);
+    uint32_t obstacle = find_obstacle(core, &s);
     if (s.claim.file == SLOT_NONE)
         return grant(core, from, r, s, SLOT_NONE);
     if (obstacle != SLOT_NONE) {
@@ -489,7 +494,7 @@ static enum lock_status take_share(struct core *core, const struct peer *from,
         namesake_of_share(core, from, r);
         return LOCK_DENIED;
     }
-    client = need_client(core, from, r);
+    client = need_client(core, from, r, client);
     if (client == SLOT_NONE)
         return LOCK_NO_RESOURCES;
     enum lock_status status = share_take(core, client, r, core->wall_ns);
