@@ -163,7 +163,8 @@ static int set_from_arguments(struct config *config, struct arguments at, struct
     return result;
 }
 
-/* Finds what decides how to go on, and any word that is no option, before a file is opened. */
+/* Finds the options that decide how to continue, and any word that is not an option, before a file
+ * is opened. */
 static int look_ahead(struct config *config, struct arguments at, const char **ret_file,
                       struct text *ret_why)
 {
@@ -191,7 +192,7 @@ static int set_defaults(struct config *config, struct text *ret_why)
             continue;
         int result =
             config_set(config, option, option->default_text, CONFIG_FROM_DEFAULT, 0, ret_why);
-        CHECK(result == 0 || result == -ENOMEM); /* a default that is no value is a bug */
+        CHECK(result == 0 || result == -ENOMEM); /* an invalid default is a bug */
         if (result != 0)
             return result;
     }

@@ -1,5 +1,5 @@
 /*
- * config.h -- what the server can be told, and what it was told.
+ * config.h -- the options of the server, and their values.
  *
  * config_options is the one table of options: the command line, `--help`, the configuration file,
  * `--check-config`, and whatever else lists options read it. Adding an option is adding a field to
@@ -23,7 +23,7 @@
 #define CONFIG_OPTION_MAX 64 /* rows of the table at most */
 #define CONFIG_EXIT       2  /* exit code for usage and configuration errors */
 
-/* Where things are unless it is said. */
+/* Default places. */
 #define CONFIG_STORE_OF_ROOT         "lmdb:/var/lib/holdfast"
 #define CONFIG_STORE_OF_OTHERS       "lmdb:holdfast-data"
 #define CONFIG_CONTROL_NAME          "control.sock"  /* in the directory of the store */
@@ -108,14 +108,14 @@ struct config {
 
     struct config_addresses listen;
     uint16_t port;     /* 0: any free one */
-    uint16_t nlm_port; /* the same as port unless told otherwise */
+    uint16_t nlm_port; /* the same as port unless set */
     uint16_t nsm_port; /* the same */
     enum config_rpcbind rpcbind;
     bool no_rpcbind; /* folded into rpcbind */
     bool force;      /* take over a foreign registration */
     struct config_endpoint http;
     char *control;           /* path of the control socket */
-    bool control_is_default; /* nobody asked for that path */
+    bool control_is_default; /* the path is the default */
 
     char *store;
     enum config_sync sync;
@@ -131,7 +131,7 @@ struct config {
     bool trust_reclaim;
     uint32_t notify_timeout_s;
     uint32_t give_up_s;
-    struct config_names names; /* none given: the host name */
+    struct config_names names; /* none given: the hostname */
     struct config_ports source_ports;
 
     struct config_shares shares;
@@ -171,10 +171,10 @@ void config_add_suggestion(struct text *text, const char *name, bool keys_only);
 void config_add_value(struct text *text, const struct config_option *option, const char *value);
 
 /*
- * Reads defaults, file and command line, in that order; argv[0] is skipped. --help and --version
- * end the reading where they stand. 0, or -EINVAL (-ENOMEM) with a sentence in *ret_why that names
- * option, value, cause and what is allowed: print it and exit with CONFIG_EXIT. On failure nothing
- * is left to free.
+ * Reads defaults, file and command line, in that order; argv[0] is skipped. Reading stops at --help
+ * and --version. 0, or -EINVAL (-ENOMEM) with a sentence in *ret_why that names option, value,
+ * cause and what is allowed: print it and exit with CONFIG_EXIT. On failure nothing is left to
+ * free.
  */
 __attribute__((warn_unused_result)) int config_read(int argc, char *const *argv, struct config *ret,
                                                     struct text *ret_why);

@@ -2,9 +2,9 @@
  * config_file.c -- reads the configuration file with libinih; see config_file.h.
  *
  * libinih tells the handler neither the line nor why it skips a line, and cuts lines that are
- * longer than its buffer. So the lines go through a reader of ours, which counts them and refuses
- * what would be cut; the number that ini_parse_stream returns then tells a syntax error from an
- * error that the handler has described already. Only the first error is reported.
+ * longer than its buffer. So the lines go through our own reader, which counts them and refuses
+ * those that would be cut; the number that ini_parse_stream returns then tells a syntax error from
+ * an error that the handler has described already. Only the first error is reported.
  */
 #include "daemon/config_file.h"
 

@@ -30,8 +30,7 @@ __attribute__((warn_unused_result)) int config_share_parse(struct config_shares 
 /* In the form that config_share_parse reads. */
 void config_share_add_text(struct text *text, const struct config_share *share);
 
-/* What the core is told: "default" first. Views into *shares; room for FILE_SHARES_MAX. Returns the
- * count. */
+/* For the core: "default" first. Views into *shares, FILE_SHARES_MAX at most. Returns the count. */
 uint32_t config_share_list(const struct config_shares *shares, struct file_share *ret);
 
 #endif

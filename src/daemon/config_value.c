@@ -49,7 +49,7 @@ static bool parse_digits(const char *at, const char *end, uint64_t *ret)
     return true;
 }
 
-/* What the last letter of a size multiplies by; 0 when it is no unit. */
+/* The factor of a size's last letter; 0: not a unit. */
 static uint64_t unit_of(char c)
 {
     switch (c) {
@@ -272,7 +272,7 @@ static bool split_endpoint(const char *value, struct config_endpoint *ret)
     const char *start = has_brackets ? value + 1 : value;
     const char *end = has_brackets ? colon - 1 : colon;
     struct bytes text = {(const uint8_t *)start, (uint32_t)(end - start)};
-    /* A colon outside brackets would leave open which one begins the port. */
+    /* A colon outside brackets would make it ambiguous where the port begins. */
     if (!has_brackets && memchr(start, ':', text.len) != NULL)
         return false;
     struct config_endpoint endpoint = {.is_on = true, .port = (uint16_t)port};

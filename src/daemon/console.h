@@ -1,7 +1,8 @@
 /*
- * console.h -- what the HTTP endpoints need of the daemon: facts to show, and orders obeyed.
+ * console.h -- what the HTTP endpoints need from the daemon: facts to show, and commands carried
+ * out.
  *
- * Every order is logged with who gave it, what it was about, and what came of it.
+ * Every command is logged with who gave it, its subject and its result.
  */
 #ifndef DAEMON_CONSOLE_H
 #define DAEMON_CONSOLE_H

@@ -61,7 +61,7 @@ struct daemon {
     struct http *control_http; /* and who serves it */
 };
 
-/* Says the sentence, and returns the code. */
+/* Logs the sentence and returns the code. */
 int daemon_fail(struct daemon *daemon, int exit_code, const char *sentence);
 
 /* Random bits from the kernel. */

@@ -17,7 +17,7 @@ uint64_t descriptors_reserve(uint64_t needed)
         wanted.rlim_max = needed;
     if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
         return needed;
-    /* Not allowed, or more than the kernel has for anybody: take what there is. */
+    /* Not permitted, or more than the kernel grants anybody: take what there is. */
     wanted = (struct rlimit){.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
     return setrlimit(RLIMIT_NOFILE, &wanted) == 0 ? wanted.rlim_cur : limit.rlim_cur;
 }

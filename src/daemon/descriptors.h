@@ -24,7 +24,7 @@ struct descriptors_shares {
 
 enum { DESCRIPTORS_SPARE = 256 };
 
-/* As many callers as are wanted, if there is room for them, then calls; some of both in any case. */
+/* As many callers as wanted, if there is room, then calls; some of both in any case. */
 struct descriptors_shares descriptors_divide(uint64_t limit,
                                              const struct descriptors_shares *wanted);
 

@@ -37,11 +37,11 @@
 #define BEAT_NS      SECOND_NS       /* between the commits of an idle server on a shared store */
 #define BACKSTOP_NS  (5 * SECOND_NS) /* beyond the time that a shared store takes for itself */
 #define NOT_READY_NS (5 * SECOND_NS) /* a commit this old makes us not ready */
-#define STALL_NS     (2 * SECOND_NS) /* between two ticks: this process was not let run */
+#define STALL_NS     (2 * SECOND_NS) /* between two ticks: this process was not scheduled */
 
 enum {
     TICK_MS = 250,
-    DRAIN_MS = 300, /* for answers under way when we are told to stop; a stop takes under 1 s */
+    DRAIN_MS = 300, /* for replies in flight at a stop; a stop takes under 1 s */
     EXIT_STORE = 74,
     EXIT_REPLACED = 76,
 };
@@ -253,7 +253,7 @@ static void call_out(struct driver *driver)
     set_next_call(driver, now_ns, is_waiting);
 }
 
-/* An operator should know: what happens to this process happens to its clients. */
+/* An operator should know, because a standstill of this process affects its clients. */
 static void report_standstill(struct driver *driver)
 {
     struct driver_parts *parts = &driver->parts;

@@ -31,14 +31,14 @@
 #include <sys/random.h>
 
 enum {
-    START_AUTO_MS = 1500, /* an rpcbind that is slower does not hold the start up */
+    START_AUTO_MS = 1500, /* a slower rpcbind does not delay the start */
     START_SYSTEM_MS = 5000,
     PASS_MS = 5000,
     DROP_MS = 400, /* within the driver's patience with a stop */
     VERIFY_MS = 30000,
     RETRY_MS = 1000,
     CONNECTIONS_MAX = 256, /* to our own portmapper */
-    REMIND_S = 60,         /* between two lines about waiting for an rpcbind */
+    REMIND_S = 60,         /* between two log lines about waiting for an rpcbind */
     REFUSED_LOG_S = 10,    /* between two lines about refused SET and UNSET */
     SENTENCE_MAX = 1024,
 };
@@ -158,7 +158,7 @@ static bool is_auto(const struct registrar *registrar)
     return registrar->parts.config->rpcbind == CONFIG_RPCBIND_AUTO;
 }
 
-/* What a pass that did not reach its goal says to an operator. */
+/* What a failed pass means to an operator. */
 static void explain(const struct registrar *registrar, enum rpcbind_result result,
                     struct text *text)
 {
@@ -183,7 +183,7 @@ static void explain(const struct registrar *registrar, enum rpcbind_result resul
     }
 }
 
-/* The last words of a start that fails. */
+/* The final message of a failed start. */
 static int refuse(struct registrar *registrar, enum rpcbind_result result)
 {
     char sentence[SENTENCE_MAX];
@@ -318,7 +318,7 @@ int registrar_start(struct registrar *registrar, struct core *core)
     } else if (registrar->state == STATE_OFF) {
         settle(registrar, 0);
     } else if (registrar->looked != RPCBIND_DONE) {
-        lose(registrar, registrar->looked); /* auto: it is tried again until one is there */
+        lose(registrar, registrar->looked); /* auto: retried until one appears */
     } else {
         registrar->state = STATE_CLAIMING;
         rpcbind_begin(registrar->rpcbind, REGISTRATION_CLAIM,
@@ -370,7 +370,7 @@ static void hold(struct registrar *registrar)
     again_after(registrar, VERIFY_MS);
 }
 
-/* Clients cannot find us, or find somebody else. Says so once per reason. */
+/* Clients cannot find us, or find another server. Logs it once per reason. */
 static void lose(struct registrar *registrar, enum rpcbind_result result)
 {
     char sentence[SENTENCE_MAX];

@@ -8,10 +8,10 @@
  *   embedded   our own, or exit 69
  *   off        nobody: clients are told the port
  *
- * Somebody else's registration of a program that we serve is exit 71: clients would find them, not
- * us. --force takes it over. A registration is verified every 30 s and whenever rpcbind closes the
- * connection, and restored when it is gone; one that somebody else took since is reported and left
- * to them.
+ * Another server's registration of a program that we serve is exit 71: clients would find that
+ * server, not us. --force replaces it. A registration is verified every 30 s and whenever rpcbind
+ * closes the connection, and restored if it is gone; one that another server has replaced is
+ * reported and left alone.
  */
 #ifndef DAEMON_REGISTRAR_H
 #define DAEMON_REGISTRAR_H
@@ -61,8 +61,8 @@ void registrar_add(struct registrar *registrar, const struct program *program,
 __attribute__((warn_unused_result)) int registrar_prepare(struct registrar *registrar);
 
 /*
- * When the server listens: registers, or serves port 111. The core is where refused calls are
- * reported. on_settled may be called before this returns. 0 or an exit code.
+ * Call when the server listens: registers, or serves port 111. Refused calls are reported to the
+ * core. on_settled may be called before this returns. 0 or an exit code.
  */
 __attribute__((warn_unused_result)) int registrar_start(struct registrar *registrar,
                                                         struct core *core);
@@ -73,7 +73,7 @@ void registrar_turn(struct registrar *registrar);
 /* For /readyz: false with the reason in words when clients cannot find us. */
 bool registrar_is_ready(const struct registrar *registrar, struct text *ret_reason);
 
-/* SIGTERM: removes what is still ours. registrar_is_stopped says when that is over. */
+/* SIGTERM: removes what is still ours. registrar_is_stopped reports when that is done. */
 void registrar_stop(struct registrar *registrar);
 bool registrar_is_stopped(const struct registrar *registrar);
 

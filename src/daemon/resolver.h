@@ -1,9 +1,9 @@
 /*
- * resolver.h -- asks the system's resolver, which may take its time: off the loop, in libuv's
- * threads, a bounded number of questions at once.
+ * resolver.h -- queries the system's resolver, which may be slow: off the loop, in libuv's threads,
+ * a bounded number of queries at once.
  *
- * Who asks for our own names (names.h) and who asks whose name somebody claims (resolving.h) have
- * one each: neither uses up the other's room.
+ * The lookup of our own names (names.h) and the lookup of names that clients claim (resolving.h)
+ * have one each: neither uses up the other's room.
  */
 #ifndef DAEMON_RESOLVER_H
 #define DAEMON_RESOLVER_H
@@ -16,14 +16,14 @@
 
 struct resolver;
 
-/* What it knows. Lives until the function returns. */
+/* The result. Lives until the function returns. */
 struct resolver_answer {
     const char *name; /* of a host: its full one; of an address: the host's; NULL: none */
     const struct address *addresses; /* of a host */
     uint32_t address_count;
 };
 
-/* `id` is the asker's. Of what is unknown, or could not be found out, the answer is empty. */
+/* `id` is the caller's. For an unknown name, or after a failure, the result is empty. */
 typedef void (*resolver_answer_fn)(void *context, uint64_t id,
                                    const struct resolver_answer *answer);
 
@@ -33,19 +33,19 @@ struct resolver *resolver_new(uv_loop_t *loop, uint32_t questions_max, void *con
 /* When the loop has closed all handles; not while a question is open. */
 void resolver_free(struct resolver *resolver);
 
-/* How many more can be asked now. */
+/* How many more queries fit now. */
 uint32_t resolver_room(const struct resolver *resolver);
-/* How many are asked. */
+/* How many are in progress. */
 uint32_t resolver_open_count(const struct resolver *resolver);
 
-/* The addresses and the full name of a host; the name of an address. False: it cannot be asked, and
- * no answer comes; there must be room. */
+/* The addresses and the full name of a host; the name of an address. False: no query was made and
+ * no result will come; there must be room. */
 bool resolver_ask_host(struct resolver *resolver, uint64_t id, struct bytes name);
 bool resolver_ask_address(struct resolver *resolver, uint64_t id, const struct address *address);
 
 /*
- * No more answers. False: the resolver is at work and cannot be interrupted; the process must then
- * end without waiting for it. True: resolver_free may follow when the loop has run out.
+ * No more results. False: a query is running and cannot be interrupted; the process must then end
+ * without waiting for it. True: resolver_free may follow when the loop has run out.
  */
 __attribute__((warn_unused_result)) bool resolver_close(struct resolver *resolver);
 

@@ -1,7 +1,7 @@
 /*
  * resolving.c -- see resolving.h.
  *
- * An answer may come while the core's open batch is full: it waits in its place then, and keeps it.
+ * A result may come while the core's open batch is full: it then waits in its slot.
  */
 #include "daemon/resolving.h"
 

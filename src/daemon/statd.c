@@ -1,9 +1,9 @@
 /*
- * statd.c -- reads what rpc.statd has kept; see statd.h.
+ * statd.c -- reads rpc.statd's state directory; see statd.h.
  *
  * The hosts are lock clients of the kernel's lock manager, which rpc.statd served on this machine.
- * They are known by name only, so each name is resolved here, and now: while the old server still
- * runs the names mean what they meant to it.
+ * They are known by name only, so each name is resolved here and now: while the old server still
+ * runs, the names mean what they meant to it.
  */
 #include "daemon/statd.h"
 #include "wire/sockaddr.h"
@@ -66,8 +66,8 @@ static int visit_file(int directory, const char *name, statd_visit_fn visit, voi
 }
 
 /*
- * `seen` is a directory that was read before: what it has is passed over; -1: none. What cannot be
- * read is an error, never the end of the list: whoever is behind it would be forgotten (P3).
+ * `seen` is a directory that was read before: what it has is passed over; -1: none. An unreadable
+ * entry is an error, never the end of the list: the rest would be forgotten (P3).
  */
 static int read_hosts(int directory, int seen, statd_visit_fn visit, void *context)
 {

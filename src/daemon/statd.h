@@ -1,5 +1,5 @@
 /*
- * statd.h -- the state directory of rpc.statd: who it would notify after a restart.
+ * statd.h -- the state directory of rpc.statd: which hosts it would notify after a restart.
  *
  *   DIR/state     its state number, four bytes of this machine's order
  *   DIR/sm/       a file per monitored host, named after it

@@ -6,7 +6,7 @@
  * The server record stays. State numbers that were used before the clearing would tell a client
  * that nothing has happened since, so they must go on (R-PER-4), and so must client ids and epochs.
  * It is marked incomplete (D16): clients know of locks that the store does not, so the next start
- * has a full grace and takes every reclaim that conflicts with nothing.
+ * has a full grace period and grants every reclaim that conflicts with nothing.
  *
  * A clearing takes the next epoch, as a start does (D6). In a shared store, a server that is only
  * cut off from it would otherwise read back the number of its own cut batch, which may be the
@@ -33,7 +33,7 @@ enum {
     EXIT_USAGE = 2,
     EXIT_STORE = 74,
     EXIT_NEWER = 78,
-    BATCH_REMOVALS_MAX = 10000, /* so many are committed well within any --store-timeout */
+    BATCH_REMOVALS_MAX = 10000, /* this many are committed well within any --store-timeout */
 };
 
 /* What the store holds. */
@@ -51,7 +51,7 @@ static int fail(int exit_code, const char *sentence)
     return exit_code;
 }
 
-/* What is waited for; for options.say. */
+/* Reports what is being waited for; for options.say. */
 static void say(void *context, const char *sentence)
 {
     (void)context;
@@ -209,7 +209,7 @@ int store_clear_run(const char *url, uint64_t timeout_ns, bool is_confirmed)
     if (!is_confirmed && !isatty(STDIN_FILENO))
         return fail(EXIT_USAGE, "needs confirmation, but standard input is not a terminal; use "
                                 "--yes to skip the question");
-    /* As a server: nobody else has it, and in a shared store the epoch is the next one. */
+    /* Opened like a server: exclusively, and in a shared store with the next epoch. */
     const struct store_options options = {.is_server = true, .timeout_ns = timeout_ns, .say = say};
     struct store *store = store_open(url, &options, &failure);
     if (store == NULL)

@@ -1,5 +1,5 @@
 /*
- * store_clear.h -- `holdfast store clear`: every record goes, but for who the server is.
+ * store_clear.h -- `holdfast store clear`: removes every record except the server's own.
  */
 #ifndef DAEMON_STORE_CLEAR_H
 #define DAEMON_STORE_CLEAR_H
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Asks first, unless it `is_confirmed`; patience with a store that is away or in use as
- * --store-timeout has it. Says what it did, and returns the exit code. */
+/* Asks first, unless it `is_confirmed`; waits for a store that is away or in use for
+ * --store-timeout. Prints what it did, and returns the exit code. */
 int store_clear_run(const char *url, uint64_t timeout_ns, bool is_confirmed);
 
 #endif

@@ -4,13 +4,13 @@
  * The command `holdfast` links no store: it runs holdfastd with these words. Options other than the
  * subcommand's own are the server's, so --store and --config mean what they mean to it.
  *
- * An export is a reader: it changes nothing in the store, whoever runs it. Of a store that may have
+ * An export is a reader: it changes nothing in the store, whoever runs it. If the store may have
  * lost changes (D16) it says so, in the lines too.
  *
  * An import fills an empty store with one batch: it is whole or not there. The start that follows
- * is a start after a crash, which is what moving a service is to its clients. One from rpc.statd
- * brings clients without their locks: the store is marked incomplete (D16), so that this start
- * takes every reclaim that conflicts with nothing, and tells every client.
+ * is like one after a crash, which is what a move looks like to clients. One from rpc.statd brings
+ * clients without their locks: the store is marked incomplete (D16), so that this start grants
+ * every reclaim that conflicts with nothing, and notifies every client.
  */
 #include "daemon/store_command.h"
 
@@ -66,7 +66,7 @@ static int fail(const struct command *command, int exit_code, const char *senten
     return exit_code;
 }
 
-/* What is waited for; for options.say. */
+/* Reports what is being waited for; for options.say. */
 static void say(void *context, const char *sentence)
 {
     (void)fail(context, 0, sentence);

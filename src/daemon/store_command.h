@@ -1,5 +1,5 @@
 /*
- * store_command.h -- `holdfast store ...`: what is done to a store while no server uses it.
+ * store_command.h -- `holdfast store ...`: operations on a store that no server is using.
  */
 #ifndef DAEMON_STORE_COMMAND_H
 #define DAEMON_STORE_COMMAND_H

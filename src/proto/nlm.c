@@ -22,10 +22,10 @@
  *   22 NM_LOCK         lockargs            res                  as LOCK
  *   23 FREE_ALL        notify              void                 ... would free newer locks
  *
- * Results that nobody waits for (11-14) and the upcall of a status monitor that we do not use (16)
- * are read, so that garbage is called garbage, and change nothing: whoever sends them gets his void
- * (R-NLM-4, R-SEC-1). GRANTED and GRANTED_MSG are for clients; a server that is sent one holds no
- * request open, and the core says so (DENIED).
+ * Unsolicited results (11-14) and the upcall of a status monitor that we do not use (16) are
+ * decoded, so that garbage is called garbage, and change nothing: the sender gets its void reply
+ * (R-NLM-4, R-SEC-1). GRANTED and GRANTED_MSG are for clients; a server that receives one has no
+ * request pending, and the core says so (DENIED).
  *
  * What a handle or a range of the wrong size means is the core's to answer, because it depends on
  * the procedure: UNLOCK must not fail for it (R-NLM-7).
@@ -165,7 +165,7 @@ static bool in_granted_msg(struct xdr_in *in, uint32_t version, struct request *
     return true;
 }
 
-/* Results of questions that we did not ask. */
+/* Results of calls that we did not make. */
 static bool in_test_res(struct xdr_in *in, uint32_t version, struct request *ret)
 {
     (void)ret; /* never reaches the core */
@@ -202,7 +202,7 @@ static bool in_upcall(struct xdr_in *in, uint32_t version, struct request *ret)
     return nlm_xdr_get_upcall(in, &notify);
 }
 
-/* SHARE has no state: its client counts as monitored, with the state that is known of it. */
+/* SHARE has no state: its client counts as monitored, with its known state. */
 static bool in_share_of(enum request_kind kind, struct xdr_in *in, uint32_t version,
                         struct request *ret)
 {
@@ -234,7 +234,7 @@ static bool in_unshare(struct xdr_in *in, uint32_t version, struct request *ret)
     return in_share_of(REQUEST_NLM_UNSHARE, in, version, ret);
 }
 
-/* A client that nobody monitors cannot be called back either: it never waits (R-NM-1). */
+/* An unmonitored client cannot be called back either: it never waits (R-NM-1). */
 static bool in_nm_lock(struct xdr_in *in, uint32_t version, struct request *ret)
 {
     if (!in_lock(in, version, ret))

@@ -6,11 +6,11 @@
  * a name is a gap in the numbers.
  *
  * A procedure of the lock service has decode and encode, and the core between them. One that needs
- * no core has respond instead: it observes nothing that a crash could take back, so its answer
- * leaves at once.
+ * no core has respond instead: it observes nothing that a crash could undo, so its reply leaves at
+ * once.
  *
- * A message is a procedure whose answer is void and whose result comes later, as a call that we
- * make to the caller: of the procedure that its row names, in the same version.
+ * A message is a procedure whose reply is void and whose result follows as a call from us to the
+ * caller: of the procedure named in its row, in the same version.
  */
 #ifndef PROTO_PROGRAM_H
 #define PROTO_PROGRAM_H
@@ -20,7 +20,8 @@
 
 enum procedure_flag {
     PROCEDURE_STATELESS = 1, /* observes nothing: answered at once, past the gate */
-    PROCEDURE_CACHED = 2,  /* repeating it is not harmless: the duplicate cache answers (R-DRC-1) */
+    PROCEDURE_CACHED =
+        2, /* repeating it is not harmless: the duplicate request cache replies (R-DRC-1) */
     PROCEDURE_MESSAGE = 4, /* its result is a call of result_proc */
 };
 

@@ -1,5 +1,5 @@
 /*
- * drc.c -- answers kept for callers that ask again; see drc.h.
+ * drc.c -- replies kept for retransmitted calls; see drc.h.
  *
  * Entries live in a table with a hash index over the key. Done entries are on two queues, oldest
  * first: one of all, for expiry, and one of their address, for its quota. Caller addresses have a

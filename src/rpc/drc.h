@@ -8,11 +8,10 @@
  * 020). While the first copy is in progress a repeat only redirects its answer; afterwards a repeat
  * gets the same bytes again.
  *
- * A program that starts again may number its calls as before, and say the same, from any port. What
- * was answered may not be true any more then. So a repeat is *old*, and gets no such answer, once a
- * later call of the same owner was executed, or if the answer was only for the moment (BLOCKED) and
- * the repeat comes from another port. A FREE_ALL is a client's: a call of one of its processes makes
- * it old.
+ * A restarted program may reuse its xids and arguments, from any port. The old reply may no longer
+ * be true then. So a repeat is *old*, and does not get it, once a later call of the same owner was
+ * executed, or if the reply was only momentary (BLOCKED) and the repeat comes from another port. A
+ * FREE_ALL belongs to a client: a call of any of its processes makes it old.
  *
  *        drc_begin: new             drc_end
  *   ---> IN PROGRESS ----------------------------> DONE ----> (gone: 120 s, or room needed)
@@ -70,23 +69,23 @@ enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t p
 /* The same, and a new call begins: earlier ones of its owner are old from here on. */
 enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port,
                            uint64_t now_ns, struct drc_found *ret);
-/* A call of somebody else begins that makes this owner's calls old, too. */
+/* Another owner's call begins that makes this owner's calls old, too. */
 void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner);
 /* Where the answer of an entry in progress waits, for whoever repeats the call. `is_passing`: the
  * answer is for the moment, and not to be said again to another port. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);
 /* It waits elsewhere now. */
 void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting);
-/* There will be no answer: a repeat is a new call. */
+/* There will be no reply: a repeat is a new call. */
 void drc_abandon(struct drc *drc, uint64_t entry);
-/* The answer leaves now, hence is durable (R-DRC-2): keep it for repeats. */
+/* The reply leaves now, hence is durable (R-DRC-2): keep it for repeats. */
 void drc_end(struct drc *drc, uint64_t entry, struct bytes reply, uint64_t now_ns);
 
-/* A rebooted client numbers its calls anew: forget what it had asked and been answered. */
+/* A rebooted client restarts its xids: forget its calls and replies. */
 void drc_forget(struct drc *drc, const struct address *address);
 /* The same of one client at that address; what is in progress is kept. */
 void drc_forget_client(struct drc *drc, const struct address *address, uint64_t client);
-/* We did, or act as if: what was granted before may be given up, and must not be said again. */
+/* We rebooted, or act as if: what was granted before may be released, and must not be repeated. */
 void drc_forget_all(struct drc *drc);
 
 /* For tests: aborts on a broken invariant; how many calls it knows. */

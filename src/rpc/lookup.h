@@ -3,7 +3,7 @@
  *
  * The questions come in a fixed order: is the program on one transport, then on the other; in PMAP
  * version 2 for IPv4 and RPCBIND version 4 for IPv6, and where a version is refused, in the next
- * one (2, 4, 3). How long an answer may take is the client's business.
+ * one (2, 4, 3). Timeouts are the rpc_client's business.
  *
  * PMAP names the transport in its question. RPCBIND does so, too, but rpcbind does not look at it:
  * it answers for the transport that the question came over (RFC 1833, GETADDR). So a question of

@@ -1,5 +1,5 @@
 /*
- * meter.h -- how many calls of each procedure there were, how they ended, and how long they took.
+ * meter.h -- counts calls by procedure and result, and times them.
  *
  * A row per program and procedure number; versions of a program share their rows. A call counts
  * when its answer leaves: its duration is from the turn that read it to the turn in which what it

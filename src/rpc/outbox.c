@@ -1,5 +1,5 @@
 /*
- * outbox.c -- the queue of gated answers; see outbox.h.
+ * outbox.c -- the queue of gated replies; see outbox.h.
  *
  *   entries:  [ head | ... | tail )           a ring of structs, numbered 0, 1, 2, ...
  *   bytes:    ... [ message ][ message ] ...   a ring of bytes; a message never wraps

@@ -1,11 +1,11 @@
 /*
- * outbox.h -- encoded answers that wait for the store, oldest first (P1).
+ * outbox.h -- encoded replies that wait for the store, oldest first (P1).
  *
  * A queue of entries over a ring of bytes, both fixed at start. `after_txn` never decreases, so
  * only the head need be looked at. An entry can be redirected while it waits: a caller that lost
- * its connection and repeats the call gets the answer where it now asks (R-DRC-1).
+ * its connection and repeats the call gets the reply on its new connection (R-DRC-1).
  *
- * The result of a message waits here too: a whole call, which leaves instead of an answer.
+ * The result of a message waits here too: a whole call, which leaves instead of a reply.
  */
 #ifndef RPC_OUTBOX_H
 #define RPC_OUTBOX_H
@@ -27,11 +27,11 @@ struct outbox_entry {
     uint64_t received_ns;
 };
 
-/* Room for `entries_max` answers of at most `message_max` bytes, and `bytes_max` in total. */
+/* Room for `entries_max` replies of at most `message_max` bytes, and `bytes_max` in total. */
 struct outbox *outbox_new(uint32_t entries_max, uint32_t message_max, uint64_t bytes_max);
 void outbox_free(struct outbox *outbox);
 
-/* True when one more answer of the maximal size fits. */
+/* True when one more reply of the maximum size fits. */
 bool outbox_has_room(const struct outbox *outbox);
 
 /* Where the next message is to be encoded: message_max bytes. Only while outbox_has_room. */
