@@ -1,9 +1,9 @@
 /*
- * event.h -- things worth telling an operator, as data.
+ * event.h -- things worth reporting to an operator, as data.
  *
  * Code below the daemon does not log. It reports into a small ring that the daemon empties once per
  * turn; when the ring is full the newest are counted, not kept. Peer data is copied, cut to a fixed
- * length, and escaped by whoever prints it (R-SEC-8).
+ * length, and escaped when printed (R-SEC-8).
  */
 #ifndef CORE_EVENT_H
 #define CORE_EVENT_H

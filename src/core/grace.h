@@ -1,9 +1,10 @@
 /*
- * grace.h -- after a restart: who may take what until everybody had the chance to come back.
+ * grace.h -- the grace period after a restart: who may take what until everyone had a chance to
+ * reclaim.
  *
  * In grace only reclaims are granted (protocol.md 3.2). It stands for `--grace` from the moment we
- * are registered (R-GRACE-8) and our new state is durable, because nobody can be told before; it
- * ends earlier only when every stored byte is settled (R-GRACE-3).
+ * are registered (R-GRACE-8) and our new state is durable, because nobody can be notified before;
+ * it ends earlier only when every stored byte is settled (R-GRACE-3).
  *
  *   core_start, something stored       CORE_READY            all settled, time, end-grace
  *   ------------------------> WAITING ------------> STANDING -------------------------> OVER
@@ -56,7 +57,7 @@ void grace_ready(struct core *core);
 void grace_stored(struct core *core);
 
 bool grace_is_on(const struct core *core);
-/* A reclaim that matches nothing stored may be taken if nothing is in its way. */
+/* A reclaim that matches nothing stored may be granted if nothing conflicts with it. */
 bool grace_trusts(const struct core *core);
 
 /* What is known of this client changed, and with it how long it has to reclaim. */

@@ -15,7 +15,7 @@
  * Silence never takes an offer back. Its client ends it by any word: an answer, the same LOCK again
  * (a poll: the reply says GRANTED), CANCEL, UNLOCK.
  *
- * When that happens while a callback is under way, the callback lingers (callback.h): its bytes are
+ * When that happens while a callback is in flight, the callback lingers (callback.h): its bytes are
  * nobody else's, and the answer to CANCEL and UNLOCK waits, until nothing of it can arrive any
  * more. Datagrams that left before are the network's (P2 (5)).
  */

@@ -1,11 +1,11 @@
 /*
- * notify.h -- who must still be told something, and when they are tried.
+ * notify.h -- who must still be notified, and when they are tried.
  *
- * Two kinds of targets (target.h) are told that we restarted, while their told_state is older than
- * that: registrants, by the call that they asked for, and lock clients, by SM_NOTIFY. A registrant
- * is also told that the host it watches rebooted, while its relayed_state is not the notice's state
- * (D7). What is owed is durable in those numbers; the schedule here is not, and begins anew with
- * every start (R-NOTIFY-4): a second crash in the middle loses nothing.
+ * Two kinds of targets (target.h) are notified that we restarted, while their told_state is older
+ * than that: registrants, by the call that they asked for, and lock clients, by SM_NOTIFY. A
+ * registrant is also notified that the host it monitors rebooted, while its relayed_state is not
+ * the notice's state (D7). What is owed is durable in those numbers; the schedule here is not, and
+ * begins again with every start (R-NOTIFY-4): a second crash in the middle loses nothing.
  *
  *          owed              its time has come, durable       answered
  *   IDLE --------> WAITING ----------------------------> CALLING ------------> IDLE
@@ -55,8 +55,8 @@ struct notify_job {
 
 /*
  * The first attempts after a restart, real or simulated: who was owed the news when we became ready
- * leaves the round when an attempt with that news has ended, or when it unregisters. The operator
- * is told when the last one left. A restart in the middle begins a new round with everybody in it.
+ * leaves the round when an attempt with that news has ended, or when it unregisters. An event
+ * reports when the last one left. A restart in the middle begins a new round with everybody in it.
  */
 struct notify_round {
     uint64_t start_ns;

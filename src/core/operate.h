@@ -1,7 +1,7 @@
 /*
  * operate.h -- what an operator may change.
  *
- * Four orders, and each can break a promise, which is why only a person gives them (P2 (4)):
+ * Four commands, and each can break a promise, which is why only a person gives them (P2 (4)):
  *
  *   END_GRACE   what nobody has reclaimed yet is given up now, and nobody gets more time
  *   RELEASE     a client's locks, shares and waits end, everywhere or on one file; whoever waits
@@ -15,10 +15,10 @@
  *               way when it holds nothing
  *
  * A status monitor acts on a state number that it does not know. Our number therefore goes up by
- * two, durably, before the client is told; for everybody else nothing happened (see restart_state
- * in store/record.h), and the next start goes on from there (R-PER-4).
+ * two, durably, before the client is notified; for everyone else nothing happened (see
+ * restart_state in store/record.h), and the next start continues from there (R-PER-4).
  *
- * The answer to an order leaves when its effect is durable, like any other (P1).
+ * The reply to a command leaves when its effect is durable, like any other (P1).
  */
 #ifndef CORE_OPERATE_H
 #define CORE_OPERATE_H

@@ -1,10 +1,10 @@
 /*
- * silent.h -- the dead holder: requests that wait for a client nobody hears of (U50).
+ * silent.h -- the dead holder: requests blocked by a client that does not answer (U50).
  *
- * A client that is gone for good, and did not restart, holds its locks for ever: that is what the
- * protocol promises it. Whoever waits for them is helped by an operator only, who must know whom to
- * release. So a waiter that is blocked for 30 s by a client not heard of for 5 min has that client
- * asked, once: NULL of its lock manager, then SM_STAT of its status monitor.
+ * A client that is gone for good, and did not reboot, holds its locks forever: that is what the
+ * protocol promises it. Only an operator can help the clients waiting for them, and must know whom
+ * to release. So when a waiter has been blocked for 30 s by a client silent for 5 min, that client
+ * is probed, once: NULL to its lock manager, then SM_STAT to its status monitor.
  *
  *                 somebody waits 30 s,            NULL and SM_STAT
  *                 silent for 5 min               answered neither
@@ -15,8 +15,8 @@
  *       +----------------------------------+-------------------------------+
  *                                    it calls, or nobody waits for it
  *
- * Nothing is freed here: silence is no proof (D13). But an SM_STAT with a newer state number is a
- * restart that we missed, and is treated as one.
+ * Nothing is released here: silence is no proof (D13). But an SM_STAT with a newer state number is
+ * a reboot that we missed, and is treated as one.
  *
  * Waiters are looked at in pieces, all of them once in PASS_NS; times are known that exactly.
  */

@@ -1,5 +1,5 @@
 /*
- * target.h -- who can be told something: registrants and lock clients, numbered together.
+ * target.h -- who can be notified: registrants and lock clients, numbered together.
  *
  * The schedule (notify.h) knows targets by number and no kind of them. What a target is owed, what
  * call says it, and what an answer proves is decided here.

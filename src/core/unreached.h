@@ -1,5 +1,5 @@
 /*
- * unreached.h -- lock clients that nobody at their address answered for, after a restart (D5).
+ * unreached.h -- lock clients whose address did not answer after a restart (D5).
  *
  * Judged per address: several targets may be at one (a status monitor and registrants, or several
  * clients behind one translator), and one answer proves that the host is there. When the first

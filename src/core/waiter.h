@@ -15,13 +15,13 @@
  * A waiter goes from any phase: its lock is held, it is denied or overdue, its client is gone, or
  * it has kept its place for 5 s. waiter_set_phase has the moves as a table.
  *
- * A queued waiter hangs on one thing that stands in its way: a lock or offer of another owner, or
- * an earlier waiter (R-BLK-15). When that thing changes, and only then, the waiter is looked at
- * again: it gets an offer or hangs on the next. Of several waiters in each other's way a later one
- * hangs on the latest earlier one, so one unlock wakes one waiter, not the queue (P7). It goes on
- * hanging there while that one is being offered what both want.
+ * A queued waiter is attached to one blocker: a lock or offer of another owner, or an earlier
+ * waiter (R-BLK-15). When the blocker changes, and only then, the waiter is examined again: it gets
+ * an offer or is attached to the next blocker. Of several waiters that block each other, a later
+ * one is attached to the latest earlier one, so one unlock wakes one waiter, not the queue (P7). It
+ * stays attached while that one is being offered what both want.
  *
- * PASSED and PLACE stand in nobody's way.
+ * PASSED and PLACE block nobody.
  */
 #ifndef CORE_WAITER_H
 #define CORE_WAITER_H
@@ -40,12 +40,12 @@
 struct core;
 
 enum waiter_phase {
-    WAITER_NEW, /* linked, and in nobody's way yet */
+    WAITER_NEW, /* linked, and blocking nobody yet */
     WAITER_QUEUED,
     WAITER_OFFERED,   /* the next callback waits for its time or for the store */
-    WAITER_CALLING,   /* a callback is under way */
+    WAITER_CALLING,   /* a callback is in flight */
     WAITER_EXPECTING, /* GRANTED_MSG arrived; its GRANTED_RES may come */
-    WAITER_PASSED,    /* nobody was there to be told: it must ask again (D13) */
+    WAITER_PASSED,    /* the client was unreachable: it must ask again (D13) */
     WAITER_PLACE,     /* cancelled: only its place is kept (R-BLK-12) */
 };
 
@@ -79,7 +79,7 @@ struct waiter {
     struct address local;
     enum waiter_phase phase;
     bool is_message;
-    bool on_waiter;    /* hangs on a waiter, else on a lock */
+    bool on_waiter;    /* attached to a waiter, else to a lock */
     bool is_woken;     /* to be looked at again */
     uint32_t hangs_on; /* SLOT_NONE: on nothing, because it is woken or not queued */
     struct waiter_reach any, exclusives; /* of its subtree of queued waiters */
@@ -93,9 +93,9 @@ struct waiters {
     struct table table;      /* of struct waiter */
     struct chains by_key;    /* hash of (owner, file, start, len) */
     struct tree own;         /* by file and range; roots: struct owner.waiters */
-    struct chains behind;    /* chain = owner slot: those of it that hang on waiters */
+    struct chains behind;    /* chain = owner slot: those of it attached to waiters */
     struct chains by_client; /* chain = client slot */
-    struct chains on_lock;   /* chain = lock slot: who hangs on it */
+    struct chains on_lock;   /* chain = lock slot: waiters attached to it */
     struct chains on_waiter; /* chain = waiter slot: the same */
     struct tree queued;      /* by (start, later first); roots: struct file.waiters */
     struct tree woken;       /* to be looked at again, in order; roots: struct file.woken */
@@ -136,7 +136,7 @@ void waiter_enter_queue(struct core *core, uint32_t slot);
 /* Its client's word came just now: it is not dropped before 5 min without another (R-BLK-6). */
 void waiter_be_patient(struct core *core, uint32_t slot);
 
-/* Queues a request that something is in the way of; LOCK_BLOCKED, or LOCK_NO_RESOURCES. */
+/* Queues a blocked request; LOCK_BLOCKED, or LOCK_NO_RESOURCES. */
 enum lock_status waiter_add(struct core *core, const struct claim *claim, const struct peer *from,
                             const struct request *request);
 /* The same request again: its client is alive, and back in the queue if it had left it. As
@@ -146,19 +146,20 @@ enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct pee
 /* Not queued and not offered any more: only its place is kept, for 5 s after it is told so, which
  * may take as long as this. */
 void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns);
-/* Nobody was there to be told: it must ask again. */
+/* The client was unreachable: it must ask again. */
 void waiter_pass(struct core *core, uint32_t slot);
-/* Gone; whoever hung on it is looked at again. Its offer is accepted, withdrawn or lost before. */
+/* Gone; waiters attached to it are examined again. Its offer is accepted, withdrawn or lost before.
+ * */
 void waiter_remove(struct core *core, uint32_t slot);
 
-/* Looks again at those whose obstacle changed, and ends what is overdue. True: there is more. */
+/* Examines waiters whose blocker changed, and ends those overdue. True: there is more. */
 bool waiter_work(struct core *core);
 uint64_t waiter_deadline_ns(const struct core *core);
 
 /* A stored waiter comes back, its client and its offer are loaded before; resume mode only. False:
  * it cannot be. */
 bool waiter_load(struct core *core, uint32_t slot, const struct record_waiter *record);
-/* After loading: everybody's patience begins now. */
+/* After loading: every waiter's timeout starts now. */
 void waiter_start(struct core *core);
 /* Kept waiters only have a place, which no run outlives. */
 bool waiter_is_stored(const struct core *core, uint32_t slot);

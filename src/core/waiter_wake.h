@@ -1,10 +1,10 @@
 /*
- * waiter_wake.h -- what each queued waiter hangs on, and who looks again when that changes.
+ * waiter_wake.h -- what each queued waiter is attached to, and which to examine when that changes.
  *
- * A queued waiter hangs on one thing that conflicts with it: a lock or offer, or an earlier waiter.
- * When that thing changes, and only then, it is woken: waiter_work takes those who are woken, in
- * queue order within a file. Addresses take turns: a file counts for the address of its first. So
- * one client's hundred thousand delay nobody in another file.
+ * A queued waiter is attached to one blocker: a lock or offer, or an earlier waiter. When the
+ * blocker changes, and only then, the waiter is woken: waiter_work takes woken waiters in queue
+ * order within a file. Addresses take turns: a file counts for the address of its first. So one
+ * client's hundred thousand delay nobody in another file.
  */
 #ifndef CORE_WAITER_WAKE_H
 #define CORE_WAITER_WAKE_H
@@ -18,16 +18,16 @@ __attribute__((warn_unused_result)) int waiter_wake_init(struct core *core, uint
                                                          uint32_t lock_slots_max);
 void waiter_wake_done(struct core *core);
 
-/* A waiter that was taken hangs on this lock or waiter. */
+/* Attaches a taken waiter to this lock or waiter. */
 void waiter_wake_hang(struct core *core, uint32_t waiter, bool on_waiter, uint32_t thing);
 /* It is to look again. */
 void waiter_wake_up(struct core *core, uint32_t waiter);
-/* It neither hangs nor is to look again. */
+/* It is neither attached nor woken. */
 void waiter_wake_forget(struct core *core, uint32_t waiter);
 
 /* This lock or offer is gone, or is less than it was. */
 void waiter_wake_lock_changed(struct core *core, uint32_t lock);
-/* This waiter stands in nobody's way any more. */
+/* This waiter no longer blocks anybody. */
 void waiter_wake_behind(struct core *core, uint32_t waiter);
 /* This owner holds its first lock: it no longer waits behind waiters (R-BLK-15). */
 void waiter_wake_owner_holds(struct core *core, uint32_t owner);

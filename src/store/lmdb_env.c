@@ -44,8 +44,8 @@ static int close_on_exec(MDB_env *env)
     return code;
 }
 
-/* The file itself keeps a second writer out, too: `lock` may have been removed as a stale file. Tied
- * to the descriptor, like the lock on that. */
+/* The file itself keeps a second writer out, too: `lock` may have been removed as a stale file.
+ * Tied to the descriptor, like the lock on that. */
 static int keep_others_out(MDB_env *env)
 {
     int fd;
