@@ -60,7 +60,7 @@ static void reconfigure(struct world *world)
     }
     if (plan->few_bytes)
         plan->bytes_max = 64 + prng_below(jumps, plan->bytes_max * 2);
-    if (plan->per_address_percent != 0)
+    if (plan->per_address_percent != 0 && plan->owners == 0) /* watchers (O5) know no share */
         plan->per_address_percent = 1 + (uint32_t)prng_below(jumps, 100);
     plan->resumes ^= prng_chance(jumps, 30);
     plan->holds ^= prng_chance(jumps, 30);
