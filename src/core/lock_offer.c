@@ -3,8 +3,9 @@
  *
  * An offer that its client confirms replaces what the owner held there before it. One that the
  * client only may have taken is accepted piece by piece: each stretch of it that the owner holds
- * exclusively stays exclusive. Everything gets the offer's stamp. That makes as many locks as there
- * are stretches, so there is a bound: beyond it the offer stands, which excludes others as well.
+ * exclusively stays exclusive. Everything gets the offer's stamp but what has a later one. That
+ * makes as many locks as there are stretches, so there is a bound: beyond it the offer stands, which
+ * excludes others as well.
  */
 #include "core/lock_offer.h"
 
@@ -30,6 +31,14 @@ uint32_t lock_offer_make(struct core *core, const struct lock_want *want, uint32
     return slot;
 }
 
+void lock_offer_stamp(struct core *core, uint32_t slot, uint32_t state)
+{
+    struct lock *lock = lock_at(core, slot);
+    CHECK(lock->flags & RECORD_LOCK_OFFER);
+    lock->state = state;
+    dirty_put(&core->dirty, RECORD_LOCK, slot);
+}
+
 void lock_offer_withdraw(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
@@ -42,29 +51,50 @@ void lock_offer_withdraw(struct core *core, uint32_t slot)
     lock_element_settle(core, owner);
 }
 
+/* What the owner took in a later life than that in which it asked for the offer stays that life's:
+ * nobody may have believed in it yet (client_free_older). */
+static bool is_later(const struct lock *lock, const struct lock *offer)
+{
+    return client_is_newer_state(lock->state, offer->state);
+}
+
+static bool stays_exclusive(const struct lock *lock, const struct lock *offer, uint64_t kept_serial)
+{
+    return !offer->claim.exclusive && lock->claim.exclusive && lock->serial >= kept_serial;
+}
+
+/* The first of the owner's locks in this stretch that may change what the offer will be. */
+static uint32_t first_kept(const struct core *core, const struct lock *offer,
+                           const struct claim *stretch)
+{
+    const struct client *client = client_at(core, owner_at(core, offer->claim.owner)->client);
+    if (offer->claim.exclusive && !client_is_newer_state(client->state_seen, offer->state))
+        return SLOT_NONE;
+    return lock_range_first_own(core, stretch);
+}
+
 /*
  * The next stretch of what an offer will be, from this byte on: as much as the owner holds
- * exclusively, or as much as it does not.
+ * exclusively or took in a later life, or as much as it does not.
  */
 static struct lock stretch_at(const struct core *core, const struct lock *offer, uint64_t from,
                               uint64_t kept_serial)
 {
     struct lock stretch = *offer;
     stretch.claim.start = from;
-    uint32_t slot = SLOT_NONE;
-    if (!offer->claim.exclusive)
-        slot = lock_range_first_own(core, &stretch.claim);
+    uint32_t slot = first_kept(core, offer, &stretch.claim);
     for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
         const struct lock *lock = lock_at(core, slot);
+        bool is_exclusive = stays_exclusive(lock, offer, kept_serial);
         if (lock->claim.start > offer->claim.end)
             break;
-        if (!lock->claim.exclusive || lock->serial < kept_serial ||
-            lock_element_is_doomed(core, lock))
+        if ((!is_exclusive && !is_later(lock, offer)) || lock_element_is_doomed(core, lock))
             continue;
         if (lock->claim.start > from) {
             stretch.claim.end = lock->claim.start - 1;
         } else {
-            stretch.claim.exclusive = true;
+            stretch.claim.exclusive |= is_exclusive;
+            stretch.state = is_later(lock, offer) ? lock->state : offer->state;
             stretch.claim.end =
                 lock->claim.end < offer->claim.end ? lock->claim.end : offer->claim.end;
         }

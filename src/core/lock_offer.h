@@ -10,6 +10,9 @@
 /* Takes the claim for a waiter; SLOT_NONE: no room. Nobody else may be in the way. */
 uint32_t lock_offer_make(struct core *core, const struct lock_want *want, uint32_t waiter);
 
+/* Its owner has asked for it in this state since. */
+void lock_offer_stamp(struct core *core, uint32_t slot, uint32_t state);
+
 /*
  * An offer that a run before this one made (R-BLK-19): it is its owner's lock now. The store's
  * record says as much and is not written again, unless it meets what the owner holds. False: it

@@ -385,6 +385,8 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     if (waiter != SLOT_NONE) {
         const struct waiter *w = waiter_at(core, waiter);
         bool is_offered = waiter_is_offered(w), is_same = w->claim.exclusive == r->exclusive;
+        if (is_same && (is_offered || r->block))
+            waiter_saw_state(core, waiter, r->state);
         if (is_offered && is_same) {
             MARK("lock_is_the_answer_to_an_offer");
             return grant_accept(core, waiter, true) ? LOCK_GRANTED : LOCK_NO_RESOURCES;

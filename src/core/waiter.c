@@ -321,6 +321,20 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
     return LOCK_BLOCKED;
 }
 
+void waiter_saw_state(struct core *core, uint32_t slot, uint32_t state)
+{
+    struct waiter *w = waiter_at(core, slot);
+    uint32_t client = waiter_client(core, w);
+    if (state == 0 || state == w->state)
+        return;
+    MARK("waiter_of_another_life");
+    client_saw_state(core, client, state);
+    w->state = client_stamp(client_at(core, client), state);
+    mark_changed(core, slot);
+    if (waiter_is_offered(w))
+        lock_offer_stamp(core, w->grant.offer, w->state);
+}
+
 enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
                               const struct request *request)
 {

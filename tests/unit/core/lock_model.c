@@ -126,6 +126,13 @@ void lock_model_release(struct lock_model *model, struct model_range range)
         model->at[range.file][range.owner][p] = (struct model_kind){0};
 }
 
+/* What was taken in a later life than the offer was asked for in stays that life's. */
+static bool is_later(struct model_kind held, const struct model_offer *offer)
+{
+    return held.is_held && held.state != 0 &&
+           (offer->kind.state == 0 || is_older(offer->kind.state, held.state));
+}
+
 void lock_model_accept(struct lock_model *model, struct model_offer *offer)
 {
     struct model_range range = offer->range;
@@ -133,8 +140,10 @@ void lock_model_accept(struct lock_model *model, struct model_offer *offer)
     for (uint32_t p = range.first; p <= range.last; p++) {
         struct model_kind *at = &model->at[range.file][range.owner][p];
         bool exclusive = (at->is_held && at->exclusive) || offer->kind.exclusive;
+        uint32_t state = is_later(*at, offer) ? at->state : offer->kind.state;
         *at = offer->kind;
         at->exclusive = exclusive;
+        at->state = state;
     }
     offer->is_live = false;
 }

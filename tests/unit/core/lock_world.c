@@ -54,6 +54,11 @@ void client_settle(struct core *core, uint32_t slot)
     lock_world_log.settled_count++;
 }
 
+bool client_is_newer_state(uint32_t state, uint32_t than)
+{
+    return state != 0 && (than == 0 || (int32_t)(state - than) > 0);
+}
+
 void waiter_wake_lock_changed(struct core *core, uint32_t lock)
 {
     CHECK(table_is_live(&core->locks.table, lock)); /* the promise of lock_element.c */

@@ -152,9 +152,18 @@ static struct lock_want want_of(struct model_range range, bool exclusive, uint32
     return want;
 }
 
+/* As the core does before it takes anything. */
+static void see_state(uint32_t owner, uint32_t state)
+{
+    struct client *client = client_at(trial.core, owner % trial.model.client_count);
+    if (client_is_newer_state(state, client->state_seen))
+        client->state_seen = state;
+}
+
 /* Asks who is in the way, and takes the range if nobody is. */
 static bool take(struct model_range range, bool exclusive, uint32_t state, bool is_unmonitored)
 {
+    see_state(range.owner, state);
     bool is_free = lock_model_is_free(&trial.model, range, exclusive);
     struct who who = lock_model_who(&trial.model, range.owner, range.file);
     struct lock_want want = want_of(range, exclusive, state, is_unmonitored);
@@ -186,6 +195,7 @@ static bool offer(struct model_range range, bool exclusive, uint32_t state)
         i++;
     if (i == MODEL_OFFERS_MAX || !lock_model_is_free(&trial.model, range, exclusive))
         return false;
+    see_state(range.owner, state);
     struct lock_want want = want_of(range, exclusive, state, false);
     struct model_kind kind = lock_model_kind(&trial.model, range.owner, exclusive, state, false);
     uint32_t slot = lock_world_offer(
