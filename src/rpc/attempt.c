@@ -12,6 +12,7 @@
  *      open connection to the service, or awaits datagrams from it. RESTING has neither.
  *  (5) An attempt awaits news of a UDP port at most from LOOKING UP and from ASKING over UDP.
  *  (6) A result is told only when nothing that was written to a connection awaits an answer.
+ *  (7) Nobody whose ticket is released waits behind somebody whose ticket is not.
  *
  * Look-up: a portmapper that is silent over UDP for LOOKUP_UDP_NS, or whose host says that nobody
  * listens there, is asked over TCP as well; silent for LOOKUP_NS, it counts as knowing nothing
@@ -473,13 +474,23 @@ static void check_phase(const struct attempt *a)
     UNREACHABLE();
 }
 
+static void check_queue(const struct rpc_client *client, const struct attempt *a)
+{
+    const struct list *queue = &client->todo[a->rank];
+    CHECK((a->todo != 0) == !list_is_empty(&a->by_todo));
+    if (a->todo == 0 || a->rank == ATTEMPT_CLOSES || a->by_todo.prev == queue)
+        return;
+    const struct attempt *before = LIST_ELEMENT(a->by_todo.prev, struct attempt, by_todo);
+    CHECK(before->ticket <= a->ticket || before->ticket <= client->released);
+}
+
 void attempt_check(const struct rpc_client *client, const struct attempt *a)
 {
     CHECK((a->phase == ATTEMPT_ENDED) != timers_is_set(&client->timers, a->slot));
     CHECK(a->phase != ATTEMPT_ENDED || a->has_result || a->todo != 0);
     CHECK(attempt_is_tellable(a) == !list_is_empty(&a->by_result));
     CHECK(!a->is_unanswered || a->connection != 0);
-    CHECK((a->todo != 0) == !list_is_empty(&a->by_todo));
+    check_queue(client, a);
     CHECK((a->todo & ATTEMPT_DISCONNECT) == 0 || a->connection != 0);
     CHECK(!a->is_connected || a->connection != 0);
     CHECK(!list_is_empty(&a->by_turn) == (a->wants_connection && a->connection == 0));

@@ -48,6 +48,27 @@ static enum attempt_rank rank_of(uint32_t todo)
     return was_begun ? ATTEMPT_GOES_ON : ATTEMPT_BEGINS;
 }
 
+/* Only the first of a queue is asked for its ticket, so tickets grow from there on. Who comes back
+ * with an old one goes to the front, or waits as long as the last one does. */
+static void enqueue(struct rpc_client *client, struct attempt *a)
+{
+    struct list *queue = &client->todo[a->rank];
+    if (a->rank == ATTEMPT_CLOSES || list_is_empty(queue)) {
+        list_append(queue, &a->by_todo);
+        return;
+    }
+    const struct attempt *last = LIST_ELEMENT(queue->prev, struct attempt, by_todo);
+    bool is_behind = a->ticket < last->ticket;
+    if (is_behind && a->ticket <= client->released) {
+        MARK("client_overtakes_who_waits");
+        list_append(queue->next, &a->by_todo);
+        return;
+    }
+    if (is_behind)
+        a->ticket = last->ticket;
+    list_append(queue, &a->by_todo);
+}
+
 static void set_todo(struct rpc_client *client, struct attempt *a, uint32_t todo)
 {
     enum attempt_rank rank = rank_of(todo);
@@ -57,7 +78,7 @@ static void set_todo(struct rpc_client *client, struct attempt *a, uint32_t todo
     list_remove(&a->by_todo);
     a->rank = rank;
     if (todo != 0)
-        list_append(&client->todo[rank], &a->by_todo);
+        enqueue(client, a);
 }
 
 /* What was due before stays due since then: a repeat of what has not left yet needs no new
@@ -65,6 +86,8 @@ static void set_todo(struct rpc_client *client, struct attempt *a, uint32_t todo
 void attempt_add_todo(struct rpc_client *client, struct attempt *a, enum attempt_todo todo)
 {
     if (todo != ATTEMPT_DISCONNECT && (a->todo & (uint32_t)todo) == 0) {
+        if (a->ticket != client->ticket)
+            list_remove(&a->by_todo); /* from its place: it waits for longer than the others */
         a->ticket = client->ticket;
         client->is_due = true;
     }

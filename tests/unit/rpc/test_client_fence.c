@@ -110,6 +110,24 @@ TEST(test_client_fence__an_older_commit_does_not_count)
     rpc_client_cancel(world.client, 8);
 }
 
+/* The second way of a look-up becomes due while the first one waits: the others do not wait for
+ * that. */
+TEST(test_client_fence__what_is_due_later_keeps_nobody_waiting)
+{
+    start(7, CLIENT_TCP_FIRST);
+    pass_quietly(500);
+    start(8, CLIENT_TCP_FIRST);
+    uint64_t ticket = rpc_client_ask(world.client);
+    pass_quietly(500);
+    assert_true(rpc_client_is_due(world.client));
+    rpc_client_release(world.client, ticket);
+    rpc_client_check(world.client);
+    world_expect_question(&world, 2, 6);
+    world_expect_nothing(&world);
+    rpc_client_cancel(world.client, 7);
+    rpc_client_cancel(world.client, 8);
+}
+
 TEST(test_client_fence__connections_wait_and_closing_does_not)
 {
     start(7, CLIENT_TCP_FIRST);
