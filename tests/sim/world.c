@@ -82,8 +82,18 @@ uint64_t world_wall_ns(const struct world *world)
     return WALL_START_NS + world->now_ns + (uint64_t)world->wall_skew_ns;
 }
 
+/* Until counters that were lost are stored again, the clock is all that makes up for them: a second
+ * fault would leave nothing (D16). */
+static bool needs_clock(const struct world *world)
+{
+    struct record_server stored;
+    return !world->disk.is_new && !disk_server(&world->disk, &stored);
+}
+
 void world_set_clock(struct world *world, struct prng *prng)
 {
+    if (needs_clock(world))
+        return;
     int64_t day_ns = (int64_t)(86400 * SECOND);
     world->wall_skew_ns = (int64_t)prng_below(prng, 20 * (uint64_t)day_ns) - 10 * day_ns;
     if (prng_chance(prng, 30))
