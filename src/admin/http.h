@@ -37,7 +37,7 @@ void http_add_url(const struct http *http, struct text *text);
 
 /* Everything up to txn is durable: responses that waited for it leave. NULL is legal. */
 void http_stored(struct http *http, uint64_t txn);
-/* Once per turn: looks again at requests without a response (exchange.is_pending). NULL is legal. */
+/* Once per turn: looks again at requests that wait (exchange.is_pending). NULL is legal. */
 void http_turn(struct http *http);
 /* Responses waiting for the store. */
 uint32_t http_waiting(const struct http *http);

@@ -5,10 +5,10 @@
  * to the client's recorded address and to no other (R-SEC-4), and its answer says nothing if the
  * client was forgotten or has moved meanwhile.
  *
- *              ask_start             there is room             answered, or --notify-timeout is over
- *   (nothing) -----------> WAITING -----------------> CALLING --------------------> probe_answered,
- *                             |                                                     silent_answered
- *                             +--------------------------------------------------------->
+ *              ask_start           there is room           answered, or silent too long
+ *   (nothing) -----------> WAITING --------------> CALLING ---------------------> probe_answered,
+ *                             |                                                   silent_answered
+ *                             +----------------------------------------------------->
  *                               the client is gone
  */
 #ifndef CORE_ASK_H

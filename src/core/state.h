@@ -106,7 +106,8 @@ uint32_t core_next_state(uint32_t state);
 /* We take it. Nobody is told before it is durable, or a crash could use it once more. */
 void core_raise_state(struct core *core);
 
-/* The host of this address restarted, as this step found out; no family: we (core_next_restarted). */
+/* The host of this address restarted, as this step found out; of no family: we did
+ * (core_next_restarted). */
 void core_host_restarted(struct core *core, const struct address *host);
 
 /* Whose call it was: kept in the id beside the handle of a slot. */

@@ -53,8 +53,8 @@ void incoming_acknowledge(const struct incoming *in);
 uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
                          const struct response *response);
 
-/* leaving.c: an answer whose time has not come, as it will leave, but not yet in the queue. What the
- * cache knows it by. */
+/* leaving.c: keeps an answer whose time has not come, as it will leave. Returns what the cache
+ * knows it by. */
 uint64_t incoming_keep_late(struct rpc_server *server, uint32_t ticket,
                             const struct outbox_entry *entry, uint32_t len);
 

@@ -2,8 +2,8 @@
  * repeat.c -- see repeat.h.
  *
  * A message has the same life as any call. Its answer is the void that acknowledges it; what waits
- * in the outbox and is kept for repeats is the call with its result. A repeat is acknowledged again,
- * and a result that had left leaves again, the same bytes with the same xid (R-DRC-4).
+ * in the outbox and is kept for repeats is the call with its result. A repeat is acknowledged
+ * again, and a result that had left leaves again, the same bytes with the same xid (R-DRC-4).
  */
 #include "rpc/repeat.h"
 
