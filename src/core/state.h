@@ -1,5 +1,43 @@
 /*
- * state.h -- the insides of struct core, for the files of src/core only.
+ * state.h -- the insides of struct core, for the files of src/core only: the map of what there is.
+ *
+ * Everything is an element of a table and named by its slot. An arrow reads "names, and keeps":
+ *
+ *   address, name <---- client <---- owner <---- lock ----> file ----> handle
+ *      (interned)       ^    ^         ^  ^       ^ |         ^         (interned)
+ *         quota <-------+    |         |  |       | | held    |
+ *                            |         |  |       | v         |
+ *                          share ------|--|-------|-----------+
+ *                                      |  |       | holding (of one owner in one file)
+ *                                      |  |       |    ^
+ *                                      |  |       |    +---- unsettled range
+ *                                      |  |       | offer
+ *                                      |  +---- waiter --------------> file
+ *                                      |          |  ^
+ *                                      |          v  | while it is under way
+ *                         late answer ----> callback
+ *
+ * Who lives how long, and who takes it away:
+ *
+ *   client     from its first lock, share or wait until 300 s after its last: client_forget only.
+ *              With something here it stays, whatever it is owed.
+ *   owner      while it has a lock, an offer or a waiter. Whoever takes the last one away calls
+ *              owner_release; an owner frees nothing itself.
+ *   file       while a lock, offer, waiter or share refers to it: file_keep, file_release.
+ *   lock       lock_element_remove only. An offer names its waiter or its lingering callback,
+ *              and these end first: grant.c, callback.c.
+ *   holding    with the first and the last lock of its owner in its file: lock_element.c.
+ *   unsettled  part of what its owner holds, so whatever changes a lock settles it first.
+ *   waiter     waiter_remove only. Its offer is accepted, withdrawn or lost before.
+ *   callback   begins with a waiter and may outlive it; gone when its call has ended.
+ *   share      share.c, with its client's word or its client's end.
+ *
+ * What frees an element may free its owner, its file and, when nothing is left, set its client's
+ * deadline, but never frees a client: so a client's slot is good for a whole step, while an owner
+ * or a file is good only until something of it goes, unless the caller keeps it.
+ *
+ * Nothing that outlives a step is a pointer: calls, questions and tickets are handles, which do not
+ * resolve when their element is gone.
  */
 #ifndef CORE_STATE_H
 #define CORE_STATE_H
