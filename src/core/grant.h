@@ -52,6 +52,9 @@ void grant_restore(struct core *core, uint32_t waiter, uint32_t offer, uint64_t 
  * offer stands. The waiter is gone when true. */
 __attribute__((warn_unused_result)) bool grant_accept(struct core *core, uint32_t waiter,
                                                       bool is_certain);
+/* The offer goes, or stays with its callback, which lingers; the waiter is the caller's. */
+void grant_withdraw(struct core *core, uint32_t waiter);
+
 /* CANCEL: as far as the client is concerned it is over. */
 void grant_cancel(struct core *core, uint32_t waiter);
 /* UNLOCK: of the owner's waiters, those inside the claim end; an offer that only overlaps it and

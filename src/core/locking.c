@@ -21,6 +21,7 @@
 #include "core/locking.h"
 
 #include "base/check.h"
+#include "core/admit.h"
 #include "core/lock_element.h"
 #include "core/state.h"
 
@@ -60,49 +61,6 @@ static struct subject find_subject(struct core *core, const struct peer *from,
 static bool is_known(const struct subject *s)
 {
     return s->claim.owner != SLOT_NONE && s->claim.file != SLOT_NONE;
-}
-
-static void report(struct core *core, enum event_kind kind, const struct peer *from,
-                   const struct lock_request *r, uint64_t value)
-{
-    event_add(&core->events, kind, &from->address, r->caller_name, value);
-}
-
-/* The client, recorded if it was not (SLOT_NONE). SLOT_NONE: it cannot be. */
-static uint32_t need_client(struct core *core, const struct peer *from,
-                            const struct lock_request *r, uint32_t slot)
-{
-    switch (slot != SLOT_NONE ? CLIENT_FOUND
-                              : client_add(core, from, r->caller_name, core->wall_ns, &slot)) {
-    case CLIENT_FOUND:
-    case CLIENT_ADDED:
-        client_asked(core, slot, from, r);
-        return slot;
-    case CLIENT_LIMIT:
-        report(core, EVENT_LIMIT, from, r, core->limits.clients_max);
-        return SLOT_NONE;
-    case CLIENT_ADDRESS:
-        quota_refused(core, &from->address, r->caller_name, QUOTA_CLIENT);
-        return SLOT_NONE;
-    case CLIENT_BYTES:
-        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
-        return SLOT_NONE;
-    case CLIENT_ROOM:
-        report(core, EVENT_NO_ROOM, from, r, 0);
-        return SLOT_NONE;
-    }
-    UNREACHABLE();
-}
-
-/* D17: is the one in the way perhaps this very client, under another address? */
-static void look_for_namesake(struct core *core, const struct peer *from,
-                              const struct lock_request *r, uint32_t lock)
-{
-    uint32_t holder = owner_at(core, lock_at(core, lock)->claim.owner)->client;
-    struct address address = client_address(core, holder);
-    struct bytes name = intern_bytes(&core->names, client_at(core, holder)->name);
-    if (!address_equal(&address, &from->address) && bytes_equal_fold(name, r->caller_name))
-        namesake_refused(core, holder, from);
 }
 
 /*
@@ -149,7 +107,7 @@ static enum lock_status test(struct core *core, const struct peer *from,
         .start = lock->claim.start,
         .end = lock->claim.end,
     };
-    look_for_namesake(core, from, r, slot);
+    namesake_of_lock(core, from, r, slot);
     return LOCK_DENIED;
 }
 
@@ -174,53 +132,6 @@ static bool is_of_this_life(struct core *core, struct subject *s, const struct l
     return true;
 }
 
-/* True when there is room; the reason is reported when there is not. */
-static bool has_room(struct core *core, const struct peer *from, const struct lock_request *r,
-                     enum lock_room room, enum quota_kind kind)
-{
-    switch (room) {
-    case LOCK_ROOM:
-        return true;
-    case LOCK_ROOM_TOTAL:
-        report(core, EVENT_LOCK_LIMIT, from, r, core->limits.locks_max);
-        return false;
-    case LOCK_ROOM_CLIENT:
-        report(core, EVENT_CLIENT_LOCK_LIMIT, from, r, core->limits.locks_per_client_max);
-        return false;
-    case LOCK_ROOM_ADDRESS:
-        quota_refused(core, &from->address, r->caller_name, kind);
-        return false;
-    case LOCK_ROOM_BYTES:
-        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
-        return false;
-    case LOCK_ROOM_STORE:
-        report(core, EVENT_NO_ROOM, from, r, 0);
-        return false;
-    }
-    UNREACHABLE();
-}
-
-/* The same question where the client may be unknown: its address has a share all the same. */
-static enum lock_room room_for(const struct core *core, const struct peer *from, uint32_t client)
-{
-    enum lock_room room = lock_room(core, client);
-    bool is_known = client != SLOT_NONE || room != LOCK_ROOM;
-    return is_known || quota_admits_address(core, &from->address, QUOTA_LOCK) ? room
-                                                                              : LOCK_ROOM_ADDRESS;
-}
-
-/* A lock could not be cut, or its owner's name not be kept: says which limit it was. */
-static void report_no_slots(struct core *core, const struct peer *from,
-                            const struct lock_request *r, uint32_t client)
-{
-    if (lock_element_free_count(core) == 0)
-        report(core, EVENT_LOCK_LIMIT, from, r, core->limits.locks_max);
-    else if (client_at(core, client)->lock_count >= lock_most_pieces(core, client))
-        report(core, EVENT_CLIENT_LOCK_LIMIT, from, r, core->limits.locks_per_client_max);
-    else
-        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
-}
-
 /* Does the owner hold every byte of it, in that mode or a stronger one, as far as the store knows:
  * with what a run before had offered to it (R-BLK-19)? */
 static bool may_be_held(const struct core *core, const struct subject *s)
@@ -234,18 +145,17 @@ static enum lock_status grant(struct core *core, const struct peer *from,
 {
     /* What it has already in that mode or a stronger one needs no room: an answer that was lost,
      * or a downgrade, must not fail for a limit. */
-    if (!may_be_held(core, &s) &&
-        !has_room(core, from, r, room_for(core, from, s.client), QUOTA_LOCK))
+    if (!may_be_held(core, &s) && !admit_lock(core, from, r, s.client))
         return LOCK_NO_RESOURCES;
     if (s.claim.file != SLOT_NONE)
         file_keep(core, s.claim.file);
     else
         s.claim.file = file_add(core, r->fh);
     if (s.claim.file == SLOT_NONE) {
-        report(core, EVENT_NO_BYTES, from, r, core->limits.bytes_max);
+        admit_report_bytes(core, from, r);
         return LOCK_NO_RESOURCES;
     }
-    s.client = need_client(core, from, r, s.client);
+    s.client = admit_client(core, from, r, s.client);
     if (s.client == SLOT_NONE) {
         file_release(core, s.claim.file);
         return LOCK_NO_RESOURCES;
@@ -265,7 +175,7 @@ static enum lock_status grant(struct core *core, const struct peer *from,
         waiter_remove(core, waiter);
     }
     if (!is_taken)
-        report_no_slots(core, from, r, s.client);
+        admit_report_slots(core, from, r, s.client);
     if (table_is_live(&core->owners.table, s.claim.owner))
         owner_release(core, s.claim.owner);
     file_release(core, s.claim.file);
@@ -287,7 +197,7 @@ static enum lock_status block(struct core *core, const struct peer *from,
     }
     if (waiter != SLOT_NONE)
         return waiter_heard(core, waiter, from, request);
-    s.client = need_client(core, from, r, s.client);
+    s.client = admit_client(core, from, r, s.client);
     if (s.client == SLOT_NONE)
         return LOCK_NO_RESOURCES;
     s.claim.owner = owner_add(core, s.client, r->svid);
@@ -330,7 +240,7 @@ static void note_reclaim(struct core *core, const struct peer *from, const struc
     }
     MARK("reclaim_denied");
     core->grace.counters.reclaims_denied++;
-    report(core, EVENT_RECLAIM_DENIED, from, r, 0);
+    event_add(&core->events, EVENT_RECLAIM_DENIED, &from->address, r->caller_name, 0);
 }
 
 /*
@@ -409,7 +319,7 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     if (obstacle != SLOT_NONE) {
         if (lock_element_is_doomed(core, lock_at(core, obstacle)))
             return LOCK_GRACE;
-        look_for_namesake(core, from, r, obstacle);
+        namesake_of_lock(core, from, r, obstacle);
     } else if (may_wait &&
                (s.claim.owner == SLOT_NONE || owner_at(core, s.claim.owner)->lock_count == 0)) {
         uint64_t order = waiter != SLOT_NONE ? waiter_at(core, waiter)->order : UINT64_MAX;
@@ -437,7 +347,7 @@ static enum lock_status unlock(struct core *core, const struct peer *from,
     if (!table_is_live(owners, s.claim.owner))
         return LOCK_GRANTED; /* it had nothing but a waiter */
     if (!lock_release(core, &s.claim)) {
-        report_no_slots(core, from, r, s.client);
+        admit_report_slots(core, from, r, s.client);
         return LOCK_GRACE;
     }
     bool is_rest = table_is_live(owners, s.claim.owner) && leftover_meets(core, &s.claim);
@@ -496,12 +406,12 @@ static enum lock_status take_share(struct core *core, const struct peer *from,
         namesake_of_share(core, from, r);
         return LOCK_DENIED;
     }
-    client = need_client(core, from, r, client);
+    client = admit_client(core, from, r, client);
     if (client == SLOT_NONE)
         return LOCK_NO_RESOURCES;
     enum lock_status status = share_take(core, client, r, core->wall_ns);
     if (status == LOCK_NO_RESOURCES)
-        (void)has_room(core, from, r, share_room(core, client), QUOTA_SHARE); /* says why */
+        admit_report_share(core, from, r, client);
     client_settle(core, client); /* a client that is new and was refused has nothing here */
     return status;
 }

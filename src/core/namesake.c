@@ -106,6 +106,16 @@ void namesake_refused(struct core *core, uint32_t client, const struct peer *fro
               intern_bytes(&core->names, holder->name), holder->id);
 }
 
+void namesake_of_lock(struct core *core, const struct peer *from, const struct lock_request *r,
+                      uint32_t lock)
+{
+    uint32_t holder = owner_at(core, lock_at(core, lock)->claim.owner)->client;
+    struct address address = client_address(core, holder);
+    struct bytes name = intern_bytes(&core->names, client_at(core, holder)->name);
+    if (!address_equal(&address, &from->address) && bytes_equal_fold(name, r->caller_name))
+        namesake_refused(core, holder, from);
+}
+
 static bool has_lock(const struct core *core, uint32_t client, const struct lock_request *r)
 {
     struct claim claim = {.start = r->start,

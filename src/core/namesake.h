@@ -38,6 +38,9 @@ struct namesakes {
 
 /* A request of this client's name from elsewhere met a lock of it. */
 void namesake_refused(struct core *core, uint32_t client, const struct peer *from);
+/* This lock is in the way of a request: is it perhaps of this very client, at another address? */
+void namesake_of_lock(struct core *core, const struct peer *from, const struct lock_request *r,
+                      uint32_t lock);
 /* These were refused. Is it for a client of their name elsewhere: one whose reservation denies this
  * SHARE; one that has what is to be reclaimed? */
 void namesake_of_share(struct core *core, const struct peer *from, const struct lock_request *r);
