@@ -95,7 +95,7 @@ void admit_report_slots(struct core *core, const struct peer *from, const struct
 {
     if (lock_element_free_count(core) == 0)
         report(core, EVENT_LOCK_LIMIT, from, r, core->limits.locks_max);
-    else if (client_at(core, client)->lock_count >= lock_most_pieces(core, client))
+    else if (client_at(core, client)->life.lock_count >= lock_most_pieces(core, client))
         report(core, EVENT_CLIENT_LOCK_LIMIT, from, r, core->limits.locks_per_client_max);
     else
         admit_report_bytes(core, from, r);

@@ -33,13 +33,13 @@ static void ended(struct core *core, struct ask *ask, const struct core_input *i
 
 static void begin_call(struct core *core, struct ask *ask, uint32_t client, struct core_call *ret)
 {
-    uint32_t versions = client_at(core, client)->versions;
+    uint32_t versions = client_at(core, client)->stored.versions;
     enum core_caller caller = ask->asker == ASK_OF_PROBE ? CALL_OF_PROBE : CALL_OF_SILENT;
     *ret = (struct core_call){
         .id = core_call_id(caller, ask->client),
         .kind = ask->of_lock_manager ? CALL_NULL : CALL_STAT,
         .to = client_address(core, client),
-        .local = client_at(core, client)->local,
+        .local = client_at(core, client)->stored.local,
         .version = versions & 1 << 4   ? 4
                    : versions & 1 << 3 ? 3
                                        : 1,

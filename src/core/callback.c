@@ -160,7 +160,7 @@ enum answer_when callback_defer(struct core *core, const struct claim *claim, ui
         return ANSWER_NOW;
     uint32_t client = owner_at(core, claim->owner)->client;
     uint32_t slot = SLOT_NONE;
-    if (client_at(core, client)->late_count < CALLBACK_LATE_PER_CLIENT_MAX)
+    if (client_at(core, client)->asked.late_count < CALLBACK_LATE_PER_CLIENT_MAX)
         slot = table_add(&all->late);
     if (slot == SLOT_NONE) {
         MARK("callback_too_many_wait");
@@ -171,7 +171,7 @@ enum answer_when callback_defer(struct core *core, const struct claim *claim, ui
     *late_at(core, slot) =
         (struct late_answer){.client = client, .claim = *claim, .serial = all->serial};
     list_init(&late_at(core, slot)->ready);
-    client_at(core, client)->late_count++;
+    client_at(core, client)->asked.late_count++;
     hang(core, slot);
     *ret_ticket = slot;
     return ANSWER_LATER;
@@ -219,7 +219,7 @@ static void resolve(struct core *core, uint32_t slot, enum core_call_outcome out
         chains_remove(&all->on_callback, slot, late);
         hang(core, late);
         if (late_at(core, late)->hangs_on == SLOT_NONE)
-            client_at(core, late_at(core, late)->client)->late_count--;
+            client_at(core, late_at(core, late)->client)->asked.late_count--;
     }
     table_remove(&all->table, slot);
     lock_at(core, offer)->callback = SLOT_NONE;

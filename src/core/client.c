@@ -80,7 +80,8 @@ static struct bytes address_bytes(const struct address *address)
 struct address client_address(const struct core *core, uint32_t slot)
 {
     struct address address;
-    struct bytes stored = intern_bytes(&core->clients.addresses, client_at(core, slot)->address);
+    struct bytes stored =
+        intern_bytes(&core->clients.addresses, client_at(core, slot)->stored.address);
     CHECK(stored.len == sizeof address);
     memcpy(&address, stored.at, sizeof address);
     return address;
@@ -88,7 +89,7 @@ struct address client_address(const struct core *core, uint32_t slot)
 
 static struct bytes name_of(const struct core *core, const struct client *client)
 {
-    return intern_bytes(&core->names, client->name);
+    return intern_bytes(&core->names, client->stored.name);
 }
 
 static uint64_t key_hash(const struct core *core, uint32_t address, uint32_t fold)
@@ -100,7 +101,7 @@ uint32_t client_find_id(const struct core *core, uint64_t id)
 {
     const struct table *table = &core->clients.table;
     uint32_t slot = table_next(table, SLOT_NONE);
-    while (slot != SLOT_NONE && client_at(core, slot)->id != id)
+    while (slot != SLOT_NONE && client_at(core, slot)->stored.id != id)
         slot = table_next(table, slot);
     return slot;
 }
@@ -116,7 +117,7 @@ uint32_t client_find(const struct core *core, const struct address *address, str
     uint32_t slot = chains_first(&all->by_key, chains_of_hash(&all->by_key, hash));
     for (; slot != SLOT_NONE; slot = chains_next(&all->by_key, slot)) {
         const struct client *client = client_at(core, slot);
-        if (client->address == from && client->fold == fold)
+        if (client->stored.address == from && client->fold == fold)
             return slot;
     }
     return SLOT_NONE;
@@ -124,10 +125,10 @@ uint32_t client_find(const struct core *core, const struct address *address, str
 
 static void release_key(struct core *core, const struct client *client)
 {
-    if (client->address != SLOT_NONE)
-        (void)intern_release(&core->clients.addresses, client->address);
-    if (client->name != SLOT_NONE)
-        (void)intern_release(&core->names, client->name);
+    if (client->stored.address != SLOT_NONE)
+        (void)intern_release(&core->clients.addresses, client->stored.address);
+    if (client->stored.name != SLOT_NONE)
+        (void)intern_release(&core->names, client->stored.name);
     if (client->fold != SLOT_NONE)
         (void)intern_release(&core->folds, client->fold);
 }
@@ -136,14 +137,15 @@ static void release_key(struct core *core, const struct client *client)
 static bool intern_key(struct core *core, const struct address *address, struct bytes name,
                        struct client *client)
 {
-    client->address = intern_add(&core->clients.addresses, address_bytes(address));
-    client->name = intern_add(&core->names, name);
+    client->stored.address = intern_add(&core->clients.addresses, address_bytes(address));
+    client->stored.name = intern_add(&core->names, name);
     client->fold = core_add_fold(core, name);
-    if (client->address == SLOT_NONE || client->name == SLOT_NONE || client->fold == SLOT_NONE) {
+    if (client->stored.address == SLOT_NONE || client->stored.name == SLOT_NONE ||
+        client->fold == SLOT_NONE) {
         release_key(core, client);
         return false;
     }
-    client->key_hash = key_hash(core, client->address, client->fold);
+    client->key_hash = key_hash(core, client->stored.address, client->fold);
     return true;
 }
 
@@ -152,17 +154,17 @@ static void link_slot(struct core *core, uint32_t slot, const struct client *con
     struct clients *all = &core->clients;
     struct client *client = client_at(core, slot);
     *client = *content;
-    list_init(&client->draining);
-    list_init(&client->ready);
-    list_init(&client->turn);
-    list_init(&client->idle);
-    list_init(&client->idle_here);
+    list_init(&client->life.draining);
+    list_init(&client->asked.ready);
+    list_init(&client->asked.turn);
+    list_init(&client->life.idle);
+    list_init(&client->life.idle_here);
     struct address address = client_address(core, slot);
     client->quota = quota_keep(core, &address);
     quota_add(core, client->quota, QUOTA_CLIENT, 1);
-    list_init(&client->calibrating);
+    list_init(&client->asked.calibrating);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
-    chains_add(&all->by_address, client->address, slot);
+    chains_add(&all->by_address, client->stored.address, slot);
     chains_add(&all->by_name, client->fold, slot);
 }
 
@@ -202,24 +204,24 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
         return verdict;
 
     struct client fresh = {
-        .registered_ns = wall_ns,
-        .seen_wall_ns = wall_ns,
-        .server_epoch = core->server.epoch,
-        .seen_ns = core->now_ns,
-        .local = from->local,
-        .transport = from->transport,
-        .told_state = core->server.state,
-        .incarnation = 1,
+        .stored = {.registered_ns = wall_ns,
+                   .seen_wall_ns = wall_ns,
+                   .server_epoch = core->server.epoch,
+                   .local = from->local,
+                   .transport = from->transport,
+                   .told_state = core->server.state,
+                   .incarnation = 1},
+        .life = {.seen_ns = core->now_ns},
     };
     if (!intern_key(core, &from->address, name, &fresh))
         return CLIENT_BYTES; /* by fragmentation; the budget itself was looked at above */
     slot = table_add(&core->clients.table);
     CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
-    fresh.id = core->server.next_id++;
+    fresh.stored.id = core->server.next_id++;
     link_slot(core, slot, &fresh);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     core->sync_wanted = true;
-    event_add(&core->feed, EVENT_CLIENT_ADDED, &from->address, name, fresh.id);
+    event_add(&core->feed, EVENT_CLIENT_ADDED, &from->address, name, fresh.stored.id);
     client_settle(core, slot);
     *ret_slot = slot;
     return CLIENT_ADDED;
@@ -229,8 +231,8 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
 
 bool client_has_nothing(const struct client *client)
 {
-    return client->lock_count == 0 && client->share_count == 0 && client->waiter_count == 0 &&
-           list_is_empty(&client->draining);
+    return client->life.lock_count == 0 && client->life.share_count == 0 &&
+           client->life.waiter_count == 0 && list_is_empty(&client->life.draining);
 }
 
 void client_settle(struct core *core, uint32_t slot)
@@ -247,13 +249,14 @@ void client_settle(struct core *core, uint32_t slot)
 static bool must_be_kept(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    if (client->flags & RECORD_CLIENT_CRASHED)
+    if (client->stored.flags & RECORD_CLIENT_CRASHED)
         return true;
-    if ((client->flags & RECORD_CLIENT_MONITORED) &&
-        !target_knows(&core->server, client->told_state))
+    if ((client->stored.flags & RECORD_CLIENT_MONITORED) &&
+        !target_knows(&core->server, client->stored.told_state))
         return true;
-    return client->rebooted_ns != 0 && (core->wall_ns < client->rebooted_ns ||
-                                        core->wall_ns - client->rebooted_ns < REBOOTED_KEEP_NS);
+    return client->stored.rebooted_ns != 0 &&
+           (core->wall_ns < client->stored.rebooted_ns ||
+            core->wall_ns - client->stored.rebooted_ns < REBOOTED_KEEP_NS);
 }
 
 void client_forget(struct core *core, uint32_t slot)
@@ -262,16 +265,16 @@ void client_forget(struct core *core, uint32_t slot)
     struct client client = *client_at(core, slot);
     MARK("client_forgotten");
     CHECK(client_has_nothing(client_at(core, slot)));
-    list_remove(&client_at(core, slot)->calibrating);
+    list_remove(&client_at(core, slot)->asked.calibrating);
     notify_forget(core, target_of_client(core, slot));
     turn_leave(core, slot);
     timers_clear(&all->expiry, slot);
-    list_remove(&client_at(core, slot)->idle);
-    list_remove(&client_at(core, slot)->idle_here);
+    list_remove(&client_at(core, slot)->life.idle);
+    list_remove(&client_at(core, slot)->life.idle_here);
     quota_remove(core, client.quota, QUOTA_CLIENT, 1);
     quota_release(core, client.quota);
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, client.key_hash), slot);
-    chains_remove(&all->by_address, client.address, slot);
+    chains_remove(&all->by_address, client.stored.address, slot);
     chains_remove(&all->by_name, client.fold, slot);
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_CLIENT, slot);
@@ -281,7 +284,8 @@ void client_forget(struct core *core, uint32_t slot)
 bool client_may_give_way(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    return client->lock_count + client->share_count == 0 && list_is_empty(&client->draining);
+    return client->life.lock_count + client->life.share_count == 0 &&
+           list_is_empty(&client->life.draining);
 }
 
 /* The record of the same name that is in the way of one that moves. */
@@ -290,7 +294,7 @@ static void give_way(struct core *core, uint32_t other, uint32_t slot)
     struct client *client = client_at(core, slot);
     MARK("client_gives_way");
     grant_drop_client(core, other);
-    client->flags |= client_at(core, other)->flags & RECORD_CLIENT_MONITORED;
+    client->stored.flags |= client_at(core, other)->stored.flags & RECORD_CLIENT_MONITORED;
     client_forget(core, other);
 }
 
@@ -299,13 +303,13 @@ static void move_quota(struct core *core, uint32_t slot, const struct address *a
 {
     struct client *client = client_at(core, slot);
     const uint32_t counts[QUOTA_KIND_END] = {[QUOTA_CLIENT] = 1,
-                                             [QUOTA_LOCK] = client->lock_count,
-                                             [QUOTA_SHARE] = client->share_count,
-                                             [QUOTA_WAITER] = client->waiter_count};
+                                             [QUOTA_LOCK] = client->life.lock_count,
+                                             [QUOTA_SHARE] = client->life.share_count,
+                                             [QUOTA_WAITER] = client->life.waiter_count};
     uint32_t fresh = quota_keep(core, address);
     turn_leave(core, slot);
-    list_remove(&client->idle);
-    list_remove(&client->idle_here);
+    list_remove(&client->life.idle);
+    list_remove(&client->life.idle_here);
     for (enum quota_kind kind = 0; kind < QUOTA_KIND_END; kind++) {
         quota_remove(core, client->quota, kind, counts[kind]);
         quota_add(core, fresh, kind, counts[kind]);
@@ -323,7 +327,8 @@ enum client_move_result client_move(struct core *core, uint32_t slot, const stru
 {
     struct clients *all = &core->clients;
     struct client *client = client_at(core, slot);
-    uint32_t old = client->address, other = client_find(core, address, name_of(core, client));
+    uint32_t old = client->stored.address,
+             other = client_find(core, address, name_of(core, client));
     CHECK(other != slot);
     if (other != SLOT_NONE && !client_may_give_way(core, other))
         return CLIENT_MOVE_TAKEN;
@@ -335,17 +340,17 @@ enum client_move_result client_move(struct core *core, uint32_t slot, const stru
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
     chains_remove(&all->by_address, old, slot);
     move_quota(core, slot, address);
-    client->address = fresh;
-    client->local = *local;
-    client->flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
-    client->calibrate_next_ns = 0;
+    client->stored.address = fresh;
+    client->stored.local = *local;
+    client->stored.flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
+    client->asked.calibrate_next_ns = 0;
     client->key_hash = key_hash(core, fresh, client->fold);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
     chains_add(&all->by_address, fresh, slot);
     (void)intern_release(&all->addresses, old);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     core->sync_wanted = true;
-    event_add(&core->events, EVENT_CLIENT_MOVED, address, name_of(core, client), client->id);
+    event_add(&core->events, EVENT_CLIENT_MOVED, address, name_of(core, client), client->stored.id);
     return CLIENT_MOVED;
 }
 
@@ -360,8 +365,8 @@ void client_expire(struct core *core)
         struct client *client = client_at(core, slot);
         if (!client_has_nothing(client))
             continue;
-        if (core->now_ns - client->seen_ns < EXPIRY_NS)
-            timers_set(expiry, slot, client->seen_ns + EXPIRY_NS);
+        if (core->now_ns - client->life.seen_ns < EXPIRY_NS)
+            timers_set(expiry, slot, client->life.seen_ns + EXPIRY_NS);
         else if (must_be_kept(core, slot))
             timers_set(expiry, slot, core->now_ns + EXPIRY_NS);
         else
@@ -384,21 +389,21 @@ bool client_load(struct core *core, uint32_t slot, const struct record_client *r
         !table_add_at(&core->clients.table, slot))
         return false;
     struct client loaded = {
-        .id = record->id,
-        .registered_ns = record->registered_ns,
-        .seen_wall_ns = record->seen_ns,
-        .rebooted_ns = record->rebooted_ns,
-        .untold_ns = record->untold_ns,
-        .server_epoch = record->server_epoch,
-        .local = record->local,
-        .transport = record->transport,
-        .versions = record->versions,
-        .grant_proc = record->grant_proc,
-        .state_seen = record->state_seen,
-        .free_below = record->free_below,
-        .told_state = record->told_state,
-        .incarnation = record->incarnation,
-        .flags = record->flags & ~(uint32_t)RECORD_CLIENT_UNUSED,
+        .stored = {.id = record->id,
+                   .registered_ns = record->registered_ns,
+                   .seen_wall_ns = record->seen_ns,
+                   .rebooted_ns = record->rebooted_ns,
+                   .untold_ns = record->untold_ns,
+                   .server_epoch = record->server_epoch,
+                   .local = record->local,
+                   .transport = record->transport,
+                   .versions = record->versions,
+                   .grant_proc = record->grant_proc,
+                   .state_seen = record->state_seen,
+                   .free_below = record->free_below,
+                   .told_state = record->told_state,
+                   .incarnation = record->incarnation,
+                   .flags = record->flags & ~(uint32_t)RECORD_CLIENT_UNUSED},
     };
     /* core_new reserved room for all that is stored. */
     CHECK(intern_key(core, &record->address, record->caller_name, &loaded));
@@ -410,22 +415,22 @@ uint32_t client_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
 {
     const struct client *client = client_at(core, slot);
     struct record_client record = {
-        .id = client->id,
-        .registered_ns = client->registered_ns,
-        .seen_ns = client->seen_wall_ns,
-        .rebooted_ns = client->rebooted_ns,
-        .untold_ns = client->untold_ns,
-        .server_epoch = client->server_epoch,
+        .id = client->stored.id,
+        .registered_ns = client->stored.registered_ns,
+        .seen_ns = client->stored.seen_wall_ns,
+        .rebooted_ns = client->stored.rebooted_ns,
+        .untold_ns = client->stored.untold_ns,
+        .server_epoch = client->stored.server_epoch,
         .address = client_address(core, slot),
-        .local = client->local,
-        .transport = client->transport,
-        .versions = client->versions,
-        .grant_proc = client->grant_proc,
-        .state_seen = client->state_seen,
-        .free_below = client->free_below,
-        .told_state = client->told_state,
-        .incarnation = client->incarnation,
-        .flags = client->flags,
+        .local = client->stored.local,
+        .transport = client->stored.transport,
+        .versions = client->stored.versions,
+        .grant_proc = client->stored.grant_proc,
+        .state_seen = client->stored.state_seen,
+        .free_below = client->stored.free_below,
+        .told_state = client->stored.told_state,
+        .incarnation = client->stored.incarnation,
+        .flags = client->stored.flags,
         .caller_name = name_of(core, client),
     };
     return record_put_client(buffer, slot, &record);
@@ -437,8 +442,8 @@ void client_start(struct core *core)
     for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
          slot = table_next(table, slot)) {
         struct client *client = client_at(core, slot);
-        client->seen_ns = core->now_ns;
-        client->loaded_count = client->lock_count;
+        client->life.seen_ns = core->now_ns;
+        client->recovery.loaded_count = client->life.lock_count;
         if (!client_life_start(core, slot))
             client_settle(core, slot);
     }
@@ -459,17 +464,17 @@ static void check_one(const struct core *core, uint32_t slot)
     const struct clients *all = &core->clients;
     const struct client *client = client_at(core, slot);
     struct address address = client_address(core, slot);
-    CHECK(client->id != 0);
-    CHECK(client->id < core->server.next_id || !core->started);
-    CHECK(client->incarnation > 0);
-    CHECK(client->key_hash == key_hash(core, client->address, client->fold));
+    CHECK(client->stored.id != 0);
+    CHECK(client->stored.id < core->server.next_id || !core->started);
+    CHECK(client->stored.incarnation > 0);
+    CHECK(client->key_hash == key_hash(core, client->stored.address, client->fold));
     CHECK(bytes_equal_fold(intern_bytes(&core->folds, client->fold), name_of(core, client)));
     CHECK(client_find(core, &address, name_of(core, client)) == slot);
-    CHECK(chains_has(&all->by_address, client->address, slot));
+    CHECK(chains_has(&all->by_address, client->stored.address, slot));
     CHECK(chains_has(&all->by_name, client->fold, slot));
-    CHECK(client->lock_count == chain_length(&core->locks.by_client, slot));
-    CHECK(client->share_count == chain_length(&core->shares.by_client, slot));
-    CHECK(client->waiter_count == chain_length(&core->waiters.by_client, slot));
+    CHECK(client->life.lock_count == chain_length(&core->locks.by_client, slot));
+    CHECK(client->life.share_count == chain_length(&core->shares.by_client, slot));
+    CHECK(client->life.waiter_count == chain_length(&core->waiters.by_client, slot));
     CHECK(!core->started || !client_has_nothing(client) || timers_is_set(&all->expiry, slot));
     evict_check(core, slot);
     client_life_check(core, slot);
@@ -485,7 +490,7 @@ void client_check(const struct core *core)
     for (uint32_t slot = table_next(&all->table, SLOT_NONE); slot != SLOT_NONE;
          slot = table_next(&all->table, slot)) {
         check_one(core, slot);
-        draining += list_is_empty(&client_at(core, slot)->draining) ? 0 : 1;
+        draining += list_is_empty(&client_at(core, slot)->life.draining) ? 0 : 1;
     }
     for (const struct list *at = all->draining.next; at != &all->draining; at = at->next)
         listed++;

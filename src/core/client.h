@@ -44,52 +44,72 @@ struct client_doubts {
     uint32_t count;    /* ... so often */
 };
 
-struct client {
+/* What the store has of it: whoever changes this marks the record dirty. */
+struct client_stored {
     uint64_t id;
-    uint64_t key_hash;
     uint64_t registered_ns, seen_wall_ns, rebooted_ns, untold_ns; /* wall clock */
     uint64_t server_epoch;
-    uint64_t seen_ns;       /* monotonic: its last call */
-    uint64_t heard_wall_ns; /* wall clock: its last call or answer in this run; not stored */
-    uint32_t address;       /* slot of the pool of addresses, with a reference */
-    uint32_t name;          /* caller_name as first spelled: slot in core->names */
-    uint32_t fold;          /* the same without case: slot in core->folds */
+    uint32_t address; /* slot of the pool of addresses, with a reference */
+    uint32_t name;    /* caller_name as first spelled: slot in core->names */
     struct address local;
     uint32_t transport, versions, grant_proc;
     uint32_t state_seen, free_below, told_state;
     uint32_t incarnation, flags;
+};
+
+/* What it has here, when it was heard of, and what is freed of its lives before. */
+struct client_life {
+    uint64_t seen_ns;       /* monotonic: its last call */
+    uint64_t heard_wall_ns; /* wall clock: its last call or answer in this run */
     uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
-    uint32_t left_over_count;   /* offers of a run before that are still to be confirmed */
-    uint32_t loaded_count;      /* locks that the store had of it when we started */
-    uint32_t late_count;        /* its answers that wait for the end of a callback */
-    uint32_t current_count;     /* of locks and shares: those of its present incarnation */
-    uint32_t drain_at;          /* where lock_drain goes on, slot + 1; 0: at the end */
-    uint32_t share_drain_at;    /* the same of share_drain */
-    uint64_t probe_next_ns;     /* not asked for its state again because of a request before */
-    uint64_t calibrate_next_ns; /* its status monitor is not asked for its sake again before */
-    struct list calibrating;    /* on core->probes.calibrate while it is to be */
-    struct client_doubts doubts[CLIENT_DOUBT_END];
+    uint32_t current_count;  /* of locks and shares: those of its present incarnation */
+    uint32_t drain_at;       /* where lock_drain goes on, slot + 1; 0: at the end */
+    uint32_t share_drain_at; /* the same of share_drain */
+    uint32_t drained_count;  /* freed since the drain began */
+    bool is_counted;         /* as crashed, and it was not heard of as alive since */
+    bool is_cleaned;         /* that something was freed for that crash is counted, too */
+    bool drain_is_search;    /* only when it finds something was there a crash, */
+    bool has_found;          /* and it has */
+    bool is_released;        /* the drain is an operator's: it is no crash */
+    struct list draining;    /* on core->clients.draining while older incarnations hold something */
+    struct list idle, idle_here; /* of all, of its address: it may be forgotten (evict.h) */
+};
+
+/* How far it is told of our restart, and what it has yet to reclaim: of this run only. */
+struct client_recovery {
     uint64_t reached_ns;       /* heard of in this run, by an answer or a call of its own; 0: not */
     uint64_t told_ns;          /* it answered SM_NOTIFY in this run, or reclaims; 0: not */
     uint64_t reclaimed_ns;     /* its last reclaim in this run; 0: none */
     uint32_t must_know;        /* our state since an order; 0, or until it was told (operate.h) */
+    uint32_t loaded_count;     /* locks that the store had of it when we started */
+    uint32_t left_over_count;  /* offers of a run before that are still to be confirmed */
     uint32_t unsettled_count;  /* ranges it has not reclaimed yet */
-    uint32_t reclaimed_count;  /* its reclaims in this recovery, without repeats */
     uint32_t unsettled_shares; /* shares it has not reclaimed yet */
+    uint32_t reclaimed_count;  /* its reclaims in this recovery, without repeats */
     bool is_given_up;          /* the notifier gave up on it in this run */
     bool is_spared;            /* it need not be told of our last restart (notify.c) */
-    bool is_counted;           /* as crashed, and it was not heard of as alive since */
-    uint32_t drained_count;    /* freed since the drain began */
-    bool is_cleaned;           /* that something was freed for that crash is counted, too */
-    bool drain_is_search;      /* only when it finds something was there a crash, */
-    bool has_found;            /* and it has */
-    bool is_released;          /* the drain is an operator's: it is no crash */
-    uint32_t quota;            /* of its address, with a reference */
-    struct list ready, turn;   /* its offers to be called; its place among others (turn.h) */
-    uint32_t calling;          /* callbacks under way */
+};
+
+/* What we ask of it: callbacks, and questions about its state. */
+struct client_asked {
+    struct list ready, turn; /* its offers to be called; its place among others (turn.h) */
+    uint32_t calling;        /* callbacks under way */
+    uint32_t late_count;     /* its answers that wait for the end of a callback */
     bool is_on_turn;
-    struct list idle, idle_here; /* of all, of its address: it may be forgotten (evict.h) */
-    struct list draining; /* on core->clients.draining while older incarnations hold something */
+    uint64_t probe_next_ns;     /* not asked for its state again because of a request before */
+    uint64_t calibrate_next_ns; /* its status monitor is not asked for its sake again before */
+    struct list calibrating;    /* on core->probes.calibrate while it is to be */
+    struct client_doubts doubts[CLIENT_DOUBT_END];
+};
+
+struct client {
+    struct client_stored stored;
+    struct client_life life;
+    struct client_recovery recovery;
+    struct client_asked asked;
+    uint64_t key_hash; /* of (address, fold) */
+    uint32_t fold;     /* its name without case: slot in core->folds */
+    uint32_t quota;    /* of its address, with a reference */
 };
 
 struct clients {
@@ -144,7 +164,7 @@ uint64_t client_last_seen_ns(const struct client *client);
  */
 static inline bool client_is_calibrated(const struct client *client)
 {
-    return client->flags & RECORD_CLIENT_CALIBRATED;
+    return client->stored.flags & RECORD_CLIENT_CALIBRATED;
 }
 /* That status monitor says this state. */
 void client_calibrate(struct core *core, uint32_t slot, uint32_t state);
@@ -173,18 +193,19 @@ void client_saw_state(struct core *core, uint32_t slot, uint32_t state);
  * begins anew. */
 static inline bool client_is_over(const struct client *client, uint32_t incarnation, uint32_t state)
 {
-    if (incarnation != client->incarnation)
+    if (incarnation != client->stored.incarnation)
         return true;
-    if (client->free_below == 0)
+    if (client->stored.free_below == 0)
         return false;
-    if (client->flags & RECORD_CLIENT_RECOUNTED)
-        return state != client->free_below;
-    return state != 0 && (int32_t)(state - client->free_below) < 0;
+    if (client->stored.flags & RECORD_CLIENT_RECOUNTED)
+        return state != client->stored.free_below;
+    return state != 0 && (int32_t)(state - client->stored.free_below) < 0;
 }
 /* The stamp of what is taken now: never one that is over. */
 static inline uint32_t client_stamp(const struct client *client, uint32_t state)
 {
-    return client_is_over(client, client->incarnation, state) ? client->free_below : state;
+    return client_is_over(client, client->stored.incarnation, state) ? client->stored.free_below
+                                                                     : state;
 }
 
 /* It started anew: everything it has here is freed, its waiters at once. */

@@ -32,7 +32,7 @@ enum { ECHOES_RESTAMPED_MAX = CORE_PUTS_PER_REQUEST_MAX / 2 - 16 };
 
 static struct bytes name_of(const struct core *core, const struct client *client)
 {
-    return intern_bytes(&core->names, client->name);
+    return intern_bytes(&core->names, client->stored.name);
 }
 
 bool client_is_newer_state(uint32_t state, uint32_t than)
@@ -42,21 +42,21 @@ bool client_is_newer_state(uint32_t state, uint32_t than)
 
 static void forget_older(struct client *client)
 {
-    client->free_below = 0;
-    client->flags &= ~(uint32_t)RECORD_CLIENT_RECOUNTED;
+    client->stored.free_below = 0;
+    client->stored.flags &= ~(uint32_t)RECORD_CLIENT_RECOUNTED;
 }
 
 void client_saw_state(struct core *core, uint32_t slot, uint32_t state)
 {
     struct client *client = client_at(core, slot);
-    if (!client_is_newer_state(state, client->state_seen))
+    if (!client_is_newer_state(state, client->stored.state_seen))
         return;
-    client->state_seen = state;
-    client->flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
-    client->calibrate_next_ns = 0;
+    client->stored.state_seen = state;
+    client->stored.flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
+    client->asked.calibrate_next_ns = 0;
     /* What is taken under the new state must get it as its stamp, also where the counter had begun
      * anew and every other than that beginning was older. */
-    if (list_is_empty(&client->draining))
+    if (list_is_empty(&client->life.draining))
         forget_older(client);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
@@ -64,10 +64,10 @@ void client_saw_state(struct core *core, uint32_t slot, uint32_t state)
 void client_calibrate(struct core *core, uint32_t slot, uint32_t state)
 {
     struct client *client = client_at(core, slot);
-    if (state == 0 || state != client->state_seen || client_is_calibrated(client))
+    if (state == 0 || state != client->stored.state_seen || client_is_calibrated(client))
         return;
     MARK("client_calibrated");
-    client->flags |= RECORD_CLIENT_CALIBRATED;
+    client->stored.flags |= RECORD_CLIENT_CALIBRATED;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
 
@@ -81,24 +81,24 @@ static uint32_t cursor_at_first(const struct chains *chains, uint32_t chain)
 static void begin_drain(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    client->drain_at = cursor_at_first(&core->locks.by_client, slot);
-    client->share_drain_at = cursor_at_first(&core->shares.by_client, slot);
-    if (!list_is_empty(&client->draining)) {
+    client->life.drain_at = cursor_at_first(&core->locks.by_client, slot);
+    client->life.share_drain_at = cursor_at_first(&core->shares.by_client, slot);
+    if (!list_is_empty(&client->life.draining)) {
         MARK("client_renewed_while_draining");
         return;
     }
-    client->drained_count = 0;
-    list_append(&core->clients.draining, &client->draining);
+    client->life.drained_count = 0;
+    list_append(&core->clients.draining, &client->life.draining);
     client_settle(core, slot);
 }
 
 /* Unless that is the crash that was counted when it was not reached. */
 static void count_crash(struct core *core, struct client *client)
 {
-    if (client->is_counted)
+    if (client->life.is_counted)
         return;
     core->reboots.crashes_detected++;
-    client->is_cleaned = false;
+    client->life.is_cleaned = false;
 }
 
 void client_count_freed(struct core *core, uint32_t slot, uint32_t count)
@@ -106,9 +106,9 @@ void client_count_freed(struct core *core, uint32_t slot, uint32_t count)
     struct client *client = client_at(core, slot);
     if (count == 0)
         return;
-    core->reboots.cleanups += client->is_cleaned ? 0 : 1;
+    core->reboots.cleanups += client->life.is_cleaned ? 0 : 1;
     core->reboots.locks_cleaned += count;
-    client->is_cleaned = true;
+    client->life.is_cleaned = true;
 }
 
 /* What makes some of its elements be over is set: it is made known, and freed from now on. */
@@ -118,11 +118,12 @@ static void begin_anew(struct core *core, uint32_t slot, bool is_crash)
     struct address address = client_address(core, slot);
     if (is_crash) {
         count_crash(core, client);
-        client->is_counted = client->is_released = false;
+        client->life.is_counted = client->life.is_released = false;
     }
-    client->drain_is_search = false; /* what was looked for is over with the rest */
+    client->life.drain_is_search = false; /* what was looked for is over with the rest */
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
-    event_add(&core->events, EVENT_CLIENT_RENEWED, &address, name_of(core, client), client->id);
+    event_add(&core->events, EVENT_CLIENT_RENEWED, &address, name_of(core, client),
+              client->stored.id);
     begin_drain(core, slot);
 }
 
@@ -152,14 +153,14 @@ static void restamp_kept(struct core *core, uint32_t slot)
 static void begin_count_anew(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    client->incarnation = 0; /* of nothing: all that it has is over */
-    client->current_count = 0;
+    client->stored.incarnation = 0; /* of nothing: all that it has is over */
+    client->life.current_count = 0;
     grant_drop_client(core, slot);
     begin_drain(core, slot);
     while (!client_drain_now(core, slot))
         continue;
     restamp_kept(core, slot);
-    client->incarnation = 1;
+    client->stored.incarnation = 1;
 }
 
 /* An order that comes while a crash is being cleaned up is counted with that, and the other way
@@ -167,15 +168,15 @@ static void begin_count_anew(struct core *core, uint32_t slot)
 static void renew(struct core *core, uint32_t slot, bool is_released)
 {
     struct client *client = client_at(core, slot);
-    bool has_found = !client->drain_is_search || client->drained_count > 0;
-    bool is_new = list_is_empty(&client->draining) || !has_found;
-    client->is_released = is_released && (is_new || client->is_released);
-    if (client->incarnation == UINT32_MAX) {
+    bool has_found = !client->life.drain_is_search || client->life.drained_count > 0;
+    bool is_new = list_is_empty(&client->life.draining) || !has_found;
+    client->life.is_released = is_released && (is_new || client->life.is_released);
+    if (client->stored.incarnation == UINT32_MAX) {
         begin_count_anew(core, slot);
-        client->is_released = is_released;
+        client->life.is_released = is_released;
     }
-    client->incarnation++;
-    client->current_count = 0;
+    client->stored.incarnation++;
+    client->life.current_count = 0;
     forget_older(client);
     grant_drop_client(core, slot);
     begin_anew(core, slot, !is_released);
@@ -200,14 +201,14 @@ static bool has_older(const struct core *core, uint32_t slot)
     const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
     for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
         if (lock_at(core, at)->callback == SLOT_NONE && !echo_is(core, at) &&
-            client_is_over(client, client->incarnation, lock_at(core, at)->state))
+            client_is_over(client, client->stored.incarnation, lock_at(core, at)->state))
             return true;
     for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
-        if (client_is_over(client, client->incarnation, share_at(core, at)->state))
+        if (client_is_over(client, client->stored.incarnation, share_at(core, at)->state))
             return true;
     const struct chains *waiters = &core->waiters.by_client;
     for (uint32_t at = chains_first(waiters, slot); at != SLOT_NONE; at = chains_next(waiters, at))
-        if (client_is_over(client, client->incarnation, waiter_at(core, at)->state))
+        if (client_is_over(client, client->stored.incarnation, waiter_at(core, at)->state))
             return true;
     return false;
 }
@@ -218,15 +219,15 @@ bool client_free_older(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
     struct client before = *client;
-    bool is_much =
-        client->lock_count + client->share_count + client->waiter_count > CLIENT_DRAIN_MAX;
-    if (client->free_below == client->state_seen)
+    bool is_much = client->life.lock_count + client->life.share_count + client->life.waiter_count >
+                   CLIENT_DRAIN_MAX;
+    if (client->stored.free_below == client->stored.state_seen)
         return false;
     forget_older(client);
-    client->free_below = client->state_seen;
+    client->stored.free_below = client->stored.state_seen;
     if (!is_much && !has_older(core, slot)) {
-        client->free_below = before.free_below;
-        client->flags = before.flags;
+        client->stored.free_below = before.stored.free_below;
+        client->stored.flags = before.stored.flags;
         return false;
     }
     MARK("client_older_freed");
@@ -235,8 +236,8 @@ bool client_free_older(struct core *core, uint32_t slot)
         begin_anew(core, slot, true);
         return true;
     }
-    client->drain_is_search = true;
-    client->has_found = false;
+    client->life.drain_is_search = true;
+    client->life.has_found = false;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     begin_drain(core, slot);
     return true;
@@ -247,9 +248,9 @@ void client_recount(struct core *core, uint32_t slot, uint32_t state)
     struct client *client = client_at(core, slot);
     MARK("client_recounted");
     CHECK(state != 0);
-    client->state_seen = state;
-    client->free_below = state;
-    client->flags |= RECORD_CLIENT_RECOUNTED;
+    client->stored.state_seen = state;
+    client->stored.free_below = state;
+    client->stored.flags |= RECORD_CLIENT_RECOUNTED;
     grant_drop_older(core, slot);
     begin_anew(core, slot, true);
 }
@@ -277,13 +278,13 @@ static uint32_t drain_one(struct core *core, uint32_t slot, uint32_t max)
     uint32_t shares_freed = 0;
     uint32_t count = lock_drain(core, slot, max);
     CHECK(count <= max);
-    if (client->drain_at == 0)
+    if (client->life.drain_at == 0)
         count += share_drain(core, slot, max - count, &shares_freed);
     CHECK(count <= max);
-    client->drained_count += shares_freed; /* lock_free_if_doomed counts the locks */
-    if (client->drain_is_search && client->drained_count > 0 && !client->has_found) {
+    client->life.drained_count += shares_freed; /* lock_free_if_doomed counts the locks */
+    if (client->life.drain_is_search && client->life.drained_count > 0 && !client->life.has_found) {
         struct address address = client_address(core, slot);
-        client->has_found = true;
+        client->life.has_found = true;
         core_host_restarted(core, &address);
     }
     return count;
@@ -293,20 +294,20 @@ static void end_drain(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
     struct address address = client_address(core, slot);
-    list_remove(&client->draining);
+    list_remove(&client->life.draining);
     client_settle(core, slot);
-    bool is_search = client->drain_is_search, is_released = client->is_released;
-    client->drain_is_search = client->is_released = false;
-    if (client->drained_count == 0)
+    bool is_search = client->life.drain_is_search, is_released = client->life.is_released;
+    client->life.drain_is_search = client->life.is_released = false;
+    if (client->life.drained_count == 0)
         return;
     if (is_search && !is_released)
         count_crash(core, client);
     if (is_released)
-        core->reboots.released += client->drained_count;
+        core->reboots.released += client->life.drained_count;
     else
-        client_count_freed(core, slot, client->drained_count);
+        client_count_freed(core, slot, client->life.drained_count);
     event_add(&core->events, EVENT_CLIENT_FREED, &address, name_of(core, client),
-              client->drained_count);
+              client->life.drained_count);
 }
 
 bool client_drain(struct core *core)
@@ -314,10 +315,10 @@ bool client_drain(struct core *core)
     struct clients *all = &core->clients;
     uint32_t left = CLIENT_DRAIN_MAX;
     while (!list_is_empty(&all->draining) && core->restarted_count < RESTARTED_MAX) {
-        struct client *client = LIST_ELEMENT(all->draining.next, struct client, draining);
+        struct client *client = LIST_ELEMENT(all->draining.next, struct client, life.draining);
         uint32_t slot = client_slot(core, client);
         left -= drain_one(core, slot, left);
-        if (client->drain_at != 0 || client->share_drain_at != 0) {
+        if (client->life.drain_at != 0 || client->life.share_drain_at != 0) {
             MARK("client_drained_in_pieces");
             return true;
         }
@@ -329,10 +330,10 @@ bool client_drain(struct core *core)
 bool client_drain_now(struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    if (list_is_empty(&client->draining))
+    if (list_is_empty(&client->life.draining))
         return true;
     (void)drain_one(core, slot, CLIENT_DRAIN_MAX);
-    if (client->drain_at != 0 || client->share_drain_at != 0)
+    if (client->life.drain_at != 0 || client->life.share_drain_at != 0)
         return false;
     end_drain(core, slot);
     return true;
@@ -366,24 +367,24 @@ static uint32_t count_current(const struct core *core, uint32_t slot)
     const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
     uint32_t count = 0;
     for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
-        count += lock_at(core, at)->incarnation == client->incarnation;
+        count += lock_at(core, at)->incarnation == client->stored.incarnation;
     for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))
-        count += share_at(core, at)->incarnation == client->incarnation;
+        count += share_at(core, at)->incarnation == client->stored.incarnation;
     return count;
 }
 
 void client_life_check(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    CHECK(client->current_count == count_current(core, slot));
-    if (list_is_empty(&client->draining)) {
-        CHECK(client->drain_at == 0);
-        CHECK(client->share_drain_at == 0);
+    CHECK(client->life.current_count == count_current(core, slot));
+    if (list_is_empty(&client->life.draining)) {
+        CHECK(client->life.drain_at == 0);
+        CHECK(client->life.share_drain_at == 0);
         CHECK(!core->started || !has_old(core, slot));
         return;
     }
-    if (client->drain_at != 0)
-        CHECK(chains_has(&core->locks.by_client, slot, client->drain_at - 1));
-    if (client->share_drain_at != 0)
-        CHECK(chains_has(&core->shares.by_client, slot, client->share_drain_at - 1));
+    if (client->life.drain_at != 0)
+        CHECK(chains_has(&core->locks.by_client, slot, client->life.drain_at - 1));
+    if (client->life.share_drain_at != 0)
+        CHECK(chains_has(&core->shares.by_client, slot, client->life.share_drain_at - 1));
 }

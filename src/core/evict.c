@@ -20,8 +20,8 @@ static bool may_be_forgotten(const struct core *core, uint32_t slot)
 
 static void leave(struct client *client)
 {
-    list_remove(&client->idle);
-    list_remove(&client->idle_here);
+    list_remove(&client->life.idle);
+    list_remove(&client->life.idle_here);
 }
 
 void evict_rank(struct core *core, uint32_t slot)
@@ -30,8 +30,8 @@ void evict_rank(struct core *core, uint32_t slot)
     leave(client);
     if (!may_be_forgotten(core, slot))
         return;
-    list_append(&core->clients.idle, &client->idle);
-    list_append(&quota_at(core, client->quota)->idle, &client->idle_here);
+    list_append(&core->clients.idle, &client->life.idle);
+    list_append(&quota_at(core, client->quota)->idle, &client->life.idle_here);
 }
 
 /* False: it must stay. */
@@ -47,7 +47,7 @@ static bool evict(struct core *core, struct client *client)
     struct address address = client_address(core, slot);
     core->quotas.counters.evicted_clients++;
     event_add(&core->events, EVENT_RECORD_EVICTED, &address,
-              intern_bytes(&core->names, client->name), client->id);
+              intern_bytes(&core->names, client->stored.name), client->stored.id);
     client_forget(core, slot);
     return true;
 }
@@ -56,7 +56,7 @@ bool evict_client(struct core *core)
 {
     struct list *idle = &core->clients.idle;
     while (!list_is_empty(idle))
-        if (evict(core, LIST_ELEMENT(idle->next, struct client, idle)))
+        if (evict(core, LIST_ELEMENT(idle->next, struct client, life.idle)))
             return true;
     return false;
 }
@@ -68,7 +68,7 @@ bool evict_client_of(struct core *core, const struct address *address)
         return false;
     struct list *idle = &quota_at(core, quota)->idle;
     while (!list_is_empty(idle))
-        if (evict(core, LIST_ELEMENT(idle->next, struct client, idle_here)))
+        if (evict(core, LIST_ELEMENT(idle->next, struct client, life.idle_here)))
             return true;
     return false;
 }
@@ -88,6 +88,6 @@ bool evict_registrant(struct core *core)
 void evict_check(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    CHECK(list_is_empty(&client->idle) == list_is_empty(&client->idle_here));
-    CHECK(!core->started || !may_be_forgotten(core, slot) || !list_is_empty(&client->idle));
+    CHECK(list_is_empty(&client->life.idle) == list_is_empty(&client->life.idle_here));
+    CHECK(!core->started || !may_be_forgotten(core, slot) || !list_is_empty(&client->life.idle));
 }

@@ -80,9 +80,9 @@ void grace_begin_anew(struct core *core)
     uint32_t slot = table_next(&core->clients.table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&core->clients.table, slot)) {
         struct client *client = client_at(core, slot);
-        client->reached_ns = client->told_ns = client->reclaimed_ns = 0;
-        client->is_given_up = false;
-        client->reclaimed_count = 0;
+        client->recovery.reached_ns = client->recovery.told_ns = client->recovery.reclaimed_ns = 0;
+        client->recovery.is_given_up = false;
+        client->recovery.reclaimed_count = 0;
         timers_clear(&core->grace.drop, slot);
     }
     grace_begin(core);
@@ -119,8 +119,8 @@ static uint64_t late_ns(const struct core *core)
 static bool has_unsettled(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    return unsettled_of_client(core, slot) != SLOT_NONE || client->unsettled_shares > 0 ||
-           (client->left_over_count > 0 && !core->is_resumed);
+    return unsettled_of_client(core, slot) != SLOT_NONE || client->recovery.unsettled_shares > 0 ||
+           (client->recovery.left_over_count > 0 && !core->is_resumed);
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -133,8 +133,9 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 static bool is_held(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    return core->limits.hold_unreachable && client->told_ns == 0 && client->reclaimed_ns == 0 &&
-           !client->is_given_up && !core->grace.is_cut_short;
+    return core->limits.hold_unreachable && client->recovery.told_ns == 0 &&
+           client->recovery.reclaimed_ns == 0 && !client->recovery.is_given_up &&
+           !core->grace.is_cut_short;
 }
 
 /* Until when what this client has left unsettled stays, now that grace is over; UINT64_MAX: until
@@ -144,9 +145,9 @@ static uint64_t stays_until_ns(const struct core *core, uint32_t slot)
     const struct client *client = client_at(core, slot);
     uint64_t over_ns = core->grace.last_end_ns, until_ns = over_ns;
     /* One that called before it was told has its time from then on, when it knows. */
-    uint64_t reached_ns = max_u64(client->reached_ns, client->told_ns);
+    uint64_t reached_ns = max_u64(client->recovery.reached_ns, client->recovery.told_ns);
     /* `hold` lets it be told long after the end; it then has its time all the same. */
-    uint64_t cap_ns = max_u64(over_ns, client->told_ns) + core->limits.grace_ns;
+    uint64_t cap_ns = max_u64(over_ns, client->recovery.told_ns) + core->limits.grace_ns;
     if (core->grace.is_cut_short)
         return over_ns;
     if (is_held(core, slot))
@@ -155,9 +156,9 @@ static uint64_t stays_until_ns(const struct core *core, uint32_t slot)
         MARK("grace_judge_late");
         until_ns = reached_ns + late_ns(core);
     }
-    if (client->reclaimed_ns != 0 && client->reclaimed_ns + QUIET_NS > until_ns) {
+    if (client->recovery.reclaimed_ns != 0 && client->recovery.reclaimed_ns + QUIET_NS > until_ns) {
         MARK("grace_still_reclaiming");
-        until_ns = client->reclaimed_ns + QUIET_NS;
+        until_ns = client->recovery.reclaimed_ns + QUIET_NS;
     }
     return until_ns < cap_ns ? until_ns : cap_ns;
 }
@@ -215,7 +216,7 @@ void grace_judge(struct core *core, uint32_t slot)
 
 void grace_told(struct core *core, uint32_t slot)
 {
-    client_at(core, slot)->told_ns = core->now_ns > 0 ? core->now_ns : 1;
+    client_at(core, slot)->recovery.told_ns = core->now_ns > 0 ? core->now_ns : 1;
     grace_judge(core, slot);
 }
 
@@ -225,15 +226,15 @@ void grace_reclaimed(struct core *core, uint32_t slot)
     uint64_t now_ns = core->now_ns > 0 ? core->now_ns : 1;
     if (is_held(core, slot)) {
         MARK("grace_hold_ends_with_a_reclaim"); /* it knows, whatever became of its answer */
-        client->told_ns = now_ns;
+        client->recovery.told_ns = now_ns;
     }
-    client->reclaimed_ns = now_ns;
+    client->recovery.reclaimed_ns = now_ns;
     grace_judge(core, slot);
 }
 
 void grace_given_up(struct core *core, uint32_t slot)
 {
-    client_at(core, slot)->is_given_up = true;
+    client_at(core, slot)->recovery.is_given_up = true;
     grace_judge(core, slot);
 }
 
@@ -284,7 +285,7 @@ void grace_work(struct core *core)
         uint32_t count = 0;
         bool has_slots = drop(core, slot, left, &count);
         grace->counters.dropped += count;
-        if (client_at(core, slot)->is_counted) /* it is not there, which is a crash (D5) */
+        if (client_at(core, slot)->life.is_counted) /* it is not there, which is a crash (D5) */
             client_count_freed(core, slot, count);
         left -= count;
         if (has_unsettled(core, slot))
@@ -324,7 +325,7 @@ void grace_check(const struct core *core)
     timers_check(&core->grace.drop);
     uint32_t slot = table_next(clients, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(clients, slot)) {
-        shares += client_at(core, slot)->unsettled_shares;
+        shares += client_at(core, slot)->recovery.unsettled_shares;
         bool is_timed = timers_is_set(&core->grace.drop, slot);
         CHECK(!has_unsettled(core, slot) || grace_is_on(core) || is_timed || is_held(core, slot));
     }

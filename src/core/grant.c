@@ -59,7 +59,7 @@ static void schedule(struct core *core, uint32_t slot, uint64_t delay_ns)
 void grant_begin(struct core *core, uint32_t slot, uint32_t offer)
 {
     struct waiter *w = waiter_at(core, slot);
-    uint32_t known = client_at(core, waiter_client(core, w))->grant_proc;
+    uint32_t known = client_at(core, waiter_client(core, w))->stored.grant_proc;
     uint64_t own = core->server.epoch << 32 | ++core->grants.next_cookie;
     w->grant = (struct grant){
         .offer = offer,
@@ -130,7 +130,7 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
     uint32_t client = waiter_client(core, w);
     struct address address = client_address(core, client);
     event_add(&core->feed, EVENT_GRANTED, &address, intern_bytes(&core->names, w->caller_name),
-              client_at(core, client)->id);
+              client_at(core, client)->stored.id);
     if (is_calling)
         linger(core, w);
     else if (stays)

@@ -151,7 +151,7 @@ void grant_drop_older(struct core *core, uint32_t client)
     uint32_t next;
     for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
         next = chains_next(by_client, slot);
-        if (client_is_over(of, of->incarnation, waiter_at(core, slot)->state))
+        if (client_is_over(of, of->stored.incarnation, waiter_at(core, slot)->state))
             drop(core, slot);
     }
 }

@@ -110,7 +110,7 @@ static uint32_t find(const struct core *core, const struct claim *claim, bool is
 
 bool leftover_covers(const struct core *core, const struct claim *claim)
 {
-    if (client_at(core, owner_at(core, claim->owner)->client)->left_over_count == 0)
+    if (client_at(core, owner_at(core, claim->owner)->client)->recovery.left_over_count == 0)
         return false;
     for (struct claim byte = *claim;;) {
         byte.end = byte.start;

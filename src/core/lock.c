@@ -77,7 +77,7 @@ struct lock *lock_at(const struct core *core, uint32_t slot)
 enum lock_room lock_room(const struct core *core, uint32_t client)
 {
     const struct core_limits *limits = &core->limits;
-    uint32_t count = client == SLOT_NONE ? 0 : client_at(core, client)->lock_count;
+    uint32_t count = client == SLOT_NONE ? 0 : client_at(core, client)->life.lock_count;
     if (core->locks.table.count >= limits->locks_max)
         return LOCK_ROOM_TOTAL;
     if (count >= limits->locks_per_client_max)
@@ -100,7 +100,7 @@ uint64_t lock_most_pieces(const struct core *core, uint32_t client)
     const struct core_limits *limits = &core->limits;
     bool is_few = limits->locks_per_client_max < limits->locks_max;
     uint32_t may_hold = max_u32(is_few ? limits->locks_per_client_max : limits->locks_max,
-                                client_at(core, client)->loaded_count);
+                                client_at(core, client)->recovery.loaded_count);
     return UINT64_C(2) * may_hold + LOCK_ACCEPT_PUTS_MAX;
 }
 
@@ -108,7 +108,7 @@ static bool may_split(const struct core *core, uint32_t owner)
 {
     uint32_t client = owner_at(core, owner)->client;
     return lock_element_free_count(core) > 0 &&
-           client_at(core, client)->lock_count < lock_most_pieces(core, client);
+           client_at(core, client)->life.lock_count < lock_most_pieces(core, client);
 }
 
 bool lock_take(struct core *core, const struct lock_want *want)
@@ -193,10 +193,10 @@ bool lock_free_if_doomed(struct core *core, uint32_t slot)
     if (!lock_element_is_doomed(core, lock))
         return false;
     struct client *client = client_at(core, owner_at(core, lock->claim.owner)->client);
-    client->drained_count++; /* before: the last one may end the client's time here */
+    client->life.drained_count++; /* before: the last one may end the client's time here */
     if (free_one(core, slot))
         return true;
-    client->drained_count--;
+    client->life.drained_count--;
     return false;
 }
 
@@ -216,10 +216,10 @@ uint32_t lock_drain(struct core *core, uint32_t slot, uint32_t max)
 {
     struct client *client = client_at(core, slot);
     uint32_t seen = 0;
-    for (; seen < max && client->drain_at != 0; seen++) {
-        uint32_t at = client->drain_at - 1;
+    for (; seen < max && client->life.drain_at != 0; seen++) {
+        uint32_t at = client->life.drain_at - 1;
         if (!lock_free_if_doomed(core, at))
-            client->drain_at = chains_next(&core->locks.by_client, at) + 1;
+            client->life.drain_at = chains_next(&core->locks.by_client, at) + 1;
     }
     return seen;
 }

@@ -158,7 +158,7 @@ uint64_t lock_most_pieces(const struct core *core, uint32_t client);
 
 /*
  * Frees locks and offers of a client that its present incarnation did not take, at most `max`
- * looked at, from where the last call stopped (struct client.drain_at). Returns how many that were.
+ * looked at, from where the last call stopped (client->life.drain_at). Returns how many that were.
  * Offers go by way of grant_lost; those of lingering callbacks, and echoes, are passed by.
  */
 uint32_t lock_drain(struct core *core, uint32_t client, uint32_t max);

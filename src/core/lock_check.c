@@ -72,19 +72,19 @@ static uint32_t check_client(const struct core *core, uint32_t slot)
     const struct chains *by_client = &core->locks.by_client;
     const struct client *client = client_at(core, slot);
     uint32_t count = 0;
-    bool is_drained = client->drain_at == 0;
+    bool is_drained = client->life.drain_at == 0;
     uint32_t at = chains_first(by_client, slot);
     for (; at != SLOT_NONE; at = chains_next(by_client, at), count++) {
         CHECK(owner_at(core, lock_at(core, at)->claim.owner)->client == slot);
-        is_drained = is_drained || client->drain_at == at + 1;
+        is_drained = is_drained || client->life.drain_at == at + 1;
     }
     CHECK(is_drained); /* where it goes on is an element of this client */
-    CHECK(client->lock_count == count);
+    CHECK(client->life.lock_count == count);
     uint32_t left_over = 0;
     for (at = chains_first(&core->locks.left_over, slot); at != SLOT_NONE;
          at = chains_next(&core->locks.left_over, at), left_over++)
         CHECK(lock_at(core, at)->is_left_over);
-    CHECK(client->left_over_count == left_over);
+    CHECK(client->recovery.left_over_count == left_over);
     return count;
 }
 

@@ -136,9 +136,9 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     file->lock_count++;
     all->share_counts[file->share]++;
     struct client *client = client_at(core, owner->client);
-    client->lock_count++;
+    client->life.lock_count++;
     quota_add(core, client->quota, QUOTA_LOCK, 1);
-    client->current_count += lock->incarnation == client->incarnation;
+    client->life.current_count += lock->incarnation == client->stored.incarnation;
     owner->lock_count++;
     if (owner->lock_count == 1) {
         owner_note(core, lock->claim.owner);
@@ -178,8 +178,8 @@ static void set(struct core *core, struct lock *lock, const struct lock *content
     lock->granted_ns = content->granted_ns;
     lock->state = content->state;
     struct client *client = client_of(core, lock);
-    client->current_count -= lock->incarnation == client->incarnation;
-    client->current_count += content->incarnation == client->incarnation;
+    client->life.current_count -= lock->incarnation == client->stored.incarnation;
+    client->life.current_count += content->incarnation == client->stored.incarnation;
     lock->incarnation = content->incarnation;
     lock->flags = (lock->flags & ~(uint32_t)RECORD_LOCK_UNMONITORED) |
                   (content->flags & RECORD_LOCK_UNMONITORED);
@@ -219,7 +219,7 @@ void lock_element_leave_over(struct core *core, uint32_t slot)
     lock->is_left_over = true;
     chains_add(&core->locks.left_over, client, slot);
     tree_add(&core->locks.left_over_own, &owner_at(core, lock->claim.owner)->left_over, slot);
-    client_at(core, client)->left_over_count++;
+    client_at(core, client)->recovery.left_over_count++;
     core->offers_left++;
 }
 
@@ -232,7 +232,7 @@ void lock_element_unleave(struct core *core, uint32_t slot)
     lock->is_left_over = false;
     chains_remove(&core->locks.left_over, client, slot);
     tree_remove(&core->locks.left_over_own, &owner_at(core, lock->claim.owner)->left_over, slot);
-    client_at(core, client)->left_over_count--;
+    client_at(core, client)->recovery.left_over_count--;
     core->offers_left--;
 }
 
@@ -263,8 +263,8 @@ void lock_element_remove(struct core *core, uint32_t slot)
     struct owner *owner = owner_at(core, lock.claim.owner);
     struct client *client = client_at(core, owner->client);
     struct file *file = file_at(core, lock.claim.file);
-    if (client->drain_at == slot + 1)
-        client->drain_at = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
+    if (client->life.drain_at == slot + 1)
+        client->life.drain_at = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
     chains_remove(&all->by_client, owner->client, slot);
     tree_remove(&all->by_start, &file->locks, slot);
     if (lock.flags & RECORD_LOCK_OFFER)
@@ -274,13 +274,13 @@ void lock_element_remove(struct core *core, uint32_t slot)
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_LOCK, slot);
     CHECK(owner->lock_count > 0);
-    CHECK(client->lock_count > 0);
+    CHECK(client->life.lock_count > 0);
     CHECK(file->lock_count > 0);
     owner->lock_count--;
     owner_note(core, lock.claim.owner);
-    client->lock_count--;
+    client->life.lock_count--;
     quota_remove(core, client->quota, QUOTA_LOCK, 1);
-    client->current_count -= lock.incarnation == client->incarnation;
+    client->life.current_count -= lock.incarnation == client->stored.incarnation;
     file->lock_count--;
     CHECK(all->share_counts[file->share] > 0);
     all->share_counts[file->share]--;

@@ -42,8 +42,8 @@ bool lock_load(struct core *core, uint32_t slot, const struct record_lock *recor
 {
     uint32_t client = record->of.client;
     if (!table_is_live(&core->clients.table, client) ||
-        client_at(core, client)->id != record->of.client_id || record->start > record->end ||
-        record->of.incarnation > client_at(core, client)->incarnation)
+        client_at(core, client)->stored.id != record->of.client_id || record->start > record->end ||
+        record->of.incarnation > client_at(core, client)->stored.incarnation)
         return false;
     struct lock loaded = {
         .claim = {.start = record->start,
@@ -79,7 +79,7 @@ uint32_t lock_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
     const struct lock *lock = lock_at(core, slot);
     const struct owner *owner = owner_at(core, lock->claim.owner);
     struct record_lock record = {
-        .of = {.client_id = client_at(core, owner->client)->id,
+        .of = {.client_id = client_at(core, owner->client)->stored.id,
                .client = owner->client,
                .incarnation = lock->incarnation,
                .state = lock->state},

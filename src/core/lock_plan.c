@@ -36,7 +36,7 @@ bool lock_plan_shape(struct core *core, const struct lock_want *want, struct loc
         .waiter = SLOT_NONE,
         .callback = SLOT_NONE,
         .state = client_stamp(client, want->state),
-        .incarnation = client->incarnation,
+        .incarnation = client->stored.incarnation,
         .flags = want->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0U,
     };
     fresh.oh = intern_add(&core->locks.ohs, want->oh);

@@ -123,7 +123,7 @@ static bool is_of_this_life(struct core *core, struct subject *s, const struct l
     if (s->client == SLOT_NONE)
         return true;
     reboot_of_request(core, s->client, r->state);
-    if (list_is_empty(&client_at(core, s->client)->draining))
+    if (list_is_empty(&client_at(core, s->client)->life.draining))
         return true;
     if (!client_drain_now(core, s->client))
         return false;
@@ -164,7 +164,7 @@ static enum lock_status grant(struct core *core, const struct peer *from,
     struct lock_want want = {
         .claim = s.claim,
         .len = r->len,
-        .state = r->state != 0 ? r->state : client_at(core, s.client)->state_seen,
+        .state = r->state != 0 ? r->state : client_at(core, s.client)->stored.state_seen,
         .is_unmonitored = r->is_unmonitored,
         .oh = r->oh,
         .wall_ns = core->wall_ns,
@@ -234,7 +234,7 @@ static void note_reclaim(struct core *core, const struct peer *from, const struc
     if (status == LOCK_GRANTED) {
         uint32_t client = client_find(core, &from->address, r->caller_name);
         core->grace.counters.reclaims_granted++;
-        client_at(core, client)->reclaimed_count += is_news ? 1 : 0;
+        client_at(core, client)->recovery.reclaimed_count += is_news ? 1 : 0;
         grace_reclaimed(core, client);
         return;
     }
@@ -426,12 +426,12 @@ static enum lock_status share(struct core *core, const struct peer *from,
         return grace_is_on(core) ? LOCK_GRACE : take_share(core, from, r, client);
     enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
     bool is_known = client != SLOT_NONE && share_matches(core, client, r);
-    uint32_t unsettled = is_known ? client_at(core, client)->unsettled_shares : 0;
+    uint32_t unsettled = is_known ? client_at(core, client)->recovery.unsettled_shares : 0;
     if (may_reclaim_share(core, client, r))
         status = take_share(core, from, r, client);
     else
         namesake_of_share_reclaim(core, from, r);
-    bool is_news = !is_known || client_at(core, client)->unsettled_shares < unsettled;
+    bool is_news = !is_known || client_at(core, client)->recovery.unsettled_shares < unsettled;
     note_reclaim(core, from, r, status, is_news);
     return status;
 }

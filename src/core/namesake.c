@@ -25,7 +25,8 @@ static bool is_over(const struct core *core, const struct namesake *pair)
         return true;
     struct address address = client_address(core, slot);
     const struct client *client = client_at(core, slot);
-    return address_equal(&address, &pair->from) || client->lock_count + client->share_count == 0;
+    return address_equal(&address, &pair->from) ||
+           client->life.lock_count + client->life.share_count == 0;
 }
 
 const struct namesake *namesake_at(const struct core *core, uint32_t index)
@@ -103,7 +104,7 @@ void namesake_refused(struct core *core, uint32_t client, const struct peer *fro
     MARK("namesake_refused");
     pair->logged_ns = core->now_ns;
     event_add(&core->events, EVENT_NAMESAKE_REFUSED, &from->address,
-              intern_bytes(&core->names, holder->name), holder->id);
+              intern_bytes(&core->names, holder->stored.name), holder->stored.id);
 }
 
 void namesake_of_lock(struct core *core, const struct peer *from, const struct lock_request *r,
@@ -111,7 +112,7 @@ void namesake_of_lock(struct core *core, const struct peer *from, const struct l
 {
     uint32_t holder = owner_at(core, lock_at(core, lock)->claim.owner)->client;
     struct address address = client_address(core, holder);
-    struct bytes name = intern_bytes(&core->names, client_at(core, holder)->name);
+    struct bytes name = intern_bytes(&core->names, client_at(core, holder)->stored.name);
     if (!address_equal(&address, &from->address) && bytes_equal_fold(name, r->caller_name))
         namesake_refused(core, holder, from);
 }

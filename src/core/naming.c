@@ -58,12 +58,12 @@ uint32_t core_list_locals(const struct core *core, struct address *ret, uint32_t
     for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE && count < max;
          slot = table_next(table, slot)) {
         const struct client *client = client_at(core, slot);
-        bool is_known =
-            !target_owed(core, target_of_client(core, slot)).state || client->local.family == 0;
+        bool is_known = !target_owed(core, target_of_client(core, slot)).state ||
+                        client->stored.local.family == 0;
         for (uint32_t i = 0; i < count && !is_known; i++)
-            is_known = address_equal(&ret[i], &client->local);
+            is_known = address_equal(&ret[i], &client->stored.local);
         if (!is_known)
-            ret[count++] = client->local;
+            ret[count++] = client->stored.local;
     }
     return count;
 }

@@ -10,13 +10,13 @@
 static bool tell(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    if (!(client->flags & RECORD_CLIENT_MONITORED))
+    if (!(client->stored.flags & RECORD_CLIENT_MONITORED))
         return false;
     MARK("operate_tells");
     core_raise_state(core);
-    client->told_state = 0;
-    client->is_spared = false;
-    client->must_know = core->server.state;
+    client->stored.told_state = 0;
+    client->recovery.is_spared = false;
+    client->recovery.must_know = core->server.state;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     notify_news(core, target_of_client(core, slot));
     return true;
@@ -54,8 +54,8 @@ static enum order_result forget_registrant(struct core *core, uint64_t id, struc
 static bool is_going(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    return !list_is_empty(&client->draining) && client->current_count == 0 &&
-           client->waiter_count == 0;
+    return !list_is_empty(&client->life.draining) && client->life.current_count == 0 &&
+           client->life.waiter_count == 0;
 }
 
 static enum order_result release(struct core *core, uint32_t slot, struct bytes fh)
@@ -87,7 +87,7 @@ static struct address local_for(const struct core *core, uint32_t slot, const st
     const struct client *client = client_at(core, slot);
     if (pair != NULL)
         return pair->local;
-    return client->local.family == to->family ? client->local : (struct address){0};
+    return client->stored.local.family == to->family ? client->stored.local : (struct address){0};
 }
 
 static enum order_result move(struct core *core, uint32_t slot, const struct address *to)

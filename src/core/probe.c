@@ -193,7 +193,7 @@ static void begin_resumed(struct core *core)
         uint32_t slot = all->resume_at;
         bool is_live = table_is_live(clients, slot);
         const struct client *client = is_live ? client_at(core, slot) : NULL;
-        if (is_live && client->lock_count + client->share_count > 0) {
+        if (is_live && client->life.lock_count + client->life.share_count > 0) {
             all->next_ns = core->now_ns + PACE_NS;
             if (!probe_begin(core, slot, &(struct probe_question){.reason = PROBE_RESUME}))
                 return; /* no room: the same one again, later */
@@ -205,11 +205,11 @@ static void begin_resumed(struct core *core)
 void probe_want_calibration(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    if (client_is_calibrated(client) || core->now_ns < client->calibrate_next_ns ||
-        !list_is_empty(&client->calibrating))
+    if (client_is_calibrated(client) || core->now_ns < client->asked.calibrate_next_ns ||
+        !list_is_empty(&client->asked.calibrating))
         return;
-    client->calibrate_next_ns = core->now_ns + CALIBRATE_NS;
-    list_append(&core->probes.calibrate, &client->calibrating);
+    client->asked.calibrate_next_ns = core->now_ns + CALIBRATE_NS;
+    list_append(&core->probes.calibrate, &client->asked.calibrating);
 }
 
 /* The next of those whose status monitors are asked whether they are theirs. */
@@ -217,15 +217,15 @@ static void begin_calibration(struct core *core)
 {
     struct probes *all = &core->probes;
     while (!list_is_empty(&all->calibrate) && core->now_ns >= all->calibrate_next_ns) {
-        struct client *client = LIST_ELEMENT(all->calibrate.next, struct client, calibrating);
+        struct client *client = LIST_ELEMENT(all->calibrate.next, struct client, asked.calibrating);
         uint32_t slot = client_slot(core, client);
         all->calibrate_next_ns = core->now_ns + PACE_NS;
         bool is_asked =
             client_is_calibrated(client) ||
             probe_begin(core, slot, &(struct probe_question){.reason = PROBE_CALIBRATE});
-        list_remove(&client->calibrating);
+        list_remove(&client->asked.calibrating);
         if (!is_asked) /* no room: later; others' addresses may have some */
-            list_append(&all->calibrate, &client->calibrating);
+            list_append(&all->calibrate, &client->asked.calibrating);
     }
 }
 

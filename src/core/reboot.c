@@ -37,7 +37,7 @@ enum { LOOKED_AT_MAX = 1024, ELSEWHERE_MAX = 4, DOUBTS_MAX = 16 };
 static void report(struct core *core, enum event_kind kind, uint32_t slot, uint32_t state)
 {
     struct address address = client_address(core, slot);
-    struct bytes name = intern_bytes(&core->names, client_at(core, slot)->name);
+    struct bytes name = intern_bytes(&core->names, client_at(core, slot)->stored.name);
     event_add(&core->events, kind, &address, name, state);
 }
 
@@ -46,8 +46,8 @@ static void report(struct core *core, enum event_kind kind, uint32_t slot, uint3
 static void note_restart(struct core *core, uint32_t slot)
 {
     struct address address = client_address(core, slot);
-    client_at(core, slot)->rebooted_ns = core->wall_ns;
-    if (!client_at(core, slot)->drain_is_search)
+    client_at(core, slot)->stored.rebooted_ns = core->wall_ns;
+    if (!client_at(core, slot)->life.drain_is_search)
         core_host_restarted(core, &address);
 }
 
@@ -73,7 +73,7 @@ static void recount(struct core *core, uint32_t slot, uint32_t state)
 static enum reboot_heard accept(struct core *core, uint32_t slot, uint32_t state)
 {
     client_alive(core, slot);
-    if (client_is_newer_state(state, client_at(core, slot)->state_seen)) {
+    if (client_is_newer_state(state, client_at(core, slot)->stored.state_seen)) {
         renew(core, slot, state);
         return REBOOT_NEWS;
     }
@@ -110,7 +110,7 @@ static enum client_doubt doubt_of(enum probe_reason reason)
 static enum reboot_heard ask(struct core *core, uint32_t slot, enum probe_reason reason,
                              struct probe_question question)
 {
-    struct client_doubts *doubts = &client_at(core, slot)->doubts[doubt_of(reason)];
+    struct client_doubts *doubts = &client_at(core, slot)->asked.doubts[doubt_of(reason)];
     if (reason != PROBE_VERIFY && !may_doubt(core, doubts)) {
         MARK("reboot_asked_too_often");
         return REBOOT_UNHEARD;
@@ -123,7 +123,7 @@ static enum reboot_heard ask(struct core *core, uint32_t slot, enum probe_reason
 
 static struct bytes client_name(const struct core *core, uint32_t slot)
 {
-    return intern_bytes(&core->names, client_at(core, slot)->name);
+    return intern_bytes(&core->names, client_at(core, slot)->stored.name);
 }
 
 static bool is_address(struct bytes name)
@@ -150,7 +150,7 @@ static bool is_same_host(struct bytes a, struct bytes b)
 static enum reboot_heard hear_of_itself(struct core *core, uint32_t slot,
                                         const struct probe_question *notice)
 {
-    uint32_t seen = client_at(core, slot)->state_seen, state = notice->notified;
+    uint32_t seen = client_at(core, slot)->stored.state_seen, state = notice->notified;
     bool is_older = state != seen && !client_is_newer_state(state, seen);
     if (core->limits.verify_notices) /* or there is no room, and it is not believed unasked */
         return ask(core, slot, PROBE_VERIFY, *notice);
@@ -170,7 +170,7 @@ static uint32_t chain_of(const struct core *core, const struct address *address)
 static enum reboot_heard ask_whether_meant(struct core *core, uint32_t slot,
                                            const struct probe_question *notice)
 {
-    uint32_t seen = client_at(core, slot)->state_seen;
+    uint32_t seen = client_at(core, slot)->stored.state_seen;
     if (seen == 0)
         return REBOOT_UNHEARD;
     if (!client_is_newer_state(notice->notified, seen)) {
@@ -243,7 +243,7 @@ static enum reboot_heard hear_of_names(struct core *core, const struct probe_que
 static bool is_alone(const struct core *core, uint32_t slot)
 {
     const struct chains *by_address = &core->clients.by_address;
-    uint32_t first = chains_first(by_address, client_at(core, slot)->address);
+    uint32_t first = chains_first(by_address, client_at(core, slot)->stored.address);
     return chains_next(by_address, first) == SLOT_NONE;
 }
 
@@ -270,7 +270,7 @@ static enum reboot_heard hear_of_elsewhere(struct core *core, struct bytes mon_n
     uint32_t slot = fold == SLOT_NONE ? SLOT_NONE : chains_first(by_name, fold);
     for (; slot != SLOT_NONE && count < ELSEWHERE_MAX; slot = chains_next(by_name, slot)) {
         struct address address = client_address(core, slot);
-        uint32_t seen = client_at(core, slot)->state_seen;
+        uint32_t seen = client_at(core, slot)->stored.state_seen;
         if (address_equal(&address, &notice->from) || seen == 0 ||
             !client_is_newer_state(notice->notified, seen))
             continue;
@@ -304,7 +304,7 @@ enum reboot_heard reboot_hear(struct core *core, const struct address *from, str
 /* Its status monitor says nothing: what is known of it stands, and a notice of its own counts. */
 static bool decide_without(struct core *core, uint32_t slot, const struct probe_question *question)
 {
-    uint32_t seen = client_at(core, slot)->state_seen, notified = question->notified;
+    uint32_t seen = client_at(core, slot)->stored.state_seen, notified = question->notified;
     if (question->reason != PROBE_VERIFY ||
         (notified != seen && !client_is_newer_state(notified, seen)))
         return false;
@@ -329,7 +329,7 @@ static bool decide_uncalibrated(struct core *core, uint32_t slot,
 static bool decide(struct core *core, uint32_t slot, const struct probe_question *question,
                    uint32_t state)
 {
-    uint32_t seen = client_at(core, slot)->state_seen;
+    uint32_t seen = client_at(core, slot)->stored.state_seen;
     bool is_notified = state == question->notified;
     bool is_of_itself = question->reason >= PROBE_REQUEST;
     if (state == 0)
@@ -386,17 +386,17 @@ void reboot_probed(struct core *core, uint32_t slot, const struct probe_question
 static void ask_for_request(struct core *core, uint32_t slot, uint32_t state)
 {
     struct client *client = client_at(core, slot);
-    if (client->probe_next_ns > core->now_ns)
+    if (client->asked.probe_next_ns > core->now_ns)
         return;
     MARK("reboot_older_request");
-    client->probe_next_ns = core->now_ns + REQUEST_AGAIN_NS;
+    client->asked.probe_next_ns = core->now_ns + REQUEST_AGAIN_NS;
     struct probe_question question = {.reason = PROBE_REQUEST, .notified = state};
     (void)probe_begin(core, slot, &question);
 }
 
 void reboot_of_request(struct core *core, uint32_t slot, uint32_t state)
 {
-    uint32_t seen = client_at(core, slot)->state_seen;
+    uint32_t seen = client_at(core, slot)->stored.state_seen;
     if (core->limits.distrust_state)
         return;
     /* Its first state says nothing about what it took before: it was not asked for one then. */

@@ -351,7 +351,7 @@ static bool has_lost_waiters(const struct core *core)
     if (core->server.flags & RECORD_SERVER_WAITERS)
         return false;
     uint32_t slot = table_next(table, SLOT_NONE);
-    while (slot != SLOT_NONE && !(client_at(core, slot)->flags & RECORD_CLIENT_WAITS))
+    while (slot != SLOT_NONE && !(client_at(core, slot)->stored.flags & RECORD_CLIENT_WAITS))
         slot = table_next(table, slot);
     return slot != SLOT_NONE || core->locks.offer_count > 0;
 }

@@ -124,9 +124,9 @@ static void link_slot(struct core *core, uint32_t slot, const struct share *cont
     chains_add(&all->by_client, content->client, slot);
     count(&all->sums[content->file], content, 1);
     struct client *client = client_at(core, content->client);
-    client->share_count++;
+    client->life.share_count++;
     quota_add(core, client->quota, QUOTA_SHARE, 1);
-    client->current_count += content->incarnation == client->incarnation;
+    client->life.current_count += content->incarnation == client->stored.incarnation;
 }
 
 static void settle(struct core *core, uint32_t slot)
@@ -135,7 +135,7 @@ static void settle(struct core *core, uint32_t slot)
     if (!share->is_unsettled)
         return;
     share->is_unsettled = false;
-    client_at(core, share->client)->unsettled_shares--;
+    client_at(core, share->client)->recovery.unsettled_shares--;
     core->grace.unsettled_shares--;
 }
 
@@ -145,7 +145,7 @@ void share_unsettle(struct core *core, uint32_t slot)
     if (share->is_unsettled)
         return;
     share->is_unsettled = true;
-    client_at(core, share->client)->unsettled_shares++;
+    client_at(core, share->client)->recovery.unsettled_shares++;
     core->grace.unsettled_shares++;
 }
 
@@ -155,9 +155,9 @@ static void drop(struct core *core, uint32_t slot)
     settle(core, slot);
     struct share share = *share_at(core, slot);
     struct client *client = client_at(core, share.client);
-    if (client->share_drain_at == slot + 1) {
+    if (client->life.share_drain_at == slot + 1) {
         uint32_t next = chains_next(&all->by_client, slot);
-        client->share_drain_at = next == SLOT_NONE ? 0 : next + 1;
+        client->life.share_drain_at = next == SLOT_NONE ? 0 : next + 1;
     }
     chains_remove(&all->by_key, chains_of_hash(&all->by_key, share.key_hash), slot);
     chains_remove(&all->by_file, share.file, slot);
@@ -167,10 +167,10 @@ static void drop(struct core *core, uint32_t slot)
     dirty_delete(&core->dirty, RECORD_SHARE, slot);
     (void)intern_release(&core->locks.ohs, share.oh);
     file_release(core, share.file);
-    CHECK(client->share_count > 0);
-    client->share_count--;
+    CHECK(client->life.share_count > 0);
+    client->life.share_count--;
     quota_remove(core, client->quota, QUOTA_SHARE, 1);
-    client->current_count -= share.incarnation == client->incarnation;
+    client->life.current_count -= share.incarnation == client->stored.incarnation;
     client_settle(core, share.client);
 }
 
@@ -179,7 +179,7 @@ enum lock_room share_room(const struct core *core, uint32_t client)
     const struct client *of = client_at(core, client);
     if (core->shares.table.count >= core->limits.locks_max)
         return LOCK_ROOM_TOTAL;
-    if (of->lock_count + of->share_count >= core->limits.locks_per_client_max)
+    if (of->life.lock_count + of->life.share_count >= core->limits.locks_per_client_max)
         return LOCK_ROOM_CLIENT;
     if (!quota_admits(core, of->quota, QUOTA_SHARE))
         return LOCK_ROOM_ADDRESS;
@@ -231,8 +231,8 @@ static void replace(struct core *core, uint32_t slot, const struct share *fresh)
     share->access = fresh->access;
     share->state = fresh->state;
     struct client *client = client_at(core, share->client);
-    client->current_count -= share->incarnation == client->incarnation;
-    client->current_count += fresh->incarnation == client->incarnation;
+    client->life.current_count -= share->incarnation == client->stored.incarnation;
+    client->life.current_count += fresh->incarnation == client->stored.incarnation;
     share->incarnation = fresh->incarnation;
     share->flags = fresh->flags;
     count(sums, share, 1);
@@ -273,8 +273,8 @@ enum lock_status share_take(struct core *core, uint32_t client, const struct loc
         .client = client,
         .mode = request->mode,
         .access = request->access,
-        .state = client_stamp(of, request->state != 0 ? request->state : of->state_seen),
-        .incarnation = of->incarnation,
+        .state = client_stamp(of, request->state != 0 ? request->state : of->stored.state_seen),
+        .incarnation = of->stored.incarnation,
         .flags = request->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0,
     };
     if (share_is_denied(core, client, request))
@@ -311,7 +311,7 @@ bool share_matches(const struct core *core, uint32_t client, const struct lock_r
 uint32_t share_drop_unsettled(struct core *core, uint32_t client, uint32_t max)
 {
     uint32_t next, dropped = 0;
-    if (client_at(core, client)->unsettled_shares == 0)
+    if (client_at(core, client)->recovery.unsettled_shares == 0)
         return 0;
     for (uint32_t slot = chains_first(&core->shares.by_client, client);
          slot != SLOT_NONE && dropped < max; slot = next) {
@@ -347,7 +347,7 @@ void share_free_doomed(struct core *core, uint32_t file, uint32_t max)
         next = chains_next(&core->shares.by_file, slot);
         if (!share_is_over(core, share))
             continue;
-        client_at(core, share->client)->drained_count++;
+        client_at(core, share->client)->life.drained_count++;
         drop(core, slot);
     }
 }
@@ -356,10 +356,10 @@ uint32_t share_drain(struct core *core, uint32_t client, uint32_t max, uint32_t 
 {
     struct client *of = client_at(core, client);
     uint32_t looked_at = 0, freed = 0;
-    for (; of->share_drain_at != 0 && looked_at < max; looked_at++) {
-        uint32_t slot = of->share_drain_at - 1;
+    for (; of->life.share_drain_at != 0 && looked_at < max; looked_at++) {
+        uint32_t slot = of->life.share_drain_at - 1;
         uint32_t next = chains_next(&core->shares.by_client, slot);
-        of->share_drain_at = next == SLOT_NONE ? 0 : next + 1;
+        of->life.share_drain_at = next == SLOT_NONE ? 0 : next + 1;
         if (!share_is_over(core, share_at(core, slot)))
             continue;
         drop(core, slot);
@@ -377,7 +377,7 @@ bool share_load(struct core *core, uint32_t slot, const struct record_share *rec
     if (!table_is_live(&core->clients.table, of->client))
         return false;
     const struct client *client = client_at(core, of->client);
-    if (client->id != of->client_id || of->incarnation > client->incarnation ||
+    if (client->stored.id != of->client_id || of->incarnation > client->stored.incarnation ||
         find(core, of->client, record->oh, record->fh) != SLOT_NONE)
         return false;
     uint32_t file = file_find(core, record->fh);
@@ -409,7 +409,7 @@ uint32_t share_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
     struct record_share record = {
         .of =
             {
-                .client_id = client_at(core, share->client)->id,
+                .client_id = client_at(core, share->client)->stored.id,
                 .client = share->client,
                 .incarnation = share->incarnation,
                 .state = share->state,
@@ -451,7 +451,7 @@ void share_check(const struct core *core)
         struct bytes oh = intern_bytes(&core->locks.ohs, share->oh);
         CHECK(share->mode <= MODE_MAX);
         CHECK(share->access <= MODE_MAX);
-        CHECK(share->incarnation <= client_at(core, share->client)->incarnation);
+        CHECK(share->incarnation <= client_at(core, share->client)->stored.incarnation);
         CHECK(share->key_hash == key_hash(core, share->client, share->oh, share->file));
         CHECK(find(core, share->client, oh, file_handle(core, share->file)) == slot);
         CHECK(chains_has(&all->by_file, share->file, slot));

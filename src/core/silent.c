@@ -119,7 +119,7 @@ static void look(struct core *core, uint32_t slot)
     if (core->now_ns - wait->since_ns < WAIT_NS)
         return;
     uint32_t client = blocker_of(core, waiter);
-    if (client == SLOT_NONE || core->now_ns - client_at(core, client)->seen_ns < SILENT_NS)
+    if (client == SLOT_NONE || core->now_ns - client_at(core, client)->life.seen_ns < SILENT_NS)
         return;
     if (find(core, client) == NULL)
         begin_asking(core, client);
@@ -145,7 +145,8 @@ static void end_pass(struct core *core)
         struct silent_holder *holder = LIST_ELEMENT(at, struct silent_holder, listed);
         next = at->next;
         uint32_t client = table_find(&core->clients.table, holder->ask.client);
-        bool is_heard = client != SLOT_NONE && client_at(core, client)->seen_ns > holder->asked_ns;
+        bool is_heard =
+            client != SLOT_NONE && client_at(core, client)->life.seen_ns > holder->asked_ns;
         holder->wait_count = holder->next_count;
         holder->oldest_ns = holder->next_oldest_ns;
         holder->next_count = 0;
@@ -217,7 +218,7 @@ void silent_answered(struct core *core, struct ask *ask, uint32_t client,
         const struct client *at = client_at(core, client);
         struct address address = client_address(core, client);
         event_add(&core->events, EVENT_HOLDER_SILENT, &address,
-                  intern_bytes(&core->names, at->name), at->id);
+                  intern_bytes(&core->names, at->stored.name), at->stored.id);
     } else if (says_state && input->state != 0) {
         struct probe_question question = {.reason = PROBE_RESUME};
         reboot_probed(core, client, &question, input->state);

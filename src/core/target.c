@@ -83,7 +83,7 @@ bool target_knows(const struct record_server *server, uint32_t told_state)
 bool target_is_told(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    return client->is_spared || target_knows(&core->server, client->told_state);
+    return client->recovery.is_spared || target_knows(&core->server, client->stored.told_state);
 }
 
 struct target_news target_owed(const struct core *core, uint32_t target)
@@ -92,7 +92,8 @@ struct target_news target_owed(const struct core *core, uint32_t target)
     if (target_is_client(core, target)) {
         const struct client *client = client_of(core, target);
         bool is_told = target_is_told(core, target_client(core, target));
-        owed.state = client->flags & RECORD_CLIENT_MONITORED && !is_told ? core->server.state : 0;
+        owed.state =
+            client->stored.flags & RECORD_CLIENT_MONITORED && !is_told ? core->server.state : 0;
         return owed;
     }
     const struct registrant *r = registrant_of(core, target);
@@ -114,14 +115,14 @@ struct address target_address(const struct core *core, uint32_t target)
 
 uint64_t target_seen_ns(const struct core *core, uint32_t target)
 {
-    return target_is_client(core, target) ? client_of(core, target)->seen_wall_ns
+    return target_is_client(core, target) ? client_of(core, target)->stored.seen_wall_ns
                                           : registrant_of(core, target)->registered_ns;
 }
 
 void target_report(struct core *core, enum event_kind kind, uint32_t target, uint64_t value)
 {
     struct address address = target_address(core, target);
-    uint32_t name = target_is_client(core, target) ? client_of(core, target)->name
+    uint32_t name = target_is_client(core, target) ? client_of(core, target)->stored.name
                                                    : registrant_of(core, target)->my_name;
     event_add(&core->events, kind, &address, intern_bytes(&core->names, name), value);
 }
@@ -178,10 +179,10 @@ static void put_client_call(struct core *core, uint32_t target, struct target_ne
         .id = core_call_id(CALL_OF_NOTIFY_CLIENT, handle),
         .kind = CALL_NOTIFY,
         .to = target_address(core, target),
-        .local = client->local,
+        .local = client->stored.local,
         .our_state = news.state,
     };
-    ret->our_name_count = naming_list(core, &client->local, ret->our_names);
+    ret->our_name_count = naming_list(core, &client->stored.local, ret->our_names);
 }
 
 void target_put_call(struct core *core, uint32_t target, struct target_news news,
@@ -218,8 +219,8 @@ static void note_told(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
     grace_told(core, slot);
-    if (client->waiter_count == 0)
-        client->flags &= ~(uint32_t)RECORD_CLIENT_WAITS;
+    if (client->life.waiter_count == 0)
+        client->stored.flags &= ~(uint32_t)RECORD_CLIENT_WAITS;
 }
 
 static void client_answered(struct core *core, uint32_t target, struct target_news news,
@@ -227,17 +228,17 @@ static void client_answered(struct core *core, uint32_t target, struct target_ne
 {
     uint32_t slot = target_client(core, target);
     struct client *client = client_of(core, target);
-    if (is_answered && client_is_newer_state(client->must_know, news.state))
+    if (is_answered && client_is_newer_state(client->recovery.must_know, news.state))
         return; /* what it must know was not yet said when this call began */
     if (is_answered) {
-        client->told_state = news.state;
-        client->must_know = 0;
-        client->untold_ns = 0;
+        client->stored.told_state = news.state;
+        client->recovery.must_know = 0;
+        client->stored.untold_ns = 0;
         if (target_knows(&core->server, news.state)) /* and not only of a restart before that */
             note_told(core, slot);
         evict_rank(core, slot);
-    } else if (client->untold_ns == 0) {
-        client->untold_ns = core->wall_ns;
+    } else if (client->stored.untold_ns == 0) {
+        client->stored.untold_ns = core->wall_ns;
     } else {
         return;
     }

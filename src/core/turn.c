@@ -30,48 +30,48 @@ static bool has_room(const struct quota *quota)
 
 static void go_on_turn(struct core *core, struct client *client)
 {
-    list_append(&core->grants.turns, &client->turn);
-    client->is_on_turn = true;
+    list_append(&core->grants.turns, &client->asked.turn);
+    client->asked.is_on_turn = true;
     quota_of(core, client)->turning++;
 }
 
 static void enter(struct core *core, struct client *client)
 {
     struct quota *quota = quota_of(core, client);
-    if (list_is_empty(&client->ready))
+    if (list_is_empty(&client->asked.ready))
         return;
     if (has_room(quota)) {
         go_on_turn(core, client);
         return;
     }
-    list_append(&quota->parked, &client->turn);
+    list_append(&quota->parked, &client->asked.turn);
 }
 
 /* Those who are parked come in, as far as there is room. */
 static void let_in(struct core *core, struct quota *quota)
 {
     while (has_room(quota) && !list_is_empty(&quota->parked)) {
-        struct client *client = LIST_ELEMENT(quota->parked.next, struct client, turn);
-        list_remove(&client->turn);
+        struct client *client = LIST_ELEMENT(quota->parked.next, struct client, asked.turn);
+        list_remove(&client->asked.turn);
         go_on_turn(core, client);
     }
 }
 
 static void step_off(struct core *core, struct client *client)
 {
-    if (client->is_on_turn)
+    if (client->asked.is_on_turn)
         quota_of(core, client)->turning--;
-    client->is_on_turn = false;
-    list_remove(&client->turn);
+    client->asked.is_on_turn = false;
+    list_remove(&client->asked.turn);
 }
 
 void turn_add(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
     struct client *client = client_at(core, waiter_client(core, w));
-    bool is_first = list_is_empty(&client->ready);
+    bool is_first = list_is_empty(&client->asked.ready);
     w->grant.is_ready = true;
-    list_append(&client->ready, &w->grant.queue);
+    list_append(&client->asked.ready, &w->grant.queue);
     if (is_first)
         enter(core, client);
 }
@@ -83,7 +83,7 @@ void turn_remove(struct core *core, uint32_t slot)
     bool was_ready = w->grant.is_ready;
     list_remove(&w->grant.queue);
     w->grant.is_ready = false;
-    if (!was_ready || !list_is_empty(&client->ready))
+    if (!was_ready || !list_is_empty(&client->asked.ready))
         return;
     step_off(core, client);
     let_in(core, quota_of(core, client));
@@ -92,18 +92,18 @@ void turn_remove(struct core *core, uint32_t slot)
 uint32_t turn_take(struct core *core)
 {
     while (!list_is_empty(&core->grants.turns)) {
-        struct client *client = LIST_ELEMENT(core->grants.turns.next, struct client, turn);
+        struct client *client = LIST_ELEMENT(core->grants.turns.next, struct client, asked.turn);
         struct quota *quota = quota_of(core, client);
         step_off(core, client);
         if (quota->calling >= calls_max(quota)) { /* it has become silent since */
-            list_append(&quota->parked, &client->turn);
+            list_append(&quota->parked, &client->asked.turn);
             continue;
         }
-        struct waiter *w = LIST_ELEMENT(client->ready.next, struct waiter, grant.queue);
+        struct waiter *w = LIST_ELEMENT(client->asked.ready.next, struct waiter, grant.queue);
         list_remove(&w->grant.queue);
         w->grant.is_ready = false;
         quota->calling++;
-        client->calling++;
+        client->asked.calling++;
         enter(core, client);
         let_in(core, quota);
         return table_slot(&core->waiters.table, w);
@@ -115,8 +115,8 @@ void turn_ended(struct core *core, uint32_t slot, enum turn_end how)
 {
     struct client *client = client_at(core, slot);
     struct quota *quota = quota_of(core, client);
-    CHECK(client->calling > 0 && quota->calling > 0);
-    client->calling--;
+    CHECK(client->asked.calling > 0 && quota->calling > 0);
+    client->asked.calling--;
     quota->calling--;
     if (how != TURN_UNKNOWN)
         quota->is_silent = how == TURN_SILENT;
@@ -132,24 +132,24 @@ void turn_leave(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
     step_off(core, client);
-    quota_of(core, client)->calling -= client->calling;
+    quota_of(core, client)->calling -= client->asked.calling;
     let_in(core, quota_of(core, client));
 }
 
 void turn_join(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    quota_of(core, client)->calling += client->calling;
+    quota_of(core, client)->calling += client->asked.calling;
     enter(core, client);
 }
 
 static void check_client(const struct core *core, const struct client *client)
 {
     const struct quota *quota = quota_of(core, client);
-    bool is_listed = !list_is_empty(&client->turn);
-    CHECK(is_listed == !list_is_empty(&client->ready));
-    CHECK(is_listed || !client->is_on_turn);
-    CHECK(!is_listed || client->is_on_turn || !has_room(quota));
+    bool is_listed = !list_is_empty(&client->asked.turn);
+    CHECK(is_listed == !list_is_empty(&client->asked.ready));
+    CHECK(is_listed || !client->asked.is_on_turn);
+    CHECK(!is_listed || client->asked.is_on_turn || !has_room(quota));
 }
 
 void turn_check(const struct core *core)
@@ -160,8 +160,8 @@ void turn_check(const struct core *core)
     for (; slot != SLOT_NONE; slot = table_next(clients, slot)) {
         const struct client *client = client_at(core, slot);
         check_client(core, client);
-        on_turn += client->is_on_turn;
-        under_way += client->calling;
+        on_turn += client->asked.is_on_turn;
+        under_way += client->asked.calling;
     }
     for (slot = table_next(quotas, SLOT_NONE); slot != SLOT_NONE; slot = table_next(quotas, slot)) {
         turning += quota_at(core, slot)->turning;

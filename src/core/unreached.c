@@ -78,7 +78,7 @@ uint32_t unreached_join(struct core *core, uint32_t target)
     CHECK(host != SLOT_NONE);
     host_at(core, host)->left++;
     if (target_is_client(core, target) &&
-        client_at(core, target_client(core, target))->reached_ns != 0)
+        client_at(core, target_client(core, target))->recovery.reached_ns != 0)
         host_at(core, host)->is_reached = true; /* it called before we were ready (D5 (6)) */
     return host;
 }
@@ -110,11 +110,11 @@ void unreached_heard(struct core *core, const struct address *address)
 void unreached_client_alive(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    host_at(core, client->address)->is_reached = true;
-    if (!(client->flags & RECORD_CLIENT_CRASHED))
+    host_at(core, client->stored.address)->is_reached = true;
+    if (!(client->stored.flags & RECORD_CLIENT_CRASHED))
         return;
     MARK("unreached_client_is_back");
-    client->flags &= ~(uint32_t)RECORD_CLIENT_CRASHED;
+    client->stored.flags &= ~(uint32_t)RECORD_CLIENT_CRASHED;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
 
@@ -127,15 +127,15 @@ static bool is_to_be_marked(const struct core *core, uint32_t slot)
 static void mark(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);
-    uint64_t locks = (uint64_t)client->unsettled_count + client->unsettled_shares;
+    uint64_t locks = (uint64_t)client->recovery.unsettled_count + client->recovery.unsettled_shares;
     MARK("unreached_client_marked");
     core->notify.jobs[target_of_client(core, slot)].is_marked = true;
-    if (!client->is_counted) {
+    if (!client->life.is_counted) {
         core->reboots.crashes_detected++;
-        client->is_cleaned = false;
+        client->life.is_cleaned = false;
     }
-    client->is_counted = true;
-    client->flags |= RECORD_CLIENT_CRASHED;
+    client->life.is_counted = true;
+    client->stored.flags |= RECORD_CLIENT_CRASHED;
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     target_report(core, EVENT_CLIENT_UNREACHED, target_of_client(core, slot), locks);
 }

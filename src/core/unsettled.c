@@ -56,7 +56,7 @@ void unsettled_add(struct core *core, const struct claim *claim)
     *unsettled_at(core, slot) = *claim;
     tree_add(&all->by_start, &holding->unsettled, slot);
     chains_add(&all->by_client, owner_at(core, holding->owner)->client, slot);
-    client_at(core, owner_at(core, holding->owner)->client)->unsettled_count++;
+    client_at(core, owner_at(core, holding->owner)->client)->recovery.unsettled_count++;
 }
 
 static void remove_from(struct core *core, struct holding *holding, uint32_t slot)
@@ -64,7 +64,7 @@ static void remove_from(struct core *core, struct holding *holding, uint32_t slo
     struct unsettled *all = &core->unsettled;
     tree_remove(&all->by_start, &holding->unsettled, slot);
     chains_remove(&all->by_client, owner_at(core, holding->owner)->client, slot);
-    client_at(core, owner_at(core, holding->owner)->client)->unsettled_count--;
+    client_at(core, owner_at(core, holding->owner)->client)->recovery.unsettled_count--;
     table_remove(&all->table, slot);
 }
 
@@ -113,7 +113,7 @@ bool unsettled_settle(struct core *core, const struct claim *claim)
         if (rests.has_left && rests.has_right) {
             uint32_t client = owner_at(core, claim->owner)->client;
             if (!unsettled_has_room(core, 1) ||
-                client_at(core, client)->unsettled_count >= lock_most_pieces(core, client))
+                client_at(core, client)->recovery.unsettled_count >= lock_most_pieces(core, client))
                 return false; /* it was the only one that overlaps */
             MARK("unsettled_split");
             *range = rests.left;

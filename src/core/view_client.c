@@ -78,30 +78,30 @@ static void view_lock_client(const struct core *core, uint32_t slot, struct view
 {
     const struct client *client = client_at(core, slot);
     *ret = (struct view_client){
-        .id = client->id,
+        .id = client->stored.id,
         .protocol = VIEW_NLM,
         .protocol_name = bytes_of_text("nlm"),
-        .name = intern_bytes(&core->names, client->name),
+        .name = intern_bytes(&core->names, client->stored.name),
         .address = client_address(core, slot),
-        .local = client->local,
-        .transport = client->transport,
-        .state = client->state_seen,
-        .server_epoch = client->server_epoch,
-        .registered_ns = client->registered_ns,
+        .local = client->stored.local,
+        .transport = client->stored.transport,
+        .state = client->stored.state_seen,
+        .server_epoch = client->stored.server_epoch,
+        .registered_ns = client->stored.registered_ns,
         .seen_ns = client_last_seen_ns(client),
-        .rebooted_ns = client->rebooted_ns,
-        .lock_count = client->lock_count,
-        .share_count = client->share_count,
-        .waiter_count = client->waiter_count,
-        .unsettled_count =
-            client->unsettled_count + client->unsettled_shares + client->left_over_count,
-        .reclaimed_count = client->reclaimed_count,
-        .is_monitored = client->flags & RECORD_CLIENT_MONITORED,
-        .is_crashed = client->flags & RECORD_CLIENT_CRASHED,
+        .rebooted_ns = client->stored.rebooted_ns,
+        .lock_count = client->life.lock_count,
+        .share_count = client->life.share_count,
+        .waiter_count = client->life.waiter_count,
+        .unsettled_count = client->recovery.unsettled_count + client->recovery.unsettled_shares +
+                           client->recovery.left_over_count,
+        .reclaimed_count = client->recovery.reclaimed_count,
+        .is_monitored = client->stored.flags & RECORD_CLIENT_MONITORED,
+        .is_crashed = client->stored.flags & RECORD_CLIENT_CRASHED,
         .is_moved = namesake_is_met(core, slot),
-        .is_draining = !list_is_empty(&client->draining),
-        .reached_ns = client->reached_ns,
-        .told_ns = client->told_ns,
+        .is_draining = !list_is_empty(&client->life.draining),
+        .reached_ns = client->recovery.reached_ns,
+        .told_ns = client->recovery.told_ns,
     };
     view_news(core, target_of_client(core, slot), ret);
 }
@@ -168,8 +168,8 @@ bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *bu
         if (!table_is_live(table, (uint32_t)slot))
             continue;
         const struct client *client = client_at(core, (uint32_t)slot);
-        if (client->unsettled_count == 0 && client->unsettled_shares == 0 &&
-            client->left_over_count == 0)
+        if (client->recovery.unsettled_count == 0 && client->recovery.unsettled_shares == 0 &&
+            client->recovery.left_over_count == 0)
             continue;
         view_lock_client(core, (uint32_t)slot, ret);
         *cursor = slot + 1;
@@ -195,7 +195,7 @@ bool view_find_client(const struct core *core, uint64_t id, struct view_client *
 bool view_is_freeing(const struct core *core, uint64_t handle)
 {
     uint32_t slot = table_find(&core->clients.table, handle);
-    return slot != SLOT_NONE && !list_is_empty(&client_at(core, slot)->draining);
+    return slot != SLOT_NONE && !list_is_empty(&client_at(core, slot)->life.draining);
 }
 
 void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret)

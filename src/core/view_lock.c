@@ -14,8 +14,8 @@ static void view_owner(const struct core *core, uint32_t owner_slot, struct view
     const struct owner *owner = owner_at(core, owner_slot);
     const struct client *client = client_at(core, owner->client);
     *ret = (struct view_owner){
-        .client = client->id,
-        .name = intern_bytes(&core->names, client->name),
+        .client = client->stored.id,
+        .name = intern_bytes(&core->names, client->stored.name),
         .address = client_address(core, owner->client),
         .svid = owner->svid,
         .seen_ns = client_last_seen_ns(client),
@@ -126,12 +126,12 @@ static bool find_direct(const struct core *core, const struct wanted *wanted, ui
             choose(core, wanted, slot, from, &best);
         *budget -= file_at(core, wanted->file)->lock_count;
     } else if (wanted->client != SLOT_NONE &&
-               client_at(core, wanted->client)->lock_count <= VIEW_DIRECT_MAX) {
+               client_at(core, wanted->client)->life.lock_count <= VIEW_DIRECT_MAX) {
         const struct chains *chains = &core->locks.by_client;
         for (slot = chains_first(chains, wanted->client); slot != SLOT_NONE;
              slot = chains_next(chains, slot))
             choose(core, wanted, slot, from, &best);
-        *budget -= client_at(core, wanted->client)->lock_count;
+        *budget -= client_at(core, wanted->client)->life.lock_count;
     } else {
         return false;
     }
@@ -201,7 +201,7 @@ static void set_blocker(const struct core *core, uint32_t owner, struct view_wai
     uint32_t client = owner_at(core, owner)->client;
     ret->is_blocked = true;
     ret->blocker_phase = silent_phase_of(core, client);
-    ret->blocker_heard_ns = client_at(core, client)->seen_ns;
+    ret->blocker_heard_ns = client_at(core, client)->life.seen_ns;
     view_owner(core, owner, &ret->blocker);
 }
 
@@ -273,13 +273,13 @@ bool view_silent(const struct core *core, uint32_t index, struct view_silent *re
             continue;
         const struct client *client = client_at(core, slot);
         *ret = (struct view_silent){
-            .holder = {.client = client->id,
-                       .name = intern_bytes(&core->names, client->name),
+            .holder = {.client = client->stored.id,
+                       .name = intern_bytes(&core->names, client->stored.name),
                        .address = client_address(core, slot),
                        .seen_ns = client_last_seen_ns(client)},
             .wait_count = holder->wait_count,
             .oldest_ns = holder->oldest_ns,
-            .heard_ns = client->seen_ns,
+            .heard_ns = client->life.seen_ns,
         };
         return true;
     }
@@ -291,10 +291,10 @@ static void view_pair(const struct core *core, const struct namesake *pair,
 {
     uint32_t slot = table_find(&core->clients.table, pair->client);
     const struct client *client = client_at(core, slot);
-    struct bytes name = intern_bytes(&core->names, client->name);
+    struct bytes name = intern_bytes(&core->names, client->stored.name);
     uint32_t other = client_find(core, &pair->from, name);
     *ret = (struct view_namesake){
-        .holder = {.client = client->id,
+        .holder = {.client = client->stored.id,
                    .name = name,
                    .address = client_address(core, slot),
                    .seen_ns = client_last_seen_ns(client)},
@@ -305,10 +305,10 @@ static void view_pair(const struct core *core, const struct namesake *pair,
     if (other == SLOT_NONE)
         return;
     const struct client *there = client_at(core, other);
-    ret->refused_client = there->id;
+    ret->refused_client = there->stored.id;
     ret->is_taken = !client_may_give_way(core, other);
-    if (there->heard_wall_ns != 0 && there->seen_ns >= pair->heard_ns)
-        ret->refused_seen_ns = there->heard_wall_ns;
+    if (there->life.heard_wall_ns != 0 && there->life.seen_ns >= pair->heard_ns)
+        ret->refused_seen_ns = there->life.heard_wall_ns;
 }
 
 bool view_namesake(const struct core *core, uint32_t index, struct view_namesake *ret)

@@ -239,7 +239,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     chains_add(&all->by_client, client, slot);
     file_keep(core, content->claim.file);
     owner_at(core, content->claim.owner)->waiter_count++;
-    client_at(core, client)->waiter_count++;
+    client_at(core, client)->life.waiter_count++;
     quota_add(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
     client_settle(core, client);
 }
@@ -298,7 +298,7 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
         .len = r->len,
         .queued_ns = core->wall_ns,
         .key_hash = waiter_key_hash(core, claim, r->len),
-        .state = r->state != 0 ? r->state : client_at(core, client)->state_seen,
+        .state = r->state != 0 ? r->state : client_at(core, client)->stored.state_seen,
         .hangs_on = SLOT_NONE,
         .grant = {.offer = SLOT_NONE, .callback = SLOT_NONE},
     };
@@ -315,7 +315,7 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
     all->next_order++;
     waiter_link(core, slot, &fresh);
     event_add(&core->feed, EVENT_BLOCKED, &from->address, r->caller_name,
-              client_at(core, client)->id);
+              client_at(core, client)->stored.id);
     enqueue(core, slot);
     client_waits(core, client);
     return LOCK_BLOCKED;
@@ -416,7 +416,7 @@ void waiter_remove(struct core *core, uint32_t slot)
     file_release(core, w.claim.file);
     owner_at(core, w.claim.owner)->waiter_count--;
     owner_release(core, w.claim.owner);
-    client_at(core, client)->waiter_count--;
+    client_at(core, client)->life.waiter_count--;
     quota_remove(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
     client_settle(core, client);
 }
@@ -427,7 +427,7 @@ void waiter_remove(struct core *core, uint32_t slot)
 static bool is_client_alive(struct core *core, uint32_t slot)
 {
     const struct waiter *w = waiter_at(core, slot);
-    uint64_t until_ns = client_at(core, waiter_client(core, w))->seen_ns + PATIENCE_NS;
+    uint64_t until_ns = client_at(core, waiter_client(core, w))->life.seen_ns + PATIENCE_NS;
     if (until_ns <= core->now_ns)
         return false;
     timers_set(&core->waiters.timers, slot, until_ns);

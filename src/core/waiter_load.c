@@ -40,7 +40,7 @@ bool waiter_load(struct core *core, uint32_t slot, const struct record_waiter *r
 {
     const struct record_of *of = &record->of;
     if (!table_is_live(&core->clients.table, of->client) ||
-        client_at(core, of->client)->id != of->client_id)
+        client_at(core, of->client)->stored.id != of->client_id)
         return false;
     uint32_t file = file_add(core, record->fh);
     uint32_t owner = owner_add(core, of->client, record->svid);
@@ -105,9 +105,9 @@ uint32_t waiter_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
     const struct owner *owner = owner_at(core, w->claim.owner);
     const struct client *client = client_at(core, owner->client);
     struct record_waiter record = {
-        .of = {.client_id = client->id,
+        .of = {.client_id = client->stored.id,
                .client = owner->client,
-               .incarnation = client->incarnation,
+               .incarnation = client->stored.incarnation,
                .state = w->state},
         .queued_ns = w->queued_ns,
         .order = w->order,

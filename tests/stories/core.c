@@ -424,7 +424,7 @@ static void order(const struct script_step *step, struct script_seen *ret)
                                                         [SCRIPT_ENDS_GRACE] = ORDER_END_GRACE};
     struct order given = {.kind = kinds[step->verb]};
     if (given.kind != ORDER_END_GRACE)
-        given.client = client_of(actors[step->client].who)->id;
+        given.client = client_of(actors[step->client].who)->stored.id;
     struct core_input input = {.kind = CORE_ORDER,
                                .now_ns = fixture_now_ns(),
                                .wall_ns = fixture_now_ns(),

@@ -16,13 +16,13 @@ enum { COUNT = 3000 }; /* more than one turn frees */
 static const char *word_of_a(void)
 {
     struct view_client view;
-    assert_true(view_find_client(the_core, client_of(A)->id, &view));
+    assert_true(view_find_client(the_core, client_of(A)->stored.id, &view));
     return list_word_of_client(&view);
 }
 
 static enum order_result release_a(void)
 {
-    struct order order = {.kind = ORDER_RELEASE, .client = client_of(A)->id};
+    struct order order = {.kind = ORDER_RELEASE, .client = client_of(A)->stored.id};
     struct core_input input = {.kind = CORE_ORDER,
                                .now_ns = fixture_now_ns(),
                                .wall_ns = fixture_now_ns(),
@@ -44,11 +44,11 @@ TEST(test_list__freeing_is_said_before_recovering)
     restart();
     assert_string_equal(word_of_a(), "recovering");
     assert_int_equal(release_a(), ORDER_BEGUN);
-    assert_true(client_of(A)->lock_count > 0);
-    assert_true(client_of(A)->unsettled_count > 0); /* that is true, too */
+    assert_true(client_of(A)->life.lock_count > 0);
+    assert_true(client_of(A)->recovery.unsettled_count > 0); /* that is true, too */
     assert_string_equal(word_of_a(), "freeing");
     settle();
-    assert_int_equal(client_of(A)->lock_count, 0);
+    assert_int_equal(client_of(A)->life.lock_count, 0);
     assert_string_equal(word_of_a(), "active");
     locker_done();
 }

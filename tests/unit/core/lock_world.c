@@ -110,8 +110,8 @@ struct core *lock_world_new(uint32_t clients, uint32_t slots_max, const struct c
     for (uint32_t i = 0; i < clients; i++) {
         uint32_t slot = table_add(&core->clients.table);
         CHECK(slot == i);
-        client_at(core, slot)->id = 1000 + i;
-        client_at(core, slot)->incarnation = 1;
+        client_at(core, slot)->stored.id = 1000 + i;
+        client_at(core, slot)->stored.incarnation = 1;
         client_at(core, slot)->quota = quota_keep(core, &(struct address){0});
     }
     lock_world_forget();

@@ -64,7 +64,7 @@ static void calibrate_all(void)
     uint32_t slot = table_next(table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(table, slot))
         if (!core_is_full(the_core))
-            client_calibrate(the_core, slot, client_at(the_core, slot)->state_seen);
+            client_calibrate(the_core, slot, client_at(the_core, slot)->stored.state_seen);
 }
 
 void settle(void)

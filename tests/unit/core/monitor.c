@@ -75,7 +75,7 @@ struct client *client_of(struct locker who)
 
 bool has_locks(struct locker who)
 {
-    return client_of(who)->lock_count > 0;
+    return client_of(who)->life.lock_count > 0;
 }
 
 struct core_call asked(struct locker who)

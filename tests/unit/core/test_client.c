@@ -163,7 +163,7 @@ TEST(test_client__heard_writes_only_what_changed)
     lock_fixture_wait(core, 1);
     peer.port = 9;
     asks(core, slot, &peer, &request, 8);
-    assert_int_equal(client_at(core, slot)->seen_ns, core->now_ns);
+    assert_int_equal(client_at(core, slot)->life.seen_ns, core->now_ns);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
     request.is_unmonitored = false;
@@ -256,14 +256,14 @@ TEST(test_client__every_field_survives_a_restart)
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "fe80::1%3", "Web3");
     struct client *client = client_at(core, slot);
-    client->rebooted_ns = 11;
-    client->untold_ns = 12;
-    client->free_below = 13;
-    client->state_seen = 14;
-    client->grant_proc = 5;
-    client->versions = 1 << 3;
-    client->incarnation = 15;
-    client->flags = RECORD_CLIENT_CRASHED | RECORD_CLIENT_WAITS;
+    client->stored.rebooted_ns = 11;
+    client->stored.untold_ns = 12;
+    client->stored.free_below = 13;
+    client->stored.state_seen = 14;
+    client->stored.grant_proc = 5;
+    client->stored.versions = 1 << 3;
+    client->stored.incarnation = 15;
+    client->stored.flags = RECORD_CLIENT_CRASHED | RECORD_CLIENT_WAITS;
     (void)lock_fixture_store(core, NULL);
     uint8_t before[RECORD_VALUE_MAX], after[RECORD_VALUE_MAX];
     uint32_t before_len = client_encode(core, slot, before);
@@ -307,7 +307,7 @@ TEST(test_client__forgotten_300_s_after_its_last_call)
     struct core *core = new_core();
     uint32_t names = core->names.table.count, folds = core->folds.table.count;
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
-    uint64_t id = client_at(core, slot)->id;
+    uint64_t id = client_at(core, slot)->stored.id;
     (void)lock_fixture_store(core, NULL);
     assert_int_equal(client_deadline_ns(core), core->now_ns + 300 * FIXTURE_SECOND);
 
@@ -332,7 +332,7 @@ TEST(test_client__forgotten_300_s_after_its_last_call)
     assert_int_equal(lock_fixture_stored(RECORD_CLIENT, slot).len, 0);
 
     assert_int_equal(lock_fixture_client(core, "10.0.0.2", "web3"), slot);
-    assert_int_not_equal(client_at(core, slot)->id, id); /* never used again */
+    assert_int_not_equal(client_at(core, slot)->stored.id, id); /* never used again */
     lock_fixture_free(core);
 }
 
@@ -372,10 +372,10 @@ TEST(test_client__kept_while_something_is_owed)
     uint32_t monitored = lock_fixture_client(core, "10.0.0.2", "monitored");
     uint32_t crashed = lock_fixture_client(core, "10.0.0.2", "crashed");
     asks(core, monitored, &peer, &(struct lock_request){.version = 4}, 1);
-    client_at(core, crashed)->flags |= RECORD_CLIENT_CRASHED;
+    client_at(core, crashed)->stored.flags |= RECORD_CLIENT_CRASHED;
     core->server.state = core->server.restart_state = core_next_state(core->server.state);
     uint32_t unmonitored = lock_fixture_client(core, "10.0.0.2", "unmonitored");
-    client_at(core, unmonitored)->told_state = 1; /* nobody will tell it (R-NM-1) */
+    client_at(core, unmonitored)->stored.told_state = 1; /* nobody will tell it (R-NM-1) */
     for (uint32_t i = 0; i < 3; i++) {
         lock_fixture_wait(core, 1000);
         client_expire(core);
@@ -383,8 +383,8 @@ TEST(test_client__kept_while_something_is_owed)
         assert_int_equal(core->clients.table.count, 2);
         assert_int_equal(find(core, "10.0.0.2", "unmonitored"), SLOT_NONE);
     }
-    client_at(core, monitored)->told_state = core->server.state;
-    client_at(core, crashed)->flags = 0;
+    client_at(core, monitored)->stored.told_state = core->server.state;
+    client_at(core, crashed)->stored.flags = 0;
     lock_fixture_wait(core, 300);
     client_expire(core);
     assert_int_equal(core->clients.table.count, 0);
@@ -395,13 +395,13 @@ TEST(test_client__kept_a_day_after_its_reboot)
 {
     struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
-    client_at(core, slot)->rebooted_ns = core->wall_ns;
+    client_at(core, slot)->stored.rebooted_ns = core->wall_ns;
     for (uint32_t i = 0; i < 24 * 12 - 1; i++) {
         lock_fixture_wait(core, 300);
         client_expire(core);
         assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
     }
-    core->wall_ns = client_at(core, slot)->rebooted_ns - 1; /* the clock was set back */
+    core->wall_ns = client_at(core, slot)->stored.rebooted_ns - 1; /* the clock was set back */
     core->now_ns += 300 * FIXTURE_SECOND;
     client_expire(core);
     assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
@@ -461,16 +461,16 @@ TEST(test_client__free_all_needs_address_and_name)
     struct address from = fixture_address("10.0.0.2");
     assert_true(client_free_all(core, &from, bytes_of_text("wEb3"), 0));
     assert_true(lock_fixture_event(core, EVENT_CLIENT_RENEWED, &event));
-    assert_int_equal(event.value, client_at(core, slots[0])->id);
+    assert_int_equal(event.value, client_at(core, slots[0])->stored.id);
     assert_int_equal(client_deadline_ns(core), core->now_ns);
     assert_false(client_drain(core));
     assert_true(lock_fixture_event(core, EVENT_CLIENT_FREED, &event));
     assert_int_equal(event.value, 2);
-    assert_int_equal(client_at(core, slots[0])->lock_count, 0);
-    assert_int_equal(client_at(core, slots[0])->share_count, 0);
+    assert_int_equal(client_at(core, slots[0])->life.lock_count, 0);
+    assert_int_equal(client_at(core, slots[0])->life.share_count, 0);
     for (uint32_t i = 1; i < 3; i++) {
-        assert_int_equal(client_at(core, slots[i])->lock_count, 1);
-        assert_int_equal(client_at(core, slots[i])->share_count, 1);
+        assert_int_equal(client_at(core, slots[i])->life.lock_count, 1);
+        assert_int_equal(client_at(core, slots[i])->life.share_count, 1);
     }
     assert_int_equal(lock_fixture_store(core, NULL), 3); /* it, its lock, its share */
     assert_int_equal(stored_client(slots[0]).incarnation, 2);
@@ -494,7 +494,7 @@ static void take_much(struct core *core, uint32_t client)
 static uint32_t count_of(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    return client->lock_count + client->share_count;
+    return client->life.lock_count + client->life.share_count;
 }
 
 TEST(test_client__is_freed_in_pieces)
@@ -518,13 +518,13 @@ TEST(test_client__is_freed_in_pieces)
     assert_true(client_drain(core));
     core_check(core);
     assert_int_equal(count_of(core, slot), 3 + BOTH - 2 * CLIENT_DRAIN_MAX);
-    assert_int_equal(client_at(core, small)->lock_count, 1);
+    assert_int_equal(client_at(core, small)->life.lock_count, 1);
     lock_fixture_forget_events(core);
     assert_false(client_drain(core));
     core_check(core);
     assert_int_equal(count_of(core, slot), 3);
-    assert_int_equal(client_at(core, small)->lock_count, 0);
-    assert_int_equal(client_at(core, other)->lock_count, 1);
+    assert_int_equal(client_at(core, small)->life.lock_count, 0);
+    assert_int_equal(client_at(core, other)->life.lock_count, 1);
     struct event event;
     assert_true(lock_fixture_event(core, EVENT_CLIENT_FREED, &event));
     assert_int_equal(event.value, BOTH);
@@ -575,7 +575,7 @@ TEST(test_client__starts_anew_while_it_is_freed)
     assert_int_equal(event.value, BOTH + 2);
     assert_int_equal(count_of(core, slot), 1);
     assert_int_not_equal(owner_find(core, slot, 3), SLOT_NONE);
-    assert_int_equal(client_at(core, slot)->incarnation, 3);
+    assert_int_equal(client_at(core, slot)->stored.incarnation, 3);
     lock_fixture_free(core);
 }
 
@@ -604,7 +604,7 @@ TEST(test_client__a_crash_in_between_loses_nothing)
     core_check(core);
     assert_int_equal(count_of(core, slot), 2);
     assert_int_not_equal(owner_find(core, slot, 2), SLOT_NONE);
-    assert_int_equal(client_at(core, other)->lock_count, 1);
+    assert_int_equal(client_at(core, other)->life.lock_count, 1);
     (void)lock_fixture_store(core, NULL);
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
     assert_int_equal(count_of(core, slot), 2);
@@ -659,15 +659,15 @@ TEST(test_client__waiters_go_at_once_and_others_are_served)
 
     client_renew(core, gone);
     core_check(core);
-    assert_int_equal(client_at(core, gone)->waiter_count, 0);
-    assert_int_equal(client_at(core, patient)->waiter_count, 1);
+    assert_int_equal(client_at(core, gone)->life.waiter_count, 0);
+    assert_int_equal(client_at(core, patient)->life.waiter_count, 1);
     client_renew(core, holder);
     assert_false(client_drain(core));
     while (waiter_work(core))
         continue;
     core_check(core);
-    assert_int_equal(client_at(core, holder)->lock_count, 0);
-    assert_int_equal(client_at(core, patient)->lock_count, 1);
+    assert_int_equal(client_at(core, holder)->life.lock_count, 0);
+    assert_int_equal(client_at(core, patient)->life.lock_count, 1);
     assert_true(waiter_is_offered(waiter_at(core, waiter)));
     lock_fixture_free(core);
 }

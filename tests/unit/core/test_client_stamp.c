@@ -52,18 +52,18 @@ TEST(test_client_stamp__what_is_stamped_older_is_freed)
     assert_int_equal(stored_free_below(slot), 5);
 
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    assert_int_equal(client_at(core, slot)->share_count, 4);
+    assert_int_equal(client_at(core, slot)->life.share_count, 4);
     assert_int_equal(client_deadline_ns(core), core->now_ns);
     assert_false(client_drain(core));
-    assert_int_equal(client_at(core, slot)->share_count, 3);
+    assert_int_equal(client_at(core, slot)->life.share_count, 3);
     assert_true(has_share(core, slot, "unknown"));
     assert_true(has_share(core, slot, "five"));
     assert_true(has_share(core, slot, "late"));
     assert_int_equal(core->reboots.locks_cleaned, 1);
     client_renew(core, slot);
     assert_false(client_drain(core));
-    assert_int_equal(client_at(core, slot)->share_count, 0);
-    assert_int_equal(client_at(core, slot)->free_below, 0);
+    assert_int_equal(client_at(core, slot)->life.share_count, 0);
+    assert_int_equal(client_at(core, slot)->stored.free_below, 0);
     lock_fixture_free(core);
 }
 
@@ -80,7 +80,7 @@ TEST(test_client_stamp__counts_anew)
     (void)lock_fixture_store(core, NULL);
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
     assert_false(client_drain(core));
-    assert_int_equal(client_at(core, slot)->share_count, 1);
+    assert_int_equal(client_at(core, slot)->life.share_count, 1);
     assert_true(has_share(core, slot, "new"));
     share_in(core, slot, "late", 57);
     client_saw_state(core, slot, 3); /* a reclaim's: from here on it counts as ever */
@@ -88,7 +88,7 @@ TEST(test_client_stamp__counts_anew)
     assert_true(client_free_older(core, slot));
     assert_false(client_drain(core));
     assert_true(has_share(core, slot, "three"));
-    assert_int_equal(client_at(core, slot)->share_count, 1);
+    assert_int_equal(client_at(core, slot)->life.share_count, 1);
     lock_fixture_free(core);
 }
 

@@ -156,15 +156,15 @@ TEST(test_limits__incarnations_begin_anew)
     fill(A);
     assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
     uint32_t client = lock_fixture_client(the_core, A.address, A.name);
-    client_at(the_core, client)->incarnation = UINT32_MAX - 1;
-    client_at(the_core, client)->current_count = 0; /* what it has is of the first, and over */
+    client_at(the_core, client)->stored.incarnation = UINT32_MAX - 1;
+    client_at(the_core, client)->life.current_count = 0; /* what it has is of the first, and over */
     free_all(A);
-    assert_int_equal(client_at(the_core, client)->incarnation, UINT32_MAX);
+    assert_int_equal(client_at(the_core, client)->stored.incarnation, UINT32_MAX);
     fill(A);
     assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
     free_all(A);
-    assert_int_equal(client_at(the_core, client)->incarnation, 2);
+    assert_int_equal(client_at(the_core, client)->stored.incarnation, 2);
     assert_int_equal(fixture_status(the_core).locks, 0);
     assert_int_equal(fixture_status(the_core).shares, 0);
     answered(granted(B), LOCK_GRANTED);
@@ -172,7 +172,7 @@ TEST(test_limits__incarnations_begin_anew)
     restart();
     assert_int_equal(lock(A, 2001, 1, X | RECLAIM), LOCK_GRANTED);
     free_all(A);
-    assert_int_equal(client_at(the_core, client)->incarnation, 3);
+    assert_int_equal(client_at(the_core, client)->stored.incarnation, 3);
 }
 
 /* What it is being called about stays for a while, and can be read after a crash. */
@@ -182,12 +182,12 @@ TEST(test_limits__incarnations_begin_anew_while_called)
     assert_int_equal(lock(A, 2001, 1, X), LOCK_GRANTED);
     assert_int_equal(unlock(A, 2001, 1), LOCK_GRANTED);
     uint32_t client = lock_fixture_client(the_core, A.address, A.name);
-    client_at(the_core, client)->incarnation = UINT32_MAX;
+    client_at(the_core, client)->stored.incarnation = UINT32_MAX;
     assert_int_equal(lock(A, 0, 1, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(unlock(B, 0, 1), LOCK_GRANTED);
     struct core_call call = granted(A);
     free_all(A);
-    assert_int_equal(client_at(the_core, client)->incarnation, 2);
+    assert_int_equal(client_at(the_core, client)->stored.incarnation, 2);
     assert_int_equal(fixture_status(the_core).offers, 1);
     assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
     restart(); /* which fails when a record cannot be loaded */
@@ -211,10 +211,10 @@ TEST(test_limits__incarnations_begin_anew_with_echoes)
     settle();
     restart();
     uint32_t client = lock_fixture_client(the_core, A.address, A.name);
-    client_at(the_core, client)->incarnation = UINT32_MAX;
-    client_at(the_core, client)->current_count = 0;
+    client_at(the_core, client)->stored.incarnation = UINT32_MAX;
+    client_at(the_core, client)->life.current_count = 0;
     free_all(A);
-    assert_int_equal(client_at(the_core, client)->incarnation, 2);
+    assert_int_equal(client_at(the_core, client)->stored.incarnation, 2);
     assert_int_equal(lock(B, 0, 1, X), LOCK_DENIED);
     restart();
     assert_false(fixture_status(the_core).incomplete);

@@ -480,16 +480,16 @@ static void test_lock__accepting_without_slots(void **state)
 
 static void start_anew(uint32_t client)
 {
-    client_at(core, client)->incarnation++;
-    client_at(core, client)->drain_at = chains_first(&core->locks.by_client, client) + 1;
+    client_at(core, client)->stored.incarnation++;
+    client_at(core, client)->life.drain_at = chains_first(&core->locks.by_client, client) + 1;
 }
 
 static uint32_t drain(uint32_t client, uint32_t max)
 {
-    uint32_t before = client_at(core, client)->drained_count;
+    uint32_t before = client_at(core, client)->life.drained_count;
     assert_true(lock_drain(core, client, max) <= max);
     lock_world_check(core);
-    return client_at(core, client)->drained_count - before;
+    return client_at(core, client)->life.drained_count - before;
 }
 
 static void test_lock__draining_in_pieces(void **state)
@@ -503,12 +503,12 @@ static void test_lock__draining_in_pieces(void **state)
     take(A, 1000, 1000, true); /* of the new incarnation */
     take(A, 0, 9, false);      /* the old [0, 0] is among it: it becomes this */
     /* Somebody else removes what is looked at next. */
-    uint32_t next = client_at(core, 0)->drain_at - 1;
+    uint32_t next = client_at(core, 0)->life.drain_at - 1;
     struct who owner = owner_at(core, lock_at(core, next)->claim.owner)->svid == A.svid ? A : A2;
     release(owner, lock_at(core, next)->claim.start, lock_at(core, next)->claim.start);
-    assert_int_not_equal(client_at(core, 0)->drain_at - 1, next);
+    assert_int_not_equal(client_at(core, 0)->life.drain_at - 1, next);
     uint32_t freed = 0;
-    while (client_at(core, 0)->drain_at != 0)
+    while (client_at(core, 0)->life.drain_at != 0)
         freed += drain(0, 2);
     assert_int_equal(freed, 10 - 3 - 1 - 1);
     assert_held(A, "s 0-9, x 1000-1000");
@@ -548,8 +548,8 @@ static void test_lock__a_state_frees_what_is_older(void **state)
         want.state = states[i];
         assert_true(lock_world_carry_out(core, A, &want));
     }
-    client_at(core, 0)->free_below = 7;
-    client_at(core, 0)->drain_at = chains_first(&core->locks.by_client, 0) + 1;
+    client_at(core, 0)->stored.free_below = 7;
+    client_at(core, 0)->life.drain_at = chains_first(&core->locks.by_client, 0) + 1;
     struct lock_want late = lock_world_want(20, 20, true); /* an old state, but granted now */
     late.state = 5;
     assert_true(lock_world_carry_out(core, A, &late));
@@ -616,11 +616,11 @@ static void test_lock__records_come_back(void **state)
     assert_true(lock_offer_accept(core, 9, false));
     assert_held(A, "x 10-19, s 20-40");
     /* Its client started anew before the record's time was over. */
-    client_at(core, 1)->incarnation = 4;
+    client_at(core, 1)->stored.incarnation = 4;
     struct record_lock old = record_of(100, 109, RECORD_LOCK_EXCLUSIVE);
     old.of = (struct record_of){.client_id = 1001, .client = 1, .incarnation = 3, .state = 1};
     assert_true(load(20, old));
-    client_at(core, 1)->drain_at = chains_first(&core->locks.by_client, 1) + 1;
+    client_at(core, 1)->life.drain_at = chains_first(&core->locks.by_client, 1) + 1;
     assert_int_equal(drain(1, 10), 1);
 }
 

@@ -92,7 +92,7 @@ static void remember(void)
                                            lock->claim.end};
     }
     for (uint32_t i = 0; i < trial.model.client_count; i++)
-        trial.client_counts[i] = client_at(trial.core, i)->lock_count;
+        trial.client_counts[i] = client_at(trial.core, i)->life.lock_count;
     for (uint32_t i = 0; i < trial.model.owner_count; i++) {
         uint32_t owner = lock_world_owner(trial.core, lock_model_who(&trial.model, i, 0));
         trial.owner_counts[i] = owner == SLOT_NONE ? 0 : owner_at(trial.core, owner)->lock_count;
@@ -131,7 +131,7 @@ static void assert_told(bool may_tell_more)
     }
     assert_int_equal(lock_world_log.holds_count, first_locks);
     for (uint32_t i = 0; i < trial.model.client_count; i++)
-        if (client_at(trial.core, i)->lock_count != trial.client_counts[i])
+        if (client_at(trial.core, i)->life.lock_count != trial.client_counts[i])
             assert_true(lock_world_log.settled_count > 0);
 }
 
@@ -324,7 +324,7 @@ enum { KINDS = 7 }; /* nothing, two modes of the stamp at hand, of another, and 
 
 static void build_state(uint32_t code)
 {
-    trial.model.clients[0].incarnation = client_at(trial.core, 0)->incarnation = 1;
+    trial.model.clients[0].incarnation = client_at(trial.core, 0)->stored.incarnation = 1;
     for (uint32_t pass = 0; pass < 2; pass++) {
         uint32_t rest = code;
         for (uint32_t p = 0; p < trial.model.position_count; p++, rest /= KINDS) {
@@ -336,7 +336,7 @@ static void build_state(uint32_t code)
             assert_true(take((struct model_range){0, 0, p, p}, kind % 2 == 0, stamp, false));
         }
         /* The client starts anew; what it took before is to be freed. */
-        trial.model.clients[0].incarnation = client_at(trial.core, 0)->incarnation = 2;
+        trial.model.clients[0].incarnation = client_at(trial.core, 0)->stored.incarnation = 2;
     }
 }
 
@@ -407,8 +407,8 @@ static void assert_loadable(void)
     struct core *written = trial.core;
     struct core *loaded = lock_world_new(trial.model.client_count, SLOTS_MAX, &lock_world_limits);
     for (uint32_t i = 0; i < trial.model.client_count; i++) {
-        client_at(loaded, i)->incarnation = client_at(written, i)->incarnation;
-        client_at(loaded, i)->free_below = client_at(written, i)->free_below;
+        client_at(loaded, i)->stored.incarnation = client_at(written, i)->stored.incarnation;
+        client_at(loaded, i)->stored.free_below = client_at(written, i)->stored.free_below;
     }
     for (uint32_t slot = 0; slot < SLOTS_MAX; slot++) {
         const struct stored *stored = &trial.store[slot];
@@ -436,11 +436,11 @@ static void start_anew(struct prng *prng, uint32_t client)
 {
     struct client *c = client_at(trial.core, client);
     if (prng_chance(prng, 50))
-        trial.model.clients[client].incarnation = ++c->incarnation;
+        trial.model.clients[client].incarnation = ++c->stored.incarnation;
     else
-        trial.model.clients[client].free_below = c->free_below =
+        trial.model.clients[client].free_below = c->stored.free_below =
             (uint32_t)prng_below(prng, 3) + UINT32_MAX; /* states go round: 2^32 - 1, 0, 1 */
-    c->drain_at = chains_first(&trial.core->locks.by_client, client) + 1;
+    c->life.drain_at = chains_first(&trial.core->locks.by_client, client) + 1;
 }
 
 static void drain(struct prng *prng, uint32_t client)
@@ -448,12 +448,12 @@ static void drain(struct prng *prng, uint32_t client)
     uint32_t max = (uint32_t)prng_below(prng, 4), lost = 0;
     uint32_t left = trial.core->locks.offer_count;
     struct client *c = client_at(trial.core, client);
-    uint32_t before = c->drained_count;
+    uint32_t before = c->life.drained_count;
     uint32_t seen = lock_drain(trial.core, client, max);
-    uint32_t freed = c->drained_count - before;
+    uint32_t freed = c->life.drained_count - before;
     left -= trial.core->locks.offer_count;
     assert_true(seen <= max);
-    assert_true(seen == max || c->drain_at == 0);
+    assert_true(seen == max || c->life.drain_at == 0);
     for (uint32_t i = 0; i < MODEL_OFFERS_MAX; i++) {
         bool is_lost = lock_world_was_lost(WAITER_BASE + i);
         assert_true(!is_lost || trial.model.offers[i].is_live);
@@ -461,9 +461,9 @@ static void drain(struct prng *prng, uint32_t client)
     }
     assert_int_equal(lost, left);
     assert_int_equal(lock_model_drained(&trial.model, trial.core, client), freed);
-    if (c->drain_at == 0) {
+    if (c->life.drain_at == 0) {
         assert_false(lock_model_has_doomed(&trial.model, client));
-        trial.model.clients[client].free_below = c->free_below = 0;
+        trial.model.clients[client].free_below = c->stored.free_below = 0;
     }
 }
 
@@ -534,7 +534,8 @@ TEST(test_lock_model__a_long_random_history)
             assert_loadable();
     }
     for (uint32_t client = 0; client < 4; client++) /* old incarnations hide nothing at the end */
-        trial.model.clients[client].free_below = client_at(trial.core, client)->free_below = 0;
+        trial.model.clients[client].free_below = client_at(trial.core, client)->stored.free_below =
+            0;
     trial_end();
 }
 

@@ -35,7 +35,7 @@ static uint32_t slot_of(struct locker who)
 static uint64_t id_of(struct locker who)
 {
     assert_int_not_equal(slot_of(who), SLOT_NONE);
-    return client_at(the_core, slot_of(who))->id;
+    return client_at(the_core, slot_of(who))->stored.id;
 }
 
 static enum order_result move(uint64_t client, const char *address)

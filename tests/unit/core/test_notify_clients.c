@@ -255,7 +255,7 @@ TEST(test_notify_clients__newest_first)
     fixture_wait(1000 * SECOND);
     restart_unready();
     for (uint32_t i = 0; i < 3; i++)
-        client_at(the_core, slot_of(order[i]))->seen_wall_ns = seen_ns[i];
+        client_at(the_core, slot_of(order[i]))->stored.seen_wall_ns = seen_ns[i];
     settle();
     struct core_input ready = {
         .kind = CORE_READY, .now_ns = fixture_now_ns(), .wall_ns = 1000 * SECOND};
@@ -277,7 +277,7 @@ TEST(test_notify_clients__the_first_answer_reaches_the_last_clears)
     assert_int_equal(call.our_name_count, NAME_COUNT);
     fixture_wait(SECOND);
     done_with(call, false, 1);
-    assert_int_equal(client_at(the_core, slot_of(A))->reached_ns, fixture_now_ns());
+    assert_int_equal(client_at(the_core, slot_of(A))->recovery.reached_ns, fixture_now_ns());
     assert_true(is_owed(A));
     assert_false(is_marked(A));
     call = wait_for_call();
@@ -441,7 +441,7 @@ TEST(test_notify_clients__given_up_until_it_calls)
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     give_up(call_to(A));
-    assert_true(client_at(the_core, slot_of(A))->is_given_up); /* R-GRACE-5: hold ends */
+    assert_true(client_at(the_core, slot_of(A))->recovery.is_given_up); /* R-GRACE-5: hold ends */
     assert_true(is_owed(A));
     fixture_wait(10000 * SECOND);
     assert_true(nobody_called());

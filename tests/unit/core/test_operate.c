@@ -71,7 +71,7 @@ static uint32_t slot_of(struct locker who)
 
 static uint64_t id_of(struct locker who)
 {
-    return client_at(the_core, slot_of(who))->id;
+    return client_at(the_core, slot_of(who))->stored.id;
 }
 
 static bool is_owed(struct locker who)
@@ -260,11 +260,11 @@ TEST(test_operate__a_repeated_release_adds_nothing)
     settle();
     assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
     struct client *client = client_at(the_core, slot_of(A));
-    uint32_t incarnation = client->incarnation, known = the_core->server.state;
+    uint32_t incarnation = client->stored.incarnation, known = the_core->server.state;
     assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
     notice_only(A, 5); /* a repeat, for which everything is looked through again */
     assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
-    assert_int_equal(client->incarnation, incarnation);
+    assert_int_equal(client->stored.incarnation, incarnation);
     assert_int_equal(the_core->server.state, known);
     assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 0);
     (void)lock_fixture_store(the_core, NULL);
@@ -273,7 +273,7 @@ TEST(test_operate__a_repeated_release_adds_nothing)
     client = client_at(the_core, slot_of(A));
     known = the_core->server.state;
     assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_BEGUN);
-    assert_int_equal(client->incarnation, incarnation);
+    assert_int_equal(client->stored.incarnation, incarnation);
     assert_int_equal(the_core->server.state, known);
     settle();
     assert_int_equal(fixture_status(the_core).locks, 0);

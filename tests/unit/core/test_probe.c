@@ -115,7 +115,7 @@ TEST(test_probe__one_question_per_client)
     assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 99));
     assert_true(nobody_asked());
     says(call, 1); /* the first question is the one that is answered */
-    assert_int_equal(client_of(A)->state_seen, 1);
+    assert_int_equal(client_of(A)->stored.state_seen, 1);
     assert_true(nobody_asked());
 }
 
@@ -127,18 +127,18 @@ TEST(test_probe__a_weightier_question_is_asked_anew)
     assert_true(begin(slot_of(A), PROBE_OLDER, 3));
     assert_true(nobody_asked()); /* one at a time */
     says(call, 3);               /* it may be older than the notice */
-    assert_int_equal(client_of(A)->state_seen, 7);
+    assert_int_equal(client_of(A)->stored.state_seen, 7);
     call = asked(A);
     assert_true(begin(slot_of(A), PROBE_OLDER, 5)); /* and once more */
     says(call, 3);
     says(asked(A), 5);
-    assert_int_equal(client_of(A)->state_seen, 5);
+    assert_int_equal(client_of(A)->stored.state_seen, 5);
     assert_true(nobody_asked());
 
     assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 9));
     assert_true(begin(slot_of(A), PROBE_OLDER, 3)); /* before the first was called: only this */
     says(asked(A), 3);
-    assert_int_equal(client_of(A)->state_seen, 3);
+    assert_int_equal(client_of(A)->stored.state_seen, 3);
     assert_true(nobody_asked());
 }
 
@@ -340,7 +340,7 @@ TEST(test_probe__after_a_resume_all_are_asked_at_their_pace)
     }
     assert_int_equal(count, CLIENTS - 10);
     assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1); /* the first */
-    assert_int_equal(client_at(the_core, 10)->lock_count, 0);
+    assert_int_equal(client_at(the_core, 10)->life.lock_count, 0);
     assert_int_equal(fixture_status(the_core).locks, CLIENTS - 11);
 }
 

@@ -47,10 +47,10 @@ TEST(test_reboot__a_newer_state_frees_and_serves)
     lock_fixture_forget_events(the_core);
     assert_true(notify(A, "A", 5));
     assert_false(has_locks(A));
-    assert_int_equal(client_of(A)->share_count + client_of(A)->waiter_count, 0);
+    assert_int_equal(client_of(A)->life.share_count + client_of(A)->life.waiter_count, 0);
     assert_true(has_locks(C));
     answered(granted(B), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->state_seen, 5);
+    assert_int_equal(client_of(A)->stored.state_seen, 5);
     struct core_status status = fixture_status(the_core);
     assert_int_equal(status.reboots.crashes_detected, 1);
     assert_int_equal(status.reboots.cleanups, 1);
@@ -70,8 +70,8 @@ TEST(test_reboot__the_answer_waits_for_the_mark)
     settle();
     assert_true(notify(A, "a", 7));
     restart();
-    assert_int_equal(client_of(A)->state_seen, 7);
-    assert_int_equal(client_of(A)->rebooted_ns, fixture_now_ns());
+    assert_int_equal(client_of(A)->stored.state_seen, 7);
+    assert_int_equal(client_of(A)->stored.rebooted_ns, fixture_now_ns());
     assert_false(has_locks(A));
     durable = fixture_status(the_core).durable_txn;
     assert_int_equal(fixture_notify(the_core, A.address, "a", 7).after_txn, durable);
@@ -113,18 +113,18 @@ TEST(test_reboot__an_equal_state_frees_what_is_older)
     assert_int_equal(lock_in(0, A, 4, X), LOCK_GRANTED); /* counts as 5 */
     assert_int_equal(lock(B, 9, 1, X), LOCK_GRANTED);
     assert_int_equal(lock_in(3, A2, 9, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(client_of(A)->waiter_count, 1);
+    assert_int_equal(client_of(A)->life.waiter_count, 1);
     assert_true(notify(A, "a", 5));
-    assert_int_equal(client_of(A)->lock_count, 2);
-    assert_int_equal(client_of(A)->share_count, 0);
-    assert_int_equal(client_of(A)->waiter_count, 0);
+    assert_int_equal(client_of(A)->life.lock_count, 2);
+    assert_int_equal(client_of(A)->life.share_count, 0);
+    assert_int_equal(client_of(A)->life.waiter_count, 0);
     assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 2, 1, X), LOCK_DENIED);
     assert_int_equal(lock(B, 4, 1, X), LOCK_DENIED);
     assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
     assert_int_equal(lock_in(3, A, 6, X), LOCK_GRANTED); /* late; it is not older than what stays */
     assert_false(notify(A, "a", 5));
-    assert_int_equal(client_of(A)->lock_count, 3);
+    assert_int_equal(client_of(A)->life.lock_count, 3);
 }
 
 TEST(test_reboot__an_older_state_is_ignored_unless_confirmed)
@@ -137,20 +137,20 @@ TEST(test_reboot__an_older_state_is_ignored_unless_confirmed)
         assert_true(has_locks(A));
         says(asked(A), answers[i]);
         assert_true(has_locks(A));
-        assert_int_equal(client_of(A)->state_seen, 7);
+        assert_int_equal(client_of(A)->stored.state_seen, 7);
         assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 1);
     }
     assert_false(notify(A, "a", 3));
     assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED); /* of the new life, before the answer */
     says(asked(A), answers[3]);
-    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(client_of(A)->life.lock_count, 1);
     assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 2, 1, X), LOCK_DENIED);
-    assert_int_equal(client_of(A)->state_seen, 3);
+    assert_int_equal(client_of(A)->stored.state_seen, 3);
     assert_false(notify(A, "a", 3));
-    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(client_of(A)->life.lock_count, 1);
     restart();
-    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(client_of(A)->life.lock_count, 1);
     assert_true(notify(A, "a", 5)); /* and it counts on from there */
     assert_false(has_locks(A));
 }
@@ -161,16 +161,16 @@ TEST(test_reboot__an_older_state_whose_host_has_a_newer_one)
     assert_false(notify(A, "a", 3));
     says(asked(A), 9);
     assert_false(has_locks(A));
-    assert_int_equal(client_of(A)->state_seen, 9);
+    assert_int_equal(client_of(A)->stored.state_seen, 9);
 }
 
 TEST(test_reboot__an_unknown_state_is_believed)
 {
     assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->state_seen, 0);
+    assert_int_equal(client_of(A)->stored.state_seen, 0);
     assert_true(notify(A, "a", 4));
     assert_false(has_locks(A));
-    assert_int_equal(client_of(A)->state_seen, 4);
+    assert_int_equal(client_of(A)->stored.state_seen, 4);
 }
 
 TEST(test_reboot__state_0_says_nothing)
@@ -339,7 +339,7 @@ TEST(test_reboot__an_uncalibrated_answer_says_nothing)
         assert_false(notify(A, "a", 3)); /* older, and the box has that very number */
         says(asked(A), 3);
         assert_true(has_locks(A));
-        assert_int_equal(client_of(A)->state_seen, 7);
+        assert_int_equal(client_of(A)->stored.state_seen, 7);
         assert_int_equal(notify(A, "a", 9),
                          !verifies); /* its own word counts, as if it were silent */
         if (verifies)
@@ -360,11 +360,11 @@ TEST(test_reboot__an_uncalibrated_answer_reaches_nobody)
     assert_true(probe_begin(the_core, client_slot(the_core, client_of(A)), &question));
     says(asked(A), 7); /* of the box before it */
     assert_int_equal(client_last_seen_ns(client_of(A)), seen_ns);
-    assert_int_equal(client_of(A)->reached_ns, 0);
+    assert_int_equal(client_of(A)->recovery.reached_ns, 0);
     assert_true(probe_begin(the_core, client_slot(the_core, client_of(A)), &question));
     says(asked(A), 3); /* its own */
     assert_int_equal(client_last_seen_ns(client_of(A)), fixture_now_ns());
-    assert_int_equal(client_of(A)->reached_ns, fixture_now_ns());
+    assert_int_equal(client_of(A)->recovery.reached_ns, fixture_now_ns());
 }
 
 /* A19: of very many locks it is found out later whether any are of an earlier life. */
@@ -391,7 +391,7 @@ TEST(test_reboot__found_by_a_search)
         core_work(the_core, fixture_now_ns(), fixture_now_ns());
         assert_false(core_next_restarted(the_core, &restarted)); /* once */
         settle();
-        assert_int_equal(client_of(A)->lock_count, first_state == 3 ? 2 : MANY + 2);
+        assert_int_equal(client_of(A)->life.lock_count, first_state == 3 ? 2 : MANY + 2);
     }
 }
 
@@ -403,11 +403,11 @@ TEST(test_reboot__an_older_lock_calibrates)
     says(asked(A), 0);
     assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED);
     says(asked(A), 9);
-    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(client_of(A)->life.lock_count, 2);
     fixture_wait(61 * FIXTURE_SECOND);
     assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED);
     says(asked(A), 3);
-    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(client_of(A)->life.lock_count, 1);
     assert_true(client_is_calibrated(client_of(A)));
 }
 
@@ -419,7 +419,7 @@ TEST(test_reboot__a_state_is_not_learned_from_an_answer)
     struct probe_question question = {.reason = PROBE_RESUME};
     assert_true(probe_begin(the_core, 0, &question));
     says(asked(A), 9);
-    assert_int_equal(client_of(A)->state_seen, 0);
+    assert_int_equal(client_of(A)->stored.state_seen, 0);
     assert_false(client_is_calibrated(client_of(A)));
 }
 
@@ -473,7 +473,7 @@ TEST(test_reboot__the_only_client_of_an_address)
     assert_false(notify(A, "other", 7));
     says(asked(A), 7);
     assert_false(has_locks(A));
-    assert_int_equal(client_of(A)->state_seen, 7);
+    assert_int_equal(client_of(A)->stored.state_seen, 7);
 }
 
 TEST(test_reboot__an_unknown_state_under_another_name)
@@ -529,7 +529,7 @@ TEST(test_reboot__an_answer_behind_a_shared_address)
     assert_false(notify(A, "a", 1));
     says(asked(A), 9);
     assert_true(has_locks(A));
-    assert_int_equal(client_of(A)->state_seen, 3);
+    assert_int_equal(client_of(A)->stored.state_seen, 3);
 }
 
 TEST(test_reboot__a_host_with_two_addresses)
@@ -583,7 +583,7 @@ TEST(test_reboot__always_verified)
         assert_true(has_locks(A));
         says(asked(A), cases[i].says);
         assert_int_equal(has_locks(A), !cases[i].is_freed);
-        assert_int_equal(client_of(A)->state_seen, cases[i].seen);
+        assert_int_equal(client_of(A)->stored.state_seen, cases[i].seen);
         assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), cases[i].is_freed ? 0 : 1);
     }
     assert_false(notify(A, "a", 3)); /* a repeat */

@@ -36,7 +36,7 @@ TEST(test_reboot_life__states_of_requests_may_be_distrusted)
     assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
     assert_int_equal(lock_in(9, A, 2, X), LOCK_GRANTED);
     assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->lock_count, 3);
+    assert_int_equal(client_of(A)->life.lock_count, 3);
     assert_true(nobody_asked());
 }
 
@@ -44,9 +44,9 @@ TEST(test_reboot_life__an_older_lock_is_processed_and_asked_about)
 {
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(client_of(A)->life.lock_count, 2);
     says(asked(A), 7); /* it was late */
-    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(client_of(A)->life.lock_count, 2);
     assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
     assert_true(nobody_asked()); /* not again so soon */
     fixture_wait(60 * FIXTURE_SECOND);
@@ -58,7 +58,7 @@ TEST(test_reboot_life__an_older_lock_is_processed_and_asked_about)
     fixture_wait(60 * FIXTURE_SECOND);
     assert_int_equal(lock_in(1, A2, 2, X), LOCK_GRANTED);
     says(asked(A), 1); /* its counter began anew */
-    assert_int_equal(client_of(A)->lock_count, 1);
+    assert_int_equal(client_of(A)->life.lock_count, 1);
     assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock_in(1, A2, 2, X), LOCK_GRANTED);
     assert_true(nobody_asked());
@@ -78,10 +78,10 @@ TEST(test_reboot_life__a_newer_lock_that_frees_much_is_asked_again)
     for (uint32_t left = MUCH; left > CLIENT_DRAIN_MAX;) {
         left -= CLIENT_DRAIN_MAX;
         assert_int_equal(fixture_step(the_core, &from, &request).response.status, LOCK_GRACE);
-        assert_int_equal(client_at(the_core, slot)->lock_count, left);
+        assert_int_equal(client_at(the_core, slot)->life.lock_count, left);
     }
     assert_int_equal(fixture_step(the_core, &from, &request).response.status, LOCK_GRANTED);
-    assert_int_equal(client_at(the_core, slot)->lock_count, 1);
+    assert_int_equal(client_at(the_core, slot)->life.lock_count, 1);
     assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, MUCH);
     assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
 }
@@ -94,11 +94,11 @@ TEST(test_reboot_life__a_reclaim_in_another_state_updates_in_place)
     assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
     restart();
     assert_int_equal(lock_in(7, A, 0, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->lock_count, 2); /* nothing is freed */
-    assert_int_equal(client_of(A)->state_seen, 7);
+    assert_int_equal(client_of(A)->life.lock_count, 2); /* nothing is freed */
+    assert_int_equal(client_of(A)->stored.state_seen, 7);
     assert_int_equal(lock_in(0, A, 2, X | RECLAIM), LOCK_GRANTED); /* stamped with 7 too */
     assert_false(notify(A, "a", 7));
-    assert_int_equal(client_of(A)->lock_count, 2);
+    assert_int_equal(client_of(A)->life.lock_count, 2);
     assert_int_equal(unlock(A, 0, 1), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(fixture_status(the_core).locks, 2);
@@ -122,12 +122,12 @@ static void crash_while_freed(uint32_t old_state, uint32_t new_state, bool has_n
         client_recount(the_core, 0, new_state); /* as if it had been asked and had confirmed it */
     core_work(the_core, fixture_now_ns(), fixture_now_ns());
     (void)lock_fixture_store(the_core, NULL);
-    uint32_t left = client_of(A)->lock_count, stay = has_new ? NEW : 0;
+    uint32_t left = client_of(A)->life.lock_count, stay = has_new ? NEW : 0;
     assert_true(left > stay && left < OLD + stay);
     for (uint32_t i = 0; i < 2; i++) {
         restart();
-        assert_int_equal(client_of(A)->lock_count, stay);
-        assert_int_equal(client_of(A)->state_seen, new_state);
+        assert_int_equal(client_of(A)->life.lock_count, stay);
+        assert_int_equal(client_of(A)->stored.state_seen, new_state);
     }
 }
 
@@ -175,14 +175,14 @@ TEST(test_reboot_life__free_all_tells_the_state)
     struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text("a")};
     request.state = 5;
     (void)locker_step(A, &request);
-    assert_int_equal(client_of(A)->state_seen, 5);
+    assert_int_equal(client_of(A)->stored.state_seen, 5);
     assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED); /* it carries no state */
     assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->share_count, 1);
+    assert_int_equal(client_of(A)->life.share_count, 1);
     request.state = 3; /* an older one changes nothing but what FREE_ALL frees */
     (void)locker_step(A, &request);
-    assert_int_equal(client_of(A)->state_seen, 5);
-    assert_int_equal(client_of(A)->lock_count, 0);
+    assert_int_equal(client_of(A)->stored.state_seen, 5);
+    assert_int_equal(client_of(A)->life.lock_count, 0);
 }
 
 /* D5 (6): any call of its own shows that a client is there. */
@@ -192,7 +192,7 @@ TEST(test_reboot_life__every_call_reaches)
         new_with(&fixture_limits);
         assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
         restart();
-        assert_int_equal(client_of(A)->reached_ns, 0);
+        assert_int_equal(client_of(A)->recovery.reached_ns, 0);
         struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text("a")};
         switch (how) {
         case 0:
@@ -207,7 +207,7 @@ TEST(test_reboot_life__every_call_reaches)
         default:
             assert_int_equal(test(A, 50, 1, X), LOCK_GRACE);
         }
-        assert_int_not_equal(client_of(A)->reached_ns, 0);
+        assert_int_not_equal(client_of(A)->recovery.reached_ns, 0);
     }
 }
 
@@ -234,7 +234,7 @@ TEST(test_reboot_life__a_crash_is_counted_once)
         else
             assert_int_equal(lock_in(5, A, 4, X), LOCK_GRACE);
         settle();
-        assert_int_equal(client_of(A)->lock_count, 0);
+        assert_int_equal(client_of(A)->life.lock_count, 0);
         assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
         assert_int_equal(fixture_status(the_core).reboots.cleanups, 1);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);

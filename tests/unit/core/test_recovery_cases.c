@@ -51,7 +51,7 @@ static enum lock_status step_raw(struct locker who, const struct request *reques
 
 static enum order_result order(enum order_kind kind, struct locker who)
 {
-    struct order given = {.kind = kind, .client = client_of(who)->id};
+    struct order given = {.kind = kind, .client = client_of(who)->stored.id};
     struct core_input input = {.kind = CORE_ORDER,
                                .now_ns = fixture_now_ns(),
                                .wall_ns = fixture_now_ns(),
@@ -318,7 +318,7 @@ static void fill_with_pieces(void)
     struct address address = fixture_address(B.address);
     uint32_t client = client_find(the_core, &address, bytes_of_text(B.name));
     const uint64_t max = lock_most_pieces(the_core, client);
-    for (uint64_t i = 0; client_at(the_core, client)->unsettled_count < max; i++) {
+    for (uint64_t i = 0; client_at(the_core, client)->recovery.unsettled_count < max; i++) {
         struct request request = locker_request(REQUEST_NLM_LOCK, B, 2000 + 2 * i, 1, X | RECLAIM);
         assert_int_equal(step_raw(B, &request), LOCK_GRANTED);
         assert_true(i < max);

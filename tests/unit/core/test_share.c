@@ -174,7 +174,7 @@ TEST(test_share__repeat_writes_nothing)
     uint32_t slot = only(core);
     struct record_share record = stored_share(slot);
     assert_int_equal(record.of.client, client);
-    assert_int_equal(record.of.client_id, client_at(core, client)->id);
+    assert_int_equal(record.of.client_id, client_at(core, client)->stored.id);
     assert_int_equal(record.of.incarnation, 1);
     assert_int_equal(record.of.state, 0);
     assert_int_equal(record.granted_ns, 5);
@@ -191,7 +191,7 @@ TEST(test_share__repeat_writes_nothing)
     assert_int_equal(share_take(core, client, &request, 7), LOCK_GRANTED);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_share(slot).flags, 0);
-    client_at(core, client)->state_seen = 9; /* R-SEC-3: its own state, or the newest seen */
+    client_at(core, client)->stored.state_seen = 9; /* R-SEC-3: its own state, or the newest seen */
     assert_int_equal(share_take(core, client, &request, 8), LOCK_GRANTED);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_share(slot).of.state, 9);
@@ -287,7 +287,7 @@ TEST(test_share__drain_frees_older_incarnations)
     assert_int_equal(freed, 2);
     assert_int_equal(share_drain(core, a, 100, &freed), 0);
     assert_int_equal(freed, 0);
-    assert_int_equal(client_at(core, a)->share_count, 2);
+    assert_int_equal(client_at(core, a)->life.share_count, 2);
     assert_false(client_drain(core));
     release(core, a, "file", "new");
     assert_int_equal(take(core, b, "file", "oh", READ << 2), LOCK_DENIED);

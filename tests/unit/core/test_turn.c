@@ -173,7 +173,7 @@ TEST(test_turn__callbacks_come_first)
     struct core_call call;
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
     wait_for(A, 0, 1);
-    struct order given = {.kind = ORDER_NOTIFY, .client = client_of(D)->id};
+    struct order given = {.kind = ORDER_NOTIFY, .client = client_of(D)->stored.id};
     struct core_input input = {.kind = CORE_ORDER, .now_ns = fixture_now_ns(), .order = &given};
     struct core_answer answer;
     core_step(the_core, &input, &answer);
