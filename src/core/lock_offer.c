@@ -4,8 +4,8 @@
  * An offer that its client confirms replaces what the owner held there before it. One that the
  * client only may have taken is accepted piece by piece: each stretch of it that the owner holds
  * exclusively stays exclusive. Everything gets the offer's stamp but what has a later one. That
- * makes as many locks as there are stretches, so there is a bound: beyond it the offer stands, which
- * excludes others as well.
+ * makes as many locks as there are stretches, so there is a bound: beyond it the offer stands,
+ * which excludes others as well.
  */
 #include "core/lock_offer.h"
 
@@ -68,7 +68,7 @@ static uint32_t first_kept(const struct core *core, const struct lock *offer,
                            const struct claim *stretch)
 {
     const struct client *client = client_at(core, owner_at(core, offer->claim.owner)->client);
-    if (offer->claim.exclusive && !client_is_newer_state(client->state_seen, offer->state))
+    if (offer->claim.exclusive && !client_is_newer_state(client->stored.state_seen, offer->state))
         return SLOT_NONE;
     return lock_range_first_own(core, stretch);
 }

@@ -139,8 +139,8 @@ void waiter_be_patient(struct core *core, uint32_t slot);
 /* Queues a blocked request; LOCK_BLOCKED, or LOCK_NO_RESOURCES. */
 enum lock_status waiter_add(struct core *core, const struct claim *claim, const struct peer *from,
                             const struct request *request);
-/* The same request again, in this state (0: unknown): it is of that life from now on, and so is what
- * it is offered. */
+/* The same request again, in this state (0: unknown): it is of that life from now on, and so is
+ * what it is offered. */
 void waiter_saw_state(struct core *core, uint32_t slot, uint32_t state);
 /* The same request again: its client is alive, and back in the queue if it had left it. As
  * waiter_add: one who has only kept its place is a new one. */

@@ -156,8 +156,8 @@ static struct lock_want want_of(struct model_range range, bool exclusive, uint32
 static void see_state(uint32_t owner, uint32_t state)
 {
     struct client *client = client_at(trial.core, owner % trial.model.client_count);
-    if (client_is_newer_state(state, client->state_seen))
-        client->state_seen = state;
+    if (client_is_newer_state(state, client->stored.state_seen))
+        client->stored.state_seen = state;
 }
 
 /* Asks who is in the way, and takes the range if nobody is. */
