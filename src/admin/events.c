@@ -15,6 +15,7 @@
 #include "admin/status.h"
 #include "base/check.h"
 #include "base/list.h"
+#include "base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,6 @@ enum {
     STATUS_MS = 1000,
     PIECE_BYTES = 8 * 1024,
 };
-
-#define SECOND_NS UINT64_C(1000000000)
 
 struct events {
     const struct admin *admin;

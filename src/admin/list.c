@@ -6,8 +6,7 @@
 #include "admin/listing.h"
 #include "admin/status.h"
 #include "base/check.h"
-
-#define SECOND_NS UINT64_C(1000000000)
+#include "base/units.h"
 
 static const char *word_of_transport(uint32_t transport)
 {

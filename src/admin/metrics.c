@@ -8,12 +8,12 @@
 
 #include "admin/list.h"
 #include "base/check.h"
+#include "base/programs.h"
+#include "base/units.h"
 
 #include <stdlib.h>
 
 enum { BODY_MAX = 512 * 1024 };
-
-#define SECOND_NS UINT64_C(1000000000)
 
 static void begin(struct text *out, const char *name, const char *type, const char *help)
 {
@@ -127,10 +127,11 @@ struct program_words {
 };
 
 static const struct program_words program_words[] = {
-    {100024, "nsm_requests_total", "Status monitor calls replied to.",
+    {NSM_PROGRAM, "nsm_requests_total", "Status monitor calls replied to.",
      "nsm_request_duration_seconds",
      "Time from reading a status monitor call to its reply, including the commit it waits for."},
-    {100021, "nlm_requests_total", "Lock manager calls replied to.", "nlm_request_duration_seconds",
+    {NLM_PROGRAM, "nlm_requests_total", "Lock manager calls replied to.",
+     "nlm_request_duration_seconds",
      "Time from reading a lock manager call to its reply, including the commit it waits for."},
 };
 

@@ -8,14 +8,13 @@
 #include "admin/status.h"
 
 #include "admin/list.h"
-
-#define SECOND_NS UINT64_C(1000000000)
+#include "base/programs.h"
+#include "base/units.h"
 
 enum {
     WAITING_SHOWN = 20,
     SILENT_SHOWN = 20,
     SLOTS_LOOKED_AT = 20000,
-    NLM_PROGRAM = 100021,
 };
 
 static void add_seconds_ago(struct writer *out, const char *key, uint64_t then_ns, uint64_t now_ns)

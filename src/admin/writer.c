@@ -7,6 +7,7 @@
 #include "admin/writer.h"
 
 #include "base/check.h"
+#include "base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,6 @@ enum {
     TIME_MAX = 64,   /* more than enough for a time */
     ESCAPED_MAX = 6, /* characters that one byte can become: \u001f */
 };
-
-#define SECOND_NS UINT64_C(1000000000)
 
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -337,7 +336,7 @@ void writer_time(struct writer *writer, const char *key, uint64_t wall_ns)
     put(writer, ':');
     put_digits(writer, (uint64_t)parts.tm_sec, 2);
     put(writer, '.');
-    put_digits(writer, wall_ns / 1000000 % 1000, 3);
+    put_digits(writer, wall_ns / MS_NS % 1000, 3);
     put(writer, 'Z');
     put(writer, '"');
 }

@@ -3,9 +3,11 @@
  */
 #include "base/histogram.h"
 
+#include "base/units.h"
+
 #define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
-#define S  UINT64_C(1000000000)
+#define MS MS_NS
+#define S  SECOND_NS
 
 const struct histogram_scale histogram_durations = {
     .count = 19,

@@ -3,7 +3,9 @@
  */
 #include "base/pace.h"
 
-#define STANDSTILL_NS UINT64_C(1000000000)
+#include "base/units.h"
+
+#define STANDSTILL_NS SECOND_NS
 
 uint64_t pace_now_ns(struct pace *pace, uint64_t clock_ns)
 {

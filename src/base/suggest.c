@@ -7,14 +7,11 @@
  */
 #include "base/suggest.h"
 
+#include "base/minmax.h"
+
 #include <string.h>
 
 enum { WORD_MAX = 40 };
-
-static uint32_t min_of(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Three rows of the usual table are kept: the swap of neighbours looks back two. */
 static uint32_t distance_of(const char *a, uint32_t a_len, const char *b, uint32_t b_len)
@@ -28,9 +25,9 @@ static uint32_t distance_of(const char *a, uint32_t a_len, const char *b, uint32
         row[0] = i;
         for (uint32_t j = 1; j <= b_len; j++) {
             uint32_t replaced = above[j - 1] + (a[i - 1] != b[j - 1]);
-            row[j] = min_of(replaced, min_of(above[j], row[j - 1]) + 1);
+            row[j] = min_u32(replaced, min_u32(above[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = min_of(row[j], above_two[j - 2] + 1);
+                row[j] = min_u32(row[j], above_two[j - 2] + 1);
         }
     }
     return rows[a_len % 3][b_len];

@@ -8,6 +8,7 @@
  */
 #include "cli/probe_call.h"
 
+#include "base/programs.h"
 #include "codec/nsm_xdr.h"
 #include "codec/portmap_xdr.h"
 #include "codec/rpc_msg.h"
@@ -22,7 +23,6 @@
 
 enum {
     MESSAGE_MAX = 1024,
-    NLM_PROGRAM = 100021,
     UDP_TRIES = 2,
 };
 

@@ -13,10 +13,10 @@
 #ifndef CODEC_NLM_XDR_H
 #define CODEC_NLM_XDR_H
 
+#include "base/programs.h"
 #include "codec/xdr.h"
 
 enum {
-    NLM_PROGRAM = 100021,
     NLM_NETOBJ_MAX = 1024,      /* cookie, oh, fh */
     NLM_NAME_MAX = 1024,        /* caller_name */
     NLM_NOTIFY_NAME_MAX = 1025, /* of FREE_ALL */

@@ -8,10 +8,10 @@
 #ifndef CODEC_NSM_XDR_H
 #define CODEC_NSM_XDR_H
 
+#include "base/programs.h"
 #include "codec/xdr.h"
 
 enum {
-    NSM_PROGRAM = 100024,
     NSM_VERSION = 1,
     NSM_NAME_MAX = 1024,
     NSM_PRIV_LEN = 16,

@@ -10,10 +10,10 @@
 #define CODEC_PORTMAP_XDR_H
 
 #include "base/address.h"
+#include "base/programs.h"
 #include "codec/xdr.h"
 
 enum {
-    PORTMAP_PROGRAM = 100000,
     PORTMAP_PORT = 111,
     PORTMAP_VERSION_PMAP = 2,
     PORTMAP_VERSION_RPCB3 = 3,

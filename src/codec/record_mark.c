@@ -23,6 +23,7 @@
 #include "codec/record_mark.h"
 
 #include "base/check.h"
+#include "base/minmax.h"
 
 void record_reader_init(struct record_reader *reader, uint32_t record_max)
 {
@@ -41,16 +42,11 @@ static struct bytes take_front(struct bytes *input, uint32_t len)
     return front;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The mark of the next fragment: WHOLE here means that it is complete and was accepted. */
 static enum record_read read_mark(struct record_reader *reader, struct bytes *input)
 {
     uint32_t missing = (uint32_t)(RECORD_MARK_LEN - reader->mark_len);
-    struct bytes part = take_front(input, smaller(missing, input->len));
+    struct bytes part = take_front(input, min_u32(missing, input->len));
     if (part.len > 0)
         memcpy(reader->mark + reader->mark_len, part.at, part.len);
     reader->mark_len = (uint8_t)(reader->mark_len + part.len);
@@ -94,7 +90,7 @@ enum record_read record_reader_next(struct record_reader *reader, struct bytes *
                 return RECORD_READ_MORE;
             if (reader->buffer == NULL)
                 return RECORD_READ_NEED_BUFFER;
-            struct bytes part = take_front(input, smaller(reader->fragment_left, input->len));
+            struct bytes part = take_front(input, min_u32(reader->fragment_left, input->len));
             memcpy(reader->buffer + reader->gathered, part.at, part.len);
             reader->gathered += part.len;
             reader->fragment_left -= part.len;

@@ -27,13 +27,14 @@
 #include "base/chains.h"
 #include "base/list.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "core/claim.h"
 #include "core/core.h"
 
 struct core;
 struct core_input;
 
-#define CALLBACK_LINGER_NS (UINT64_C(5) * 1000000000)
+#define CALLBACK_LINGER_NS (5 * SECOND_NS)
 
 enum { CALLBACK_LATE_PER_CLIENT_MAX = 128 }; /* answers to one client; of all: CORE_LATE_MAX */
 

@@ -23,11 +23,11 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/units.h"
 #include "core/state.h"
 
-#define SECOND           UINT64_C(1000000000)
-#define EXPIRY_NS        (300 * SECOND)
-#define REBOOTED_KEEP_NS (86400 * SECOND) /* 24 h */
+#define EXPIRY_NS        (300 * SECOND_NS)
+#define REBOOTED_KEEP_NS (86400 * SECOND_NS) /* 24 h */
 
 struct client *client_at(const struct core *core, uint32_t slot)
 {

@@ -12,11 +12,12 @@
 #include "core/grace.h"
 
 #include "base/check.h"
+#include "base/minmax.h"
+#include "base/units.h"
 #include "core/state.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define LATE_NS   (30 * SECOND_NS) /* D5 (5): L, unless half the grace is shorter */
-#define QUIET_NS  (5 * SECOND_NS)  /* R-GRACE-10 */
+#define LATE_NS  (30 * SECOND_NS) /* D5 (5): L, unless half the grace is shorter */
+#define QUIET_NS (5 * SECOND_NS)  /* R-GRACE-10 */
 
 enum { DROPPED_PER_TURN = 2000 };
 
@@ -121,11 +122,6 @@ static bool has_unsettled(const struct core *core, uint32_t slot)
     const struct client *client = client_at(core, slot);
     return unsettled_of_client(core, slot) != SLOT_NONE || client->recovery.unsettled_shares > 0 ||
            (client->recovery.left_over_count > 0 && !core->is_resumed);
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* R-GRACE-5: as long as it may still be told. That it calls does not mean that it knows, unless it

@@ -17,10 +17,10 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/units.h"
 #include "core/lock_range.h"
 #include "core/state.h"
 
-#define SECOND_NS UINT64_C(1000000000)
 #define PASS_NS   (5 * SECOND_NS)  /* D13 */
 #define GRACE_NS  (10 * SECOND_NS) /* R-BLK-7: the client itself is in grace */
 #define RESULT_NS (30 * SECOND_NS) /* R-BLK-5: received, but no GRANTED_RES */

@@ -15,9 +15,10 @@
 #include "core/hearsay.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "core/state.h"
 
-#define PACE_NS  (UINT64_C(1000000000) / 50)
+#define PACE_NS  (SECOND_NS / 50)
 #define BURST_NS (50 * PACE_NS)
 
 int hearsay_init(struct core *core, const uint32_t slots[])

@@ -10,11 +10,11 @@
 #include "core/namesake.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "core/state.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define AGAIN_NS  (3600 * SECOND_NS)
-#define KEEP_NS   (86400 * SECOND_NS)
+#define AGAIN_NS (3600 * SECOND_NS)
+#define KEEP_NS  (86400 * SECOND_NS)
 
 enum { ELSEWHERE_MAX = 8 }; /* looked at for one request */
 

@@ -17,10 +17,11 @@
 #include "core/probe.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "core/state.h"
 
 #define PACE_NS      UINT64_C(10000000)
-#define CALIBRATE_NS (3600 * UINT64_C(1000000000)) /* before one that did not fit is asked again */
+#define CALIBRATE_NS (3600 * SECOND_NS) /* before one that did not fit is asked again */
 
 enum { OURS_MAX = PROBE_MAX / 4, STRANGERS_MAX = PROBE_MAX / 4 };
 

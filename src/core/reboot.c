@@ -25,10 +25,11 @@
 #include "core/reboot.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "core/state.h"
 
-#define REQUEST_AGAIN_NS (60 * UINT64_C(1000000000))
-#define DOUBT_NS         (10 * UINT64_C(1000000000))
+#define REQUEST_AGAIN_NS (60 * SECOND_NS)
+#define DOUBT_NS         (10 * SECOND_NS)
 
 enum { LOOKED_AT_MAX = 1024, ELSEWHERE_MAX = 4, DOUBTS_MAX = 16 };
 

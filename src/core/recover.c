@@ -12,6 +12,7 @@
  * one; where the server record itself is lost it begins above everything that anybody was told.
  */
 #include "base/check.h"
+#include "base/units.h"
 #include "core/lock_element.h"
 #include "core/lock_range.h"
 #include "core/state.h"
@@ -19,7 +20,7 @@
 #define STATE_MAX       UINT32_C(0x7fffffff) /* the protocol's state is a signed number */
 #define STATE_STRIDE    (UINT32_C(1) << 20)  /* half a million starts */
 #define COUNTER_MAX     UINT64_C(0x7fffffffffffffff)
-#define OFFERS_AGAIN_NS UINT64_C(1000000000)
+#define OFFERS_AGAIN_NS SECOND_NS
 
 enum { OFFERS_PER_TURN = 2000 };
 
@@ -387,7 +388,7 @@ void core_start(struct core *core, const struct core_boot *boot)
     core->now_ns = boot->now_ns;
     core->wall_ns = boot->wall_ns;
     struct record_server *server = &core->server;
-    uint64_t wall_seconds = boot->wall_ns / 1000000000;
+    uint64_t wall_seconds = boot->wall_ns / SECOND_NS;
     bool server_lost = !core->server_loaded && (core->records_loaded > 0 || core->corrupt_found);
     if (server_lost) {
         MARK("start_without_server_record");

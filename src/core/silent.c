@@ -8,11 +8,11 @@
 #include "core/silent.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "core/state.h"
 
 #include <stdlib.h>
 
-#define SECOND_NS UINT64_C(1000000000)
 #define WAIT_NS   (30 * SECOND_NS)
 #define SILENT_NS (300 * SECOND_NS)
 #define PASS_NS   (5 * SECOND_NS)

@@ -10,9 +10,9 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/units.h"
 #include "core/state.h"
 
-#define SECOND_NS   UINT64_C(1000000000)
 #define PATIENCE_NS (300 * SECOND_NS) /* R-BLK-6: a queued waiter not heard of for that long goes */
 #define PLACE_NS    (5 * SECOND_NS)   /* R-BLK-12 */
 

@@ -28,8 +28,6 @@ enum {
     DAEMON_CALLS_MAX = 16384, /* calls of our own at once */
 };
 
-#define DAEMON_SECOND_NS UINT64_C(1000000000)
-
 /* What is NULL or zero was not reached by the start. */
 struct daemon {
     struct config config;

@@ -24,6 +24,7 @@
 #include "daemon/driver.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "daemon/notify_ready.h"
 #include "rpc/outcall.h"
 
@@ -31,8 +32,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MS_NS        UINT64_C(1000000)
-#define SECOND_NS    UINT64_C(1000000000)
 #define PATIENCE_NS  (SECOND_NS / 4) /* for the store thread to end after that */
 #define BEAT_NS      SECOND_NS       /* between the commits of an idle server on a shared store */
 #define BACKSTOP_NS  (5 * SECOND_NS) /* beyond the time that a shared store takes for itself */

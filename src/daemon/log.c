@@ -21,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/units.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -189,14 +190,14 @@ void log_init(struct log *log, enum log_level level, enum log_format format, int
 
 static void add_time(struct text *text, uint64_t wall_ns)
 {
-    time_t seconds = (time_t)(wall_ns / 1000000000);
+    time_t seconds = (time_t)(wall_ns / SECOND_NS);
     struct tm parts;
     char buffer[TIME_MAX] = "";
     CHECK(gmtime_r(&seconds, &parts) != NULL);
     size_t len = strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%S", &parts);
     CHECK(len > 0);
     text_add(text, buffer);
-    (void)snprintf(buffer, sizeof buffer, ".%03uZ", (unsigned)(wall_ns / 1000000 % 1000));
+    (void)snprintf(buffer, sizeof buffer, ".%03uZ", (unsigned)(wall_ns / MS_NS % 1000));
     text_add(text, buffer);
 }
 
@@ -343,7 +344,7 @@ static void close_window(struct log *log, uint32_t kind, uint64_t now_ns, uint64
     text_add(&text, "; and ");
     text_add_count(&text, bucket.count - burst_of(kind));
     text_add(&text, " more like this in the last ");
-    text_add_count(&text, (now_ns - bucket.start_ns + 999999999) / 1000000000);
+    text_add_count(&text, (now_ns - bucket.start_ns + SECOND_NS - 1) / SECOND_NS);
     text_add(&text, " s");
     log_say(log, event_rows[kind].level, wall_ns, LOG_MESSAGE(buffer),
             LOG_NUMBER("held_back", bucket.count - burst_of(kind)));

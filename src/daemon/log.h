@@ -15,10 +15,11 @@
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 
+#include "base/units.h"
 #include "core/event.h"
 
 #define LOG_BURST     10
-#define LOG_WINDOW_NS UINT64_C(10000000000)
+#define LOG_WINDOW_NS (10 * SECOND_NS)
 #define LOG_LINE_MAX  4096 /* with its newline: PIPE_BUF, so that a pipe takes it whole */
 
 enum log_level {

@@ -25,6 +25,7 @@
 #include "daemon/opening.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "daemon/notify_ready.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@
 
 #define ASK_NS   UINT64_C(500000000)
 #define BEAT_MS  100
-#define LEASE_NS (UINT64_C(1000000000) * OPENING_LEASE_S)
+#define LEASE_NS (SECOND_NS * OPENING_LEASE_S)
 
 struct opening {
     uv_loop_t *loop;

@@ -23,6 +23,7 @@
 #include "daemon/registrar.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "wire/rpcbind.h"
 #include "wire/wire.h"
 
@@ -42,8 +43,6 @@ enum {
     REFUSED_LOG_S = 10,    /* between two lines about refused SET and UNSET */
     SENTENCE_MAX = 1024,
 };
-
-#define SECOND_NS UINT64_C(1000000000)
 
 enum state {
     STATE_PREPARED,

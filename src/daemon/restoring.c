@@ -4,6 +4,7 @@
 #include "daemon/restoring.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 
@@ -26,7 +27,7 @@ int restoring_open(struct daemon *daemon)
     struct store_options options = {.sync_process = config->sync == CONFIG_SYNC_PROCESS,
                                     .is_server = true,
                                     .is_standby = config->standby,
-                                    .timeout_ns = config->store_timeout_s * DAEMON_SECOND_NS};
+                                    .timeout_ns = config->store_timeout_s * SECOND_NS};
     struct store_failure failure;
     daemon->is_shared = store_url_is_shared(config->store);
     daemon->opening = opening_new(&daemon->loop, &daemon->log, &daemon->clock);
@@ -97,10 +98,10 @@ int restoring_load(struct daemon *daemon)
                                  .server_name = names_first(daemon->names),
                                  .shares = daemon->shares,
                                  .share_count = config_share_list(&config->shares, daemon->shares),
-                                 .notify_timeout_ns = config->notify_timeout_s * DAEMON_SECOND_NS,
-                                 .window_ns = config->recovery_window_s * DAEMON_SECOND_NS,
-                                 .give_up_ns = config->give_up_s * DAEMON_SECOND_NS,
-                                 .grace_ns = config->grace_s * DAEMON_SECOND_NS,
+                                 .notify_timeout_ns = config->notify_timeout_s * SECOND_NS,
+                                 .window_ns = config->recovery_window_s * SECOND_NS,
+                                 .give_up_ns = config->give_up_s * SECOND_NS,
+                                 .grace_ns = config->grace_s * SECOND_NS,
                                  .hold_unreachable = config->unreachable == CONFIG_HOLD,
                                  .trust_reclaim = config->trust_reclaim,
                                  .distrust_state = config->trust_state == CONFIG_OFF,
@@ -128,7 +129,7 @@ int restoring_load(struct daemon *daemon)
 /* Until when a server that does not know that it was replaced, or its kernel, may call (025). */
 static uint64_t echo_until_ns(struct daemon *daemon)
 {
-    const uint64_t echo_ns = UINT64_C(1000000) * (CLOCK_SEND_MS + CLOCK_KEPT_MS);
+    const uint64_t echo_ns = MS_NS * (CLOCK_SEND_MS + CLOCK_KEPT_MS);
     uint64_t age_ns = clock_boot_ns() - daemon->raised_ns;
     return !daemon->is_shared || age_ns >= echo_ns
                ? 0

@@ -5,6 +5,7 @@
 
 #include "admin/http.h"
 #include "base/check.h"
+#include "base/units.h"
 #include "daemon/notify_ready.h"
 
 #include <stdio.h>
@@ -57,7 +58,7 @@ int serving_start(struct daemon *daemon)
         .control = daemon->control_http,
         .events = daemon->console.admin.events,
         .store = daemon->store,
-        .store_timeout_ns = daemon->config.store_timeout_s * DAEMON_SECOND_NS,
+        .store_timeout_ns = daemon->config.store_timeout_s * SECOND_NS,
         .is_metered = daemon->config.metrics == CONFIG_ON,
         .is_shared = daemon->is_shared,
     };
@@ -107,7 +108,7 @@ static void announce(struct daemon *daemon)
     text_add(&line, " clients, ");
     text_add_count(&line, status.locks);
     text_add(&line, " locks, grace ");
-    text_add_u64(&line, (status.grace.remaining_ns + DAEMON_SECOND_NS - 1) / DAEMON_SECOND_NS);
+    text_add_u64(&line, (status.grace.remaining_ns + SECOND_NS - 1) / SECOND_NS);
     text_add(&line, " s)");
     char store[256];
     store_show_url(daemon->config.store, store, sizeof store);
@@ -146,7 +147,7 @@ static void announce(struct daemon *daemon)
  */
 static uint64_t telling_wait_ns(struct daemon *daemon)
 {
-    const uint64_t lease_ns = UINT64_C(1000000) * CLOCK_SEND_MS;
+    const uint64_t lease_ns = MS_NS * CLOCK_SEND_MS;
     struct core_status status;
     core_status(daemon->core, &status);
     uint64_t age_ns = clock_boot_ns() - daemon->raised_ns;

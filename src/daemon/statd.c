@@ -6,6 +6,7 @@
  * runs, the names mean what they meant to it.
  */
 #include "daemon/statd.h"
+#include "base/units.h"
 #include "wire/sockaddr.h"
 
 #include <dirent.h>
@@ -60,7 +61,7 @@ static int visit_file(int directory, const char *name, statd_visit_fn visit, voi
     struct statd_host host = {
         .name = bytes_of_text(name),
         .address = resolve(name),
-        .since_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000,
+        .since_ns = (uint64_t)status.st_mtim.tv_sec * SECOND_NS,
     };
     return visit(context, &host);
 }

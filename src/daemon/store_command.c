@@ -15,6 +15,7 @@
 #include "daemon/store_command.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "daemon/config.h"
 #include "daemon/statd.h"
 #include "daemon/store_clear.h"
@@ -24,8 +25,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define SECOND_NS UINT64_C(1000000000)
 
 enum { EXIT_NO = 1, EXIT_USAGE = 2, EXIT_STORE = 74, ARGUMENTS_MAX = 32 };
 

@@ -25,8 +25,9 @@
 
 #include "base/address.h"
 #include "base/bytes.h"
+#include "base/units.h"
 
-#define DRC_LIFE_NS     (UINT64_C(120) * 1000000000)
+#define DRC_LIFE_NS     (120 * SECOND_NS)
 #define DRC_PER_ADDRESS 1024
 #define DRC_REPLY_MAX   2304 /* a longer reply is not kept: its call is executed again */
 #define DRC_NONE        UINT64_MAX

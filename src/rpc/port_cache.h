@@ -9,9 +9,10 @@
 #define RPC_PORT_CACHE_H
 
 #include "base/address.h"
+#include "base/units.h"
 
-#define PORT_CACHE_LIFE_NS   (UINT64_C(120) * 1000000000)
-#define PORT_CACHE_ABSENT_NS (UINT64_C(10) * 1000000000)
+#define PORT_CACHE_LIFE_NS   (120 * SECOND_NS)
+#define PORT_CACHE_ABSENT_NS (10 * SECOND_NS)
 
 struct port_cache;
 

@@ -10,10 +10,9 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/units.h"
 
 #include <stdlib.h>
-
-#define SECOND_NS UINT64_C(1000000000)
 
 struct rate {
     uint64_t *full_ns; /* by bucket; 0, or any time that is past: full now */

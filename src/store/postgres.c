@@ -28,13 +28,13 @@
 #include "store/postgres.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "store/postgres_load.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SECOND_NS          UINT64_C(1000000000)
 #define TIMEOUT_DEFAULT_NS (30 * SECOND_NS)
 #define PAUSE_MAX_NS       (SECOND_NS / 2)
 /* A commit that took longer was made who knows when: the epoch is looked at once more. */

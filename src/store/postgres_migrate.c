@@ -12,6 +12,7 @@
  * to nothing drops. Clearing leaves them, so this step is for a database that no server has ever
  * used; any other one ends by dropping the database.
  */
+#include "base/units.h"
 #include "store/backend.h"
 #include "store/postgres_fence.h"
 #include "store/postgres_schema.h"
@@ -21,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TIMEOUT_NS (UINT64_C(30) * 1000000000)
+#define TIMEOUT_NS (30 * SECOND_NS)
 
 static int fail(const struct postgres_session *session, int exit_code, const char *what,
                 const char *next, struct store_failure *ret_failure)

@@ -16,6 +16,7 @@
  * Always true: a server that is stopping does not raise the epoch, which would end the active
  * server.
  */
+#include "base/units.h"
 #include "store/postgres.h"
 
 #include "store/postgres_load.h"
@@ -24,7 +25,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define SECOND_NS           UINT64_C(1000000000)
 #define LOCK_NS             (10 * SECOND_NS)
 #define STANDBY_PAUSE_NS    (SECOND_NS / 5)
 #define STANDBY_COURTESY_NS (3 * SECOND_NS)

@@ -24,6 +24,7 @@
 #include "store/postgres_session.h"
 
 #include "base/check.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -33,7 +34,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS_NS      UINT64_C(1000000)
 #define CONNECT_NS (5000 * MS_NS) /* for one host; the next attempt is heard at once */
 
 static const char settings[] =
@@ -51,7 +51,7 @@ static uint64_t read_ns(clockid_t id)
 {
     struct timespec now;
     CHECK(clock_gettime(id, &now) == 0);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
 uint64_t postgres_now_ns(void)
@@ -71,8 +71,8 @@ bool postgres_pause(uint64_t pause_ns, uint64_t deadline_ns)
         return false;
     if (pause_ns > deadline_ns - now_ns)
         pause_ns = deadline_ns - now_ns;
-    struct timespec pause = {.tv_sec = (time_t)(pause_ns / 1000000000),
-                             .tv_nsec = (long)(pause_ns % 1000000000)};
+    struct timespec pause = {.tv_sec = (time_t)(pause_ns / SECOND_NS),
+                             .tv_nsec = (long)(pause_ns % SECOND_NS)};
     (void)nanosleep(&pause, NULL);
     return true;
 }

@@ -18,6 +18,7 @@
 #include "store/worker.h"
 
 #include "base/check.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,10 +26,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define NS_PER_S UINT64_C(1000000000)
-
 /* How often space is looked for while there is none. */
-#define ROOM_RETRY_NS NS_PER_S
+#define ROOM_RETRY_NS SECOND_NS
 
 struct worker {
     pthread_t thread;
@@ -49,15 +48,15 @@ static uint64_t clock_ns(void)
 {
     struct timespec now;
     CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
 /* Waits for a signal of the condition until a time. False: the time has come. */
 static bool wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline_ns)
 {
     struct timespec deadline = {
-        .tv_sec = (time_t)(deadline_ns / NS_PER_S),
-        .tv_nsec = (long)(deadline_ns % NS_PER_S),
+        .tv_sec = (time_t)(deadline_ns / SECOND_NS),
+        .tv_nsec = (long)(deadline_ns % SECOND_NS),
     };
     int code = pthread_cond_timedwait(condition, mutex, &deadline);
     CHECK(code == 0 || code == ETIMEDOUT);

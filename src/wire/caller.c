@@ -10,12 +10,11 @@
 #include "wire/caller.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "wire/caller_tcp.h"
 #include "wire/caller_udp.h"
 
 #include <stdlib.h>
-
-#define MS_NS UINT64_C(1000000)
 
 enum { TURN_BUDGET = 256 };
 

@@ -3,16 +3,18 @@
  */
 #include "wire/clock.h"
 
+#include "base/units.h"
+
 #include <time.h>
 
 /* After a commit; much less than a grace period (docs/high-availability.md). */
-#define SEND_NS (UINT64_C(1000000) * CLOCK_SEND_MS)
+#define SEND_NS (MS_NS * CLOCK_SEND_MS)
 
 static uint64_t read_ns(clockid_t id)
 {
     struct timespec t;
     (void)clock_gettime(id, &t); /* cannot fail: both clocks exist on every Linux */
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
 }
 
 static void set(struct clock *clock)

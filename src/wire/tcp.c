@@ -13,6 +13,7 @@
 #include "wire/tcp.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "wire/sockaddr.h"
 
 #include <linux/sockios.h>
@@ -22,7 +23,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define SECOND_NS    UINT64_C(1000000000)
 #define IDLE_NS      (600 * SECOND_NS)
 #define PEER_WAIT_NS (60 * SECOND_NS)
 

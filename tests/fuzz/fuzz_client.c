@@ -21,6 +21,7 @@
  * written to only while it is open, an attempt that ends undelivered never sent a message, and in
  * the end everything is gone.
  */
+#include "base/units.h"
 #include "codec/rpc_msg.h"
 #include "fuzz.h"
 #include "rpc/client.h"
@@ -50,8 +51,6 @@ enum {
     SERVICE_PROC = 77,
     BUDGET_MAX_MS = 256 * 32
 };
-
-#define MS_NS UINT64_C(1000000)
 
 struct seen_call {
     struct address host;

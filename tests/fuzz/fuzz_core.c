@@ -26,6 +26,7 @@
  * table and the stored records say the same of every byte: TEST names an owner, a range and a mode
  * that is stored, and nobody where nothing is.
  */
+#include "base/units.h"
 #include "core/core.h"
 #include "fuzz.h"
 
@@ -61,8 +62,6 @@ enum {
     CELLS = 33, /* offsets and ends that a request can have, and one beyond them */
     STATE_AT = 32,
 };
-
-#define SECOND_NS UINT64_C(1000000000)
 
 struct stored_record {
     uint32_t len; /* 0: none */

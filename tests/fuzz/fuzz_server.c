@@ -20,6 +20,7 @@
  * the records that were durable; calls to registrants go to addresses that called us, and say no
  * state that is not durable.
  */
+#include "base/units.h"
 #include "codec/nsm_xdr.h"
 #include "codec/rpc_msg.h"
 #include "core/core.h"
@@ -51,8 +52,6 @@ enum {
     EPOCH_AT = 16,
     STATE_AT = 32,
 };
-
-#define SECOND_NS UINT64_C(1000000000)
 
 struct stored_record {
     uint32_t len; /* 0: none */

@@ -9,6 +9,7 @@
  * allowed. Calls that are one way go to hosts of their own; nothing is heard of them.
  */
 #include "base/prng.h"
+#include "base/units.h"
 #include "peer/packet.h"
 #include "rpc/client.h"
 #include "unit/test.h"
@@ -25,8 +26,6 @@ enum {
     ROUNDS = 60,
     STEPS = 600,
 };
-
-#define MS_NS UINT64_C(1000000)
 
 struct book {
     bool is_live;

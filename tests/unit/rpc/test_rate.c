@@ -5,9 +5,8 @@
 #include "rpc/rate.h"
 
 #include "base/prng.h"
+#include "base/units.h"
 #include "unit/test.h"
-
-#define MS_NS UINT64_C(1000000)
 
 static const struct rate_limits limits = {.bucket_count = 4096, .per_second = 1000, .burst = 2000};
 

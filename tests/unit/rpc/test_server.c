@@ -2,12 +2,11 @@
  * test_server.c -- the RPC server without sockets: every refusal of RFC 5531 in its place, the
  * gate, back-pressure, repeats. Calls are made with the tests' own XDR.
  */
+#include "base/units.h"
 #include "peer/peer_nsm.h"
 #include "proto/nsm.h"
 #include "rpc/server.h"
 #include "unit/test.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 static const struct program *const programs[] = {&nsm_program};
 static const struct peer_nsm_id lockd = {"srv", "lockd", 100021, 4, 16};

@@ -6,14 +6,13 @@
  *
  * Calls are made and read with the tests' own XDR.
  */
+#include "base/units.h"
 #include "peer/peer_nlm.h"
 #include "peer/peer_nsm.h"
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 #include "rpc/server.h"
 #include "unit/test.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 enum { CALLER_PORT = 900, LOCKD_PORT = 4045, PORTMAPPER = 111 };
 

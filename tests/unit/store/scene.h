@@ -7,6 +7,7 @@
 
 #include "model.h"
 
+#include "base/units.h"
 #include "postgres/cluster.h"
 #include "postgres/proxy.h"
 
@@ -17,7 +18,6 @@
 #include <cmocka.h>
 
 #define SCENE_DATABASE "postgres_test"
-#define SECOND_NS      UINT64_C(1000000000)
 
 enum { SCENE_SLOTS = 200 };
 

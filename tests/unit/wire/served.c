@@ -2,6 +2,7 @@
  * served.c -- see served.h.
  */
 #include "served.h"
+#include "base/units.h"
 
 #include "proto/nsm.h"
 #include "wire/sockaddr.h"
@@ -11,8 +12,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define SECOND_NS UINT64_C(1000000000)
 
 static const struct program *const programs[] = {&nsm_program};
 

@@ -6,6 +6,7 @@
  * The test turns the loop as the daemon's driver does. It needs a network of its own, for port 111;
  * where that is not allowed it is skipped.
  */
+#include "base/units.h"
 #include "fake_hosts.h"
 #include "wire/caller.h"
 #include "wire/sockaddr.h"
@@ -26,8 +27,6 @@
 #include <cmocka.h>
 
 enum { ATTEMPTS_MAX = 4096, CONNECTIONS_MAX = 500, PATIENCE_S = 60 };
-
-#define MS_NS UINT64_C(1000000)
 
 static struct {
     uv_loop_t loop;

@@ -6,6 +6,7 @@
  * until the first one is, every STAT waits. The clock stands still unless the test moves it, and
  * the sweep runs every millisecond, so that closing for silence needs no waiting.
  */
+#include "base/units.h"
 #include "peer/peer_nsm.h"
 #include "proto/nsm.h"
 #include "unit/test.h"
@@ -18,7 +19,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SECOND_NS   UINT64_C(1000000000)
 #define RECORD_LAST UINT32_C(0x80000000)
 
 enum { CLIENTS_MAX = 80, TURNS_MAX = 20000, CONNECTIONS_MAX = 4 };
