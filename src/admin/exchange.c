@@ -4,11 +4,12 @@
 #include "admin/exchange.h"
 
 #include "base/check.h"
+#include "base/minmax.h"
 
 #include <stdlib.h>
 
 enum {
-    ERROR_MAX = 2048,
+    ERROR_MAX = 4096,
     SHOWN_MAX = 200, /* bytes of a request quoted in an error */
 };
 
@@ -100,16 +101,21 @@ void exchange_error(struct exchange *exchange, unsigned status, const char *erro
                     struct bytes shown, const char *hint)
 {
     char buffer[ERROR_MAX];
-    struct text body;
-    text_init(&body, buffer, sizeof buffer);
-    text_add(&body, "{\"error\": \"");
-    text_add_json(&body, bytes_of_text(error));
-    bool is_cut = shown.len > SHOWN_MAX;
-    text_add_json(&body, (struct bytes){shown.at, is_cut ? SHOWN_MAX : shown.len});
-    text_add(&body, is_cut ? "...\", \"hint\": \"" : "\", \"hint\": \"");
-    text_add_json(&body, bytes_of_text(hint));
-    text_add(&body, "\"}\n");
-    CHECK(body.len < body.max); /* nothing was cut: the JSON is whole */
+    uint8_t sentence[ERROR_MAX / 8];
+    uint32_t error_len = (uint32_t)strlen(error), shown_len = min_u32(shown.len, SHOWN_MAX + 1);
+    CHECK(error_len + shown_len <= sizeof sentence);
+    memcpy(sentence, error, error_len);
+    if (shown_len > 0)
+        memcpy(sentence + error_len, shown.at, shown_len);
+    struct writer body = writer_into(buffer, sizeof buffer);
+    body.is_spaced = true;
+    writer_object(&body, NULL);
+    writer_cut(&body, "error", (struct bytes){sentence, error_len + shown_len},
+               error_len + SHOWN_MAX);
+    writer_text(&body, "hint", hint);
+    writer_end_object(&body);
+    writer_plain(&body, "\n");
+    CHECK(!body.has_failed);
     respond(exchange, status, "application/json", buffer, body.len, MHD_RESPMEM_MUST_COPY);
 }
 

@@ -6,6 +6,7 @@
 #include "admin/listing.h"
 #include "admin/status.h"
 #include "base/check.h"
+#include "base/hex.h"
 #include "base/units.h"
 
 static const char *word_of_transport(uint32_t transport)
@@ -63,23 +64,6 @@ const char *list_word_of_client(const struct view_client *view)
                         : view->is_crashed            ? 2
                         : view->unsettled_count > 0   ? 3
                                                       : 4];
-}
-
-bool list_parse_handle(const char *text, uint8_t ret[static RECORD_FH_MAX], uint32_t *ret_len)
-{
-    size_t len = strlen(text);
-    if (len == 0 || len % 2 != 0 || len / 2 > RECORD_FH_MAX)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        uint8_t c = byte_fold((uint8_t)text[i]);
-        bool is_digit = c >= '0' && c <= '9';
-        if (!is_digit && (c < 'a' || c > 'f'))
-            return false;
-        uint8_t value = (uint8_t)(is_digit ? c - '0' : c - 'a' + 10);
-        ret[i / 2] = (uint8_t)(i % 2 == 0 ? value << 4 : ret[i / 2] | value);
-    }
-    *ret_len = (uint32_t)(len / 2);
-    return true;
 }
 
 bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret)
@@ -407,7 +391,7 @@ static bool read_filter(struct exchange *exchange, struct listing *listing)
             return false;
         }
     }
-    if (file != NULL && !list_parse_handle(file, listing->handle, &listing->filter.fh.len)) {
+    if (file != NULL && !hex_parse(file, listing->handle, RECORD_FH_MAX, &listing->filter.fh.len)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a file handle: ", bytes_of_text(file),
                        "a handle is up to 64 pairs of hex digits");
         return false;

@@ -20,8 +20,6 @@ const char *list_word_of_news(enum view_news news);
 /* One word: "freeing", "given_up", "crashed", "recovering", "active"; the first that applies. */
 const char *list_word_of_client(const struct view_client *view);
 
-/* A handle in hex, of at most RECORD_FH_MAX bytes; false: not a handle. */
-bool list_parse_handle(const char *text, uint8_t ret[static RECORD_FH_MAX], uint32_t *ret_len);
 /* The client of {id}; false: already responded. */
 bool list_read_id(struct exchange *exchange, struct bytes text, uint64_t *ret);
 

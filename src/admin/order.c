@@ -17,6 +17,7 @@
 
 #include "admin/list.h"
 #include "base/check.h"
+#include "base/hex.h"
 #include "core/view.h"
 #include "wire/sockaddr.h"
 
@@ -121,7 +122,7 @@ void order_release(struct exchange *exchange)
     if (!list_read_id(exchange, exchange->id, &order.client))
         return;
     if (file != NULL) {
-        if (!list_parse_handle(file, handle, &order.fh.len)) {
+        if (!hex_parse(file, handle, RECORD_FH_MAX, &order.fh.len)) {
             exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
                            "not a file handle: ", bytes_of_text(file),
                            "a handle is up to 64 pairs of hex digits");

@@ -7,6 +7,9 @@
 #include "admin/writer.h"
 
 #include "base/check.h"
+#include "base/hex.h"
+#include "base/minmax.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #include <stdio.h>
@@ -20,14 +23,12 @@ enum {
     ESCAPED_MAX = 6, /* characters that one byte can become: \u001f */
 };
 
-static const char hex_digits[] = "0123456789abcdef";
-
 static bool grow(struct writer *writer, size_t wanted)
 {
     size_t size = writer->size == 0 ? FIRST_SIZE : writer->size;
     while (size < wanted)
         size *= 2;
-    char *at = realloc(writer->at, size);
+    char *at = writer->is_fixed ? NULL : realloc(writer->at, size);
     if (at == NULL) {
         writer->has_failed = true;
         return false;
@@ -73,18 +74,22 @@ static void put_digits(struct writer *writer, uint64_t value, uint32_t width)
 static bool begin_value(struct writer *writer, const char *key, size_t count)
 {
     size_t key_len = key == NULL ? 0 : strlen(key);
-    if (!has_room(writer, key_len + count + 4))
+    if (!has_room(writer, key_len + count + (writer->is_spaced ? 6 : 4)))
         return false;
     if (writer->has_before)
-        put(writer, ',');
+        put_all(writer, ", ", writer->is_spaced ? 2 : 1);
     writer->has_before = true;
     if (key != NULL) {
         put(writer, '"');
         put_all(writer, key, key_len);
-        put(writer, '"');
-        put(writer, ':');
+        put_all(writer, "\": ", writer->is_spaced ? 3 : 2);
     }
     return true;
+}
+
+struct writer writer_into(char *at, size_t size)
+{
+    return (struct writer){.at = at, .size = size, .is_fixed = true, .is_ascii = true};
 }
 
 void writer_free(struct writer *writer)
@@ -187,9 +192,18 @@ void writer_number(struct writer *writer, const char *key, uint64_t value)
         char buffer[NUMBER_MAX];
         (void)snprintf(buffer, sizeof buffer, "%.17g", (double)value);
         add_word(writer, key, buffer);
-    } else if (begin_value(writer, key, NUMBER_MAX)) {
-        put_digits(writer, value, 1);
+    } else {
+        writer_integer(writer, key, value);
     }
+}
+
+void writer_integer(struct writer *writer, const char *key, uint64_t value)
+{
+    char buffer[NUMBER_MAX];
+    struct text digits;
+    text_init(&digits, buffer, sizeof buffer);
+    text_add_u64(&digits, value);
+    add_word(writer, key, buffer);
 }
 
 void writer_seconds(struct writer *writer, const char *key, uint64_t ns)
@@ -255,32 +269,46 @@ bool writer_shows(struct bytes bytes, struct bytes text)
     return at == text.len;
 }
 
+static bool is_escaped(uint8_t c, bool is_ascii)
+{
+    return c < 0x20 || c == 0x7f || c == '"' || c == '\\' || (c >= 0x80 && is_ascii);
+}
+
 static void put_escaped(struct writer *writer, uint8_t c)
 {
-    if (c == '"' || c == '\\' || c == '\n') {
+    if (c == '"' || c == '\\') {
         put(writer, '\\');
-        put(writer, c == '\n' ? 'n' : (char)c);
+        put(writer, (char)c);
     } else {
         put_all(writer, "\\u00", 4);
-        put(writer, hex_digits[c >> 4]);
-        put(writer, hex_digits[c & 15]);
+        hex_put(writer->at + writer->len, c);
+        writer->len += 2;
     }
+}
+
+void writer_cut(struct writer *writer, const char *key, struct bytes bytes, uint32_t len_max)
+{
+    struct bytes shown = {bytes.at, min_u32(bytes.len, len_max)};
+    bool is_ascii = writer->is_ascii || !is_utf8(shown);
+    size_t room = sizeof "\"...\"";
+    for (uint32_t i = 0; i < shown.len; i++)
+        room += is_escaped(shown.at[i], is_ascii) ? ESCAPED_MAX : 1;
+    if (!begin_value(writer, key, room))
+        return;
+    put(writer, '"');
+    for (uint32_t i = 0; i < shown.len; i++) {
+        if (is_escaped(shown.at[i], is_ascii))
+            put_escaped(writer, shown.at[i]);
+        else
+            put(writer, (char)shown.at[i]);
+    }
+    put_all(writer, "...", shown.len < bytes.len ? 3 : 0);
+    put(writer, '"');
 }
 
 void writer_bytes(struct writer *writer, const char *key, struct bytes bytes)
 {
-    if (!begin_value(writer, key, (size_t)bytes.len * ESCAPED_MAX + 2))
-        return;
-    bool is_latin = !is_utf8(bytes);
-    put(writer, '"');
-    for (uint32_t i = 0; i < bytes.len; i++) {
-        uint8_t c = bytes.at[i];
-        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\' || (c >= 0x80 && is_latin))
-            put_escaped(writer, c);
-        else
-            put(writer, (char)c);
-    }
-    put(writer, '"');
+    writer_cut(writer, key, bytes, UINT32_MAX);
 }
 
 void writer_hex(struct writer *writer, const char *key, struct bytes bytes)
@@ -288,10 +316,8 @@ void writer_hex(struct writer *writer, const char *key, struct bytes bytes)
     if (!begin_value(writer, key, (size_t)bytes.len * 2 + 2))
         return;
     put(writer, '"');
-    for (uint32_t i = 0; i < bytes.len; i++) {
-        put(writer, hex_digits[bytes.at[i] >> 4]);
-        put(writer, hex_digits[bytes.at[i] & 15]);
-    }
+    for (uint32_t i = 0; i < bytes.len; i++, writer->len += 2)
+        hex_put(writer->at + writer->len, bytes.at[i]);
     put(writer, '"');
 }
 

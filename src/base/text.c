@@ -4,8 +4,7 @@
 #include "base/text.h"
 
 #include "base/check.h"
-
-static const char hex_digits[] = "0123456789abcdef";
+#include "base/hex.h"
 
 void text_init(struct text *text, char *buffer, uint32_t size)
 {
@@ -62,9 +61,10 @@ void text_add_count(struct text *text, uint64_t value)
 
 void text_add_hex(struct text *text, struct bytes data)
 {
+    char digits[2];
     for (uint32_t i = 0; i < data.len; i++) {
-        text_add_char(text, hex_digits[data.at[i] >> 4]);
-        text_add_char(text, hex_digits[data.at[i] & 15]);
+        hex_put(digits, data.at[i]);
+        put(text, digits, sizeof digits);
     }
 }
 
@@ -92,22 +92,6 @@ void text_add_escaped(struct text *text, struct bytes data, uint32_t len_max)
             text_add_char(text, (char)c);
         } else {
             text_add(text, "\\x");
-            text_add_hex(text, (struct bytes){&c, 1});
-        }
-    }
-}
-
-void text_add_json(struct text *text, struct bytes data)
-{
-    for (uint32_t i = 0; i < data.len; i++) {
-        uint8_t c = data.at[i];
-        if (is_printable(c) && c != '\\' && c != '"') {
-            text_add_char(text, (char)c);
-        } else if (c == '\\' || c == '"') {
-            text_add_char(text, '\\');
-            text_add_char(text, (char)c);
-        } else {
-            text_add(text, "\\u00");
             text_add_hex(text, (struct bytes){&c, 1});
         }
     }

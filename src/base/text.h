@@ -28,7 +28,5 @@ void text_add_address(struct text *text, const struct address *address);
 
 /* Peer data for logs: at most `len_max` bytes of it, in quotes are the caller's business. */
 void text_add_escaped(struct text *text, struct bytes data, uint32_t len_max);
-/* The inside of a JSON string: quotes, backslashes, controls and non-ASCII bytes escaped. */
-void text_add_json(struct text *text, struct bytes data);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "cli/arguments.h"
 
+#include "base/hex.h"
 #include "base/suggest.h"
 #include "cli/print.h"
 
@@ -10,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEFT_MAX = 18 }; /* columns of an option in the help, beside which there is room for text */
+enum {
+    LEFT_MAX = 18,   /* columns of an option in the help, beside which there is room for text */
+    HANDLE_MAX = 64, /* bytes of a file handle */
+};
 
 static const struct command_option *const no_options = &(const struct command_option){0};
 
@@ -148,6 +152,13 @@ const char *arguments_value(const struct arguments *arguments, const char *name)
         if (strcmp(arguments->names[i], name) == 0)
             return arguments->values[i];
     return NULL;
+}
+
+bool arguments_is_handle(const char *value)
+{
+    uint8_t handle[HANDLE_MAX];
+    uint32_t len;
+    return hex_parse(value, handle, sizeof handle, &len);
 }
 
 int arguments_finish(void)

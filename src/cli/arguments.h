@@ -30,6 +30,9 @@ bool arguments_has(const struct arguments *arguments, const char *name);
 /* The value of an option; NULL: not given. */
 const char *arguments_value(const struct arguments *arguments, const char *name);
 
+/* Is this value a file handle, in pairs of hexadecimal digits? */
+bool arguments_is_handle(const char *value);
+
 /* 0 if all output was written. */
 int arguments_finish(void);
 

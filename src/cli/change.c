@@ -177,12 +177,6 @@ int change_end_grace(const struct command *command, int argc, char **argv)
 
 /* ---- release ---- */
 
-static bool is_hex(const char *text)
-{
-    size_t len = strlen(text);
-    return len > 0 && len % 2 == 0 && strspn(text, "0123456789abcdefABCDEF") == len;
-}
-
 static bool is_locker(const json_t *client)
 {
     return strcmp(print_string(client, "protocol"), "nlm") == 0;
@@ -271,7 +265,7 @@ int change_release(const struct command *command, int argc, char **argv)
     if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
         return exit_code;
     const char *file = arguments_value(&arguments, "file");
-    if (file != NULL && (!is_hex(file) || strlen(file) > 128)) {
+    if (file != NULL && !arguments_is_handle(file)) {
         (void)fprintf(stderr,
                       "holdfast release: --file %s: not a file handle; pairs of hex "
                       "digits, 64 at most\n",

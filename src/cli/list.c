@@ -4,6 +4,7 @@
  * Both read the server's lists page by page and print as they read, so a million locks need no
  * memory here and the first appear at once.
  */
+#include "base/text.h"
 #include "cli/find.h"
 #include "cli/grid.h"
 #include "cli/print.h"
@@ -288,8 +289,9 @@ static int read_handle(const char *path, char ret[static HEX_MAX])
                           : "");
         return EXIT_USAGE;
     }
-    for (size_t i = 0; i < at.handle.handle_bytes; i++)
-        (void)snprintf(ret + 2 * i, 3, "%02x", at.handle.f_handle[i]);
+    struct text text;
+    text_init(&text, ret, HEX_MAX);
+    text_add_hex(&text, (struct bytes){at.handle.f_handle, at.handle.handle_bytes});
     return EXIT_OK;
 }
 
@@ -300,8 +302,7 @@ static int lock_path(struct server *server, const struct arguments *arguments,
     const char *client = arguments_value(arguments, "client");
     const char *file = arguments_value(arguments, "file");
     char id[FIND_ID_MAX] = "";
-    if (file != NULL && (strlen(file) % 2 != 0 || strlen(file) > 128 || file[0] == '\0' ||
-                         strspn(file, "0123456789abcdefABCDEF") != strlen(file))) {
+    if (file != NULL && !arguments_is_handle(file)) {
         (void)fprintf(stderr,
                       "holdfast locks: --file %s: not a file handle; pairs of hex digits, 64 at "
                       "most\n",

@@ -6,6 +6,8 @@
  */
 #include "daemon/config_share.h"
 
+#include "base/hex.h"
+
 #include <errno.h>
 
 #define DEFAULT_NAME "default"
@@ -28,31 +30,6 @@ static bool parse_name(const char *value, size_t len, struct config_share *share
     return true;
 }
 
-/* -1: not a digit. */
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static bool parse_prefix(const char *hex, struct config_share *share)
-{
-    size_t len = strlen(hex);
-    if (len == 0 || len % 2 != 0 || len / 2 > CONFIG_SHARE_PREFIX_MAX)
-        return false;
-    for (size_t i = 0; i < len; i += 2) {
-        int high = digit_of(hex[i]), low = digit_of(hex[i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        share->prefix[i / 2] = (uint8_t)(high << 4 | low);
-    }
-    share->prefix_len = (uint32_t)(len / 2);
-    return true;
-}
-
 static const char *find_fault(const struct config_shares *shares, const char *value,
                               struct config_share *share)
 {
@@ -61,7 +38,7 @@ static const char *find_fault(const struct config_shares *shares, const char *va
         return "not NAME=HEXPREFIX; for example home=01000601";
     if (!parse_name(value, (size_t)(equals - value), share))
         return "not a name; allowed: 1 to 63 letters, digits, '-', '_' and '.'";
-    if (!parse_prefix(equals + 1, share))
+    if (!hex_parse(equals + 1, share->prefix, CONFIG_SHARE_PREFIX_MAX, &share->prefix_len))
         return "not a file handle prefix; allowed: 1 to 64 bytes, two hex digits each";
     if (strcmp(share->name, DEFAULT_NAME) == 0)
         return "this name stands for files in no other share; choose another";
@@ -93,13 +70,9 @@ int config_share_parse(struct config_shares *shares, const char *value, struct t
 
 void config_share_add_text(struct text *text, const struct config_share *share)
 {
-    static const char digits[] = "0123456789abcdef";
     text_add(text, share->name);
     text_add_char(text, '=');
-    for (uint32_t i = 0; i < share->prefix_len; i++) {
-        text_add_char(text, digits[share->prefix[i] >> 4]);
-        text_add_char(text, digits[share->prefix[i] & 15]);
-    }
+    text_add_hex(text, (struct bytes){share->prefix, share->prefix_len});
 }
 
 uint32_t config_share_list(const struct config_shares *shares, struct file_share *ret)

@@ -8,7 +8,7 @@
  *  (1) A line is one write of at most LOG_LINE_MAX bytes, ends in a newline and contains no other.
  *  (2) A JSON line is valid JSON: a field that does not fit is left out whole, and the room for the
  *      end of the object is never given away.
- *  (3) Bytes of a value reach the line only through text_add_escaped or text_add_json.
+ *  (3) Bytes of a value reach the line only through text_add_escaped or writer_cut.
  *
  * Why poll before write: standard error may be a pipe whose reader has stopped, and a lock server
  * must not stop with it. Setting O_NONBLOCK is not ours to do, because the flag belongs to the open
@@ -19,6 +19,7 @@
  */
 #include "daemon/log.h"
 
+#include "admin/writer.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -232,55 +233,56 @@ static void add_field_text(struct text *text, const struct log_field *field)
     }
 }
 
-static void add_json_string(struct text *text, struct bytes string, uint32_t len_max)
+static void add_field_json(struct writer *line, const struct log_field *field, uint32_t len_max)
 {
-    bool is_cut = string.len > len_max;
-    text_add_char(text, '"');
-    text_add_json(text, (struct bytes){string.at, is_cut ? len_max : string.len});
-    text_add(text, is_cut ? "...\"" : "\"");
-}
-
-static void add_field_json(struct text *text, const struct log_field *field, uint32_t len_max)
-{
-    text_add(text, ",\"");
-    text_add(text, field->key);
-    text_add(text, "\":");
+    char address[ADDRESS_TEXT_MAX];
     switch (field->kind) {
     case LOG_FIELD_TEXT:
-        add_json_string(text, field->text, len_max);
+        writer_cut(line, field->key, field->text, len_max);
         return;
     case LOG_FIELD_NUMBER:
-        text_add_u64(text, field->number);
+        writer_integer(line, field->key, field->number);
         return;
     case LOG_FIELD_ADDRESS:
-        text_add_char(text, '"');
-        text_add_address(text, field->address);
-        text_add_char(text, '"');
+        address_text(field->address, address);
+        writer_text(line, field->key, address);
         return;
     }
 }
 
-/* Builds the line with its newline. `buffer` has LOG_LINE_MAX bytes and one for the NUL. */
-static uint32_t build_line(const struct log *log, enum log_level level, uint64_t wall_ns,
-                           const struct log_field *fields, size_t count, char *buffer)
+/* A field that does not fit is left out: without it the line is still right. */
+static uint32_t build_json(enum log_level level, uint64_t wall_ns, const struct log_field *fields,
+                           size_t count, char *buffer)
 {
-    bool is_json = log->format == LOG_FORMAT_JSON;
-    const char *end = is_json ? "}\n" : "\n";
-    struct text text;
-    text_init(&text, buffer, LOG_LINE_MAX + 1 - (uint32_t)strlen(end));
-    text_add(&text, is_json ? "{\"time\":\"" : "");
-    add_time(&text, wall_ns);
-    text_add(&text, is_json ? "\",\"level\":\"" : " ");
-    text_add(&text, level_names[level]);
-    text_add(&text, is_json ? "\"" : level == LOG_LEVEL_INFO ? "  " : " ");
+    static const char end[] = "}\n";
+    struct writer line = writer_into(buffer, LOG_LINE_MAX + 2 - sizeof end);
+    writer_object(&line, NULL);
+    writer_time(&line, "time", wall_ns);
+    writer_text(&line, "level", level_names[level]);
     for (size_t i = 0; i < count; i++) {
+        struct writer before = line;
+        add_field_json(&line, &fields[i], i == 0 ? MESSAGE_MAX / 2 : VALUE_MAX);
+        if (line.has_failed)
+            line = before;
+    }
+    line.size = LOG_LINE_MAX + 1;
+    writer_plain(&line, end);
+    return (uint32_t)line.len;
+}
+
+static uint32_t build_text(enum log_level level, uint64_t wall_ns, const struct log_field *fields,
+                           size_t count, char *buffer)
+{
+    struct text text;
+    text_init(&text, buffer, LOG_LINE_MAX);
+    add_time(&text, wall_ns);
+    text_add_char(&text, ' ');
+    text_add(&text, level_names[level]);
+    text_add(&text, level == LOG_LEVEL_INFO ? "  " : " ");
+    add_message(&text, fields[0].text);
+    for (size_t i = 1; i < count; i++) {
         uint32_t before = text.len;
-        if (is_json)
-            add_field_json(&text, &fields[i], i == 0 ? MESSAGE_MAX / 2 : VALUE_MAX);
-        else if (i == 0)
-            add_message(&text, fields[i].text);
-        else
-            add_field_text(&text, &fields[i]);
+        add_field_text(&text, &fields[i]);
         /* Full means that something may be missing: without the field the line is still right. */
         if (text.len == text.max) {
             text.len = before;
@@ -288,8 +290,16 @@ static uint32_t build_line(const struct log *log, enum log_level level, uint64_t
         }
     }
     text.max = LOG_LINE_MAX;
-    text_add(&text, end);
+    text_add_char(&text, '\n');
     return text.len;
+}
+
+/* Builds the line with its newline. `buffer` has LOG_LINE_MAX bytes and one for the NUL. */
+static uint32_t build_line(const struct log *log, enum log_level level, uint64_t wall_ns,
+                           const struct log_field *fields, size_t count, char *buffer)
+{
+    return log->format == LOG_FORMAT_JSON ? build_json(level, wall_ns, fields, count, buffer)
+                                          : build_text(level, wall_ns, fields, count, buffer);
 }
 
 static bool write_line(const struct log *log, const char *line, uint32_t len)

@@ -109,14 +109,12 @@ static int export_record(void *context, enum record_kind kind, uint32_t slot, st
     static char buffer[STORE_JSON_LINE_MAX];
     uint8_t marked[RECORD_VALUE_MAX];
     struct record_server server;
-    struct text line;
-    text_init(&line, buffer, sizeof buffer);
     if (export->may_have_lost && kind == RECORD_SERVER &&
         record_get_server(value, &server) == RECORD_GOOD) {
         server.flags |= RECORD_SERVER_INCOMPLETE;
         value = (struct bytes){marked, record_put_server(marked, &server)};
     }
-    export->unreadable += store_json_put(&line, kind, slot, value) ? 0 : 1;
+    export->unreadable += store_json_put(buffer, kind, slot, value) ? 0 : 1;
     export->count++;
     return fprintf(export->out, "%s\n", buffer) < 0 ? EXIT_NO : 0;
 }

@@ -1,33 +1,20 @@
 /*
  * store_json.c -- records as lines of JSON; see store_json.h.
  *
- * Writing needs no library; reading is jansson's, so that lines that passed through other tools are
+ * Reading is jansson's, so that lines that passed through other tools are
  * understood, whatever they did to blanks and to the order of the fields.
  */
 #include "daemon/store_json.h"
 
+#include "admin/writer.h"
 #include "base/check.h"
+#include "base/hex.h"
 #include "store/record_layout.h"
 
 #include <errno.h>
 #include <jansson.h>
 
 /* ---- writing ---- */
-
-static void add_key(struct text *line, const char *key)
-{
-    text_add(line, ", \"");
-    text_add(line, key);
-    text_add(line, "\": ");
-}
-
-static void add_quoted(struct text *line, void (*add)(struct text *, struct bytes),
-                       struct bytes bytes)
-{
-    text_add_char(line, '"');
-    add(line, bytes);
-    text_add_char(line, '"');
-}
 
 static uint64_t number_of(const struct record_field *field, const void *record)
 {
@@ -39,27 +26,26 @@ static uint64_t number_of(const struct record_field *field, const void *record)
     return number == UINT64_MAX ? 0 : number - record_layout_number(field - 1, record) + 1;
 }
 
-static void add_field(struct text *line, const struct record_field *field, const void *record)
+static void add_field(struct writer *line, const struct record_field *field, const void *record)
 {
-    add_key(line, field->json);
+    char address[ADDRESS_TEXT_MAX];
     switch (field->type) {
     case FIELD_U32:
     case FIELD_U64:
     case FIELD_TIME:
-        text_add_u64(line, number_of(field, record));
+        writer_integer(line, field->json, number_of(field, record));
         return;
     case FIELD_ADDRESS:
-        text_add_char(line, '"');
-        text_add_address(line, record_layout_address(field, record));
-        text_add_char(line, '"');
+        address_text(record_layout_address(field, record), address);
+        writer_text(line, field->json, address);
         return;
     case FIELD_NAME:
     case FIELD_WORD:
-        add_quoted(line, text_add_json, record_layout_bytes(field, record));
+        writer_bytes(line, field->json, record_layout_bytes(field, record));
         return;
     case FIELD_HANDLE:
     case FIELD_PRIV:
-        add_quoted(line, text_add_hex, record_layout_bytes(field, record));
+        writer_hex(line, field->json, record_layout_bytes(field, record));
         return;
     }
     UNREACHABLE();
@@ -74,50 +60,28 @@ static const struct record_field *field_at(const struct record_layout *layout, u
     return NULL;
 }
 
-bool store_json_put(struct text *line, enum record_kind kind, uint32_t slot, struct bytes value)
+bool store_json_put(char ret[static STORE_JSON_LINE_MAX], enum record_kind kind, uint32_t slot,
+                    struct bytes value)
 {
-    text_add(line, "{\"kind\": \"");
-    text_add(line, record_kind_name(kind));
-    text_add(line, "\"");
-    add_key(line, "slot");
-    text_add_u64(line, slot);
+    struct writer line = writer_into(ret, STORE_JSON_LINE_MAX);
+    line.is_spaced = true;
+    writer_object(&line, NULL);
+    writer_text(&line, "kind", record_kind_name(kind));
+    writer_integer(&line, "slot", slot);
     const struct record_layout *layout = record_layout_of(kind);
     const struct record_field *field = NULL;
     union record_any record;
     bool is_good = record_get(value, kind, slot, &record) == RECORD_GOOD;
     for (uint32_t place = 1; is_good && (field = field_at(layout, place)) != NULL; place++)
-        add_field(line, field, &record);
-    add_key(line, "record");
-    add_quoted(line, text_add_hex, value);
-    text_add(line, "}");
+        add_field(&line, field, &record);
+    writer_hex(&line, "record", value);
+    writer_end_object(&line);
+    CHECK(!line.has_failed);
+    ret[line.len] = '\0';
     return is_good;
 }
 
 /* ---- reading ---- */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
-static bool read_hex(const char *text, uint8_t *buffer, uint32_t *ret_len)
-{
-    size_t len = strlen(text);
-    if (len % 2 != 0 || len / 2 > RECORD_VALUE_MAX)
-        return false;
-    for (size_t i = 0; i < len / 2; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        buffer[i] = (uint8_t)(high << 4 | low);
-    }
-    *ret_len = (uint32_t)(len / 2);
-    return true;
-}
 
 static bool find_kind(const char *name, enum record_kind *ret)
 {
@@ -149,8 +113,8 @@ static int take(json_t *object, uint8_t *buffer, struct record_change *ret, stru
         return refuse(ret_why, "unknown kind of record");
     if (slot < 0 || slot >= RECORD_SLOT_MAX || slot != (double)(uint32_t)slot)
         return refuse(ret_why, "no slot");
-    if (hex == NULL || !read_hex(hex, buffer, &len))
-        return refuse(ret_why, "the record is not lower-case hexadecimal");
+    if (hex == NULL || !hex_parse(hex, buffer, RECORD_VALUE_MAX, &len))
+        return refuse(ret_why, "the record is not hexadecimal");
     change.slot = (uint32_t)slot;
     change.value = (struct bytes){buffer, len};
     if (record_get(change.value, change.kind, change.slot, &record) != RECORD_GOOD)

@@ -15,7 +15,8 @@
 #define STORE_JSON_LINE_MAX 32768
 
 /* False: the record cannot be read; it is written all the same. */
-bool store_json_put(struct text *line, enum record_kind kind, uint32_t slot, struct bytes value);
+bool store_json_put(char ret[static STORE_JSON_LINE_MAX], enum record_kind kind, uint32_t slot,
+                    struct bytes value);
 
 /* 0, or -EINVAL with the cause in *ret_why. `buffer` has RECORD_VALUE_MAX bytes and keeps the
  * value; a record of a newer format is refused. */

@@ -89,8 +89,7 @@ static bool is_shown(enum record_kind kind, uint32_t slot, struct bytes value, c
     static char line[STORE_JSON_LINE_MAX], hex[2 * RECORD_VALUE_MAX + 1];
     char start[64], shown[VECTOR_TEXT_MAX];
     struct text text;
-    text_init(&text, line, sizeof line);
-    if (!store_json_put(&text, kind, slot, value))
+    if (!store_json_put(line, kind, slot, value))
         return is_same("the line", "of a bad record", expected);
     text_init(&text, hex, sizeof hex);
     text_add_hex(&text, value);
@@ -114,11 +113,10 @@ static bool comes_back(enum record_kind kind, uint32_t slot, struct bytes value)
     static char line[STORE_JSON_LINE_MAX];
     uint8_t buffer[RECORD_VALUE_MAX];
     char why[256];
-    struct text text, cause;
+    struct text cause;
     struct record_change change;
-    text_init(&text, line, sizeof line);
     text_init(&cause, why, sizeof why);
-    if (!store_json_put(&text, kind, slot, value))
+    if (!store_json_put(line, kind, slot, value))
         return false;
     if (slot >= RECORD_SLOT_MAX) /* which no store has */
         return store_json_get(line, buffer, &change, &cause) != 0;

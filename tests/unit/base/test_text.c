@@ -106,11 +106,4 @@ TEST(test_text__escaped_is_limited)
     assert_string_equal(buffer, "");
 }
 
-TEST(test_text__json_string_stays_closed)
-{
-    struct text text = fresh(sizeof buffer);
-    text_add_json(&text, (struct bytes){(const uint8_t *)"a\"b\\c\n\0\x7f\xc3", 9});
-    assert_string_equal(buffer, "a\\\"b\\\\c\\u000a\\u0000\\u007f\\u00c3");
-}
-
 TEST_MAIN(NULL, NULL, NULL, NULL)
