@@ -89,6 +89,11 @@ void exchange_body(struct exchange *exchange, unsigned status, const char *type,
     respond(exchange, status, type, body, len, MHD_RESPMEM_MUST_FREE);
 }
 
+void exchange_constant(struct exchange *exchange, const char *type, const void *body, size_t len)
+{
+    respond(exchange, MHD_HTTP_OK, type, (void *)(uintptr_t)body, len, MHD_RESPMEM_PERSISTENT);
+}
+
 void exchange_text(struct exchange *exchange, unsigned status, const char *text)
 {
     char *copy = strdup(text);

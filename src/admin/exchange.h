@@ -42,6 +42,8 @@ const char *exchange_parameter(const struct exchange *exchange, const char *name
 /* Takes over a body of malloc. */
 void exchange_body(struct exchange *exchange, unsigned status, const char *type, char *body,
                    size_t len);
+/* A 200 with a part of the program. */
+void exchange_constant(struct exchange *exchange, const char *type, const void *body, size_t len);
 void exchange_text(struct exchange *exchange, unsigned status, const char *text);
 /* {"error": error + shown, "hint": hint}; `shown` comes from the request and may be cut. */
 void exchange_error(struct exchange *exchange, unsigned status, const char *error,

@@ -1,5 +1,5 @@
 /*
- * page.h -- the web page at /: one file, page.html, that is a part of the program.
+ * page.h -- the web page at /: page.html, page.js and page.css, which are parts of the program.
  *
  * It is read-only. It uses the same public paths (route.h) and loads nothing else.
  */
@@ -10,11 +10,12 @@
 
 struct exchange;
 
-/* Made by embed.c when holdfast is built. */
-extern const unsigned char page_bytes[];
-extern const size_t page_len;
-extern const char page_policy[]; /* Content-Security-Policy */
+/* Made by tools/embed-page when holdfast is built. */
+extern const unsigned char page_html[], page_js[], page_css[];
+extern const size_t page_html_len, page_js_len, page_css_len;
 
 void page_answer(struct exchange *exchange);
+void page_script_answer(struct exchange *exchange);
+void page_style_answer(struct exchange *exchange);
 
 #endif

@@ -46,6 +46,8 @@ static void answer_ready(struct exchange *exchange)
 
 static const struct route routes[] = {
     {.path = "/", .answers[METHOD_READ] = page_answer},
+    {.path = "/page.js", .answers[METHOD_READ] = page_script_answer},
+    {.path = "/page.css", .answers[METHOD_READ] = page_style_answer},
     {.path = "/healthz", .answers[METHOD_READ] = answer_health},
     {.path = "/readyz", .answers[METHOD_READ] = answer_ready},
     {.path = "/metrics", .needs_core = true, .answers[METHOD_READ] = metrics_answer},

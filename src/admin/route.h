@@ -1,7 +1,7 @@
 /*
  * route.h -- the table of routes; everything else is refused.
  *
- *   GET    /                            the web page
+ *   GET    /, /page.js, /page.css       the web page
  *   GET    /healthz                     200: the server is responsive
  *   GET    /readyz                      200: clients are served; 503: the reason in words
  *   GET    /metrics                     counters, for Prometheus

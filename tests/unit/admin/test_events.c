@@ -221,9 +221,9 @@ TEST(test_events__what_is_no_id_is_none)
 /* One that it does not know is never written into its log, and nobody would notice. */
 TEST_WITH(test_events__the_page_has_words_for_every_kind, NULL, NULL)
 {
-    char *page = calloc(1, page_len + 1);
+    char *page = calloc(1, page_js_len + 1);
     assert_non_null(page);
-    memcpy(page, page_bytes, page_len);
+    memcpy(page, page_js, page_js_len);
     char *kinds = strstr(page, "const kinds = {");
     assert_non_null(kinds);
     char *end = strstr(kinds, "\n};");
