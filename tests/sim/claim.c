@@ -513,8 +513,19 @@ static void free_all_leaves(struct world *world, struct ask *ask)
         claim_frees(world, ask->process->locker);
 }
 
+/* Decision 020: a copy of a message that its process has gone on from is told to ask again. */
+static bool is_put_off(const struct ask *ask, uint32_t status)
+{
+    const struct process *process = ask->process;
+    bool is_ended = ask->ended_run != 0 || ask->number < process->taken || process->tries > 1;
+    return ask->is_message && is_ended && status == PEER_NLM_IS_GRACE &&
+           (ask->plain == PEER_NLM_UNLOCK || ask->plain == PEER_NLM_CANCEL);
+}
+
 void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_res *res)
 {
+    if (is_put_off(ask, res->status))
+        return;
     bool takes = ask->plain == PEER_NLM_LOCK || ask->procedure == PEER_NLM_SHARE;
     if (takes && ask->is_new && ask->was_full && res->status == PEER_NLM_IS_GRANTED)
         world_fail(world, "R-PER-8", "%s/%u gets something new, and the store is full",

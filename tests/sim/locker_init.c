@@ -57,9 +57,9 @@ static void init_kind(struct world *world, struct locker *locker)
     }
     if (locker->version < 3)
         locker->frees_all = false;
-    /* A program that starts again on a UDP port takes a late answer to its first run for its own:
-     * no server can help it. */
-    locker->keeps_port = (locker->is_tcp || !locker->restarts) && world_chance(world, 60);
+    /* A program that starts again on the port of its first run takes late answers to that for its
+     * own, and so would the oracles: no server can help it. */
+    locker->keeps_port = !locker->restarts && world_chance(world, 60);
 }
 
 static void init_locker(struct world *world, uint32_t index)
