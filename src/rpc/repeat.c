@@ -101,18 +101,16 @@ static struct drc_key cache_key(const struct rpc_server *server, const struct in
                             .args_hash = drc_args_hash(server->cache, call->args)};
 }
 
-/*
- * What was sent before, once more, through the outbox: the result of a message; with a shared store
- * also an answer, for we may have been replaced since it was made. It waits behind what is there,
- * and for the fence if there is one.
- */
-static enum rpc_verdict send_again(struct rpc_server *server, const struct incoming *in,
-                                   struct bytes result)
+/* The result of a message goes through the outbox; with a shared store an answer does, too, for we
+ * may have been replaced. */
+static bool is_queued(const struct rpc_server *server, const struct incoming *in)
 {
-    if (!outbox_has_room(server->outbox))
-        return RPC_BUSY;
-    MARK("server_result_sent_again");
-    memcpy(outbox_reserve(server->outbox), result.at, result.len);
+    return in->is_message || server->limits.shared_store;
+}
+
+/* It waits behind what is there, and for the fence if there is one. */
+static enum rpc_verdict enqueue(struct rpc_server *server, const struct incoming *in, uint32_t len)
+{
     uint64_t after_txn =
         server->limits.shared_store ? core_fence(server->core) : outbox_txn_newest(server->outbox);
     struct outbox_entry entry = {.to = *in->from,
@@ -120,11 +118,27 @@ static enum rpc_verdict send_again(struct rpc_server *server, const struct incom
                                  .after_txn = after_txn,
                                  .cache_entry = DRC_NONE,
                                  .is_call = in->is_message};
-    (void)outbox_add(server->outbox, &entry, result.len);
+    (void)outbox_add(server->outbox, &entry, len);
     if (!in->is_message)
         return RPC_WAITING;
     incoming_acknowledge(in);
     return RPC_ACKNOWLEDGED;
+}
+
+/* What was sent before, once more. */
+static enum rpc_verdict send_again(struct rpc_server *server, const struct incoming *in,
+                                   struct bytes result)
+{
+    if (!is_queued(server, in)) {
+        xdr_put_fixed(in->reply, result);
+        CHECK(!in->reply->overflowed);
+        return RPC_ANSWERED;
+    }
+    if (!outbox_has_room(server->outbox))
+        return RPC_BUSY;
+    MARK("server_result_sent_again");
+    memcpy(outbox_reserve(server->outbox), result.at, result.len);
+    return enqueue(server, in, result.len);
 }
 
 /* The answer of a call in progress, while it waits. */
@@ -160,31 +174,21 @@ static enum rpc_verdict refuse_old(struct rpc_server *server, const struct incom
                                    struct bytes cached)
 {
     const struct request *request = &in->request;
-    if (is_true_for_ever(request)) {
-        xdr_put_fixed(in->reply, cached);
-        return RPC_ANSWERED;
-    }
-    if (in->is_message && !outbox_has_room(server->outbox))
+    if (is_true_for_ever(request))
+        return send_again(server, in, cached);
+    if (is_queued(server, in) && !outbox_has_room(server->outbox))
         return RPC_BUSY;
     MARK("server_old_call");
     incoming_report(server, EVENT_OLD_CALL, in->from, in->call->proc);
     if (!has_status(request))
         return RPC_NO_ANSWER;
     const struct response again = {.status = LOCK_GRACE, .cookie = request->cookie};
-    if (!in->is_message) {
-        rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
-        in->procedure->encode(in->reply, in->call->vers, &again);
-        CHECK(!in->reply->overflowed);
-        return RPC_ANSWERED;
-    }
-    struct outbox_entry entry = {.to = *in->from,
-                                 .taken_by = in->from->route,
-                                 .after_txn = outbox_txn_newest(server->outbox),
-                                 .cache_entry = DRC_NONE,
-                                 .is_call = true};
-    (void)outbox_add(server->outbox, &entry, incoming_encode(server, in, &again));
-    incoming_acknowledge(in);
-    return RPC_ACKNOWLEDGED;
+    if (is_queued(server, in))
+        return enqueue(server, in, incoming_encode(server, in, &again));
+    rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
+    in->procedure->encode(in->reply, in->call->vers, &again);
+    CHECK(!in->reply->overflowed);
+    return RPC_ANSWERED;
 }
 
 /* A repeat of a call in progress gets the pending answer on the way it asks now; its first way may
@@ -213,13 +217,7 @@ bool repeat_find(struct rpc_server *server, const struct incoming *in, struct dr
         *ret = refuse_old(server, in, found.reply);
         return true;
     case DRC_DONE:
-        if (in->is_message || server->limits.shared_store) {
-            *ret = send_again(server, in, found.reply);
-            return true;
-        }
-        xdr_put_fixed(in->reply, found.reply);
-        CHECK(!in->reply->overflowed);
-        *ret = RPC_ANSWERED;
+        *ret = send_again(server, in, found.reply);
         return true;
     }
     UNREACHABLE();
