@@ -276,9 +276,10 @@ static bool is_escaped(uint8_t c, bool is_ascii)
 
 static void put_escaped(struct writer *writer, uint8_t c)
 {
-    if (c == '"' || c == '\\') {
+    bool is_newline = c == '\n' && !writer->is_ascii;
+    if (c == '"' || c == '\\' || is_newline) {
         put(writer, '\\');
-        put(writer, (char)c);
+        put(writer, is_newline ? 'n' : (char)c);
     } else {
         put_all(writer, "\\u00", 4);
         hex_put(writer->at + writer->len, c);
