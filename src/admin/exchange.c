@@ -107,16 +107,17 @@ void exchange_error(struct exchange *exchange, unsigned status, const char *erro
 {
     char buffer[ERROR_MAX];
     uint8_t sentence[ERROR_MAX / 8];
-    uint32_t error_len = (uint32_t)strlen(error), shown_len = min_u32(shown.len, SHOWN_MAX + 1);
-    CHECK(error_len + shown_len <= sizeof sentence);
-    memcpy(sentence, error, error_len);
+    struct bytes said = bytes_of_text(error);
+    uint32_t shown_len = min_u32(shown.len, SHOWN_MAX + 1);
+    CHECK(said.len + shown_len <= sizeof sentence);
+    memcpy(sentence, said.at, said.len);
     if (shown_len > 0)
-        memcpy(sentence + error_len, shown.at, shown_len);
+        memcpy(sentence + said.len, shown.at, shown_len);
     struct writer body = writer_into(buffer, sizeof buffer);
     body.is_spaced = true;
     writer_object(&body, NULL);
-    writer_cut(&body, "error", (struct bytes){sentence, error_len + shown_len},
-               error_len + SHOWN_MAX);
+    writer_cut(&body, "error", (struct bytes){sentence, said.len + shown_len},
+               said.len + SHOWN_MAX);
     writer_text(&body, "hint", hint);
     writer_end_object(&body);
     writer_plain(&body, "\n");

@@ -51,37 +51,35 @@ static const struct part parts[] = {
     {tracker_init, tracker_done, tracker_check, tracker_work, tracker_deadline_ns},
 };
 
-#define FOR_EACH_PART(part)                                                                        \
-    for (const struct part *part = parts; part < parts + sizeof parts / sizeof parts[0]; part++)
+enum { PART_COUNT = sizeof parts / sizeof parts[0] };
 
 int parts_init(struct core *core, const uint32_t slots[])
 {
     int err = 0;
-    FOR_EACH_PART(part)
-    if (err == 0 && part->init != NULL)
-        err = part->init(core, slots);
+    for (const struct part *part = parts; part < parts + PART_COUNT; part++)
+        if (err == 0 && part->init != NULL)
+            err = part->init(core, slots);
     return err;
 }
 
 void parts_done(struct core *core)
 {
-    FOR_EACH_PART(part)
-    if (part->done != NULL)
-        part->done(core);
+    for (const struct part *part = parts; part < parts + PART_COUNT; part++)
+        if (part->done != NULL)
+            part->done(core);
 }
 
 void parts_work(struct core *core)
 {
-    FOR_EACH_PART(part)
-    if (part->work != NULL)
-        part->work(core);
+    for (const struct part *part = parts; part < parts + PART_COUNT; part++)
+        if (part->work != NULL)
+            part->work(core);
 }
 
 uint64_t parts_deadline_ns(const struct core *core)
 {
     uint64_t next_ns = UINT64_MAX;
-    FOR_EACH_PART(part)
-    {
+    for (const struct part *part = parts; part < parts + PART_COUNT; part++) {
         uint64_t part_ns = part->deadline_ns != NULL ? part->deadline_ns(core) : UINT64_MAX;
         next_ns = part_ns < next_ns ? part_ns : next_ns;
     }
@@ -90,7 +88,7 @@ uint64_t parts_deadline_ns(const struct core *core)
 
 void parts_check(const struct core *core)
 {
-    FOR_EACH_PART(part)
-    if (part->check != NULL)
-        part->check(core);
+    for (const struct part *part = parts; part < parts + PART_COUNT; part++)
+        if (part->check != NULL)
+            part->check(core);
 }

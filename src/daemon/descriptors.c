@@ -27,7 +27,7 @@ struct descriptors_shares descriptors_divide(uint64_t limit,
 {
     if (limit == 0) /* not known: what was asked for, and few calls */
         return (struct descriptors_shares){wanted->callers, DESCRIPTORS_SPARE / 4};
-    uint64_t spare = limit < 2 * DESCRIPTORS_SPARE ? limit / 2 : DESCRIPTORS_SPARE;
+    uint64_t spare = limit < 2 * (uint64_t)DESCRIPTORS_SPARE ? limit / 2 : DESCRIPTORS_SPARE;
     uint64_t left = limit - spare;
     struct descriptors_shares shares = *wanted;
     if (shares.callers > left)

@@ -60,7 +60,6 @@ static void enqueue(struct rpc_client *client, struct attempt *a)
     const struct attempt *last = LIST_ELEMENT(queue->prev, struct attempt, by_todo);
     bool is_behind = a->ticket < last->ticket;
     if (is_behind && a->ticket <= client->released) {
-        MARK("client_overtakes_who_waits");
         list_append(queue->next, &a->by_todo);
         return;
     }
