@@ -59,7 +59,7 @@ enum event_kind {
     EVENT_UNKNOWN_CALL,      /* unknown program, version or procedure: name says which, in words */
     EVENT_BAD_CREDENTIAL,    /* AUTH_ERROR */
     EVENT_UNPRIVILEGED,      /* --require-privileged-port refused a call */
-    EVENT_OLD_CALL,          /* a late copy from another port, not executed: value = procedure */
+    EVENT_OLD_CALL, /* a copy of a call that its owner has gone on from: value = procedure */
     EVENT_TOO_MANY_MESSAGES, /* dropped: one address sends more over UDP than R-SEC-6 allows */
     EVENT_REGISTERED,        /* of core_feed: a new SM_MON record: name = mon_name, value = id */
     EVENT_CLIENT_ADDED,      /* of core_feed: a new lock client: name, value = id */

@@ -152,8 +152,7 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
     ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
         "refused a call from a port above 1023, as --require-privileged-port asks", NULL,          \
         "source_port")                                                                             \
-    ROW(EVENT_OLD_CALL, INFO,                                                                      \
-        "ignored a late copy of a call that came by another path: its process has called since",   \
+    ROW(EVENT_OLD_CALL, INFO, "refused a repeat of an earlier call: its process has called since", \
         NULL, "procedure")                                                                         \
     ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \
         "dropped a UDP message: its address sends them faster than allowed", NULL, NULL)           \

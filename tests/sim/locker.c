@@ -383,14 +383,12 @@ static bool is_clean(const struct locker *locker)
     return true;
 }
 
-/* Another run of the same program: it counts its calls from one again, from the port that it is
- * bound to or any other. */
+/* Another run of the same program: it counts its calls from one again, from another port. */
 static void restart_program(struct world *world, struct locker *locker)
 {
     world_trace(world, "%s starts its program anew", locker->label);
     mail_close_all(locker);
-    if (!locker->keeps_port)
-        locker->port = (uint16_t)(5000 + 100 * locker->index + ++locker->restart_count % 100);
+    locker->port = (uint16_t)(5000 + 100 * locker->index + ++locker->restart_count % 100);
     locker->xid_count = 0;
     locker->life++;
 }

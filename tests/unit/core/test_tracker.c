@@ -4,9 +4,9 @@
  * per run, and no crash at any moment loses an acknowledged client or leaves half a cleanup behind.
  *
  * The tracker is called directly, below core_step; lock_fixture.h keeps what its batches say and
- * starts new cores on it. The list is in test_tracker_list.c, a user with SMB durable handles in
- * test_tracker_smb.c. A random history over a few clients is compared with a model that knows
- * nothing of timers, slots or records.
+ * starts new cores on it. A user with SMB durable handles is in test_tracker_smb.c. A random
+ * history over a few clients is compared with a model that knows nothing of timers, slots or
+ * records.
  */
 #include "base/prng.h"
 #include "tracker_fixture.h"
