@@ -21,6 +21,13 @@ struct admin_caller {
     int32_t pid;
 };
 
+/* Of the file service. */
+struct admin_files {
+    bool is_served; /* --export; everything else is 0 without it */
+    uint32_t exports, open_files, calls;
+    uint64_t refused, sync_errors;
+};
+
 /* Facts outside the core. The strings live until the next turn. */
 struct admin_facts {
     uint64_t now_ns, wall_ns;
@@ -32,6 +39,7 @@ struct admin_facts {
     bool is_found;           /* clients can find us through a portmapper */
     char not_found_why[256]; /* if not */
     const struct histogram *commit_durations, *batch_records; /* NULL: not measured */
+    struct admin_files files;
 };
 
 /* One option of the server. */

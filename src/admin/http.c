@@ -63,7 +63,6 @@ struct http {
     uint16_t port;
     const struct admin *admin;
     bool is_control;
-    uint64_t durable_txn;
     struct list parked;  /* visitors, oldest first */
     struct list pending; /* the same, without a response yet */
     struct list asleep;  /* streams */
@@ -124,11 +123,17 @@ static enum MHD_Result begin(struct http *http, struct visitor *visitor,
     return leave(exchange);
 }
 
+/* It says what a crash could still take back (P1). */
+static bool is_early(const struct http *http, const struct exchange *exchange)
+{
+    return exchange->after_txn > 0 && exchange->after_txn > core_durable_txn(http->admin->core);
+}
+
 /* True: there is no response yet, or it is not durable. */
 static bool must_wait(struct http *http, struct visitor *visitor)
 {
     const struct exchange *exchange = &visitor->exchange;
-    bool is_gated = exchange->response != NULL && exchange->after_txn > http->durable_txn;
+    bool is_gated = exchange->response != NULL && is_early(http, exchange);
     if (exchange->is_pending)
         list_append(&http->pending, &visitor->parked);
     else if (is_gated)
@@ -416,14 +421,13 @@ void http_add_url(const struct http *http, struct text *text)
     text_add(text, "/");
 }
 
-void http_stored(struct http *http, uint64_t txn)
+void http_stored(struct http *http)
 {
     if (http == NULL)
         return;
-    http->durable_txn = txn;
     while (!list_is_empty(&http->parked)) {
         struct visitor *first = LIST_ELEMENT(http->parked.next, struct visitor, parked);
-        if (first->exchange.after_txn > txn)
+        if (is_early(http, &first->exchange))
             break;
         http->parked_count--;
         resume(first);

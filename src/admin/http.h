@@ -35,8 +35,8 @@ uint16_t http_port(const struct http *http);
 /* Where a browser on this machine finds the page. */
 void http_add_url(const struct http *http, struct text *text);
 
-/* Everything up to txn is durable: responses that waited for it leave. NULL is legal. */
-void http_stored(struct http *http, uint64_t txn);
+/* A batch is durable: responses that waited for it leave. NULL is legal. */
+void http_stored(struct http *http);
 /* Once per turn: looks again at requests that wait (exchange.is_pending). NULL is legal. */
 void http_turn(struct http *http);
 /* Responses waiting for the store. */

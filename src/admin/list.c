@@ -3,7 +3,7 @@
  */
 #include "admin/list.h"
 
-#include "admin/listing.h"
+#include "admin/paging.h"
 #include "admin/status.h"
 #include "base/check.h"
 #include "base/hex.h"
@@ -124,6 +124,14 @@ static void add_client(struct writer *row, const struct view_client *view, uint6
     writer_number(row, "attempts", view->attempt_count);
     add_seconds_until(row, "next_try_seconds", view->next_try_ns, now_ns);
     writer_end_object(row);
+    if (view->is_watched) {
+        writer_object(row, "host");
+        writer_bool(row, "owed", view->is_owed);
+        writer_bool(row, "registered_in_this_boot", view->is_current);
+        writer_bool(row, "resolved", view->address.family != 0);
+        writer_number(row, "state", view->state);
+        writer_end_object(row);
+    }
     writer_bool(row, "crashed", view->is_crashed);
     writer_bool(row, "monitored", view->is_monitored);
     writer_bool(row, "moved", view->is_moved);
@@ -136,7 +144,7 @@ static bool is_wanted_name(const char *wanted, struct bytes name)
     return wanted[0] == '\0' || writer_shows(name, bytes_of_text(wanted));
 }
 
-static bool is_match(const struct listing_clients *clients, const struct view_client *view)
+static bool is_match(const struct paging_clients *clients, const struct view_client *view)
 {
     return (clients->match_id != 0 && view->id == clients->match_id) ||
            (clients->match_address.family != 0 &&
@@ -145,7 +153,7 @@ static bool is_match(const struct listing_clients *clients, const struct view_cl
             writer_shows(view->name, bytes_of_text(clients->match_name)));
 }
 
-static bool is_wanted(const struct listing_clients *clients, const struct view_client *view)
+static bool is_wanted(const struct paging_clients *clients, const struct view_client *view)
 {
     if (clients->must_match && !is_match(clients, view))
         return false;
@@ -158,21 +166,21 @@ static bool is_wanted(const struct listing_clients *clients, const struct view_c
            is_wanted_name(clients->mon_name, view->mon_name);
 }
 
-static bool next_client(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_client(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
     struct view_client view;
-    while (view_next_client(listing->admin->core, cursor, budget, &view)) {
-        if (!is_wanted(&listing->clients, &view))
+    while (view_next_client(paging->admin->core, cursor, budget, &view)) {
+        if (!is_wanted(&paging->clients, &view))
             continue;
-        writer_line(&listing->writer);
-        add_client(&listing->writer, &view, listing->now_ns);
+        writer_line(&paging->writer);
+        add_client(&paging->writer, &view, paging->now_ns);
         return true;
     }
     return false;
 }
 
 /* False: answered with a 400. */
-static bool read_state(struct exchange *exchange, struct listing_clients *ret)
+static bool read_state(struct exchange *exchange, struct paging_clients *ret)
 {
     const char *state = exchange_parameter(exchange, "state");
     for (size_t i = 0; state != NULL && i < sizeof client_words / sizeof client_words[0]; i++)
@@ -185,7 +193,7 @@ static bool read_state(struct exchange *exchange, struct listing_clients *ret)
     return false;
 }
 
-static bool read_protocol(struct exchange *exchange, struct listing_clients *ret)
+static bool read_protocol(struct exchange *exchange, struct paging_clients *ret)
 {
     const char *protocol = exchange_parameter(exchange, "protocol");
     if (protocol == NULL)
@@ -218,7 +226,7 @@ static bool read_name(struct exchange *exchange, const char *key,
 }
 
 /* An id (c17), an address or a name, whichever it may be; "id:c17" and "name:c17" are one only. */
-static bool read_match(struct exchange *exchange, struct listing_clients *ret)
+static bool read_match(struct exchange *exchange, struct paging_clients *ret)
 {
     const char *word = exchange_parameter(exchange, "match");
     if (word == NULL)
@@ -243,12 +251,12 @@ static bool read_match(struct exchange *exchange, struct listing_clients *ret)
 
 void list_clients(struct exchange *exchange)
 {
-    struct listing listing = {.name = "clients", .next = next_client};
-    struct listing_clients *clients = &listing.clients;
+    struct paging paging = {.name = "clients", .next = next_client};
+    struct paging_clients *clients = &paging.clients;
     if (read_state(exchange, clients) && read_protocol(exchange, clients) &&
         read_match(exchange, clients) && read_name(exchange, "name", clients->name) &&
         read_name(exchange, "mon_name", clients->mon_name))
-        listing_answer(exchange, &listing);
+        paging_answer(exchange, &paging);
 }
 
 void list_client(struct exchange *exchange)
@@ -333,11 +341,11 @@ static const char *word_of_lock(enum view_lock_state state)
     UNREACHABLE();
 }
 
-static bool next_lock(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_lock(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
-    struct writer *row = &listing->writer;
+    struct writer *row = &paging->writer;
     struct view_lock view;
-    if (!view_next_lock(listing->admin->core, &listing->filter, cursor, budget, &view))
+    if (!view_next_lock(paging->admin->core, &paging->filter, cursor, budget, &view))
         return false;
     writer_line(row);
     writer_object(row, NULL);
@@ -345,27 +353,27 @@ static bool next_lock(struct listing *listing, uint64_t *cursor, uint32_t *budge
     writer_text(row, "state", word_of_lock(view.state));
     writer_bool(row, "monitored", view.is_monitored);
     writer_time(row, "granted_at", view.granted_ns);
-    add_seconds_since(row, "held_seconds", view.granted_ns, listing->wall_ns);
+    add_seconds_since(row, "held_seconds", view.granted_ns, paging->wall_ns);
     writer_number(row, "waiters", view.waiter_count);
     writer_end_object(row);
     return true;
 }
 
-static bool next_waiter(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_waiter(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
-    struct writer *row = &listing->writer;
+    struct writer *row = &paging->writer;
     struct view_waiter view;
-    if (!view_next_waiter(listing->admin->core, &listing->filter, cursor, budget, &view))
+    if (!view_next_waiter(paging->admin->core, &paging->filter, cursor, budget, &view))
         return false;
     writer_line(row);
     writer_object(row, NULL);
     add_claim(row, &view.claim);
     writer_text(row, "state", view.phase);
     writer_time(row, "queued_at", view.queued_ns);
-    add_seconds_since(row, "waiting_seconds", view.queued_ns, listing->wall_ns);
+    add_seconds_since(row, "waiting_seconds", view.queued_ns, paging->wall_ns);
     writer_number(row, "ahead", view.ahead_count);
     if (view.is_blocked)
-        add_blocker(row, &view, listing->now_ns);
+        add_blocker(row, &view, paging->now_ns);
     else
         writer_null(row, "blocked_by");
     writer_end_object(row);
@@ -374,7 +382,7 @@ static bool next_waiter(struct listing *listing, uint64_t *cursor, uint32_t *bud
 
 /* Reads client, file and share. False: already responded; a client that never locked and an unknown
  * share are not found. */
-static bool read_filter(struct exchange *exchange, struct listing *listing)
+static bool read_filter(struct exchange *exchange, struct paging *paging)
 {
     const char *client = exchange_parameter(exchange, "client");
     const char *file = exchange_parameter(exchange, "file");
@@ -384,21 +392,21 @@ static bool read_filter(struct exchange *exchange, struct listing *listing)
     if (client != NULL) {
         if (!list_read_id(exchange, bytes_of_text(client), &id))
             return false;
-        if (!view_handle(core, id, &listing->filter.client)) {
+        if (!view_handle(core, id, &paging->filter.client)) {
             exchange_error(exchange, MHD_HTTP_NOT_FOUND,
                            "no such lock client: ", bytes_of_text(client),
                            "/api/v1/clients lists the clients");
             return false;
         }
     }
-    if (file != NULL && !hex_parse(file, listing->handle, RECORD_FH_MAX, &listing->filter.fh.len)) {
+    if (file != NULL && !hex_parse(file, paging->handle, RECORD_FH_MAX, &paging->filter.fh.len)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a file handle: ", bytes_of_text(file),
                        "a handle is up to 64 pairs of hex digits");
         return false;
     }
     if (share != NULL) {
-        listing->filter.has_share = true;
-        if (!view_find_share(core, bytes_of_text(share), &listing->filter.share)) {
+        paging->filter.has_share = true;
+        if (!view_find_share(core, bytes_of_text(share), &paging->filter.share)) {
             exchange_error(exchange, MHD_HTTP_NOT_FOUND, "no such share: ", bytes_of_text(share),
                            "/api/v1/shares lists them");
             return false;
@@ -409,31 +417,31 @@ static bool read_filter(struct exchange *exchange, struct listing *listing)
 
 void list_locks(struct exchange *exchange)
 {
-    struct listing listing = {.name = "locks", .next = next_lock};
-    if (read_filter(exchange, &listing))
-        listing_answer(exchange, &listing);
+    struct paging paging = {.name = "locks", .next = next_lock};
+    if (read_filter(exchange, &paging))
+        paging_answer(exchange, &paging);
 }
 
 void list_waiters(struct exchange *exchange)
 {
-    struct listing listing = {.name = "waiters", .next = next_waiter};
-    if (read_filter(exchange, &listing))
-        listing_answer(exchange, &listing);
+    struct paging paging = {.name = "waiters", .next = next_waiter};
+    if (read_filter(exchange, &paging))
+        paging_answer(exchange, &paging);
 }
 
 /* ---- notifications ---- */
 
 /* Notifications of our restart: to whom, how often, and the result. */
-static bool next_notification(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_notification(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
-    struct writer *row = &listing->writer;
+    struct writer *row = &paging->writer;
     struct view_client view;
-    while (view_next_client(listing->admin->core, cursor, budget, &view)) {
+    while (view_next_client(paging->admin->core, cursor, budget, &view)) {
         bool is_under_way = view.news != VIEW_TOLD && view.news != VIEW_NOT_TOLD;
         if (!is_under_way && view.attempt_count == 0)
             continue;
         struct bytes used;
-        view_name_used(listing->admin->core, &view, &used);
+        view_name_used(paging->admin->core, &view, &used);
         writer_line(row);
         writer_object(row, NULL);
         writer_id(row, "client", view.id);
@@ -444,7 +452,7 @@ static bool next_notification(struct listing *listing, uint64_t *cursor, uint32_
         writer_text(row, "transport", word_of_transport(view.transport));
         writer_number(row, "attempt", view.attempt_count);
         writer_text(row, "result", list_word_of_news(view.news));
-        add_seconds_until(row, "next_try_seconds", view.next_try_ns, listing->now_ns);
+        add_seconds_until(row, "next_try_seconds", view.next_try_ns, paging->now_ns);
         writer_end_object(row);
         return true;
     }
@@ -453,17 +461,17 @@ static bool next_notification(struct listing *listing, uint64_t *cursor, uint32_
 
 void list_notifications(struct exchange *exchange)
 {
-    listing_answer(exchange, &(struct listing){.name = "notifications", .next = next_notification});
+    paging_answer(exchange, &(struct paging){.name = "notifications", .next = next_notification});
 }
 
 /* ---- sets of files ---- */
 
-static bool next_share(struct listing *listing, uint64_t *cursor, uint32_t *budget)
+static bool next_share(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
-    struct writer *row = &listing->writer;
+    struct writer *row = &paging->writer;
     struct view_share view;
     (void)budget;
-    if (*cursor > UINT32_MAX || !view_share(listing->admin->core, (uint32_t)*cursor, &view)) {
+    if (*cursor > UINT32_MAX || !view_share(paging->admin->core, (uint32_t)*cursor, &view)) {
         *cursor = VIEW_END;
         return false;
     }
@@ -479,5 +487,5 @@ static bool next_share(struct listing *listing, uint64_t *cursor, uint32_t *budg
 
 void list_shares(struct exchange *exchange)
 {
-    listing_answer(exchange, &(struct listing){.name = "shares", .next = next_share});
+    paging_answer(exchange, &(struct paging){.name = "shares", .next = next_share});
 }

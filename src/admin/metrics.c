@@ -133,6 +133,10 @@ static const struct program_words program_words[] = {
     {NLM_PROGRAM, "nlm_requests_total", "Lock manager calls replied to.",
      "nlm_request_duration_seconds",
      "Time from reading a lock manager call to its reply, including the commit it waits for."},
+    {NFS_PROGRAM, "nfs_requests_total", "NFS calls replied to.", "nfs_request_duration_seconds",
+     "Time from reading an NFS call to its reply, including the sync it waits for."},
+    {MOUNT_PROGRAM, "mount_requests_total", "MOUNT calls replied to.",
+     "mount_request_duration_seconds", "Time from reading a MOUNT call to its reply."},
 };
 
 static void add_program(struct text *out, const struct meter *meter, uint32_t program,
@@ -293,6 +297,23 @@ static void add_store(struct text *out, const struct admin_facts *facts,
     add(out, "holdfast_build_info", &(struct label){"version", HOLDFAST_VERSION}, NULL, 1);
 }
 
+/* ---- files ---- */
+
+static void add_files(struct text *out, const struct admin_files *files)
+{
+    if (!files->is_served)
+        return;
+    add_one(out, "nfs_exports", "gauge", "Exported directories.", files->exports);
+    add_one(out, "nfs_open_files", "gauge", "Files kept open.", files->open_files);
+    add_one(out, "nfs_queue_length", "gauge", "NFS and MOUNT calls in progress.", files->calls);
+    add_one(out, "nfs_refused_total", "counter",
+            "Calls told to come back later (JUKEBOX) because too many were in progress.",
+            files->refused);
+    add_one(out, "nfs_sync_errors_total", "counter",
+            "Failed syncs; after each one clients write their unsynced data again.",
+            files->sync_errors);
+}
+
 void metrics_answer(struct exchange *exchange)
 {
     const struct admin *admin = exchange->admin;
@@ -315,6 +336,7 @@ void metrics_answer(struct exchange *exchange)
     add_locks(&out, admin->core, &status, facts.now_ns);
     add_grace(&out, &status);
     add_store(&out, &facts, &status);
+    add_files(&out, &facts.files);
     CHECK(out.len < out.max); /* nothing was cut */
     exchange_body(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", body, out.len);
 }

@@ -46,7 +46,10 @@ static void report(struct exchange *exchange, const struct order *order, enum or
                 : "it is gone, unknown, or not a lock client; holdfast clients lists them");
         return;
     case ORDER_NOTHING:
-        if (order->kind == ORDER_END_GRACE)
+        if (order->kind == ORDER_RESTART_NOTICE)
+            exchange_error(exchange, MHD_HTTP_CONFLICT, "this server is no status monitor",
+                           (struct bytes){0}, "its own restart notifies its clients");
+        else if (order->kind == ORDER_END_GRACE)
             exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace period is active",
                            (struct bytes){0}, "new locks are already granted");
         else if (order->kind == ORDER_MOVE)
@@ -108,6 +111,11 @@ static void go_on_with_release(struct exchange *exchange)
 void order_end_grace(struct exchange *exchange)
 {
     give(exchange, &(struct order){.kind = ORDER_END_GRACE});
+}
+
+void order_restart_notice(struct exchange *exchange)
+{
+    give(exchange, &(struct order){.kind = ORDER_RESTART_NOTICE});
 }
 
 void order_release(struct exchange *exchange)

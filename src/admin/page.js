@@ -656,6 +656,15 @@ const kinds = {
     given_up: ['bad', e => `Could not notify ${e.name} at ${e.address} within --give-up; ` +
         'the next start tries again.'],
     round_over: ['', e => `First round of notifications finished: ${e.name}.`],
+    unresolved: ['warn', e => `The name ${e.name} does not resolve: its host can neither be ` +
+        'notified nor believed; retrying.'],
+    resolved: ['', e => `The name ${e.name} resolves again.`],
+    upcall: ['', e => `Told the lock manager that ${e.name} rebooted (state ${e.value}).`],
+    upcall_failed: ['warn', e => `Could not tell the lock manager that ${e.name} rebooted; ` +
+        'retrying.'],
+    restart_notice: ['warn', e => `Notifying every watched host of a restart (state ${e.value}).`],
+    lockd_restarted: ['bad', e => 'The lock manager seems to have lost its locks: it registers ' +
+        `${e.name} anew. Run holdfast restart-notice to have every host reclaim.`],
     client_rebooted: ['warn', e => `${e.name} rebooted (state ${e.value}).`],
     client_unreached: ['bad', e => `${e.name} at ${e.address} is unreachable; its ` +
         `${plural(e.value, 'lock')} will be released when grace ends unless it returns.`],

@@ -8,8 +8,8 @@
 #include "admin/metrics.h"
 #include "admin/options.h"
 #include "admin/order.h"
-#include "admin/page.h"
 #include "admin/status.h"
+#include "admin/web_page.h"
 
 enum { REASON_MAX = 1024, ALLOW_MAX = 64, HINT_MAX = 128 };
 
@@ -45,9 +45,9 @@ static void answer_ready(struct exchange *exchange)
 }
 
 static const struct route routes[] = {
-    {.path = "/", .answers[METHOD_READ] = page_answer},
-    {.path = "/page.js", .answers[METHOD_READ] = page_script_answer},
-    {.path = "/page.css", .answers[METHOD_READ] = page_style_answer},
+    {.path = "/", .answers[METHOD_READ] = web_page_answer},
+    {.path = "/page.js", .answers[METHOD_READ] = web_page_script_answer},
+    {.path = "/page.css", .answers[METHOD_READ] = web_page_style_answer},
     {.path = "/healthz", .answers[METHOD_READ] = answer_health},
     {.path = "/readyz", .answers[METHOD_READ] = answer_ready},
     {.path = "/metrics", .needs_core = true, .answers[METHOD_READ] = metrics_answer},
@@ -85,6 +85,9 @@ static const struct route routes[] = {
      .needs_core = true,
      .answers[METHOD_READ] = list_shares},
     {.path = "/api/v1/events", .needs_core = true, .answers[METHOD_READ] = events_answer},
+    {.path = "/api/v1/restart-notice",
+     .needs_core = true,
+     .answers[METHOD_POST] = order_restart_notice},
     {.path = "/api/v1/grace", .needs_core = true, .answers[METHOD_DELETE] = order_end_grace},
 };
 

@@ -1,5 +1,5 @@
 /*
- * change.c -- the commands that change something: release, move, end-grace.
+ * change.c -- the commands that change something: release, move, end-grace, restart-notice.
  *
  * Each breaks a promise to clients (P2 (4), P3), so it says what is at risk and asks first. The
  * server replies when the change is made, however long that takes, and durable.
@@ -16,13 +16,13 @@
 enum { PATH_MAX_LEN = 512 };
 
 /* Asks for a change; the reply comes when it is made and durable. Returns an exit code. */
-static int order(struct server *server, const char *method, const char *path)
+static int order(struct http_client *http, const char *method, const char *path)
 {
-    struct server_reply reply = {0};
-    int exit_code = server_ask(server, method, path, &reply);
+    struct http_client_reply reply = {0};
+    int exit_code = http_client_ask(http, method, path, &reply);
     if (exit_code == EXIT_OK && reply.status != 200)
-        exit_code = server_print_error(server, &reply);
-    server_reply_done(&reply);
+        exit_code = http_client_print_error(http, &reply);
+    http_client_reply_done(&reply);
     return exit_code;
 }
 
@@ -133,11 +133,11 @@ static char *describe_end(const struct tally *tally, long long left_s)
     return fclose(out) == 0 ? said : NULL;
 }
 
-static int confirm_end(struct server *server, const struct arguments *arguments)
+static int confirm_end(struct http_client *http, const struct arguments *arguments)
 {
     struct tally tally = {0};
     int exit_code;
-    json_t *status = server_get(server, "/api/v1/status", &exit_code);
+    json_t *status = http_client_get(http, "/api/v1/status", &exit_code);
     if (status == NULL)
         return exit_code;
     const json_t *grace = json_object_get(status, "grace");
@@ -148,8 +148,8 @@ static int confirm_end(struct server *server, const struct arguments *arguments)
     if (is_over) /* the server reports that; nothing to confirm */
         return EXIT_OK;
     if (!arguments_has(arguments, "yes"))
-        exit_code = find_rows(server, "/api/v1/clients?protocol=nlm", "clients", add_to_tally, NULL,
-                              &tally);
+        exit_code =
+            find_rows(http, "/api/v1/clients?protocol=nlm", "clients", add_to_tally, NULL, &tally);
     if (exit_code == EXIT_OK)
         exit_code = confirm(arguments, describe_end(&tally, left_s));
     json_decref(tally.who);
@@ -162,16 +162,39 @@ int change_end_grace(const struct command *command, int argc, char **argv)
     int exit_code;
     if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
         return exit_code;
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = confirm_end(server, &arguments);
+    exit_code = confirm_end(http, &arguments);
     if (exit_code == EXIT_OK)
-        exit_code = order(server, "DELETE", "/api/v1/grace");
+        exit_code = order(http, "DELETE", "/api/v1/grace");
     if (exit_code == EXIT_OK)
         (void)puts("Grace period ended. Locks that were not reclaimed are released; their clients "
                    "may still rely on them.");
-    server_free(server);
+    http_client_free(http);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+}
+
+/* ---- restart-notice ---- */
+
+int change_restart_notice(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+        return exit_code;
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
+        return EXIT_UNREACHABLE;
+    exit_code = confirm(&arguments,
+                        strdup("This notifies every watched host that the locks it holds here are "
+                               "lost. Each reclaims them; what is refused, because the NFS server "
+                               "is not in its grace period, is lost."));
+    if (exit_code == EXIT_OK)
+        exit_code = order(http, "POST", "/api/v1/restart-notice");
+    if (exit_code == EXIT_OK)
+        (void)puts("Notifying every watched host; holdfast hosts shows who is still owed it.");
+    http_client_free(http);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }
 
@@ -243,7 +266,8 @@ static void say_released(const json_t *client, const char *file)
                    : "; the client has no status monitor, so it is not notified");
 }
 
-static int release(struct server *server, const struct arguments *arguments, const json_t *client)
+static int release(struct http_client *http, const struct arguments *arguments,
+                   const json_t *client)
 {
     const char *file = arguments_value(arguments, "file"), *id = print_string(client, "id");
     char path[PATH_MAX_LEN];
@@ -252,7 +276,7 @@ static int release(struct server *server, const struct arguments *arguments, con
         return EXIT_USAGE;
     int exit_code = confirm(arguments, describe_release(client, file));
     if (exit_code == EXIT_OK)
-        exit_code = order(server, "DELETE", path);
+        exit_code = order(http, "DELETE", path);
     if (exit_code == EXIT_OK)
         say_released(client, file);
     return exit_code;
@@ -272,11 +296,11 @@ int change_release(const struct command *command, int argc, char **argv)
                       file);
         return EXIT_USAGE;
     }
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
     json_t *client = NULL;
-    exit_code = find_locker(server, arguments.words[0], &client);
+    exit_code = find_locker(http, arguments.words[0], &client);
     if (exit_code == EXIT_OK && !is_locker(client) && !is_registration(client)) {
         (void)fprintf(stderr,
                       "holdfast release: %s is a client of %s; only that protocol can remove it\n",
@@ -291,9 +315,9 @@ int change_release(const struct command *command, int argc, char **argv)
         exit_code = EXIT_NO;
     }
     if (exit_code == EXIT_OK)
-        exit_code = release(server, &arguments, client);
+        exit_code = release(http, &arguments, client);
     json_decref(client);
-    server_free(server);
+    http_client_free(http);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }
 
@@ -322,7 +346,7 @@ static char *describe_move(const json_t *client, const char *to)
     return fclose(out) == 0 ? said : NULL;
 }
 
-static int move(struct server *server, const struct arguments *arguments, const json_t *client,
+static int move(struct http_client *http, const struct arguments *arguments, const json_t *client,
                 const char *to)
 {
     char path[PATH_MAX_LEN];
@@ -332,7 +356,7 @@ static int move(struct server *server, const struct arguments *arguments, const 
         return EXIT_USAGE;
     int exit_code = confirm(arguments, describe_move(client, to));
     if (exit_code == EXIT_OK)
-        exit_code = order(server, "POST", path);
+        exit_code = order(http, "POST", path);
     if (exit_code == EXIT_OK) {
         (void)printf("%s: now at %s, with ", id, to);
         say_what(stdout, client);
@@ -359,11 +383,11 @@ int change_move(const struct command *command, int argc, char **argv)
                     stderr);
         return EXIT_USAGE;
     }
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
     json_t *client = NULL;
-    exit_code = find_locker(server, arguments.words[0], &client);
+    exit_code = find_locker(http, arguments.words[0], &client);
     if (exit_code == EXIT_OK && !is_locker(client)) {
         (void)fprintf(stderr,
                       "holdfast move: %s is not a lock client; its host registers again from its "
@@ -374,9 +398,9 @@ int change_move(const struct command *command, int argc, char **argv)
     if (exit_code == EXIT_OK) {
         char to[ADDRESS_TEXT_MAX]; /* as the server writes it */
         address_text(&address, to);
-        exit_code = move(server, &arguments, client, to);
+        exit_code = move(http, &arguments, client, to);
     }
     json_decref(client);
-    server_free(server);
+    http_client_free(http);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

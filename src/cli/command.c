@@ -41,6 +41,11 @@ static const struct command_option client_options[] = {
     {0},
 };
 
+static const struct command_option host_options[] = {
+    {"json", NULL, "Print the server's JSON, unchanged."},
+    {0},
+};
+
 static const struct command_option lock_options[] = {
     {"client", "CLIENT", "Only this client's."},
     {"file", "HEX", "Only on the file with this handle."},
@@ -78,6 +83,12 @@ const struct command commands[] = {
      .help = "list clients, or show one in full",
      .more = "Name a client by its id (c17), address or name. If one host's name looks like "
              "another's id, write id:c17 or name:c17."},
+    {.name = "hosts",
+     .run = list_hosts,
+     .options = host_options,
+     .help = "list the hosts that a status monitor watches, and what each is owed",
+     .more = "Of a server with --role monitor. OWED: the host is still to be notified of the last "
+             "reboot of this machine. LAST REBOOT: when it last reported one of its own."},
     {.name = "locks",
      .run = list_locks,
      .options = lock_options,
@@ -117,6 +128,13 @@ const struct command commands[] = {
      .run = change_end_grace,
      .options = confirmed_options,
      .help = "end the grace period now; release locks that were not reclaimed"},
+    {.name = "restart-notice",
+     .run = change_restart_notice,
+     .options = confirmed_options,
+     .help = "of a status monitor: notify every watched host, as after a reboot",
+     .more = "For a lock manager that lost its locks though the machine did not reboot, for "
+             "example after rpc.nfsd 0. As sm-notify -f. Hosts then reclaim their locks, so start "
+             "the NFS server, and with it its grace period, first."},
     {.name = "store",
      .run = serve_store,
      .words = "clear|export|import|migrate [options]",

@@ -26,10 +26,10 @@ static void read_rule(const json_t *option, const char *name, char ret[static VA
     (void)snprintf(ret, VALUE_MAX, "%s", value != NULL ? value : "");
 }
 
-static int read_rules(struct server *server, struct rules *ret)
+static int read_rules(struct http_client *http, struct rules *ret)
 {
     int exit_code;
-    json_t *config = server_get(server, "/api/v1/config", &exit_code), *option;
+    json_t *config = http_client_get(http, "/api/v1/config", &exit_code), *option;
     size_t index;
     *ret = (struct rules){0};
     json_array_foreach(json_object_get(config, "options"), index, option)
@@ -172,15 +172,15 @@ static void print_client_crash(const json_t *client)
 }
 
 /* An SM_MON registration has no locks. */
-static int explain_json(struct server *server, json_t *client, bool is_nlm)
+static int explain_json(struct http_client *http, json_t *client, bool is_nlm)
 {
     struct rules rules;
     char path[PATH_LENGTH];
-    int exit_code = read_rules(server, &rules);
+    int exit_code = read_rules(http, &rules);
     struct lock_table table = {.rules = &rules, .rows = json_array()};
     (void)snprintf(path, sizeof path, "/api/v1/locks?client=%s", print_string(client, "id"));
     if (exit_code == EXIT_OK && is_nlm)
-        exit_code = find_rows(server, path, "locks", add_row, NULL, &table);
+        exit_code = find_rows(http, path, "locks", add_row, NULL, &table);
     json_t *all = json_pack("{s:O, s:o}", "client", client, "locks", table.rows);
     if (exit_code == EXIT_OK && (all == NULL || table.has_failed)) {
         (void)fputs("holdfast explain: out of memory\n", stderr);
@@ -192,11 +192,11 @@ static int explain_json(struct server *server, json_t *client, bool is_nlm)
     return exit_code;
 }
 
-static int explain(struct server *server, const json_t *client)
+static int explain(struct http_client *http, const json_t *client)
 {
     struct rules rules;
     char path[PATH_LENGTH];
-    int exit_code = read_rules(server, &rules);
+    int exit_code = read_rules(http, &rules);
     if (exit_code != EXIT_OK)
         return exit_code;
     struct lock_table table = {.grid = grid_new(columns, sizeof columns / sizeof columns[0]),
@@ -214,7 +214,7 @@ static int explain(struct server *server, const json_t *client)
     (void)puts(".\n");
     (void)snprintf(path, sizeof path, "/api/v1/locks?client=%s", print_string(client, "id"));
     if (print_integer(client, "locks") > 0)
-        exit_code = find_rows(server, path, "locks", add_lock, print_page, &table);
+        exit_code = find_rows(http, path, "locks", add_lock, print_page, &table);
     int grid_code = grid_finish(table.grid);
     if (exit_code != EXIT_OK || grid_code != EXIT_OK)
         return exit_code != EXIT_OK ? exit_code : grid_code;
@@ -234,22 +234,22 @@ int explain_run(const struct command *command, int argc, char **argv)
     json_t *client = NULL;
     if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
         return exit_code;
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = find_locker(server, arguments.words[0], &client);
+    exit_code = find_locker(http, arguments.words[0], &client);
     bool is_nlm = strcmp(print_string(client, "protocol"), "nlm") == 0;
     if (exit_code == EXIT_OK && arguments_has(&arguments, "json")) {
-        exit_code = explain_json(server, client, is_nlm);
+        exit_code = explain_json(http, client, is_nlm);
     } else if (exit_code == EXIT_OK && !is_nlm) {
         (void)printf(
             "%s is registered with SM_MON and holds no locks. It is notified when this server\n"
             "restarts or the host it monitors reboots.\n",
             print_string(client, "id"));
     } else if (exit_code == EXIT_OK) {
-        exit_code = explain(server, client);
+        exit_code = explain(http, client);
     }
     json_decref(client);
-    server_free(server);
+    http_client_free(http);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

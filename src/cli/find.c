@@ -12,7 +12,7 @@
 
 enum { PATH_LENGTH = FIND_PATH_MAX + 128, PAGE = 1000, MATCHES_MAX = 20, NAME_LENGTH = 1024 };
 
-int find_rows(struct server *server, const char *path, const char *name, find_row_fn visit,
+int find_rows(struct http_client *http, const char *path, const char *name, find_row_fn visit,
               find_page_fn page, void *context)
 {
     char cursor[64] = "0", full[PATH_LENGTH];
@@ -23,7 +23,7 @@ int find_rows(struct server *server, const char *path, const char *name, find_ro
                            has_parameters ? '&' : '?', PAGE, cursor);
         if (len < 0 || (size_t)len >= sizeof full)
             return EXIT_USAGE;
-        json_t *answer = server_get(server, full, &exit_code), *row;
+        json_t *answer = http_client_get(http, full, &exit_code), *row;
         if (answer == NULL)
             return exit_code;
         size_t index;
@@ -124,7 +124,7 @@ static int judge(const struct search *search, const char *word, bool is_id)
     return EXIT_USAGE;
 }
 
-static int find(struct server *server, const char *word, bool wants_locker, json_t **ret)
+static int find(struct http_client *http, const char *word, bool wants_locker, json_t **ret)
 {
     /* A word that may be an id means whatever client has it. */
     bool is_id = number_of(strncmp(word, "id:", 3) == 0 ? word + 3 : word) != 0;
@@ -135,7 +135,7 @@ static int find(struct server *server, const char *word, bool wants_locker, json
     *ret = NULL;
     if (called[0] != '\0' && strlen(called) <= NAME_LENGTH &&
         find_add_parameter(path, sizeof path, "match", word))
-        exit_code = find_rows(server, path, "clients", visit, NULL, &search);
+        exit_code = find_rows(http, path, "clients", visit, NULL, &search);
     if (exit_code == EXIT_OK)
         exit_code = judge(&search, word, is_id);
     if (exit_code == EXIT_OK)
@@ -144,14 +144,14 @@ static int find(struct server *server, const char *word, bool wants_locker, json
     return exit_code;
 }
 
-int find_client(struct server *server, const char *word, json_t **ret)
+int find_client(struct http_client *http, const char *word, json_t **ret)
 {
-    return find(server, word, false, ret);
+    return find(http, word, false, ret);
 }
 
-int find_locker(struct server *server, const char *word, json_t **ret)
+int find_locker(struct http_client *http, const char *word, json_t **ret)
 {
-    return find(server, word, true, ret);
+    return find(http, word, true, ret);
 }
 
 /* ---- JSON ---- */
@@ -187,11 +187,11 @@ static bool print_row(void *context, const json_t *row)
     return true;
 }
 
-int find_print_json(struct server *server, const char *path, const char *name,
+int find_print_json(struct http_client *http, const char *path, const char *name,
                     find_row_fn is_wanted, void *context)
 {
     struct json_list list = {.name = name, .is_wanted = is_wanted, .context = context};
-    int exit_code = find_rows(server, path, name, print_row, NULL, &list);
+    int exit_code = find_rows(http, path, name, print_row, NULL, &list);
     if (exit_code != EXIT_OK)
         return exit_code;
     if (list.has_failed) {

@@ -4,7 +4,7 @@
 #ifndef CLI_FIND_H
 #define CLI_FIND_H
 
-#include "cli/server.h"
+#include "cli/http_client.h"
 
 enum { FIND_ID_MAX = 32, FIND_PATH_MAX = 7168 }; /* two of the longest names, escaped */
 
@@ -17,7 +17,7 @@ typedef void (*find_page_fn)(void *context);
  * Visits every row of a list. `path` may have parameters, `name` is the key of the list in the
  * reply. Returns an exit code; errors were printed.
  */
-int find_rows(struct server *server, const char *path, const char *name, find_row_fn visit,
+int find_rows(struct http_client *http, const char *path, const char *name, find_row_fn visit,
               find_page_fn page, void *context);
 
 /* Adds "?key=value", or "&key=value", to a path; escapes what a URL cannot hold. False: too long
@@ -29,16 +29,16 @@ bool find_add_parameter(char *path, size_t size, const char *key, const char *va
  * match; EXIT_USAGE: several, all printed. A host may be named c17, too: then that word is
  * ambiguous, but "id:c17" and "name:c17" are not.
  */
-int find_client(struct server *server, const char *word, json_t **ret);
+int find_client(struct http_client *http, const char *word, json_t **ret);
 /* The same where only a lock client makes sense: it wins over SM_MON registrations. */
-int find_locker(struct server *server, const char *word, json_t **ret);
+int find_locker(struct http_client *http, const char *word, json_t **ret);
 
 /*
  * Prints the rows of a list that `is_wanted` as JSON: {"name": [...]}; NULL: all of them. Returns
  * an exit code; a list that could not be read completely is left unterminated, so that nobody takes
  * it for complete.
  */
-int find_print_json(struct server *server, const char *path, const char *name,
+int find_print_json(struct http_client *http, const char *path, const char *name,
                     find_row_fn is_wanted, void *context);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * list.c -- `holdfast clients` and `holdfast locks`.
+ * list.c -- `holdfast clients`, `holdfast hosts` and `holdfast locks`.
  *
  * Both read the server's lists page by page and print as they read, so a million locks need no
  * memory here and the first appear at once.
@@ -80,10 +80,10 @@ static void print_member(const char *key, const json_t *value)
     free(text);
 }
 
-static int print_client(struct server *server, const char *word, bool is_json)
+static int print_client(struct http_client *http, const char *word, bool is_json)
 {
     json_t *client;
-    int exit_code = find_client(server, word, &client);
+    int exit_code = find_client(http, word, &client);
     if (exit_code != EXIT_OK)
         return exit_code;
     const char *key;
@@ -127,17 +127,17 @@ static int client_path(const struct arguments *arguments, char ret[static FIND_P
     return EXIT_USAGE;
 }
 
-static int print_clients(struct server *server, const struct arguments *arguments)
+static int print_clients(struct http_client *http, const struct arguments *arguments)
 {
     char path[FIND_PATH_MAX];
     int exit_code = client_path(arguments, path);
     if (exit_code != EXIT_OK)
         return exit_code;
     if (arguments_has(arguments, "json"))
-        return find_print_json(server, path, "clients", NULL, NULL);
+        return find_print_json(http, path, "clients", NULL, NULL);
     struct grid *grid = grid_new(client_columns, sizeof client_columns / sizeof client_columns[0]);
     exit_code =
-        grid == NULL ? EXIT_OK : find_rows(server, path, "clients", add_client, print_page, grid);
+        grid == NULL ? EXIT_OK : find_rows(http, path, "clients", add_client, print_page, grid);
     int grid_code = grid_finish(grid);
     return exit_code == EXIT_OK ? grid_code : exit_code;
 }
@@ -156,13 +156,70 @@ int list_clients(const struct command *command, int argc, char **argv)
                       client_filters[i]);
         return EXIT_USAGE;
     }
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
     exit_code = arguments.word_count > 0
-                    ? print_client(server, arguments.words[0], arguments_has(&arguments, "json"))
-                    : print_clients(server, &arguments);
-    server_free(server);
+                    ? print_client(http, arguments.words[0], arguments_has(&arguments, "json"))
+                    : print_clients(http, &arguments);
+    http_client_free(http);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+}
+
+/* ---- hosts ---- */
+
+static const struct grid_column host_columns[] = {
+    {.title = "ID"},
+    {.title = "HOST", .cut_min = 8},
+    {.title = "ADDRESS", .cut_min = 15, .rank = 2},
+    {.title = "WATCHED", .rank = 3},
+    {.title = "OWED"},
+    {.title = "TRIES", .is_number = true, .rank = 1},
+    {.title = "LAST REBOOT"},
+};
+
+static bool add_host(void *context, const json_t *row)
+{
+    struct grid *grid = context;
+    char since[AGO_MAX], rebooted[AGO_MAX];
+    const json_t *host = json_object_get(row, "host");
+    const json_t *notification = json_object_get(row, "notification");
+    bool is_owed = json_is_true(json_object_get(host, "owed"));
+    bool is_resolved = json_is_true(json_object_get(host, "resolved"));
+    const json_t *last = json_object_get(row, "rebooted_at");
+    print_ago(since, sizeof since, print_string(row, "registered_at"));
+    print_ago(rebooted, sizeof rebooted, json_is_string(last) ? json_string_value(last) : "");
+    grid_add(grid, print_string(row, "id"));
+    grid_add(grid, print_string(row, "name"));
+    grid_add(grid, is_resolved ? print_string(row, "address") : "not resolved");
+    grid_add(grid, since);
+    grid_add(grid, is_owed ? told_word(notification) : "-");
+    grid_add_number(grid, print_integer(notification, "attempts"));
+    grid_add(grid, json_is_string(last) ? rebooted : "-");
+    grid_colour(grid, !is_resolved ? "31" : is_owed ? "33" : NULL);
+    return !grid_has_failed(grid);
+}
+
+int list_hosts(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int exit_code;
+    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+        return exit_code;
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
+        return EXIT_UNREACHABLE;
+    static const char path[] = "/api/v1/clients?protocol=nsm";
+    if (arguments_has(&arguments, "json")) {
+        exit_code = find_print_json(http, path, "clients", NULL, NULL);
+    } else {
+        struct grid *grid = grid_new(host_columns, sizeof host_columns / sizeof host_columns[0]);
+        exit_code =
+            grid == NULL ? EXIT_OK : find_rows(http, path, "clients", add_host, print_page, grid);
+        int grid_code = grid_finish(grid);
+        exit_code = exit_code == EXIT_OK ? grid_code : exit_code;
+    }
+    http_client_free(http);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }
 
@@ -296,7 +353,7 @@ static int read_handle(const char *path, char ret[static HEX_MAX])
 }
 
 /* The path of the list, with its filters. An exit code. */
-static int lock_path(struct server *server, const struct arguments *arguments,
+static int lock_path(struct http_client *http, const struct arguments *arguments,
                      char ret[static PATH_LENGTH])
 {
     const char *client = arguments_value(arguments, "client");
@@ -311,7 +368,7 @@ static int lock_path(struct server *server, const struct arguments *arguments,
     }
     if (client != NULL) {
         json_t *row;
-        int exit_code = find_locker(server, client, &row);
+        int exit_code = find_locker(http, client, &row);
         if (exit_code != EXIT_OK)
             return exit_code;
         (void)snprintf(id, sizeof id, "%s", print_string(row, "id"));
@@ -325,33 +382,32 @@ static int lock_path(struct server *server, const struct arguments *arguments,
     return EXIT_OK;
 }
 
-static int print_table(struct server *server, const char *path, const char *name,
+static int print_table(struct http_client *http, const char *path, const char *name,
                        struct lock_list *list)
 {
     list->grid = list->is_waiting
                      ? grid_new(waiter_columns, sizeof waiter_columns / sizeof waiter_columns[0])
                      : grid_new(lock_columns, sizeof lock_columns / sizeof lock_columns[0]);
-    int exit_code = list->grid == NULL
-                        ? EXIT_OK
-                        : find_rows(server, path, name, add_lock, print_lock_page, list);
+    int exit_code =
+        list->grid == NULL ? EXIT_OK : find_rows(http, path, name, add_lock, print_lock_page, list);
     int grid_code = grid_finish(list->grid);
     return exit_code == EXIT_OK ? grid_code : exit_code;
 }
 
-static int print_locks(struct server *server, const struct arguments *arguments)
+static int print_locks(struct http_client *http, const struct arguments *arguments)
 {
     char path[PATH_LENGTH];
     struct lock_list list = {.is_waiting = arguments_has(arguments, "waiting")};
     const char *file = arguments_value(arguments, "path");
-    int exit_code = lock_path(server, arguments, path);
+    int exit_code = lock_path(http, arguments, path);
     if (exit_code == EXIT_OK && file != NULL)
         exit_code = read_handle(file, list.handle);
     if (exit_code != EXIT_OK)
         return exit_code;
     const char *name = list.is_waiting ? "waiters" : "locks";
     exit_code = arguments_has(arguments, "json")
-                    ? find_print_json(server, path, name, is_wanted, &list)
-                    : print_table(server, path, name, &list);
+                    ? find_print_json(http, path, name, is_wanted, &list)
+                    : print_table(http, path, name, &list);
     if (exit_code == EXIT_OK && file != NULL && list.shown_count == 0) {
         (void)fprintf(
             stderr,
@@ -368,10 +424,10 @@ int list_locks(const struct command *command, int argc, char **argv)
     int exit_code;
     if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
         return exit_code;
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = print_locks(server, &arguments);
-    server_free(server);
+    exit_code = print_locks(http, &arguments);
+    http_client_free(http);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

@@ -339,11 +339,11 @@ int probe_drill(const struct command *command, int argc, char **argv)
     drill.timeout_ms = read_timeout(&arguments);
     if (drill.timeout_ms == 0)
         return EXIT_USAGE;
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = find_rows(server, "/api/v1/clients", "clients", add_target, NULL, &drill);
-    server_free(server);
+    exit_code = find_rows(http, "/api/v1/clients", "clients", add_target, NULL, &drill);
+    http_client_free(http);
     if (drill.is_short) {
         (void)fputs("holdfast drill: out of memory\n", stderr);
         exit_code = EXIT_NO;

@@ -6,8 +6,8 @@
  * exceeds its height: it is built in full, measured, and rebuilt with less until it fits.
  */
 #include "cli/grid.h"
+#include "cli/http_client.h"
 #include "cli/print.h"
-#include "cli/server.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -343,10 +343,10 @@ static void print_picture(const json_t *status, bool is_json)
 }
 
 /* Runs until interrupted. A server that is unreachable at first is an error. */
-static int watch(struct server *server, bool is_json)
+static int watch(struct http_client *http, bool is_json)
 {
     int exit_code;
-    json_t *status = server_get(server, "/api/v1/status", &exit_code);
+    json_t *status = http_client_get(http, "/api/v1/status", &exit_code);
     if (status == NULL)
         return exit_code;
     static char buffer[PICTURE_BYTES];
@@ -358,14 +358,14 @@ static int watch(struct server *server, bool is_json)
             return EXIT_NO;
         const struct timespec pause = {.tv_sec = 1};
         (void)nanosleep(&pause, NULL); /* an early wake-up does no harm */
-        status = server_try(server, "/api/v1/status");
+        status = http_client_try(http, "/api/v1/status");
     }
 }
 
-static int show(struct server *server, bool is_json)
+static int show(struct http_client *http, bool is_json)
 {
     int exit_code;
-    json_t *status = server_get(server, "/api/v1/status", &exit_code);
+    json_t *status = http_client_get(http, "/api/v1/status", &exit_code);
     if (status != NULL && is_json)
         print_json(status);
     else if (status != NULL)
@@ -380,11 +380,11 @@ int status_run(const struct command *command, int argc, char **argv)
     int exit_code;
     if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
         return exit_code;
-    struct server *server = server_find(&arguments);
-    if (server == NULL)
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
         return EXIT_UNREACHABLE;
     bool is_json = arguments_has(&arguments, "json");
-    exit_code = arguments_has(&arguments, "watch") ? watch(server, is_json) : show(server, is_json);
-    server_free(server);
+    exit_code = arguments_has(&arguments, "watch") ? watch(http, is_json) : show(http, is_json);
+    http_client_free(http);
     return exit_code;
 }

@@ -16,6 +16,8 @@
  *  (3) The buffer is asked for only when there is a byte to put into it. A peer that opens
  *      connections and sends marks alone makes its owner lend nothing.
  *  (4) MORE means that the input is used up; the other results may leave some of it.
+ *  (5) Another buffer is asked for only while nothing is in the one that is there: that of a record
+ *      in several fragments has room for any.
  *
  * An empty fragment that is not the last is legal and adds nothing; it costs its sender four bytes
  * each time and us no memory.
@@ -73,6 +75,12 @@ static enum record_read hand_out(struct record_reader *reader, struct bytes reco
     return RECORD_READ_WHOLE;
 }
 
+uint32_t record_reader_need(const struct record_reader *reader)
+{
+    CHECK(reader->gathered == 0);
+    return reader->last ? reader->fragment_left : reader->record_max;
+}
+
 enum record_read record_reader_next(struct record_reader *reader, struct bytes *input,
                                     struct bytes *ret_record)
 {
@@ -88,7 +96,8 @@ enum record_read record_reader_next(struct record_reader *reader, struct bytes *
         if (reader->fragment_left > 0) {
             if (input->len == 0)
                 return RECORD_READ_MORE;
-            if (reader->buffer == NULL)
+            if (reader->gathered == 0 &&
+                (reader->buffer == NULL || reader->buffer_len < record_reader_need(reader)))
                 return RECORD_READ_NEED_BUFFER;
             struct bytes part = take_front(input, min_u32(reader->fragment_left, input->len));
             memcpy(reader->buffer + reader->gathered, part.at, part.len);

@@ -15,9 +15,10 @@
 #define RECORD_MARK_LEN  4
 #define RECORD_MARK_LAST UINT32_C(0x80000000)
 
-/* The owner sets and takes back `buffer`; the other fields are record_mark.c's. */
+/* The owner sets and takes back `buffer`, with its length; the other fields are record_mark.c's. */
 struct record_reader {
-    uint8_t *buffer; /* lent by the owner, `record_max` bytes; NULL while none is needed */
+    uint8_t *buffer; /* lent by the owner; NULL while none is needed */
+    uint32_t buffer_len;
     uint32_t record_max;
     uint32_t gathered;      /* bytes of the record in the buffer */
     uint32_t fragment_left; /* bytes of the current fragment still to come */
@@ -30,7 +31,7 @@ struct record_reader {
 enum record_read {
     RECORD_READ_MORE,        /* the input is used up and ends inside a record or between two */
     RECORD_READ_WHOLE,       /* *ret_record is one whole record, valid until the next call */
-    RECORD_READ_NEED_BUFFER, /* set reader->buffer and call again */
+    RECORD_READ_NEED_BUFFER, /* replace reader->buffer by one of record_reader_need, call again */
     RECORD_READ_TOO_LONG,    /* over record_max: the stream is lost, every further call says so */
 };
 
@@ -43,6 +44,10 @@ void record_reader_init(struct record_reader *reader, uint32_t record_max);
  */
 enum record_read record_reader_next(struct record_reader *reader, struct bytes *input,
                                     struct bytes *ret_record);
+
+/* So many bytes the buffer must have: what the record says to have, if it says that. Peers that
+ * begin a call and stop cost what they have announced, not the longest call there may be. */
+uint32_t record_reader_need(const struct record_reader *reader);
 
 /*
  * True while no part of a record is held: when the last one handed out was dealt with, the buffer

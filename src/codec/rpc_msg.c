@@ -34,11 +34,11 @@ static bool get_auth_sys(struct bytes body, struct rpc_credential *ret)
     credential.machine = xdr_get_opaque(&in, RPC_AUTH_MACHINE_MAX);
     credential.uid = xdr_get_u32(&in);
     credential.gid = xdr_get_u32(&in);
-    uint32_t gid_count = xdr_get_u32(&in);
-    if (gid_count > RPC_AUTH_GROUPS_MAX)
+    credential.group_count = xdr_get_u32(&in);
+    if (credential.group_count > RPC_AUTH_GROUPS_MAX)
         return false;
-    for (uint32_t i = 0; i < gid_count; i++)
-        xdr_get_u32(&in);
+    for (uint32_t i = 0; i < credential.group_count; i++)
+        credential.groups[i] = xdr_get_u32(&in);
     if (!xdr_in_done(&in))
         return false;
     *ret = credential;

@@ -37,6 +37,8 @@ struct rpc_credential {
     enum rpc_auth_flavor flavor;
     struct bytes machine;
     uint32_t uid, gid;
+    uint32_t group_count;
+    uint32_t groups[RPC_AUTH_GROUPS_MAX];
 };
 
 struct rpc_call {

@@ -75,6 +75,12 @@ struct bytes xdr_get_fixed(struct xdr_in *in, uint32_t len)
     return item != NULL ? (struct bytes){item, len} : (struct bytes){0};
 }
 
+void xdr_in_fail(struct xdr_in *in)
+{
+    in->failed = true;
+    in->at = in->end;
+}
+
 bool xdr_in_ok(const struct xdr_in *in)
 {
     return !in->failed;

@@ -39,6 +39,8 @@ struct bytes xdr_get_opaque(struct xdr_in *in, uint32_t len_max);
 /* A view of opaque[len]; its padding likewise. */
 struct bytes xdr_get_fixed(struct xdr_in *in, uint32_t len);
 
+/* For a decoder that meets what it does not know: as if the bytes had ended here. */
+void xdr_in_fail(struct xdr_in *in);
 /* True when nothing failed so far. */
 bool xdr_in_ok(const struct xdr_in *in);
 /* True when nothing failed and nothing is left over. */

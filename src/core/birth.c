@@ -17,7 +17,7 @@
 
 enum {
     /* Arena cells per stored record, at most: an address costs 32 bytes, a name or oh 1,024. */
-    REGISTRANT_BYTES_MAX = 32 + 3 * RECORD_NAME_MAX,
+    REGISTRANT_BYTES_MAX = 32 + 3 * RECORD_NAME_MAX + 64 * RECORD_HOSTS_MAX,
     NOTICE_BYTES_MAX = 2 * RECORD_NAME_MAX,
     CLIENT_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX,
     LOCK_BYTES_MAX = RECORD_FH_MAX + RECORD_NAME_MAX,
@@ -51,9 +51,12 @@ static void size_tables(const struct core_limits *limits, uint32_t slots_max[REC
     uint32_t locks = max_u32(limits->locks_max, used[RECORD_LOCK]);
     slots_max[RECORD_REGISTRANT] = max_u32(limits->clients_max, used[RECORD_REGISTRANT]);
     slots_max[RECORD_NOTICE] = max_u32(slots_max[RECORD_REGISTRANT], used[RECORD_NOTICE]);
+    if (limits->is_monitor)
+        return; /* no other table has an element */
     slots_max[RECORD_CLIENT] = max_u32(limits->clients_max, used[RECORD_CLIENT]);
     slots_max[RECORD_LOCK] = locks + max_u32(locks / 4, SPLIT_RESERVE_MIN);
-    if (limits->shared_store && slots_max[RECORD_LOCK] + used[RECORD_LOCK] <= RECORD_SLOT_MAX)
+    if (lease_is_shared(limits->lease) &&
+        slots_max[RECORD_LOCK] + used[RECORD_LOCK] <= RECORD_SLOT_MAX)
         slots_max[RECORD_LOCK] += used[RECORD_LOCK];
     slots_max[RECORD_WAITER] = max_u32(limits->waiters_max, used[RECORD_WAITER]);
     slots_max[RECORD_SHARE] = max_u32(limits->locks_max, used[RECORD_SHARE]);

@@ -50,9 +50,14 @@ uint64_t core_gate_txn(const struct core *core)
 
 uint64_t core_fence(struct core *core)
 {
-    if (core->limits.shared_store)
+    if (lease_is_shared(core->limits.lease))
         core->server_changed = true;
     return core_gate_txn(core);
+}
+
+uint64_t core_durable_txn(const struct core *core)
+{
+    return core->durable_txn;
 }
 
 bool core_is_full(const struct core *core)
@@ -114,15 +119,19 @@ static void call_done(struct core *core, const struct core_input *input)
     uint32_t client;
     switch ((enum core_caller)((input->call & caller_bits) >> CALLER_SHIFT)) {
     case CALL_OF_NOTIFY:
-        notify_call_done(core, target_find(core, false, handle), input->outcome == CALL_ANSWERED,
-                         input->answered_count);
+        notify_call_done(core, target_find(core, TARGET_REGISTRANT, handle),
+                         input->outcome == CALL_ANSWERED, input->answered_count);
+        return;
+    case CALL_OF_WATCHED:
+        notify_call_done(core, target_find(core, TARGET_WATCHED, handle),
+                         input->outcome == CALL_ANSWERED, input->answered_count);
         return;
     case CALL_OF_NOTIFY_CLIENT:
         client = table_find(&core->clients.table, handle);
         if (client != SLOT_NONE && (input->outcome == CALL_ANSWERED || input->answered_count > 0))
             client_alive(core, client);
-        notify_call_done(core, target_find(core, true, handle), input->outcome == CALL_ANSWERED,
-                         input->answered_count);
+        notify_call_done(core, target_find(core, TARGET_CLIENT, handle),
+                         input->outcome == CALL_ANSWERED, input->answered_count);
         return;
     case CALL_OF_GRANT:
         callback_ended(core, handle, input);
@@ -135,6 +144,19 @@ static void call_done(struct core *core, const struct core_input *input)
         return;
     }
     UNREACHABLE();
+}
+
+/* Who asked is in the same bits of the id: a notice, or a watched host, which may be gone. */
+static void resolved(struct core *core, const struct core_input *input)
+{
+    if (!(input->lookup & (UINT64_C(1) << CALLER_SHIFT))) {
+        hearsay_resolved(core, input->lookup, input->addresses, input->address_count);
+        return;
+    }
+    uint32_t slot =
+        table_find(&core->registrants.table, input->lookup & ~(UINT64_C(1) << CALLER_SHIFT));
+    if (slot != SLOT_NONE)
+        watched_resolved(core, slot, input->addresses, input->address_count);
 }
 
 void core_step(struct core *core, const struct core_input *input, struct core_answer *ret)
@@ -160,6 +182,11 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
         grace_ready(core);
         notify_ready(core);
         tracker_ready(core);
+        watched_ready(core);
+        return;
+    case CORE_SERVED:
+        CHECK(!core_is_full(core));
+        watched_served(core);
         return;
     case CORE_CALL_DONE:
         CHECK(!core_is_full(core));
@@ -167,7 +194,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
         return;
     case CORE_RESOLVED:
         CHECK(!core_is_full(core));
-        hearsay_resolved(core, input->lookup, input->addresses, input->address_count);
+        resolved(core, input);
         return;
     case CORE_ORDER:
         CHECK(!core_is_full(core));
@@ -201,12 +228,19 @@ bool core_next_lookup(struct core *core, uint64_t now_ns, struct core_lookup *re
 {
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
-    return hearsay_next_lookup(core, ret);
+    uint32_t slot;
+    if (hearsay_next_lookup(core, ret))
+        return true;
+    if (!watched_next_lookup(core, &slot, &ret->name))
+        return false;
+    ret->id = table_handle(&core->registrants.table, slot) | UINT64_C(1) << CALLER_SHIFT;
+    return true;
 }
 
 uint64_t core_lookup_deadline_ns(const struct core *core)
 {
-    return hearsay_deadline_ns(core);
+    uint64_t notice_ns = hearsay_deadline_ns(core), watched_ns = watched_lookup_deadline_ns(core);
+    return notice_ns < watched_ns ? notice_ns : watched_ns;
 }
 
 bool core_next_answer(struct core *core, uint32_t *ret_ticket, uint64_t *ret_after_txn)
@@ -262,6 +296,10 @@ void core_status(const struct core *core, struct core_status *ret)
         .waiters = waiter_count(core),
         .shares = core->shares.table.count,
         .notices = core->notices.table.count,
+        .unresolved = core->watching.unresolved,
+        .hosts_owed = watched_owed_count(core),
+        .is_same_boot = core->limits.is_monitor && core->is_resumed,
+        .is_served = core->watching.is_served,
         .namesakes = namesake_count(core),
         .names = core->names.table.count + core->folds.table.count,
         .bytes_used = arena_used(core->arena),

@@ -25,6 +25,7 @@
 #ifndef CORE_CORE_H
 #define CORE_CORE_H
 
+#include "base/lease.h"
 #include "core/event.h"
 #include "core/message.h"
 #include "core/operate.h"
@@ -67,9 +68,16 @@ struct core_limits {
     bool distrust_state;                  /* --trust-state off (R-SEC-5) */
     bool verify_notices;                  /* --verify-notify always (R-SEC-4) */
     bool resume;                          /* --recovery resume (D12) */
-    bool shared_store;                    /* every answer waits for a batch that began after it */
-    const struct bytes *names;            /* R-NOTIFY-2: by which clients may know us; borrowed */
-    uint32_t name_count;                  /* at most CORE_NAMES_MAX */
+    const struct lease *lease; /* of a shared store every answer waits for a batch that began after
+                                  it; NULL: the store is ours alone */
+    const struct bytes *names; /* R-NOTIFY-2: by which clients may know us; borrowed */
+    uint32_t name_count;       /* at most CORE_NAMES_MAX */
+    /* --role monitor: the status monitor of a machine whose own kernel locks (watched.h). No lock
+     * tables; names: --name only. */
+    bool is_monitor;
+    uint64_t notify_after_ns;    /* --notify-after */
+    bool unmon_all_notifies;     /* --unmon-all notify */
+    bool lockd_restart_notifies; /* --on-lockd-restart notify */
 };
 
 /* Records that one request may put into a batch beyond batch_puts_max, which is looked at before
@@ -81,6 +89,8 @@ struct core_boot {
     uint64_t wall_ns;       /* wall clock, for the state number of an incomplete store (D16) */
     bool may_have_lost;     /* D16: from store_summary, or --assume-lost */
     uint64_t echo_until_ns; /* a server that we replaced may call until then (echo.h); 0: none */
+    uint8_t boot[RECORD_BOOT_LEN]; /* monitor: of the machine, and */
+    uint64_t netns;                /* of the network that we are in: the identity of this run */
 };
 
 /* What is known of a call that ended. */
@@ -95,6 +105,7 @@ enum core_input_kind {
     CORE_REQUEST,
     CORE_STORED,
     CORE_READY,     /* we serve and are registered: notification begins (R-NOTIFY-7) */
+    CORE_SERVED,    /* monitor: so does this machine's NFS server, or it has none */
     CORE_CALL_DONE, /* a call of core_next_call ended */
     CORE_RESOLVED,  /* a look-up of core_next_lookup ended */
     CORE_ORDER,     /* an operator changes something */
@@ -162,6 +173,8 @@ struct core_call {
     uint32_t
         version; /* CALL_GRANTED, CALL_GRANTED_MSG, CALL_NULL: NLM's, as the client speaks it */
     uint16_t port_hint;
+    bool is_upcall; /* CALL_STATUS to this machine's lock manager: from a privileged port, or not
+                     * at all, and never to a port of ours */
     uint32_t transport; /* enum record_transport: this one first; 0: TCP, else UDP (D4) */
     uint64_t deadline_ns;
     union {
@@ -194,6 +207,9 @@ void core_free(struct core *core);
 enum record_result core_load(struct core *core, enum record_kind kind, uint32_t slot,
                              struct bytes value);
 
+/* What is loaded is of this role (limits.is_monitor), or there is nothing yet. */
+bool core_is_of_role(const struct core *core);
+
 /*
  * Ends loading. The next odd state and the next epoch go into the first batch, which is open when
  * this returns: no answer can leave before it is durable (R-PER-4, D6).
@@ -224,6 +240,9 @@ bool core_take_batch(struct core *core, struct store_batch *ret);
  * leave when that one is durable. With a store of our own: as core_answer says of an answer.
  */
 uint64_t core_fence(struct core *core);
+
+/* The gate: what waits for this batch, or an earlier one, may leave. */
+uint64_t core_durable_txn(const struct core *core);
 
 /* True when the open batch holds all it can: take it before the next request, order, ended call. */
 bool core_is_full(const struct core *core);
@@ -279,6 +298,10 @@ uint64_t core_work_deadline_ns(const struct core *core);
  */
 uint32_t core_list_locals(const struct core *core, struct address *ret, uint32_t max);
 void core_learn_name(struct core *core, const struct address *local, struct bytes name);
+
+/* Monitor: every address of this machine, loopback too, at most CORE_LOCALS_MAX. SM_NOTIFY leaves
+ * from each; what comes from them is not believed. */
+void core_set_locals(struct core *core, const struct address *locals, uint32_t count);
 
 struct event_ring *core_events(struct core *core);
 /* What is not for the log, because it happens all the time: kinds of its own. Nobody needs to take

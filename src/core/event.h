@@ -61,6 +61,12 @@ enum event_kind {
     EVENT_UNPRIVILEGED,      /* --require-privileged-port refused a call */
     EVENT_OLD_CALL, /* a copy of a call that its owner has gone on from: value = procedure */
     EVENT_TOO_MANY_MESSAGES, /* dropped: one address sends more over UDP than R-SEC-6 allows */
+    EVENT_UNRESOLVED,        /* monitor: no address is known of a watched host: name = mon_name */
+    EVENT_RESOLVED,          /* monitor: it is by now: the same */
+    EVENT_UPCALL,            /* monitor: the lock manager was told of a host: mon_name, state */
+    EVENT_UPCALL_FAILED,     /* monitor: it was not, at the first attempt, or for --give-up */
+    EVENT_RESTART_NOTICE,    /* monitor: everybody is told of a restart: value = state */
+    EVENT_LOCKD_RESTARTED,   /* monitor: a new priv without SM_UNMON: name = mon_name, value = id */
     EVENT_REGISTERED,        /* of core_feed: a new SM_MON record: name = mon_name, value = id */
     EVENT_CLIENT_ADDED,      /* of core_feed: a new lock client: name, value = id */
     EVENT_BLOCKED,           /* of core_feed: a request waits: name = caller_name, value = id */

@@ -117,6 +117,7 @@ bool lock_take(struct core *core, const struct lock_want *want)
     CHECK(lock_find_conflict(core, &want->claim) == SLOT_NONE);
     if (!lock_plan_shape(core, want, &fresh))
         return false;
+    fresh.asked = ++core->locks.serial;
     struct lock_plan plan = lock_plan_make(core, &fresh);
     bool has_slots = plan.slots <= lock_element_free_count(core) &&
                      (plan.slots == 0 || may_split(core, want->claim.owner)) &&

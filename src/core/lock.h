@@ -60,6 +60,7 @@ struct lock {
     bool is_echoed;    /* an offer that was stored when we took over; see echo.h */
     bool is_doubtful;  /* an offer that its client denied, but may have taken before (R-DRC-3) */
     uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
+    uint64_t asked;    /* the serial when its client asked for it; 0: of a run before */
     uint64_t left_over_end; /* the furthest in its subtree of left-over offers */
     struct lock_reach any, exclusives;
 };
@@ -96,6 +97,7 @@ struct lock_want {
     bool is_unmonitored;
     struct bytes oh;
     uint64_t wall_ns;
+    uint64_t asked; /* of an offer: see struct lock; lock_take is asked now */
 };
 
 __attribute__((warn_unused_result)) int lock_init(struct core *core, const uint32_t slots[]);

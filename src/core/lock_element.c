@@ -177,6 +177,7 @@ static void set(struct core *core, struct lock *lock, const struct lock *content
     lock->len = content->len;
     lock->granted_ns = content->granted_ns;
     lock->state = content->state;
+    lock->asked = content->asked;
     struct client *client = client_of(core, lock);
     client->life.current_count -= lock->incarnation == client->stored.incarnation;
     client->life.current_count += content->incarnation == client->stored.incarnation;

@@ -31,11 +31,12 @@ uint32_t lock_offer_make(struct core *core, const struct lock_want *want, uint32
     return slot;
 }
 
-void lock_offer_stamp(struct core *core, uint32_t slot, uint32_t state)
+void lock_offer_stamp(struct core *core, uint32_t slot, uint32_t state, uint64_t asked)
 {
     struct lock *lock = lock_at(core, slot);
     CHECK(lock->flags & RECORD_LOCK_OFFER);
     lock->state = state;
+    lock->asked = asked;
     dirty_put(&core->dirty, RECORD_LOCK, slot);
 }
 
@@ -51,26 +52,22 @@ void lock_offer_withdraw(struct core *core, uint32_t slot)
     lock_element_settle(core, owner);
 }
 
-/* What the owner took in a later life than that in which it asked for the offer stays that life's:
- * nobody may have believed in it yet (client_free_older). */
+/*
+ * What the owner took in a later life than that in which it asked for the offer stays that life's:
+ * nobody may have believed in it yet (client_free_older, client_recount). A counter that began anew
+ * is smaller in the later life, so what was asked for later decides; where nobody knows that any
+ * more, the number does.
+ */
 static bool is_later(const struct lock *lock, const struct lock *offer)
 {
-    return client_is_newer_state(lock->state, offer->state);
+    if (lock->asked == 0 && offer->asked == 0)
+        return client_is_newer_state(lock->state, offer->state);
+    return lock->state != 0 && lock->state != offer->state && lock->asked > offer->asked;
 }
 
 static bool stays_exclusive(const struct lock *lock, const struct lock *offer, uint64_t kept_serial)
 {
     return !offer->claim.exclusive && lock->claim.exclusive && lock->serial >= kept_serial;
-}
-
-/* The first of the owner's locks in this stretch that may change what the offer will be. */
-static uint32_t first_kept(const struct core *core, const struct lock *offer,
-                           const struct claim *stretch)
-{
-    const struct client *client = client_at(core, owner_at(core, offer->claim.owner)->client);
-    if (offer->claim.exclusive && !client_is_newer_state(client->stored.state_seen, offer->state))
-        return SLOT_NONE;
-    return lock_range_first_own(core, stretch);
 }
 
 /*
@@ -82,7 +79,7 @@ static struct lock stretch_at(const struct core *core, const struct lock *offer,
 {
     struct lock stretch = *offer;
     stretch.claim.start = from;
-    uint32_t slot = first_kept(core, offer, &stretch.claim);
+    uint32_t slot = lock_range_first_own(core, &stretch.claim);
     for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
         const struct lock *lock = lock_at(core, slot);
         bool is_exclusive = stays_exclusive(lock, offer, kept_serial);
@@ -94,7 +91,10 @@ static struct lock stretch_at(const struct core *core, const struct lock *offer,
             stretch.claim.end = lock->claim.start - 1;
         } else {
             stretch.claim.exclusive |= is_exclusive;
-            stretch.state = is_later(lock, offer) ? lock->state : offer->state;
+            if (is_later(lock, offer)) {
+                stretch.state = lock->state;
+                stretch.asked = lock->asked;
+            }
             stretch.claim.end =
                 lock->claim.end < offer->claim.end ? lock->claim.end : offer->claim.end;
         }

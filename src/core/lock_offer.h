@@ -11,7 +11,7 @@
 uint32_t lock_offer_make(struct core *core, const struct lock_want *want, uint32_t waiter);
 
 /* Its owner has asked for it in this state since. */
-void lock_offer_stamp(struct core *core, uint32_t slot, uint32_t state);
+void lock_offer_stamp(struct core *core, uint32_t slot, uint32_t state, uint64_t asked);
 
 /*
  * An offer that a run before this one made (R-BLK-19): it is its owner's lock now. The store's

@@ -35,6 +35,7 @@ bool lock_plan_shape(struct core *core, const struct lock_want *want, struct loc
         .holding = SLOT_NONE,
         .waiter = SLOT_NONE,
         .callback = SLOT_NONE,
+        .asked = want->asked,
         .state = client_stamp(client, want->state),
         .incarnation = client->stored.incarnation,
         .flags = want->is_unmonitored ? RECORD_LOCK_UNMONITORED : 0U,
@@ -93,6 +94,7 @@ struct lock_plan lock_plan_make(const struct core *core, const struct lock *fres
 {
     struct lock_plan plan = {.reach = claim_widened(&fresh->claim),
                              .merged = fresh->claim,
+                             .asked = fresh->asked,
                              .kept = SLOT_NONE,
                              .is_alone = true};
     bool has_alike = false, has_split = false;
@@ -106,6 +108,8 @@ struct lock_plan lock_plan_make(const struct core *core, const struct lock *fres
             if (!has_alike)
                 plan.kept = slot;
             has_alike = true;
+            if (lock->asked > plan.asked)
+                plan.asked = lock->asked;
             if (lock->claim.start < plan.merged.start)
                 plan.merged.start = lock->claim.start;
             if (lock->claim.end > plan.merged.end)
@@ -150,12 +154,14 @@ static void renew(struct core *core, const struct lock *fresh, const struct lock
     struct lock *old = lock_at(core, plan->kept);
     struct lock to = *fresh;
     to.claim = plan->merged;
+    to.asked = plan->asked;
     bool is_as_asked = claim_is_same_range(&to.claim, &fresh->claim);
     bool is_same = claim_is_same_range(&to.claim, &old->claim) && lock_element_is_alike(old, &to);
     if (is_same && old->oh == to.oh) {
         MARK("lock_repeated");
         /* It was asked for again, also if only in part, and its client is told that it has it. */
         old->serial = ++core->locks.serial;
+        old->asked = to.asked;
         old->is_doubtful = false;
         return;
     }

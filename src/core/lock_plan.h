@@ -10,6 +10,7 @@
 struct lock_plan {
     struct claim reach;  /* of the fresh lock, and what touches it */
     struct claim merged; /* of the fresh lock and all that it is merged with */
+    uint64_t asked;      /* the latest of the same */
     uint32_t first;      /* of its locks that overlap `reach`; SLOT_NONE: none */
     uint32_t kept;       /* the one that becomes the fresh lock; SLOT_NONE: a new slot does */
     uint32_t slots;      /* that it takes from the table at most while it is carried out */

@@ -27,6 +27,12 @@ static bool is_acceptable_program(uint32_t prog)
     return prog < 100000 || prog > 100099 || prog == 100021 || prog == 100024;
 }
 
+/* A monitor calls the lock manager of its machine, by one of the procedures that those have. */
+static bool is_lock_manager(const struct request *request)
+{
+    return request->my_prog == 100021 && (request->my_proc == 16 || request->my_proc == 24);
+}
+
 static bool may_register(struct core *core, const struct peer *from)
 {
     if (!core->limits.mon_from_loopback || address_is_loopback(&from->address))
@@ -51,7 +57,8 @@ static bool refuse_mon(struct core *core, const struct peer *from, const struct 
         report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
         return true;
     }
-    if (!is_acceptable_program(request->my_prog)) {
+    if (core->limits.is_monitor ? !is_lock_manager(request)
+                                : !is_acceptable_program(request->my_prog)) {
         report(core, EVENT_BAD_CALLBACK, from, request->mon_name, request->my_prog);
         return true;
     }
@@ -84,6 +91,11 @@ static void simulate_crash(struct core *core, const struct peer *from)
         return;
     }
     MARK("simu_crash");
+    if (core->limits.is_monitor) {
+        watched_restart_notice(core);
+        report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
+        return;
+    }
     struct record_server before = core->server;
     core_raise_state(core);
     core->server.restart_state = core->server.state;
@@ -91,6 +103,24 @@ static void simulate_crash(struct core *core, const struct peer *from)
     notify_restarted(core, &before);
     core_host_restarted(core, &(struct address){0});
     report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
+}
+
+static void hear_claim(struct core *core, const struct peer *from, const struct request *request,
+                       enum notice_trust trust, bool is_odd);
+
+/* SM_NOTIFY to a monitor: a host speaks for itself, whatever name it has for itself; of who is not
+ * known by address the resolver is asked whether that name is its. */
+static void hear_watched(struct core *core, const struct peer *from, const struct request *request)
+{
+    bool is_news;
+    if (request->state != 0 && watched_hear(core, &from->address, request->state, &is_news) > 0) {
+        if (!is_news)
+            return;
+        core_host_restarted(core, &from->address);
+        report(core, EVENT_NOTICE, from, request->mon_name, request->state);
+        return;
+    }
+    hear_claim(core, from, request, NOTICE_CLAIM, true);
 }
 
 /* SM_NOTIFY. */
@@ -101,12 +131,24 @@ static void hear_notice(struct core *core, const struct peer *from, const struct
         report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
         return;
     }
+    if (core->limits.is_monitor) {
+        hear_watched(core, from, request);
+        return;
+    }
     enum reboot_heard heard = reboot_hear(core, &from->address, request->mon_name, state);
     if (heard == REBOOT_AMBIGUOUS)
         return; /* the notice with the full name does the work, for those who watch it too */
     enum notice_trust trust = heard == REBOOT_NEWS || heard == REBOOT_REPEATED ? NOTICE_TRUE
                               : heard == REBOOT_UNHEARD                        ? NOTICE_CLAIM
                                                                                : NOTICE_MINOR_CLAIM;
+    hear_claim(core, from, request, trust, heard == REBOOT_UNHEARD);
+}
+
+/* `is_odd`: nobody has a reason to say that. */
+static void hear_claim(struct core *core, const struct peer *from, const struct request *request,
+                       enum notice_trust trust, bool is_odd)
+{
+    uint32_t state = request->state;
     switch (notice_hear(core, &from->address, request->mon_name, state, trust)) {
     case NOTICE_NEW:
         core_host_restarted(core, &from->address);
@@ -116,13 +158,22 @@ static void hear_notice(struct core *core, const struct peer *from, const struct
     case NOTICE_ASKING:
         break;
     case NOTICE_UNHEARD:
-        if (heard == REBOOT_UNHEARD)
+        if (is_odd)
             report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, state);
         break;
     case NOTICE_BYTES:
         report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
         break;
     }
+}
+
+/* SM_UNMON_ALL. Beside nfs-ganesha it says that it starts: what is left is of a run that crashed,
+ * and --unmon-all notify has those told, under a number that they do not know. */
+static void remove_all(struct core *core, const struct peer *from, const struct request *request)
+{
+    uint32_t count = registrant_remove_all(core, &from->address, request->my_name);
+    if (count > 0 && core->limits.unmon_all_notifies)
+        core_raise_state(core);
 }
 
 void monitoring_answer(struct core *core, const struct peer *from, const struct request *request,
@@ -142,7 +193,7 @@ void monitoring_answer(struct core *core, const struct peer *from, const struct 
         break;
     case REQUEST_NSM_UNMON_ALL:
         if (may_register(core, from))
-            (void)registrant_remove_all(core, &from->address, request->my_name);
+            remove_all(core, from, request);
         break;
     case REQUEST_NSM_SIMU_CRASH:
         simulate_crash(core, from);

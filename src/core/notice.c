@@ -139,6 +139,12 @@ uint32_t notice_state(const struct core *core, uint32_t fold)
     return slot == SLOT_NONE ? 0 : notice_at(core, slot)->state;
 }
 
+uint64_t notice_heard_ns(const struct core *core, uint32_t fold)
+{
+    uint32_t slot = find(core, fold);
+    return slot == SLOT_NONE ? 0 : notice_at(core, slot)->heard_ns;
+}
+
 void notice_unwatched(struct core *core, uint32_t fold)
 {
     uint32_t slot = find(core, fold);

@@ -54,6 +54,9 @@ enum notice_result notice_hear(struct core *core, const struct address *from, st
 /* The state last heard of this name; 0: none. `fold` is the slot of a name without case. */
 uint32_t notice_state(const struct core *core, uint32_t fold);
 
+/* When that was, wall clock; 0: never. */
+uint64_t notice_heard_ns(const struct core *core, uint32_t fold);
+
 /* A registrant of this name went: drop the notice when it was the last. */
 void notice_unwatched(struct core *core, uint32_t fold);
 

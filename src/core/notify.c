@@ -38,7 +38,7 @@ struct notify_job *notify_job(const struct core *core, uint32_t target)
 int notify_init(struct core *core, const uint32_t slots[])
 {
     struct notify *notify = &core->notify;
-    uint32_t targets_max = slots[RECORD_REGISTRANT] + slots[RECORD_CLIENT];
+    uint32_t targets_max = target_max(core, slots);
     list_init(&notify->gated);
     list_init(&notify->given_up);
     notify->prng.state = core->seed;
@@ -73,7 +73,7 @@ static void set_phase(struct core *core, uint32_t target, enum notify_phase phas
     struct notify_job *job = notify_job(core, target);
     struct notify_counters *counters = &core->notify.counters;
     bool was_given_up = job->phase == NOTIFY_GIVEN_UP, is_given_up = phase == NOTIFY_GIVEN_UP;
-    if (was_given_up != is_given_up && !target_is_client(core, target)) {
+    if (was_given_up != is_given_up && target_kind(core, target) == TARGET_REGISTRANT) {
         if (is_given_up)
             list_append(&core->notify.given_up, &job->by_age);
         else
@@ -129,7 +129,7 @@ void notify_open_window(struct core *core)
     core->notify.window_end_ns = core->now_ns + window_ns;
 }
 
-static void begin(struct core *core)
+void notify_begin(struct core *core)
 {
     notify_open_window(core);
     notify_round_begin(core);
@@ -143,7 +143,7 @@ void notify_ready(struct core *core)
 {
     CHECK(!core->notify.is_ready);
     core->notify.is_ready = true;
-    begin(core);
+    notify_begin(core);
 }
 
 /*
@@ -189,7 +189,7 @@ void notify_restarted(struct core *core, const struct record_server *before)
     spare_idle(core, before);
     write_spared(core);
     if (core->notify.is_ready)
-        begin(core);
+        notify_begin(core);
 }
 
 /* ---- news, and signs of life ---- */
@@ -230,8 +230,9 @@ void notify_forget(struct core *core, uint32_t target)
     if (job->phase == NOTIFY_WAITING)
         list_remove(&job->by_gate);
     if (job->phase == NOTIFY_CALLING && job->attempt_count == 0)
-        core->notify.counters.failed++;    /* not reached, as far as we will ever know */
-    if (!target_is_client(core, target)) { /* somebody at its address has called for that */
+        core->notify.counters.failed++; /* not reached, as far as we will ever know */
+    if (target_kind(core, target) == TARGET_REGISTRANT) {
+        /* somebody at its address has called for that */
         struct address address = target_address(core, target);
         unreached_heard(core, &address);
     }
@@ -239,6 +240,17 @@ void notify_forget(struct core *core, uint32_t target)
         notify_round_leave(core, target, true);
     set_phase(core, target, NOTIFY_IDLE);
     *job = (struct notify_job){0};
+}
+
+void notify_dismiss(struct core *core, uint32_t target)
+{
+    struct notify_job *job = notify_job(core, target);
+    if (job->phase == NOTIFY_IDLE || job->phase == NOTIFY_CALLING || is_owed(core, target))
+        return; /* a call that is under way is let go when it ends */
+    timers_clear(&core->notify.timers, target);
+    if (job->phase == NOTIFY_WAITING)
+        list_remove(&job->by_gate);
+    set_phase(core, target, NOTIFY_IDLE);
 }
 
 void notify_stored(struct core *core)
@@ -288,8 +300,8 @@ static bool take_turn(struct core *core, uint32_t target)
 {
     struct notify *notify = &core->notify;
     struct notify_job *job = notify_job(core, target);
-    if (job->has_turn || target_owed(core, target).state != 0)
-        return true;
+    if (job->has_turn || target_owed(core, target).state != 0 || core->limits.is_monitor)
+        return true; /* whom a monitor relays to is its own machine: no stranger is flooded */
     uint64_t turn_ns = core->now_ns;
     if (notify->relay_next_ns > turn_ns)
         turn_ns = notify->relay_next_ns;
@@ -353,15 +365,20 @@ static uint64_t next_in_window_ns(struct core *core, const struct notify_job *jo
 static void give_up(struct core *core, uint32_t target)
 {
     struct notify *notify = &core->notify;
-    MARK("notify_given_up");
-    notify->counters.given_up++;
-    target_report(core, EVENT_GIVEN_UP, target, core->server.state);
     if (notify_job(core, target)->is_in_round) { /* our state changed during its last attempt */
         notify->round.failed++;
         notify_round_leave(core, target, false);
     }
     set_phase(core, target, NOTIFY_GIVEN_UP);
     target_given_up(core, target);
+    if (!is_owed(core, target)) {
+        notify_dismiss(core, target);
+        (void)target_settle(core, target);
+        return;
+    }
+    MARK("notify_given_up");
+    notify->counters.given_up++;
+    target_report(core, EVENT_GIVEN_UP, target, core->server.state);
 }
 
 /* No attempt begins after that. */
@@ -420,7 +437,8 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
     job->sent = (struct target_news){0};
     if (!is_owed(core, target)) {
         set_phase(core, target, NOTIFY_IDLE);
-    } else if (is_answered) {
+        (void)target_settle(core, target);
+    } else if (is_answered || target_has_other_way(core, target)) {
         MARK("notify_news_during_call");
         set_phase(core, target, NOTIFY_IDLE);
         schedule(core, target, core->now_ns);

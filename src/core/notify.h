@@ -92,6 +92,8 @@ void notify_done(struct core *core);
 void notify_restarted(struct core *core, const struct record_server *before);
 /* We serve: whoever is owed something is tried, and the recovery window begins (R-NOTIFY-7). */
 void notify_ready(struct core *core);
+/* Everybody who is owed something is tried now, as in a first round. */
+void notify_begin(struct core *core);
 /* The recovery window begins, once more when grace does: nobody is given up before its end. */
 void notify_open_window(struct core *core);
 /* A notice of this name is new: its registrants are owed it. `fold`: the name without case. */
@@ -100,6 +102,8 @@ void notify_relay(struct core *core, uint32_t fold);
 void notify_news(struct core *core, uint32_t target);
 /* This target was heard of: if it is still owed something, it is worth trying now. */
 void notify_heard(struct core *core, uint32_t target);
+/* Nothing is owed to this target any more, though nobody told it. */
+void notify_dismiss(struct core *core, uint32_t target);
 /* This target goes away. */
 void notify_forget(struct core *core, uint32_t target);
 /* Everything up to durable_txn is durable. */

@@ -118,6 +118,11 @@ enum order_result operate(struct core *core, const struct order *order)
         if (grace_is_unstored(core))
             return ORDER_LATER;
         return grace_end_now(core) ? ORDER_DONE : ORDER_NOTHING;
+    case ORDER_RESTART_NOTICE:
+        if (!core->limits.is_monitor)
+            return ORDER_NOTHING;
+        watched_restart_notice(core);
+        return ORDER_DONE;
     case ORDER_RELEASE:
         slot = client_find_id(core, order->client);
         return slot == SLOT_NONE ? forget_registrant(core, order->client, order->fh)

@@ -1,7 +1,7 @@
 /*
  * operate.h -- what an operator may change.
  *
- * Four commands, and each can break a promise, which is why only a person gives them (P2 (4)):
+ * Five commands, and each can break a promise, which is why only a person gives them (P2 (4)):
  *
  *   END_GRACE   what nobody has reclaimed yet is given up now, and nobody gets more time
  *   RELEASE     a client's locks, shares and waits end, everywhere or on one file; whoever waits
@@ -13,6 +13,8 @@
  *               locks. It is told as by NOTIFY, at the new address: it reclaims what it has, and
  *               asks again for what it waits for. A record of its name that is there already gives
  *               way when it holds nothing
+ *   RESTART_NOTICE   monitor: every watched host is told that our locks are lost, as after a
+ *               reboot, so that it reclaims; where they are not lost, they are lost by that
  *
  * A status monitor acts on a state number that it does not know. Our number therefore goes up by
  * two, durably, before the client is notified; for everyone else nothing happened (see
@@ -27,7 +29,13 @@
 
 struct core;
 
-enum order_kind { ORDER_END_GRACE, ORDER_RELEASE, ORDER_NOTIFY, ORDER_MOVE };
+enum order_kind {
+    ORDER_END_GRACE,
+    ORDER_RELEASE,
+    ORDER_NOTIFY,
+    ORDER_MOVE,
+    ORDER_RESTART_NOTICE,
+};
 
 struct order {
     enum order_kind kind;

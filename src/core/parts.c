@@ -34,6 +34,7 @@ static const struct part parts[] = {
     {quota_init, quota_done, quota_check, NULL, NULL},
     {registrant_init, registrant_done, registrant_check, NULL, NULL},
     {notice_init, notice_done, notice_check, NULL, NULL},
+    {watched_init, watched_done, watched_check, watched_work, watched_deadline_ns},
     {notify_init, notify_done, notify_check, notify_work, NULL}, /* due like its calls */
     {client_init, client_done, client_check, drain_clients, NULL},
     {owner_init, owner_done, owner_check, NULL, NULL},

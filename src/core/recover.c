@@ -382,6 +382,33 @@ static bool may_resume(struct core *core)
     return false;
 }
 
+bool core_is_of_role(const struct core *core)
+{
+    bool is_monitor = core->server.flags & RECORD_SERVER_MONITOR;
+    return !core->server_loaded || is_monitor == core->limits.is_monitor;
+}
+
+/* The same boot of the machine, and the same network: a monitor's clients have lost nothing, and
+ * everything goes on. */
+static bool is_same_boot(const struct core *core, const struct core_boot *boot)
+{
+    const struct record_server *server = &core->server;
+    return core->server_loaded && server->boot_epoch != 0 &&
+           memcmp(server->boot, boot->boot, RECORD_BOOT_LEN) == 0 && server->netns == boot->netns;
+}
+
+/* Which boot the state is of, in the record of the state: a crash between the two would have
+ * everybody told twice, or nobody at all. */
+static void note_boot(struct core *core, const struct core_boot *boot)
+{
+    struct record_server *server = &core->server;
+    server->flags |= RECORD_SERVER_MONITOR;
+    memcpy(server->boot, boot->boot, RECORD_BOOT_LEN);
+    server->netns = boot->netns;
+    if (!core->is_resumed)
+        server->boot_epoch = server->epoch;
+}
+
 void core_start(struct core *core, const struct core_boot *boot)
 {
     CHECK(!core->started);
@@ -397,11 +424,14 @@ void core_start(struct core *core, const struct core_boot *boot)
     if (server->next_id == 0)
         server->next_id = 1;
     pass_what_is_loaded(core);
+    bool is_monitor = core->limits.is_monitor;
     if (server_lost || core->corrupt_found || boot->may_have_lost)
         server->flags |= RECORD_SERVER_INCOMPLETE;
 
     struct record_server before = *server;
-    bool is_resumed = core->is_resumed = may_resume(core);
+    bool is_resumed = core->is_resumed = is_monitor ? is_same_boot(core, boot) : may_resume(core);
+    if (is_monitor && is_resumed) /* whoever is lost cannot be made up for by a new state */
+        server->flags &= ~(uint32_t)RECORD_SERVER_INCOMPLETE;
     if (!is_resumed)
         server->state = core_next_state(server->state);
     if (server->flags & RECORD_SERVER_INCOMPLETE) {
@@ -414,6 +444,8 @@ void core_start(struct core *core, const struct core_boot *boot)
     server->flags &= ~(uint32_t)RECORD_SERVER_WAITERS;
     server->flags |= core->limits.resume ? RECORD_SERVER_WAITERS : 0U;
     server->epoch++;
+    if (is_monitor)
+        note_boot(core, boot);
     core->server_changed = true;
     core->state_txn = core_gate_txn(core);
     core->sync_wanted = true;

@@ -112,6 +112,22 @@ static void link_slot(struct core *core, uint32_t slot)
     chains_add(&all->by_name, r->mon_fold, slot);
 }
 
+/* In the monitor role a registration that begins anew, in this boot of the machine or in this life
+ * of its lock manager, begins with what is known of its host: what was locked since then, that host
+ * locked after it rebooted. Of one that goes on it is kept: it is still to be heard. */
+static void renew(struct core *core, uint32_t slot, const struct request *request)
+{
+    struct registrant *r = registrant_at(core, slot);
+    bool is_current = watched_is_current(core, slot);
+    bool is_same = memcmp(r->priv, request->priv.at, RECORD_PRIV_LEN) == 0;
+    if (!core->limits.is_monitor || (is_current && is_same))
+        return;
+    if (is_current)
+        watched_lockd_restarted(core, slot);
+    r->relayed_state = notice_state(core, r->mon_fold);
+    notify_dismiss(core, target_of_registrant(slot));
+}
+
 static void release_key(struct core *core, const struct registrant *r)
 {
     if (r->address != SLOT_NONE)
@@ -170,7 +186,7 @@ static enum registrant_result admission(struct core *core, const struct address 
     }
     if (!quota_admits_address(core, from, QUOTA_REGISTRANT))
         return REGISTRANT_ADDRESS;
-    if (is_full && !evict_registrant(core)) {
+    if (is_full && (core->limits.is_monitor || !evict_registrant(core))) {
         MARK("registrant_limit");
         return REGISTRANT_LIMIT;
     }
@@ -185,10 +201,13 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     uint64_t hash = key_hash(core, &key);
     uint32_t slot = find(core, &key, hash);
     if (slot != SLOT_NONE) {
+        renew(core, slot, request);
         update(core, slot, from, request->priv);
         registrant_alive(core, slot);
         unreached_heard(core, &from->address);
         notify_heard(core, target_of_registrant(slot));
+        if (core->limits.is_monitor)
+            notify_heard(core, target_of_watched(core, slot)); /* its host just locked */
         return REGISTRANT_UPDATED;
     }
     enum registrant_result verdict = admission(core, &from->address);
@@ -217,6 +236,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     fresh.id = core->server.next_id++;
     *registrant_at(core, slot) = fresh;
     link_slot(core, slot);
+    watched_add(core, slot, NULL);
     dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
     core->sync_wanted = true;
     return REGISTRANT_ADDED;
@@ -230,6 +250,9 @@ void registrant_forget(struct core *core, uint32_t slot)
     chains_remove(&all->by_address, r.address, slot);
     chains_remove(&all->by_name, r.mon_fold, slot);
     notify_forget(core, target_of_registrant(slot));
+    if (core->limits.is_monitor)
+        notify_forget(core, target_of_watched(core, slot));
+    watched_remove(core, slot);
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_REGISTRANT, slot);
     quota_remove(core, r.quota, QUOTA_REGISTRANT, 1);
@@ -246,7 +269,7 @@ bool registrant_remove(struct core *core, const struct peer *from, const struct 
     uint32_t slot = find(core, &key, key_hash(core, &key));
     if (slot == SLOT_NONE)
         return false;
-    registrant_forget(core, slot);
+    (void)watched_unregister(core, slot);
     return true;
 }
 
@@ -263,7 +286,10 @@ uint32_t registrant_remove_all(struct core *core, const struct address *from, st
         next = chains_next(&all->by_address, slot);
         if (registrant_at(core, slot)->my_name != name)
             continue;
-        registrant_forget(core, slot);
+        if (core->limits.unmon_all_notifies)
+            watched_tell_lost(core, slot);
+        else
+            (void)watched_unregister(core, slot);
         removed++;
     }
     return removed;
@@ -308,6 +334,7 @@ bool registrant_load(struct core *core, uint32_t slot, const struct record_regis
     CHECK(intern_key(core, &key, &loaded)); /* core_new reserved room for all that is stored */
     *registrant_at(core, slot) = loaded;
     link_slot(core, slot);
+    watched_add(core, slot, record->hosts);
     return true;
 }
 
@@ -332,6 +359,7 @@ uint32_t registrant_encode(const struct core *core, uint32_t slot, uint8_t *buff
     memcpy(&record.address, intern_bytes(&core->registrants.addresses, r->address).at,
            sizeof record.address);
     memcpy(record.priv, r->priv, RECORD_PRIV_LEN);
+    watched_put_hosts(core, slot, record.hosts);
     return record_put_registrant(buffer, slot, &record);
 }
 

@@ -71,6 +71,7 @@
 #include "core/turn.h"
 #include "core/unsettled.h"
 #include "core/waiter.h"
+#include "core/watched.h"
 
 /* A step is about one host; a notice may concern it under another address. */
 enum { RESTARTED_MAX = 4 };
@@ -110,6 +111,7 @@ struct core {
     struct quotas quotas;
     struct registrants registrants;
     struct notices notices;
+    struct watching watching;
     struct notify notify;
     struct clients clients;
     struct owners owners;
@@ -155,6 +157,7 @@ enum core_caller {
     CALL_OF_GRANT,
     CALL_OF_PROBE,
     CALL_OF_SILENT,
+    CALL_OF_WATCHED,
 };
 uint64_t core_call_id(enum core_caller caller, uint64_t handle);
 

@@ -22,6 +22,17 @@ static uint32_t registrants_max(const struct core *core)
     return core->registrants.table.max;
 }
 
+static uint32_t clients_max(const struct core *core)
+{
+    return core->clients.table.max;
+}
+
+uint32_t target_max(const struct core *core, const uint32_t slots[])
+{
+    uint32_t watched = core->limits.is_monitor ? slots[RECORD_REGISTRANT] : 0;
+    return slots[RECORD_REGISTRANT] + slots[RECORD_CLIENT] + watched;
+}
+
 uint32_t target_of_registrant(uint32_t slot)
 {
     return slot;
@@ -32,9 +43,21 @@ uint32_t target_of_client(const struct core *core, uint32_t slot)
     return registrants_max(core) + slot;
 }
 
+uint32_t target_of_watched(const struct core *core, uint32_t slot)
+{
+    return registrants_max(core) + clients_max(core) + slot;
+}
+
+enum target_kind target_kind(const struct core *core, uint32_t target)
+{
+    if (target < registrants_max(core))
+        return TARGET_REGISTRANT;
+    return target - registrants_max(core) < clients_max(core) ? TARGET_CLIENT : TARGET_WATCHED;
+}
+
 bool target_is_client(const struct core *core, uint32_t target)
 {
-    return target >= registrants_max(core);
+    return target_kind(core, target) == TARGET_CLIENT;
 }
 
 uint32_t target_client(const struct core *core, uint32_t target)
@@ -43,9 +66,18 @@ uint32_t target_client(const struct core *core, uint32_t target)
     return target - registrants_max(core);
 }
 
+/* The slot of the registrant that a target is, or whose host it is. */
+static uint32_t registrant_slot(const struct core *core, uint32_t target)
+{
+    if (target_kind(core, target) == TARGET_REGISTRANT)
+        return target;
+    CHECK(target_kind(core, target) == TARGET_WATCHED);
+    return target - target_of_watched(core, 0);
+}
+
 static struct registrant *registrant_of(const struct core *core, uint32_t target)
 {
-    return table_at(&core->registrants.table, target);
+    return table_at(&core->registrants.table, registrant_slot(core, target));
 }
 
 static struct client *client_of(const struct core *core, uint32_t target)
@@ -53,23 +85,35 @@ static struct client *client_of(const struct core *core, uint32_t target)
     return client_at(core, target_client(core, target));
 }
 
+/* Registrants, clients, then the hosts of the registrants. */
 uint32_t target_next(const struct core *core, uint32_t target)
 {
-    bool is_client = target != SLOT_NONE && target_is_client(core, target);
+    enum target_kind kind = target == SLOT_NONE ? TARGET_REGISTRANT : target_kind(core, target);
     uint32_t slot = SLOT_NONE;
-    if (!is_client)
+    if (kind == TARGET_REGISTRANT)
         slot = table_next(&core->registrants.table, target);
     if (slot != SLOT_NONE)
-        return slot;
-    slot = table_next(&core->clients.table, is_client ? target_client(core, target) : SLOT_NONE);
-    return slot == SLOT_NONE ? SLOT_NONE : target_of_client(core, slot);
+        return target_of_registrant(slot);
+    if (kind != TARGET_WATCHED)
+        slot = table_next(&core->clients.table,
+                          kind == TARGET_CLIENT ? target_client(core, target) : SLOT_NONE);
+    if (slot != SLOT_NONE)
+        return target_of_client(core, slot);
+    if (!core->limits.is_monitor)
+        return SLOT_NONE;
+    slot = table_next(&core->registrants.table,
+                      kind == TARGET_WATCHED ? registrant_slot(core, target) : SLOT_NONE);
+    return slot == SLOT_NONE ? SLOT_NONE : target_of_watched(core, slot);
 }
 
-uint32_t target_find(const struct core *core, bool is_client, uint64_t handle)
+uint32_t target_find(const struct core *core, enum target_kind kind, uint64_t handle)
 {
+    bool is_client = kind == TARGET_CLIENT;
     const struct table *table = is_client ? &core->clients.table : &core->registrants.table;
     uint32_t slot = table_find(table, handle);
-    return slot == SLOT_NONE || !is_client ? slot : target_of_client(core, slot);
+    if (slot == SLOT_NONE || kind == TARGET_REGISTRANT)
+        return slot;
+    return is_client ? target_of_client(core, slot) : target_of_watched(core, slot);
 }
 
 /* ---- what is known of it ---- */
@@ -98,8 +142,15 @@ struct target_news target_owed(const struct core *core, uint32_t target)
     }
     const struct registrant *r = registrant_of(core, target);
     uint32_t notice = notice_state(core, r->mon_fold);
-    owed.state = target_knows(&core->server, r->told_state) ? 0 : core->server.state;
-    owed.notice = notice != r->relayed_state ? notice : 0;
+    if (target_kind(core, target) == TARGET_WATCHED) {
+        bool is_due = watched_is_callable(core, registrant_slot(core, target));
+        owed.state = is_due ? core->server.state : 0;
+        return owed;
+    }
+    bool is_monitor = core->limits.is_monitor;
+    if (!is_monitor || watched_is_current(core, target))
+        owed.notice = notice != r->relayed_state ? notice : 0;
+    owed.state = is_monitor || target_knows(&core->server, r->told_state) ? 0 : core->server.state;
     return owed;
 }
 
@@ -107,6 +158,8 @@ struct address target_address(const struct core *core, uint32_t target)
 {
     if (target_is_client(core, target))
         return client_address(core, target_client(core, target));
+    if (target_kind(core, target) == TARGET_WATCHED)
+        return watched_address(core, registrant_slot(core, target));
     struct address address;
     uint32_t slot = registrant_of(core, target)->address;
     memcpy(&address, intern_bytes(&core->registrants.addresses, slot).at, sizeof address);
@@ -123,7 +176,10 @@ void target_report(struct core *core, enum event_kind kind, uint32_t target, uin
 {
     struct address address = target_address(core, target);
     uint32_t name = target_is_client(core, target) ? client_of(core, target)->stored.name
+                    : core->limits.is_monitor      ? registrant_of(core, target)->mon_name
                                                    : registrant_of(core, target)->my_name;
+    if (core->limits.is_monitor && target_kind(core, target) == TARGET_REGISTRANT)
+        kind = kind == EVENT_TOLD ? EVENT_UPCALL : EVENT_UPCALL_FAILED;
     event_add(&core->events, kind, &address, intern_bytes(&core->names, name), value);
 }
 
@@ -148,6 +204,18 @@ static void put_status(struct core_call *call, struct bytes mon_name, uint32_t s
     call->status[call->status_count++] = (struct core_call_status){mon_name, state};
 }
 
+/* The kernel hears 127.0.0.1 and a privileged port, and nobody else. Where it is rpcbind knows:
+ * a guess would be ourselves. */
+static void make_upcall(struct core_call *call)
+{
+    static const uint8_t loopback[4] = {127, 0, 0, 1};
+    call->to = address_v4(loopback);
+    call->local = (struct address){0};
+    call->port_hint = 0;
+    call->transport = RECORD_UDP;
+    call->is_upcall = true;
+}
+
 static void put_registrant_call(struct core *core, uint32_t target, struct target_news news,
                                 struct core_call *ret)
 {
@@ -163,6 +231,8 @@ static void put_registrant_call(struct core *core, uint32_t target, struct targe
         .my_proc = r->my_proc,
         .priv = {r->priv, RECORD_PRIV_LEN},
     };
+    if (core->limits.is_monitor)
+        make_upcall(ret);
     if (news.state != 0)
         put_status(ret, core->limits.server_name, news.state);
     if (news.notice != 0)
@@ -188,10 +258,18 @@ static void put_client_call(struct core *core, uint32_t target, struct target_ne
 void target_put_call(struct core *core, uint32_t target, struct target_news news,
                      struct core_call *ret)
 {
-    if (target_is_client(core, target))
-        put_client_call(core, target, news, ret);
-    else
+    switch (target_kind(core, target)) {
+    case TARGET_REGISTRANT:
         put_registrant_call(core, target, news, ret);
+        return;
+    case TARGET_CLIENT:
+        put_client_call(core, target, news, ret);
+        return;
+    case TARGET_WATCHED:
+        watched_put_call(core, registrant_slot(core, target), ret);
+        return;
+    }
+    UNREACHABLE();
 }
 
 /* ---- what came of it ---- */
@@ -248,14 +326,36 @@ static void client_answered(struct core *core, uint32_t target, struct target_ne
 void target_answered(struct core *core, uint32_t target, struct target_news news, bool is_answered,
                      uint32_t answered_count)
 {
-    if (target_is_client(core, target))
-        client_answered(core, target, news, is_answered);
-    else
+    switch (target_kind(core, target)) {
+    case TARGET_REGISTRANT:
         registrant_answered(core, target, news, answered_count);
+        return;
+    case TARGET_CLIENT:
+        client_answered(core, target, news, is_answered);
+        return;
+    case TARGET_WATCHED:
+        watched_answered(core, registrant_slot(core, target), news.state, is_answered);
+        return;
+    }
+    UNREACHABLE();
+}
+
+bool target_has_other_way(const struct core *core, uint32_t target)
+{
+    return target_kind(core, target) == TARGET_WATCHED &&
+           watched_has_other_way(core, registrant_slot(core, target));
+}
+
+bool target_settle(struct core *core, uint32_t target)
+{
+    return target_kind(core, target) == TARGET_WATCHED &&
+           watched_settle(core, registrant_slot(core, target));
 }
 
 void target_given_up(struct core *core, uint32_t target)
 {
+    if (target_kind(core, target) == TARGET_WATCHED)
+        watched_given_up(core, registrant_slot(core, target));
     if (!target_is_client(core, target))
         return;
     grace_given_up(core, target_client(core, target));

@@ -1,5 +1,5 @@
 /*
- * target.h -- who can be notified: registrants and lock clients, numbered together.
+ * target.h -- who can be notified: registrants, lock clients, watched hosts, numbered together.
  *
  * The schedule (notify.h) knows targets by number and no kind of them. What a target is owed, what
  * call says it, and what an answer proves is decided here.
@@ -8,8 +8,12 @@
  *   0 ..                   registrants   told_state is older than it    status, to what it named
  *   after the last slot    lock clients  the same, and it took a        SM_NOTIFY under each of our
  *   for registrants                      monitored lock (R-NM-1)        names (R-NOTIFY-2)
+ *   after the last slot    watched       its registrant's told_state    the same (watched.h)
+ *   for clients            hosts         is older than it
  *
- * A registrant may also be owed a relay: the host that it watches rebooted (D7).
+ * A registrant may also be owed a relay: the host that it watches rebooted (D7). There are watched
+ * hosts in the monitor role only; the registrants are then the lock manager of this machine, which
+ * knows of our restarts: they are owed relays, and nothing else.
  */
 #ifndef CORE_TARGET_H
 #define CORE_TARGET_H
@@ -26,8 +30,14 @@ struct target_news {
     uint32_t notice; /* of the host that it watches */
 };
 
+enum target_kind { TARGET_REGISTRANT, TARGET_CLIENT, TARGET_WATCHED };
+
+/* How many there may be. */
+uint32_t target_max(const struct core *core, const uint32_t slots[]);
 uint32_t target_of_registrant(uint32_t slot);
 uint32_t target_of_client(const struct core *core, uint32_t slot);
+uint32_t target_of_watched(const struct core *core, uint32_t slot);
+enum target_kind target_kind(const struct core *core, uint32_t target);
 bool target_is_client(const struct core *core, uint32_t target);
 /* The slot of a target that is a client. */
 uint32_t target_client(const struct core *core, uint32_t target);
@@ -35,7 +45,7 @@ uint32_t target_client(const struct core *core, uint32_t target);
 /* Live targets in ascending order: start with SLOT_NONE; SLOT_NONE again at the end. */
 uint32_t target_next(const struct core *core, uint32_t target);
 /* The target that a handle of this kind names; SLOT_NONE: it is gone. */
-uint32_t target_find(const struct core *core, bool is_client, uint64_t handle);
+uint32_t target_find(const struct core *core, enum target_kind kind, uint64_t handle);
 
 /* Does one who was told this state know of the server's last restart? */
 bool target_knows(const struct record_server *server, uint32_t told_state);
@@ -55,7 +65,11 @@ void target_put_call(struct core *core, uint32_t target, struct target_news news
  * of them. What that proves is written down: the mark is cleared (P3). */
 void target_answered(struct core *core, uint32_t target, struct target_news news, bool is_answered,
                      uint32_t answered_count);
+/* Not answered; there is another way to it that was not tried yet. */
+bool target_has_other_way(const struct core *core, uint32_t target);
 /* It will not be tried again in this run, unless something happens. */
 void target_given_up(struct core *core, uint32_t target);
+/* Nothing is owed to it any more. True: there is no use for it either, and it is gone. */
+bool target_settle(struct core *core, uint32_t target);
 
 #endif

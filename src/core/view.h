@@ -47,6 +47,9 @@ struct view_client {
     uint32_t unsettled_count; /* stored ranges and shares it has not reclaimed */
     uint32_t reclaimed_count; /* its reclaims in this recovery, without repeats */
     bool is_monitored, is_crashed, is_draining, is_moved;
+    bool is_watched; /* monitor: `name` and `address` are of the host that is watched, and */
+    bool is_owed;    /* it is still to be told of our last reboot; */
+    bool is_current; /* the lock manager registered it in this boot: it is told of its reboots */
     uint64_t reached_ns; /* heard of in this run, monotonic; 0: not */
     uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
     enum view_news news;

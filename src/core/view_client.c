@@ -48,6 +48,22 @@ static void view_news(const struct core *core, uint32_t target, struct view_clie
     UNREACHABLE();
 }
 
+/* What operators look for is the host, not the lock manager, of which there is one. */
+static void view_watched(const struct core *core, uint32_t slot, struct view_client *ret)
+{
+    const struct registrant *r = registrant_at(core, slot);
+    ret->name = ret->mon_name;
+    ret->address = watched_address(core, slot);
+    ret->is_watched = true;
+    ret->is_owed = watched_is_owed(core, slot);
+    ret->is_current = watched_is_current(core, slot);
+    ret->state = notice_state(core, r->mon_fold);
+    ret->rebooted_ns = notice_heard_ns(core, r->mon_fold);
+    view_news(core, target_of_watched(core, slot), ret);
+    if (ret->is_owed && ret->news == VIEW_NOT_TOLD)
+        ret->news = VIEW_OWED; /* its name does not resolve, or the NFS server is not up yet */
+}
+
 static void view_registrant(const struct core *core, uint32_t slot, struct view_client *ret)
 {
     const struct registrant *r = table_at(&core->registrants.table, slot);
@@ -72,6 +88,8 @@ static void view_registrant(const struct core *core, uint32_t slot, struct view_
     memcpy(&ret->address, intern_bytes(&core->registrants.addresses, r->address).at,
            sizeof ret->address);
     view_news(core, target_of_registrant(slot), ret);
+    if (core->limits.is_monitor)
+        view_watched(core, slot, ret);
 }
 
 static void view_lock_client(const struct core *core, uint32_t slot, struct view_client *ret)

@@ -150,6 +150,7 @@ static void offer(struct core *core, uint32_t slot)
         .claim = w->claim,
         .len = w->len,
         .state = w->state,
+        .asked = w->asked,
         .oh = intern_bytes(&core->locks.ohs, w->oh),
         .wall_ns = core->wall_ns,
     };
@@ -294,6 +295,7 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
         return LOCK_NO_RESOURCES;
     struct waiter fresh = {
         .order = all->next_order,
+        .asked = ++core->locks.serial,
         .claim = *claim,
         .len = r->len,
         .queued_ns = core->wall_ns,
@@ -330,9 +332,10 @@ void waiter_saw_state(struct core *core, uint32_t slot, uint32_t state)
     MARK("waiter_of_another_life");
     client_saw_state(core, client, state);
     w->state = client_stamp(client_at(core, client), state);
+    w->asked = ++core->locks.serial;
     mark_changed(core, slot);
     if (waiter_is_offered(w))
-        lock_offer_stamp(core, w->grant.offer, w->state);
+        lock_offer_stamp(core, w->grant.offer, w->state, w->asked);
 }
 
 enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct peer *from,

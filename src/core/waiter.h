@@ -68,6 +68,7 @@ struct grant {
 
 struct waiter {
     uint64_t order; /* place in the queue of everything */
+    uint64_t asked; /* as of a lock (lock.h), by the life that asked for it last */
     struct claim claim;
     uint64_t len;       /* as sent; the claim's start is the offset */
     uint64_t heard_ns;  /* its client's last word about it */

@@ -231,8 +231,51 @@ static int derive_control(struct config *config, struct text *ret_why)
     return 0;
 }
 
+/* Named one by one: an option that is accepted and does nothing would be believed. */
+static int check_role(struct config *config, struct text *ret_why)
+{
+    bool is_monitor = config->role == CONFIG_MONITOR;
+    uint32_t refused = is_monitor ? CONFIG_NOT_OF_MONITOR : CONFIG_NOT_OF_SERVER;
+    for (uint32_t i = 0; i < config_option_count; i++) {
+        if (!(config_options[i].flags & refused) || config->origins[i] == CONFIG_FROM_DEFAULT)
+            continue;
+        text_add(ret_why, "--");
+        text_add(ret_why, config_options[i].name);
+        text_add(ret_why, is_monitor ? ": means nothing with --role monitor; leave it out"
+                                     : ": only with --role monitor");
+        return -EINVAL;
+    }
+    if (!is_monitor)
+        return 0;
+    if (config->rpcbind == CONFIG_RPCBIND_EMBEDDED)
+        text_add(ret_why, "--rpcbind embedded: with --role monitor the kernel asks the system's "
+                          "rpcbind, also while this process is down; use --rpcbind system");
+    else if (config->store != NULL && store_url_is_shared(config->store))
+        text_add(ret_why, "--store: with --role monitor the store is of this machine alone; use "
+                          "lmdb:DIR");
+    else
+        return 0;
+    return -EINVAL;
+}
+
+/* What the other role's options are when nobody can give them. */
+static void derive_role(struct config *config)
+{
+    config->is_notify_after_given = origin_of(config, "notify-after") != CONFIG_FROM_DEFAULT;
+    if (config->role != CONFIG_MONITOR)
+        return;
+    config->mon_from = CONFIG_MON_FROM_LOOPBACK;
+    config->per_address_percent = 100; /* all registrations come from this machine */
+    config->grace_s = 0;
+    config->locks_max = config->locks_per_client_max = config->waiters_max = 0;
+    if (origin_of(config, "max-bytes") == CONFIG_FROM_DEFAULT)
+        config->bytes_max = CONFIG_BYTES_OF_MONITOR;
+}
+
 static int derive(struct config *config, struct text *ret_why)
 {
+    if (check_role(config, ret_why) != 0)
+        return -EINVAL;
     if (config->no_rpcbind) {
         config->rpcbind = CONFIG_RPCBIND_OFF;
         config->origins[config_find("rpcbind") - config_options] = origin_of(config, "no-rpcbind");
@@ -243,7 +286,10 @@ static int derive(struct config *config, struct text *ret_why)
         config->nsm_port = config->port;
     if (origin_of(config, "grace") == CONFIG_FROM_DEFAULT)
         config->grace_s = config->recovery_window_s;
-    const char *store = geteuid() == 0 ? CONFIG_STORE_OF_ROOT : CONFIG_STORE_OF_OTHERS;
+    derive_role(config);
+    const char *store = config->role == CONFIG_MONITOR ? CONFIG_STORE_OF_MONITOR
+                        : geteuid() == 0               ? CONFIG_STORE_OF_ROOT
+                                                       : CONFIG_STORE_OF_OTHERS;
     int result = config->store != NULL ? 0
                                        : config_set(config, config_find("store"), store,
                                                     CONFIG_FROM_DEFAULT, 0, ret_why);

@@ -15,6 +15,7 @@
 
 #include "base/address.h"
 #include "base/text.h"
+#include "daemon/config_export.h"
 #include "daemon/config_share.h"
 #include "daemon/log.h"
 
@@ -25,6 +26,8 @@
 
 /* Default places. */
 #define CONFIG_STORE_OF_ROOT         "lmdb:/var/lib/holdfast"
+#define CONFIG_STORE_OF_MONITOR      "lmdb:/var/lib/holdfast-monitor"
+#define CONFIG_BYTES_OF_MONITOR      (UINT64_C(32) << 20) /* it also runs on small machines */
 #define CONFIG_STORE_OF_OTHERS       "lmdb:holdfast-data"
 #define CONFIG_CONTROL_NAME          "control.sock"  /* in the directory of the store */
 #define CONFIG_RUN_DIRECTORY         "/run/holdfast" /* of the control socket, without a store */
@@ -44,11 +47,14 @@ enum config_type {
     CONFIG_PORTS,     /* struct config_ports */
     CONFIG_ENDPOINT,  /* struct config_endpoint */
     CONFIG_SHARES,    /* struct config_shares */
+    CONFIG_EXPORTS,   /* struct config_exports, owned */
 };
 
 enum config_flag {
     CONFIG_REPEATABLE = 1,
-    CONFIG_NO_KEY = 2, /* of the command line only */
+    CONFIG_NO_KEY = 2,         /* of the command line only */
+    CONFIG_NOT_OF_MONITOR = 4, /* means nothing with --role monitor, and is refused there */
+    CONFIG_NOT_OF_SERVER = 8,  /* the same with --role server */
 };
 
 struct config_option {
@@ -86,10 +92,14 @@ struct config_endpoint {
     uint16_t port; /* 0: any free one */
 };
 
+enum config_role { CONFIG_SERVER, CONFIG_MONITOR };
+enum config_unmon_all { CONFIG_UNMON_FORGET, CONFIG_UNMON_NOTIFY };
+enum config_lockd_restart { CONFIG_LOCKD_LOG, CONFIG_LOCKD_NOTIFY };
 enum config_sync { CONFIG_SYNC_FULL, CONFIG_SYNC_PROCESS };
 enum config_recovery { CONFIG_RECLAIM, CONFIG_RESUME };
 enum config_unreachable { CONFIG_RELEASE, CONFIG_HOLD };
 enum config_switch { CONFIG_ON, CONFIG_OFF };
+enum config_groups { CONFIG_GROUPS_WIRE, CONFIG_GROUPS_SERVER };
 enum config_verify { CONFIG_VERIFY_AUTO, CONFIG_VERIFY_ALWAYS };
 enum config_mon_from { CONFIG_MON_FROM_ANY, CONFIG_MON_FROM_LOOPBACK };
 enum config_rpcbind {
@@ -105,6 +115,7 @@ enum config_origin { CONFIG_FROM_DEFAULT, CONFIG_FROM_FILE, CONFIG_FROM_COMMAND_
 struct config {
     bool show_help, show_version, show_manual, check_only; /* do this instead of serving */
     char *file;                                            /* --config; NULL: none */
+    enum config_role role;
 
     struct config_addresses listen;
     uint16_t port;     /* 0: any free one */
@@ -134,6 +145,15 @@ struct config {
     struct config_names names; /* none given: the hostname */
     struct config_ports source_ports;
 
+    uint32_t notify_after_s;
+    bool is_notify_after_given; /* an NFS server is waited for, whatever the machine looks like */
+    enum config_unmon_all unmon_all;
+    enum config_lockd_restart lockd_restart;
+
+    struct config_exports exports;
+    char *exports_file; /* NULL: none */
+    uint16_t nfs_port;  /* 0: any free one */
+    enum config_groups groups;
     struct config_shares shares;
 
     uint32_t clients_max;

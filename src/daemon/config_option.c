@@ -15,6 +15,9 @@
 #define MIB         (UINT64_C(1) << 20)
 #define GIB         (UINT64_C(1) << 30)
 
+static const char *const role_words[] = {"server", "monitor", NULL};
+static const char *const unmon_all_words[] = {"forget", "notify", NULL};
+static const char *const lockd_restart_words[] = {"log", "notify", NULL};
 static const char *const sync_words[] = {"full", "process", NULL};
 static const char *const recovery_words[] = {"reclaim", "resume", NULL};
 static const char *const unreachable_words[] = {"release", "hold", NULL};
@@ -27,6 +30,7 @@ static const char *const store_words[] = {"lmdb:", "postgres:", "memory:", NULL}
 #else
 static const char *const store_words[] = {"lmdb:", "memory:", NULL};
 #endif
+static const char *const groups_words[] = {"wire", "server", NULL};
 static const char *const level_words[] = {"error", "warning", "info", "debug", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 
@@ -46,6 +50,15 @@ const struct config_option config_options[] = {
      .flags = CONFIG_NO_KEY,
      FIELD(check_only),
      .help = "Check the configuration, print the settings in force, and exit."},
+
+    {.name = "role",
+     .type = CONFIG_CHOICE,
+     .default_text = "server",
+     .choices = role_words,
+     FIELD(role),
+     .help = "server: the lock manager and status monitor of an NFS server without its own; "
+             "monitor: the status monitor of this machine's own lock manager (the kernel's, or "
+             "nfs-ganesha's), in place of rpc.statd and sm-notify."},
 
     {.group = "Network",
      .name = "listen",
@@ -67,6 +80,7 @@ const struct config_option config_options[] = {
      .argument = "N",
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(nlm_port),
      .help = "Port of the Network Lock Manager, if it should have its own."},
     {.name = "nsm-port",
@@ -74,6 +88,7 @@ const struct config_option config_options[] = {
      .argument = "N",
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(nsm_port),
      .help = "Port of the Network Status Monitor, if it should have its own."},
     {.name = "rpcbind",
@@ -112,7 +127,9 @@ const struct config_option config_options[] = {
      .name = "store",
      .type = CONFIG_STORE,
      .argument = "URL",
-     .default_shown = CONFIG_STORE_OF_ROOT " as root, " CONFIG_STORE_OF_OTHERS " otherwise",
+     .default_shown =
+         CONFIG_STORE_OF_ROOT " as root, " CONFIG_STORE_OF_OTHERS
+                              " otherwise; " CONFIG_STORE_OF_MONITOR " with --role monitor",
      .choices = store_words,
      .cause = "this version does not support it",
      FIELD(store),
@@ -136,6 +153,7 @@ const struct config_option config_options[] = {
          "Seconds that replies wait for a stalled commit before the server exits with code 74."},
     {.name = "standby",
      .type = CONFIG_FLAG,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(standby),
      .help = "Wait while another server is active on the same store, then take over. Needs a store "
              "that both servers can reach."},
@@ -143,12 +161,14 @@ const struct config_option config_options[] = {
      .type = CONFIG_TEXT,
      .argument = "CMD",
      .default_shown = "none",
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(takeover_hook),
      .help = "Run this shell command after becoming active and before serving, for example to move "
              "the service address here. If it fails the server exits, so that the next standby "
              "takes over."},
     {.name = "assume-lost",
      .type = CONFIG_FLAG,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(assume_lost),
      .help = "Treat the store as incomplete for this start, for example after restoring a backup."},
 
@@ -165,6 +185,7 @@ const struct config_option config_options[] = {
      .argument = "S",
      .default_shown = "the value of --recovery-window",
      .high = SECONDS_MAX,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(grace_s),
      .help = "Grace period after a restart: seconds in which only reclaims are granted. There is "
              "one only if locks were stored, and it ends early once all of them are reclaimed or "
@@ -173,6 +194,7 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "reclaim",
      .choices = recovery_words,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(recovery),
      .help =
          "After a restart: reclaim notifies every client, which reclaims its locks in the grace "
@@ -181,11 +203,13 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "release",
      .choices = unreachable_words,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(unreachable),
      .help = "Locks of a client that cannot be notified of a restart: release frees them when the "
              "grace period ends, hold keeps them until --give-up has passed."},
     {.name = "trust-reclaim",
      .type = CONFIG_FLAG,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(trust_reclaim),
      .help = "Grant reclaims that match no stored lock if nothing conflicts with them."},
 
@@ -222,11 +246,71 @@ const struct config_option config_options[] = {
      FIELD(source_ports),
      .help = "Local ports for calls to clients, for firewalls."},
 
+    {.group = "Monitor, with --role monitor",
+     .name = "notify-after",
+     .type = CONFIG_SECONDS,
+     .argument = "S",
+     .default_text = "30",
+     .high = SECONDS_MAX,
+     .flags = CONFIG_NOT_OF_SERVER,
+     FIELD(notify_after_s),
+     .help = "After a reboot, notify the watched hosts as soon as this machine's NFS server is "
+             "registered with rpcbind, but after so many seconds at the latest; at once where no "
+             "NFS server is set up, unless this option is given."},
+    {.name = "unmon-all",
+     .type = CONFIG_CHOICE,
+     .default_text = "forget",
+     .choices = unmon_all_words,
+     .flags = CONFIG_NOT_OF_SERVER,
+     FIELD(unmon_all),
+     .help = "What SM_UNMON_ALL does to the hosts that are still watched: forget them, or notify "
+             "them first. nfs-ganesha sends it when it starts, also after a crash."},
+    {.name = "on-lockd-restart",
+     .type = CONFIG_CHOICE,
+     .default_text = "log",
+     .choices = lockd_restart_words,
+     .flags = CONFIG_NOT_OF_SERVER,
+     FIELD(lockd_restart),
+     .help = "When the lock manager seems to have been restarted without the machine, and so has "
+             "lost its locks: log it, or notify every watched host so that it reclaims."},
+
     {.group = "Files",
-     .name = "share",
+     .name = "export",
+     .type = CONFIG_EXPORTS,
+     .argument = "LINE",
+     .flags = CONFIG_REPEATABLE | CONFIG_NOT_OF_MONITOR,
+     .default_shown = "none: locks only, for files of another server",
+     FIELD(exports),
+     .help = "Serve a directory over NFSv3, one line of exports(5): '/srv/files *(rw)'. Needs "
+             "root."},
+    {.name = "exports",
+     .type = CONFIG_TEXT,
+     .argument = "FILE",
+     .default_shown = "none",
+     .flags = CONFIG_NOT_OF_MONITOR,
+     FIELD(exports_file),
+     .help = "Read such lines from this file, again at SIGHUP."},
+    {.name = "nfs-port",
+     .type = CONFIG_PORT,
+     .argument = "N",
+     .default_text = "2049",
+     .high = UINT16_MAX,
+     .flags = CONFIG_NOT_OF_MONITOR,
+     FIELD(nfs_port),
+     .help = "Port of NFS (TCP) and MOUNT (TCP and UDP) with --export; 0: any free port, printed "
+             "at start."},
+    {.name = "groups",
+     .type = CONFIG_CHOICE,
+     .default_text = "wire",
+     .choices = groups_words,
+     .flags = CONFIG_NOT_OF_MONITOR,
+     FIELD(groups),
+     .help = "The groups of a caller: those it sends, 16 at most, or those that this server knows "
+             "its user has."},
+    {.name = "share",
      .type = CONFIG_SHARES,
      .argument = "NAME=HEXPREFIX",
-     .flags = CONFIG_REPEATABLE,
+     .flags = CONFIG_REPEATABLE | CONFIG_NOT_OF_MONITOR,
      .default_shown = "none: all files are in \"default\"",
      FIELD(shares),
      .help = "A named set of files: those whose handles start with these bytes; the longest prefix "
@@ -248,6 +332,7 @@ const struct config_option config_options[] = {
      .default_text = "1000000",
      .low = 1,
      .high = LOCKS_MAX,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(locks_max),
      .help = "Locks of all clients together; beyond that, refused."},
     {.name = "max-locks-per-client",
@@ -256,6 +341,7 @@ const struct config_option config_options[] = {
      .default_text = "100000",
      .low = 1,
      .high = LOCKS_MAX,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(locks_per_client_max),
      .help = "Locks of one client; beyond that, refused."},
     {.name = "max-waiters",
@@ -264,6 +350,7 @@ const struct config_option config_options[] = {
      .default_text = "100000",
      .low = 1,
      .high = 10000000,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(waiters_max),
      .help = "Requests waiting for a lock; beyond that, refused."},
     {.name = "max-per-address",
@@ -272,6 +359,7 @@ const struct config_option config_options[] = {
      .default_text = "10",
      .low = 1,
      .high = 100,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(per_address_percent),
      .help = "Percentage of --max-clients, --max-locks and --max-waiters that one address may use, "
              "whatever names it uses; 100: no limit. Raise it for many clients behind one address "
@@ -291,19 +379,22 @@ const struct config_option config_options[] = {
      .low = MIB,
      .high = 32 * GIB,
      FIELD(bytes_max),
-     .help = "Memory for names and other variable data; accepts K, M and G."},
+     .help = "Memory for names and other variable data; accepts K, M and G. With --role monitor, "
+             "which stores only names, the default is 32M."},
 
     {.group = "Security",
      .name = "mon-from",
      .type = CONFIG_CHOICE,
      .default_text = "any",
      .choices = mon_from_words,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(mon_from),
      .help = "Who may register with SM_MON: any address, or only this machine."},
     {.name = "trust-state",
      .type = CONFIG_CHOICE,
      .default_text = "on",
      .choices = switch_words,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(trust_state),
      .help = "A LOCK with a newer state number means that the client rebooted, and releases its "
              "old locks; use off for clients whose number grows without a reboot, such as "
@@ -312,6 +403,7 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "auto",
      .choices = verify_words,
+     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(verify_notify),
      .help = "Confirm an SM_NOTIFY with the client's own status monitor: auto (when in doubt) or "
              "always."},

@@ -193,7 +193,9 @@ void config_print_effective(const struct config *config, FILE *out)
     (void)fputs("[holdfast]\n", out);
     for (uint32_t i = 0; i < config_option_count; i++) {
         const struct config_option *option = &config_options[i];
-        if ((option->flags & CONFIG_NO_KEY) != 0)
+        uint32_t other =
+            config->role == CONFIG_MONITOR ? CONFIG_NOT_OF_MONITOR : CONFIG_NOT_OF_SERVER;
+        if ((option->flags & (CONFIG_NO_KEY | other)) != 0)
             continue;
         uint32_t count = config_value_count(config, option);
         if (count == 0)

@@ -323,6 +323,8 @@ int config_value_parse(struct config *config, const struct config_option *option
         return parse_endpoint(field, value, ret_why);
     case CONFIG_SHARES:
         return config_share_parse(field, value, ret_why);
+    case CONFIG_EXPORTS:
+        return config_export_parse(field, value, ret_why);
     }
     UNREACHABLE();
 }
@@ -336,6 +338,8 @@ uint32_t config_value_count(const struct config *config, const struct config_opt
         return ((const struct config_names *)field)->count;
     if (option->type == CONFIG_SHARES)
         return ((const struct config_shares *)field)->count;
+    if (option->type == CONFIG_EXPORTS)
+        return ((const struct config_exports *)field)->count;
     if (option->type == CONFIG_PORTS)
         return ((const struct config_ports *)field)->low != 0;
     if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE)
@@ -401,6 +405,9 @@ void config_value_add(struct text *text, const struct config *config,
     case CONFIG_SHARES:
         config_share_add_text(text, &((const struct config_shares *)field)->at[index]);
         return;
+    case CONFIG_EXPORTS:
+        text_add(text, ((const struct config_exports *)field)->at[index]);
+        return;
     }
     UNREACHABLE();
 }
@@ -412,6 +419,8 @@ void config_value_clear(struct config *config, const struct config_option *optio
         ((struct config_addresses *)field)->count = 0;
     } else if (option->type == CONFIG_SHARES) {
         ((struct config_shares *)field)->count = 0;
+    } else if (option->type == CONFIG_EXPORTS) {
+        config_export_clear(field);
     } else if (option->type == CONFIG_NAMES) {
         struct config_names *names = field;
         while (names->count > 0)

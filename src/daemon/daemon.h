@@ -1,21 +1,24 @@
 /*
  * daemon.h -- everything that lives as long as the process serves, for those who start it.
  *
- * main.c has the order of the start and undoes it at the end; places.c takes ports and sockets,
- * restoring.c makes a core of the store, serving.c joins the parts that turn. Each step returns 0,
- * or the exit code of the process after a sentence in the log.
+ * main.c has the order of the start and undoes it at the end. Its steps are in start_net.h (ports
+ * and sockets), start_store.h (from the store to a core) and start_serve.h (the parts that turn).
+ * Each takes the daemon and returns 0, or the exit code of the process after a sentence in the log.
  */
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
 #include "admin/control.h"
+#include "daemon/admin_hooks.h"
 #include "daemon/config.h"
-#include "daemon/console.h"
 #include "daemon/descriptors.h"
 #include "daemon/driver.h"
+#include "daemon/files.h"
+#include "daemon/machine.h"
 #include "daemon/names.h"
-#include "daemon/opening.h"
+#include "daemon/privilege.h"
 #include "daemon/registrar.h"
+#include "daemon/takeover.h"
 
 enum {
     DAEMON_EXIT_USAGE = 2,
@@ -31,20 +34,24 @@ enum {
 /* What is NULL or zero was not reached by the start. */
 struct daemon {
     struct config config;
+    int argc; /* the command line, for a reload */
+    char **argv;
     struct log log;
     struct clock clock;
+    struct lease lease; /* of a shared store; the one there is */
     uv_loop_t loop;
+    struct privilege privilege;
     struct listen_set sockets;     /* of every program */
     struct listen_set nsm_sockets; /* if the status monitor has a port of its own */
+    struct listen_set nfs_sockets; /* if files are served, and not on one of those */
     struct file_share shares[FILE_SHARES_MAX];
-    struct opening *opening;
+    struct takeover *takeover;
     struct store *store;
-    bool is_shared;     /* the store: other machines can reach it */
-    uint64_t raised_ns; /* and then its epoch became ours, by CLOCK_BOOTTIME */
     struct store_summary summary;
     struct core *core;
     struct descriptors_shares connections;
     struct rpc_server *server;
+    struct files *files; /* NULL: no --export */
     struct rpc_client *client;
     struct wire *wire;
     struct caller *caller;
@@ -53,7 +60,10 @@ struct daemon {
     struct registrar *registrar;
     bool is_registered, is_named; /* both: ready */
     struct driver *driver;
-    struct console console;
+    struct admin_hooks hooks;
+    struct machine_identity identity; /* --role monitor: of this run, */
+    int privileged_fd;                /* the port of its upcalls; 0: none, or the caller's */
+    struct monitor *monitor;          /* and its watch over the machine */
     struct http *http;
     struct control control;    /* the file of the control socket, */
     struct http *control_http; /* and who serves it */

@@ -7,15 +7,14 @@
 
 #include "admin/events.h"
 #include "admin/http.h"
-#include "base/histogram.h"
 #include "base/text.h"
 #include "core/core.h"
+#include "daemon/commits.h"
 #include "daemon/log.h"
 #include "daemon/registrar.h"
 #include "daemon/resolving.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
-#include "store/worker.h"
 #include "wire/caller.h"
 #include "wire/wire.h"
 
@@ -23,24 +22,17 @@
 
 struct driver;
 
-/* All borrowed but the store, which the driver's worker takes over. */
+/* All borrowed but the store. */
 struct driver_parts {
     uv_loop_t *loop;
-    struct clock *clock;
     struct log *log;
-    struct core *core;
-    struct rpc_server *server;
+    struct commits_parts store; /* and what it has in common with the rest: clock, core, server */
     struct rpc_client *client;
     struct wire *wire;
     struct caller *caller;
     struct registrar *registrar;
     struct resolving *resolving;
-    struct http *control;  /* whose answers wait for the store; NULL: none */
     struct events *events; /* for streams; NULL: none */
-    struct store *store;
-    uint64_t store_timeout_ns; /* --store-timeout */
-    bool is_metered;           /* --metrics */
-    bool is_shared;            /* other machines can use the store: see core_fence */
 };
 
 /* NULL: no memory; the store is then still the caller's. */
@@ -55,14 +47,8 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason);
 /* Steps an order of the operator; it is not now, when the open batch is full. */
 void driver_order(struct driver *driver, const struct order *order, struct core_answer *ret);
 
-/* What commits took, and how many records they had; counted only with is_metered. */
-struct driver_meter {
-    struct histogram commit_durations, batch_records;
-};
-const struct driver_meter *driver_meter(const struct driver *driver);
-
-/* How long the commit under way has taken so far; 0: none is. */
-uint64_t driver_commit_age_ns(struct driver *driver);
+/* The store's side, to be shown. */
+const struct commits *driver_commits(const struct driver *driver);
 
 /*
  * We serve, and can be found: from here on clients are told of the restart (R-NOTIFY-7). Not before

@@ -156,6 +156,21 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         NULL, "procedure")                                                                         \
     ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \
         "dropped a UDP message: its address sends them faster than allowed", NULL, NULL)           \
+    ROW(EVENT_UNRESOLVED, WARNING,                                                                 \
+        "a watched host cannot be notified or believed: its name does not resolve; retrying",      \
+        "name", NULL)                                                                              \
+    ROW(EVENT_RESOLVED, INFO, "the name of a watched host resolves again", "name", NULL)           \
+    ROW(EVENT_UPCALL, INFO, "told the lock manager of this machine that a host rebooted", "name",  \
+        "state")                                                                                   \
+    ROW(EVENT_UPCALL_FAILED, WARNING,                                                              \
+        "cannot tell the lock manager of this machine that a host rebooted; retrying", "name",     \
+        "state")                                                                                   \
+    ROW(EVENT_RESTART_NOTICE, WARNING, "notifying every watched host of a restart", NULL, "state") \
+    ROW(EVENT_LOCKD_RESTARTED, ERROR,                                                              \
+        "the lock manager of this machine seems to have lost its locks: it registers a host anew " \
+        "that it did not unregister; to have every host reclaim, run holdfast restart-notice (or " \
+        "use --on-lockd-restart notify)",                                                          \
+        "name", NULL)                                                                              \
     ROW(EVENT_REGISTERED, DEBUG, "a client registered with SM_MON", "name", NULL)                  \
     ROW(EVENT_CLIENT_ADDED, DEBUG, "new lock client", "name", "client")                            \
     ROW(EVENT_BLOCKED, DEBUG, "a request is waiting for a lock", "name", "client")                 \
@@ -186,6 +201,11 @@ _Static_assert((int)ROW_COUNT == (int)EVENT_KIND_END, "every kind of event has a
 void log_init(struct log *log, enum log_level level, enum log_format format, int fd)
 {
     *log = (struct log){.level = level, .format = format, .fd = fd};
+}
+
+void log_set_level(struct log *log, enum log_level level)
+{
+    log->level = level;
 }
 
 static void add_time(struct text *text, uint64_t wall_ns)

@@ -1,14 +1,7 @@
 /*
  * main.c -- holdfastd: from the command line to a serving process, and back.
  *
- * The order of the start (docs/ARCHITECTURE.md, "life of a crash"):
- *
- *   options -> ports bound, not yet listening; is another server registered? -> privileges dropped
- *           -> store locked and loaded -> next state durable -> listening -> registered -> ready
- *
- * Ports come before the store so that a port in use costs no state number, and so that --user can
- * be obeyed before anything is written. Nobody is answered before the new state is durable
- * (R-PER-4). A standby opens the store first and takes everything else when it has become active.
+ * The start is a list of steps, one for a server that is to serve at once and one for a standby.
  *
  * Each failure has a sentence and an exit code: 2 usage or configuration, 69 address or port in
  * use, 70 internal check failed, 71 another server is registered with rpcbind, 74 store, 75
@@ -18,9 +11,10 @@
 #include "admin/http.h"
 #include "base/check.h"
 #include "daemon/config_print.h"
-#include "daemon/places.h"
-#include "daemon/restoring.h"
-#include "daemon/serving.h"
+#include "daemon/monitor.h"
+#include "daemon/start_net.h"
+#include "daemon/start_serve.h"
+#include "daemon/start_store.h"
 #include "daemon/store_command.h"
 
 #include <signal.h>
@@ -42,47 +36,53 @@ static void set_signals(void)
     CHECK(sigaction(SIGABRT, &on_check_failed, NULL) == 0);
 }
 
-/*
- * Ports and the store. A standby takes no port before it is its turn: the address may not be here
- * yet, and what is sent to a server that only waits must not be answered hours later.
- */
-static int take_place(struct daemon *daemon, const struct privilege *privilege)
-{
-    bool is_standby = daemon->config.standby;
-    places_make_directory(daemon);
-    int exit_code = places_take_http(daemon);
-    if (exit_code == 0 && is_standby)
-        exit_code = places_open_control(daemon);
-    if (exit_code == 0 && is_standby)
-        exit_code = restoring_open(daemon);
-    if (exit_code == 0 && is_standby)
-        exit_code = restoring_take_over(daemon);
-    if (exit_code == 0)
-        exit_code = places_take_ports(daemon);
-    if (exit_code == 0)
-        exit_code = places_choose_rpcbind(daemon, serving_settled);
-    if (exit_code == 0)
-        exit_code = places_drop_privileges(daemon, privilege);
-    if (exit_code == 0 && !is_standby)
-        exit_code = restoring_open(daemon);
-    if (exit_code == 0 && !is_standby)
-        exit_code = restoring_take_over(daemon);
-    return exit_code;
-}
+typedef int (*step_fn)(struct daemon *daemon);
 
-static int run(struct daemon *daemon, const struct privilege *privilege)
+/* Ports come before the store, so that a port in use costs no state number, and so that --user is
+ * obeyed before anything is written. */
+static const step_fn active_start[] = {
+    start_net_user,        /* a wrong name costs nothing */
+    start_net_files,       /* nor does an export without the rights for it */
+    start_net_directory,   /* while we may be root */
+    start_net_http,        /* /healthz and /readyz from here on */
+    start_net_ports,       /* bound, not listening */
+    start_net_rpcbind,     /* is another server registered? */
+    monitor_prepare,       /* its port, and which boot this is */
+    start_net_privileges,  /* for good */
+    start_store_open,      /* locked; a shared one may have to be waited for */
+    start_store_take_over, /* nobody else commits any more; the hook may move an address */
+    start_store_load,      /* into a new core */
+    start_net_control,     /* a socket that lies there is a dead server's */
+    start_store_boot,      /* the new state is durable before anybody is answered (R-PER-4) */
+    start_serve_files,     /* exports are opened */
+    start_serve_wire,      /* answers, */
+    start_serve_calls,     /* calls, */
+    start_serve_driver,    /* and what turns them */
+    start_serve_listen,    /* clients are answered */
+    start_serve_register,  /* and find us */
+    NULL,
+};
+
+/* A standby takes no port before it is its turn: the address may not be here yet, and what is sent
+ * to a server that only waits must not be answered hours later. */
+static const step_fn standby_start[] = {
+    start_net_user,        start_net_files,    start_net_directory,  start_net_http,
+    start_net_control,     /* `holdfast status` shows that it waits */
+    start_store_open,      /* waits, for weeks if need be */
+    start_store_take_over, /* now active */
+    start_net_ports,       start_net_rpcbind,  start_net_privileges, start_store_load,
+    start_store_boot,      start_serve_files,  start_serve_wire,     start_serve_calls,
+    start_serve_driver,    start_serve_listen, start_serve_register, NULL,
+};
+
+static int run(struct daemon *daemon)
 {
-    int exit_code = take_place(daemon, privilege);
+    const step_fn *step = daemon->config.standby ? standby_start : active_start;
+    int exit_code = 0;
+    while (exit_code == 0 && *step != NULL)
+        exit_code = (*step++)(daemon);
     if (exit_code == 0)
-        exit_code = restoring_load(daemon);
-    if (exit_code == 0 && daemon->control_http == NULL)
-        exit_code = places_open_control(daemon);
-    if (exit_code == 0)
-        exit_code = restoring_boot(daemon);
-    if (exit_code == 0)
-        exit_code = serving_start(daemon);
-    if (exit_code == 0)
-        return serving_run(daemon);
+        return start_serve_run(daemon);
     if (daemon->driver != NULL)
         driver_abandon(daemon->driver, exit_code);
     return exit_code;
@@ -96,16 +96,19 @@ static void clean_up(struct daemon *daemon, int exit_code)
         _exit(exit_code); /* what is left to be done is to free memory */
     http_free(daemon->http);
     http_free(daemon->control_http);
-    events_free(daemon->console.admin.events);
+    events_free(daemon->hooks.admin.events);
     if (daemon->store != NULL)
         store_close(daemon->store);
-    opening_close(daemon->opening);
+    takeover_close(daemon->takeover);
     registrar_close(daemon->registrar);
+    monitor_close(daemon->monitor);
+    files_close(daemon->files);
     if (daemon->driver == NULL && daemon->wire != NULL)
         wire_close(daemon->wire);
     (void)uv_run(&daemon->loop, UV_RUN_DEFAULT); /* until libuv has closed every handle */
     driver_free(daemon->driver);
     registrar_free(daemon->registrar);
+    monitor_free(daemon->monitor);
     names_free(daemon->names);
     resolving_free(daemon->resolving);
     caller_free(daemon->caller);
@@ -113,9 +116,11 @@ static void clean_up(struct daemon *daemon, int exit_code)
     rpc_client_free(daemon->client);
     listen_close(&daemon->sockets);
     listen_close(&daemon->nsm_sockets);
+    listen_close(&daemon->nfs_sockets);
+    files_free(daemon->files);
     rpc_server_free(daemon->server);
     core_free(daemon->core);
-    opening_free(daemon->opening);
+    takeover_free(daemon->takeover);
     (void)uv_loop_close(&daemon->loop);
     config_done(&daemon->config);
 }
@@ -149,26 +154,16 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "store") == 0)
         return store_command_run(argc - 1, argv + 1);
-    struct daemon daemon = {0};
+    struct daemon daemon = {.argc = argc, .argv = argv};
     set_signals();
     bool is_done;
     int exit_code = read_options(argc, argv, &daemon.config, &is_done);
     if (is_done)
         return exit_code;
     log_init(&daemon.log, daemon.config.log_level, daemon.config.log_format, STDERR_FILENO);
-    console_init(&daemon.console, &daemon.config, &daemon.log, &daemon.clock);
-
-    char buffer[512];
-    struct text why;
-    text_init(&why, buffer, sizeof buffer);
-    struct privilege privilege;
-    if (privilege_resolve(daemon.config.user, &privilege, &why) != 0) {
-        exit_code = daemon_fail(&daemon, DAEMON_EXIT_USAGE, buffer);
-        config_done(&daemon.config);
-        return exit_code;
-    }
+    admin_hooks_init(&daemon.hooks, &daemon.config, &daemon.log, &daemon.clock);
     CHECK(uv_loop_init(&daemon.loop) == 0);
-    exit_code = run(&daemon, &privilege);
+    exit_code = run(&daemon);
     if (exit_code == DAEMON_STOPPED)
         exit_code = 0;
     clean_up(&daemon, exit_code);

@@ -38,6 +38,9 @@ enum {
     DROP_MS = 400, /* within the driver's patience with a stop */
     VERIFY_MS = 30000,
     RETRY_MS = 1000,
+    MONITOR_VERIFY_MS = 1000, /* the kernel does not wait for a status monitor that is not found */
+    MONITOR_RETRY_MS = 100,
+    WATCH_MS = 100,        /* while the NFS server is waited for */
     CONNECTIONS_MAX = 256, /* to our own portmapper */
     REMIND_S = 60,         /* between two log lines about waiting for an rpcbind */
     REFUSED_LOG_S = 10,    /* between two lines about refused SET and UNSET */
@@ -60,6 +63,7 @@ struct registrar {
     enum state state;
     bool is_settled;
     bool was_held;             /* at some time */
+    bool is_watched;           /* registrar_watch */
     char reason[SENTENCE_MAX]; /* LOST: why; also the last thing that was logged about it */
     uint64_t said_ns;          /* when that was logged */
 
@@ -129,6 +133,8 @@ static uint32_t services_of(const struct program *program, const struct listen_s
                                               .vers = program->versions[i].number,
                                               .prot = protocols[j % 2],
                                               .port = sockets->port};
+            if (program->is_stream_only && service.prot == PORTMAP_UDP)
+                continue;
             if (!address_for(sockets, families[j / 2], &service.address))
                 continue;
             CHECK(count < max);
@@ -150,6 +156,18 @@ static void say(struct registrar *registrar, enum log_level level, const char *s
 {
     log_say(registrar->parts.log, level, clock_wall_ns(registrar->parts.clock),
             LOG_MESSAGE(sentence));
+}
+
+static bool is_monitor(const struct registrar *registrar)
+{
+    return registrar->parts.config->role == CONFIG_MONITOR;
+}
+
+static uint64_t verify_ms(const struct registrar *registrar)
+{
+    if (!is_monitor(registrar))
+        return VERIFY_MS;
+    return registrar->is_watched ? WATCH_MS : MONITOR_VERIFY_MS;
 }
 
 static bool is_auto(const struct registrar *registrar)
@@ -258,6 +276,8 @@ int registrar_prepare(struct registrar *registrar)
     if (result == RPCBIND_FOREIGN || mode == CONFIG_RPCBIND_SYSTEM)
         return refuse(registrar, result);
     struct listen_failure failure;
+    if (is_monitor(registrar))
+        return 0; /* the system's will come; ours would go with us */
     if (bind_portmapper(registrar, &failure) == 0)
         registrar->state = STATE_EMBEDDED;
     else
@@ -290,7 +310,7 @@ static int serve_portmapper(struct registrar *registrar, struct core *core)
         say(registrar, LOG_LEVEL_ERROR, "cannot reserve memory for the portmapper");
         return REGISTRAR_EXIT_UNAVAILABLE;
     }
-    int err = wire_listen(registrar->wire, &registrar->sockets);
+    int err = wire_listen(registrar->wire, &registrar->sockets, false);
     if (err != 0) {
         say(registrar, LOG_LEVEL_ERROR, uv_strerror(err));
         return REGISTRAR_EXIT_UNAVAILABLE;
@@ -366,7 +386,7 @@ static void hold(struct registrar *registrar)
     registrar->state = STATE_HELD;
     registrar->was_held = true;
     registrar->reason[0] = '\0';
-    again_after(registrar, VERIFY_MS);
+    again_after(registrar, verify_ms(registrar));
 }
 
 /* Clients cannot find us, or find another server. Logs it once per reason. */
@@ -392,7 +412,8 @@ static void lose(struct registrar *registrar, enum rpcbind_result result)
     }
     registrar->state = STATE_LOST;
     bool is_there = result == RPCBIND_FOREIGN || result == RPCBIND_REFUSED;
-    again_after(registrar, is_there ? VERIFY_MS : RETRY_MS);
+    uint64_t retry_ms = is_monitor(registrar) ? MONITOR_RETRY_MS : RETRY_MS;
+    again_after(registrar, is_there ? verify_ms(registrar) : retry_ms);
 }
 
 static void on_end(void *context, enum registration_goal goal, enum rpcbind_result result)
@@ -476,13 +497,32 @@ bool registrar_is_ready(const struct registrar *registrar, struct text *ret_reas
     UNREACHABLE();
 }
 
+bool registrar_is_served(const struct registrar *registrar)
+{
+    return registrar->state == STATE_HELD && registration_is_served(&registrar->registration);
+}
+
+bool registrar_has_lock_manager(const struct registrar *registrar)
+{
+    return registrar->state == STATE_HELD &&
+           registration_has_lock_manager(&registrar->registration);
+}
+
+void registrar_watch(struct registrar *registrar, bool is_watched)
+{
+    registrar->is_watched = is_watched;
+    if (is_watched && registrar->state == STATE_HELD)
+        again_after(registrar, WATCH_MS);
+}
+
 void registrar_stop(struct registrar *registrar)
 {
     (void)uv_timer_stop(&registrar->again);
     if (registrar->wire != NULL)
         wire_quiesce(registrar->wire);
-    if (registrar->state == STATE_HELD || registrar->state == STATE_LOST ||
-        registrar->state == STATE_CLAIMING) {
+    bool is_registered = registrar->state == STATE_HELD || registrar->state == STATE_LOST ||
+                         registrar->state == STATE_CLAIMING;
+    if (is_registered && !is_monitor(registrar)) {
         registrar->state = STATE_STOPPING;
         rpcbind_begin(registrar->rpcbind, REGISTRATION_DROP, DROP_MS);
     } else {

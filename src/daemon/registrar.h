@@ -12,6 +12,12 @@
  * server, not us. --force replaces it. A registration is verified every 30 s and whenever rpcbind
  * closes the connection, and restored if it is gone; one that another server has replaced is
  * reported and left alone.
+ *
+ * With --role monitor our entry is never removed, at a stop neither: the kernel takes a status
+ * monitor that is registered and does not answer for a failure, and refuses locks; one that is not
+ * registered it waits for, a minute long, and then grants locks that nobody watches. So the entry
+ * is verified every second (stopping rpc.statd removes it, whosever it is), port 111 is never
+ * served by us, and what else is registered tells when this machine's NFS server is up.
  */
 #ifndef DAEMON_REGISTRAR_H
 #define DAEMON_REGISTRAR_H
@@ -72,6 +78,12 @@ void registrar_turn(struct registrar *registrar);
 
 /* For /readyz: false with the reason in words when clients cannot find us. */
 bool registrar_is_ready(const struct registrar *registrar, struct text *ret_reason);
+
+/* Monitor: this machine's NFS server and lock manager are registered; the latter is. */
+bool registrar_is_served(const struct registrar *registrar);
+bool registrar_has_lock_manager(const struct registrar *registrar);
+/* Monitor: somebody waits for that: looked at often. */
+void registrar_watch(struct registrar *registrar, bool is_watched);
 
 /* SIGTERM: removes what is still ours. registrar_is_stopped reports when that is done. */
 void registrar_stop(struct registrar *registrar);

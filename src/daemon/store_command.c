@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "daemon/config.h"
-#include "daemon/statd.h"
+#include "daemon/statd_import.h"
 #include "daemon/store_clear.h"
 #include "daemon/store_json.h"
 #include "store/store.h"
@@ -220,7 +220,7 @@ static int read_lines(const struct command *command, FILE *in, struct import *im
     return result;
 }
 
-static int import_host(void *context, const struct statd_host *host)
+static int import_host(void *context, const struct statd_import_host *host)
 {
     struct import *import = context;
     if (host->address.family == 0) {
@@ -254,7 +254,7 @@ static int read_statd(const struct command *command, struct import *import)
     text_init(&why, buffer, sizeof buffer);
     uint32_t state = 0;
     import->server = (struct record_server){.next_id = 1, .flags = RECORD_SERVER_INCOMPLETE};
-    int result = statd_read(command->file, import_host, import, &state, &why);
+    int result = statd_import_read(command->file, import_host, import, &state, &why);
     if (result < 0)
         return fail(command, EXIT_USAGE, buffer);
     if (result > 0)

@@ -9,6 +9,9 @@
  * no core has respond instead: it observes nothing that a crash could undo, so its reply leaves at
  * once.
  *
+ * A program of files is executed elsewhere (job.h): its rows have a name, and say how a call is
+ * recognised when it is repeated.
+ *
  * A message is a procedure whose reply is void and whose result follows as a call from us to the
  * caller: of the procedure named in its row, in the same version.
  */
@@ -37,6 +40,13 @@ struct procedure {
      */
     enum rpc_accept_stat (*respond)(void *context, const struct peer *from, struct xdr_in *in,
                                     struct xdr_out *out);
+    /*
+     * Of a program that is executed elsewhere. What a cached procedure changes, as the bytes of the
+     * arguments that name it; and how many bytes of result a call asks for, beyond a few hundred
+     * (NULL: none). Both see arguments that nobody has checked.
+     */
+    struct bytes (*subject)(struct bytes args);
+    uint32_t (*weigh)(struct bytes args);
     uint32_t flags;
     uint32_t result_proc; /* PROCEDURE_MESSAGE */
 };
@@ -55,6 +65,8 @@ struct program {
     uint32_t record_max; /* longest call accepted */
     uint32_t reply_max;  /* longest reply, or call with a result, with its header */
     void *context;       /* for respond; borrowed */
+    bool is_away; /* calls but NULL are executed behind the desk (job.h), and decoded there */
+    bool is_stream_only; /* served over TCP, not in datagrams */
 };
 
 #endif

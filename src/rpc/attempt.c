@@ -144,6 +144,14 @@ static void ask(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
     send_message(client, a, now_ns);
 }
 
+/* A portmapper may have an old entry of ours in the lock manager's place. We would answer what is
+ * meant for it. */
+static bool is_our_own(const struct rpc_client *client, const struct attempt *a, uint16_t port)
+{
+    const uint16_t *ours = client->limits.our_ports;
+    return a->call.is_upcall && (port == ours[0] || port == ours[1]);
+}
+
 /* The port is known, or guessed. */
 static void go_to(struct rpc_client *client, struct attempt *a, uint32_t prot, uint16_t port,
                   bool is_guess, uint64_t now_ns)
@@ -246,6 +254,10 @@ static void lookup_was_answered(struct rpc_client *client, struct attempt *a, ui
     a->was_silent = false;
     switch (lookup_answered(&a->lookup, way, answer, &port)) {
     case LOOKUP_FOUND:
+        if (is_our_own(client, a, port)) {
+            rest(client, a, now_ns);
+            return;
+        }
         note_port(client, a, prot, port, now_ns);
         go_to(client, a, prot, port, false, now_ns);
         return;
@@ -489,7 +501,7 @@ void attempt_check(const struct rpc_client *client, const struct attempt *a)
     CHECK((a->phase == ATTEMPT_ENDED) != timers_is_set(&client->timers, a->slot));
     CHECK(a->phase != ATTEMPT_ENDED || a->has_result || a->todo != 0);
     CHECK(attempt_is_tellable(a) == !list_is_empty(&a->by_result));
-    CHECK(!a->is_unanswered || a->connection != 0);
+    CHECK(!a->is_unanswered || (a->connection != 0 && list_is_empty(&a->by_result)));
     check_queue(client, a);
     CHECK((a->todo & ATTEMPT_DISCONNECT) == 0 || a->connection != 0);
     CHECK(!a->is_connected || a->connection != 0);

@@ -30,7 +30,7 @@ struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32
     for (uint32_t i = 0; i < ATTEMPT_RANK_END; i++)
         list_init(&client->todo[i]);
     client->ticket = 1;
-    client->released = limits->is_fenced ? 0 : UINT64_MAX;
+    client->released = lease_is_shared(limits->lease) ? 0 : UINT64_MAX;
     list_init(&client->results);
     list_init(&client->waiting_turn);
     client->arena = arena_new(limits->bytes_max);
@@ -197,6 +197,11 @@ bool rpc_client_next_result(struct rpc_client *client, struct client_result *ret
     return false;
 }
 
+const struct lease *rpc_client_lease(const struct rpc_client *client)
+{
+    return client->limits.lease;
+}
+
 uint32_t rpc_client_take_xid(struct rpc_client *client)
 {
     return client->next_xid++;
@@ -204,7 +209,7 @@ uint32_t rpc_client_take_xid(struct rpc_client *client)
 
 bool rpc_client_is_due(const struct rpc_client *client)
 {
-    return client->limits.is_fenced && client->is_due;
+    return lease_is_shared(client->limits.lease) && client->is_due;
 }
 
 uint64_t rpc_client_ask(struct rpc_client *client)

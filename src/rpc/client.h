@@ -39,6 +39,7 @@
 
 #include "base/address.h"
 #include "base/bytes.h"
+#include "base/lease.h"
 
 #define CLIENT_MESSAGES_MAX 8
 #define CLIENT_ARGS_MAX     2304 /* of one message */
@@ -47,10 +48,12 @@
 struct rpc_client;
 
 struct rpc_client_limits {
-    uint32_t attempts_max;    /* at once */
-    uint32_t connections_max; /* of them, with a TCP connection; the others wait for one */
-    uint64_t bytes_max;       /* of their messages; at least 1 MiB */
-    bool is_fenced;           /* nothing leaves before rpc_client_release */
+    uint32_t attempts_max;     /* at once */
+    uint32_t connections_max;  /* of them, with a TCP connection; the others wait for one */
+    uint64_t bytes_max;        /* of their messages; at least 1 MiB */
+    const struct lease *lease; /* of a shared store nothing leaves before rpc_client_release; NULL:
+                                  the store is ours alone */
+    uint16_t our_ports[2];     /* where no upcall goes; 0: none */
 };
 
 enum client_way {
@@ -69,6 +72,7 @@ struct client_attempt {
     bool is_one_way;    /* with one message */
     uint16_t sent_port; /* one way over UDP: the message is there already; 0: nowhere */
     bool is_privileged; /* called from a port below 1024 if we can get one (R-NOTIFY-3) */
+    bool is_upcall;     /* to this machine's lock manager: a port of ours is not its */
     uint32_t message_count;
     struct bytes messages[CLIENT_MESSAGES_MAX]; /* arguments; copied */
     uint64_t deadline_ns;
@@ -139,6 +143,7 @@ void rpc_client_cancel(struct rpc_client *client, uint64_t id);
  * was due. Something is due for which no commit was asked: then ask for one, which begins after
  * rpc_client_ask returned its ticket, and release that ticket when it is durable.
  */
+const struct lease *rpc_client_lease(const struct rpc_client *client);
 bool rpc_client_is_due(const struct rpc_client *client);
 uint64_t rpc_client_ask(struct rpc_client *client);
 void rpc_client_release(struct rpc_client *client, uint64_t ticket);

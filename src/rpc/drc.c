@@ -312,6 +312,15 @@ void drc_abandon(struct drc *drc, uint64_t entry)
     drop(drc, entry_in_progress(drc, entry));
 }
 
+void drc_discard(struct drc *drc, uint64_t handle)
+{
+    uint32_t slot = table_find(&drc->entries, handle);
+    CHECK(slot != SLOT_NONE);
+    struct entry *entry = table_at(&drc->entries, slot);
+    CHECK(entry->done);
+    drop(drc, entry);
+}
+
 /* Its caller rebooted while it was in progress. */
 static bool is_forgotten(const struct drc *drc, const struct entry *entry)
 {

@@ -79,6 +79,8 @@ void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing
 void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting);
 /* There will be no reply: a repeat is a new call. */
 void drc_abandon(struct drc *drc, uint64_t entry);
+/* One that is done is of no use any more: the call is executed again. */
+void drc_discard(struct drc *drc, uint64_t entry);
 /* The reply leaves now, hence is durable (R-DRC-2): keep it for repeats. */
 void drc_end(struct drc *drc, uint64_t entry, struct bytes reply, uint64_t now_ns);
 

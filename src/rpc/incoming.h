@@ -15,6 +15,8 @@
 /* Where an answer waits, as the cache knows it: in the outbox, or here, for its time to come. */
 #define LATE_NUMBER (UINT64_C(1) << 63)
 
+struct away;
+
 struct rpc_server {
     struct rpc_server_limits limits;
     const struct program *const *programs;
@@ -25,10 +27,10 @@ struct rpc_server {
     struct outbox *outbox;
     struct outbox_entry *late; /* answers that core_next_answer will name, by ticket */
     uint8_t *late_bytes;       /* reply_max for each */
+    struct away *away;         /* NULL: no program is executed elsewhere */
     struct rate *rate;         /* NULL: no limit */
     struct meter *meter;       /* NULL: nothing is measured */
-    uint64_t durable_txn;
-    uint32_t record_max, reply_max;
+    uint32_t record_max, record_max_files, reply_max;
     uint32_t next_xid; /* of calls, when there is no client to number them */
 };
 

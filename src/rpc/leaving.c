@@ -66,7 +66,7 @@ static void carry(struct rpc_server *server, const struct rpc_source *to, struct
 bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret)
 {
     take_late(server);
-    const struct outbox_entry *head = outbox_head(server->outbox, server->durable_txn);
+    const struct outbox_entry *head = outbox_head(server->outbox, core_durable_txn(server->core));
     if (head == NULL)
         return false;
     *ret = (struct rpc_reply){

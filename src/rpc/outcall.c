@@ -46,6 +46,7 @@ static void put_statuses(const struct core_call *call, struct arguments *argumen
     attempt->vers = call->my_vers;
     attempt->proc = call->my_proc;
     attempt->message_count = call->status_count;
+    attempt->is_upcall = attempt->is_privileged = call->is_upcall; /* the kernel heeds no other */
     for (uint32_t i = 0; i < call->status_count; i++) {
         struct xdr_out out = xdr_out_of(arguments->bytes[i], sizeof arguments->bytes[i]);
         nsm_xdr_put_status(&out, call->status[i].mon_name, call->status[i].state, call->priv);
@@ -202,6 +203,26 @@ void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_serve
     struct core_call call;
     while (rpc_client_has_room(client) && next_call(core, client, now_ns, &call))
         begin(client, &call, now_ns);
+}
+
+void outcall_ask(struct outcall_asks *asks, struct core *core, struct rpc_client *client,
+                 bool may_send)
+{
+    bool is_stale = false;
+    while (asks->at[0].txn != 0 && asks->at[0].txn <= core_durable_txn(core)) {
+        is_stale = !may_send;
+        if (!is_stale)
+            rpc_client_release(client, asks->at[0].ticket);
+        asks->at[0] = asks->at[1];
+        asks->at[1].txn = 0;
+    }
+    if (!is_stale && !rpc_client_is_due(client))
+        return;
+    uint64_t txn = core_fence(core);
+    bool is_first = asks->at[0].txn == 0 || asks->at[0].txn == txn;
+    CHECK(is_first || asks->at[1].txn == 0 || asks->at[1].txn == txn);
+    asks->at[is_first ? 0 : 1].txn = txn;
+    asks->at[is_first ? 0 : 1].ticket = rpc_client_ask(client);
 }
 
 uint64_t outcall_deadline_ns(const struct core *core, const struct rpc_client *client)

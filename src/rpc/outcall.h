@@ -19,6 +19,20 @@
 void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_server *server,
                   uint64_t now_ns, uint64_t wall_ns);
 
+/*
+ * With a shared store whatever a call has to send, a retransmission too, needs a commit that began
+ * after it was due, and that is recent: a server that stood still may have been replaced meanwhile.
+ * This asks for the commits and releases what they allow. At most two are asked for at a time, the
+ * one under way and the open one. `may_send`: the last commit is recent.
+ */
+struct outcall_asks {
+    struct {
+        uint64_t txn, ticket; /* txn 0: none */
+    } at[2];                  /* the older one first */
+};
+void outcall_ask(struct outcall_asks *asks, struct core *core, struct rpc_client *client,
+                 bool may_send);
+
 /* When there is something to do here next; UINT64_MAX: when something happens. */
 uint64_t outcall_deadline_ns(const struct core *core, const struct rpc_client *client);
 

@@ -145,6 +145,9 @@ static void keep_owner(struct registration_entry *entry, struct bytes owner)
 static void note_listed(struct registration *r, const struct portmap_service *listed,
                         struct bytes owner)
 {
+    bool is_our_port = r->count > 0 && listed->port == r->entries[0].service.port;
+    r->has_nfs |= listed->prog == NFS_PROGRAM;
+    r->has_nlm |= listed->prog == NLM_PROGRAM && !is_our_port;
     for (uint32_t i = 0; i < r->count; i++) {
         struct registration_entry *entry = &r->entries[i];
         const struct portmap_service *ours = &entry->service;
@@ -166,6 +169,7 @@ static void note_listed(struct registration *r, const struct portmap_service *li
 static bool take_list(struct registration *r, struct bytes results)
 {
     struct xdr_in in = xdr_in_of(results);
+    r->has_nfs = r->has_nlm = false;
     for (uint32_t i = 0; i < r->count; i++)
         r->entries[i].found = REGISTRATION_NOTHING;
     if (r->vers == PORTMAP_VERSION_PMAP) {
@@ -366,6 +370,16 @@ void registration_answer(struct registration *r, struct bytes message)
 enum registration_outcome registration_outcome(const struct registration *registration)
 {
     return registration->outcome;
+}
+
+bool registration_is_served(const struct registration *registration)
+{
+    return registration->has_nfs && registration->has_nlm;
+}
+
+bool registration_has_lock_manager(const struct registration *registration)
+{
+    return registration->has_nlm;
 }
 
 uint32_t registration_restored(const struct registration *registration)

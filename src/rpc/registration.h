@@ -82,6 +82,7 @@ struct registration {
     enum registration_outcome outcome;
     bool is_waiting;                   /* the call was written; its answer is to come */
     uint32_t index;                    /* CHANGING: the entry */
+    bool has_nfs, has_nlm;             /* in the last listing: others' NFS server, lock manager */
     uint32_t set_count, refused_count; /* SETs done, and UNSETs refused, in this pass */
 };
 
@@ -100,6 +101,10 @@ void registration_answer(struct registration *registration, struct bytes message
 enum registration_outcome registration_outcome(const struct registration *registration);
 /* After DONE: entries that were missing and are there now. */
 uint32_t registration_restored(const struct registration *registration);
+/* The last listing had an NFS server and a lock manager, which is not us. */
+bool registration_is_served(const struct registration *registration);
+/* The latter, at least. */
+bool registration_has_lock_manager(const struct registration *registration);
 /* In words: who is registered in our place, or what rpcbind refused. */
 void registration_explain(const struct registration *registration, struct text *text);
 

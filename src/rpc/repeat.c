@@ -105,14 +105,14 @@ static struct drc_key cache_key(const struct rpc_server *server, const struct in
  * may have been replaced. */
 static bool is_queued(const struct rpc_server *server, const struct incoming *in)
 {
-    return in->is_message || server->limits.shared_store;
+    return in->is_message || lease_is_shared(server->limits.lease);
 }
 
 /* It waits behind what is there, and for the fence if there is one. */
 static enum rpc_verdict enqueue(struct rpc_server *server, const struct incoming *in, uint32_t len)
 {
-    uint64_t after_txn =
-        server->limits.shared_store ? core_fence(server->core) : outbox_txn_newest(server->outbox);
+    uint64_t after_txn = lease_is_shared(server->limits.lease) ? core_fence(server->core)
+                                                               : outbox_txn_newest(server->outbox);
     struct outbox_entry entry = {.to = *in->from,
                                  .taken_by = in->from->route,
                                  .after_txn = after_txn,

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "rpc/away.h"
 #include "rpc/incoming.h"
 #include "rpc/repeat.h"
 
@@ -39,6 +40,22 @@ static void check_program(const struct program *program)
     }
 }
 
+/* Sizes for buffers. What is executed elsewhere has its own, but for the longest call. */
+static void measure_programs(struct rpc_server *server)
+{
+    for (uint32_t i = 0; i < server->program_count; i++) {
+        const struct program *program = server->programs[i];
+        check_program(program);
+        uint32_t *record_max = program->is_away ? &server->record_max_files : &server->record_max;
+        if (program->record_max > *record_max)
+            *record_max = program->record_max;
+        if (!program->is_away && program->reply_max > server->reply_max)
+            server->reply_max = program->reply_max;
+    }
+    if (server->record_max > server->record_max_files)
+        server->record_max_files = server->record_max;
+}
+
 struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   const struct program *const *programs, uint32_t program_count,
                                   struct core *core, uint64_t seed)
@@ -54,16 +71,7 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   .core = core,
                                   .next_xid = (uint32_t)seed,
                                   .reply_max = RPC_REPLY_HEADER_MAX};
-    for (uint32_t i = 0; i < program_count; i++) {
-        check_program(programs[i]);
-        if (programs[i]->record_max > server->record_max)
-            server->record_max = programs[i]->record_max;
-        if (programs[i]->reply_max > server->reply_max)
-            server->reply_max = programs[i]->reply_max;
-    }
-    struct core_status status;
-    core_status(core, &status);
-    server->durable_txn = status.durable_txn;
+    measure_programs(server);
     uint64_t outbox_bytes = (uint64_t)limits->outbox_max * OUTBOX_BYTES_PER_ANSWER;
     server->cache = drc_new(limits->cache_max, seed);
     server->late = calloc(CORE_LATE_MAX, sizeof *server->late);
@@ -78,9 +86,11 @@ struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
         server->rate = rate_new(&rate, seed);
     if (limits->is_metered)
         server->meter = meter_new(programs, program_count);
+    if (limits->away_max > 0)
+        server->away = away_new(limits->away_max, seed);
     if (server->cache == NULL || server->outbox == NULL || server->late == NULL ||
-        server->late_bytes == NULL || (is_limited && server->rate == NULL) ||
-        (limits->is_metered && server->meter == NULL)) {
+        server->late_bytes == NULL || (limits->away_max > 0 && server->away == NULL) ||
+        (is_limited && server->rate == NULL) || (limits->is_metered && server->meter == NULL)) {
         rpc_server_free(server);
         return NULL;
     }
@@ -97,7 +107,13 @@ void rpc_server_free(struct rpc_server *server)
     free(server->late_bytes);
     rate_free(server->rate);
     meter_free(server->meter);
+    away_free(server->away);
     free(server);
+}
+
+void rpc_server_set_desk(struct rpc_server *server, const struct job_desk *desk)
+{
+    away_set_desk(server->away, desk);
 }
 
 void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client)
@@ -110,9 +126,14 @@ const struct meter *rpc_server_meter(const struct rpc_server *server)
     return server->meter;
 }
 
-uint32_t rpc_server_record_max(const struct rpc_server *server)
+const struct lease *rpc_server_lease(const struct rpc_server *server)
 {
-    return server->record_max;
+    return server->limits.lease;
+}
+
+uint32_t rpc_server_record_max(const struct rpc_server *server, bool has_files)
+{
+    return has_files ? server->record_max_files : server->record_max;
 }
 
 uint32_t rpc_server_reply_max(const struct rpc_server *server)
@@ -167,10 +188,19 @@ static enum rpc_verdict refuse_header(struct rpc_server *server, enum rpc_call_r
     UNREACHABLE();
 }
 
-static const struct program *find_program(const struct rpc_server *server, uint32_t number)
+/* Is it served where this call came in? */
+static bool is_here(const struct program *program, const struct rpc_source *from)
+{
+    if (program->is_away && !from->has_files)
+        return false;
+    return !program->is_stream_only || from->peer.transport != RECORD_UDP;
+}
+
+static const struct program *find_program(const struct rpc_server *server, uint32_t number,
+                                          const struct rpc_source *from)
 {
     for (uint32_t i = 0; i < server->program_count; i++)
-        if (server->programs[i]->number == number)
+        if (server->programs[i]->number == number && is_here(server->programs[i], from))
             return server->programs[i];
     return NULL;
 }
@@ -207,7 +237,7 @@ static const struct procedure *find_procedure(struct rpc_server *server,
                                               const struct program **ret_program,
                                               struct xdr_out *reply)
 {
-    const struct program *program = find_program(server, call->prog);
+    const struct program *program = find_program(server, call->prog, from);
     const struct program_version *version =
         program != NULL ? find_version(program, call->vers) : NULL;
     if (program == NULL) {
@@ -252,9 +282,13 @@ static void forget_restarted(struct rpc_server *server)
     while (core_next_restarted(server->core, &host)) {
         if (host.family == 0) {
             drc_forget_all(server->cache);
+            if (server->away != NULL)
+                away_forget(server->away, NULL);
             continue;
         }
         drc_forget(server->cache, &host);
+        if (server->away != NULL)
+            away_forget(server->away, &host);
         if (server->client != NULL)
             rpc_client_host_restarted(server->client, &host);
     }
@@ -371,6 +405,18 @@ static bool answer_at_once(struct rpc_server *server, struct incoming *in)
     return true;
 }
 
+/* On the loopback device nothing arrives late, and registering twice does no harm. nfs-ganesha
+ * opens a connection for each call and counts its xids anew: its SM_MON, SM_UNMON and SM_MON of one
+ * host would be one call and a repeat, and the host would not be watched. */
+static bool is_repeatable(const struct rpc_server *server, const struct incoming *in)
+{
+    enum request_kind kind = in->request.kind;
+    bool is_registration =
+        kind == REQUEST_NSM_MON || kind == REQUEST_NSM_UNMON || kind == REQUEST_NSM_UNMON_ALL;
+    return (in->procedure->flags & PROCEDURE_CACHED) &&
+           !(is_registration && server->limits.trusts_registrations);
+}
+
 /* A call whose row is found: repeats, the core. */
 static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
 {
@@ -378,7 +424,7 @@ static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
         return RPC_NO_ANSWER;
     if (answer_at_once(server, in))
         return RPC_ANSWERED;
-    bool is_cached = in->procedure->flags & PROCEDURE_CACHED;
+    bool is_cached = is_repeatable(server, in);
     struct drc_key key;
     enum rpc_verdict seen;
     if (is_cached && repeat_find(server, in, &key, &seen)) {
@@ -401,6 +447,8 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
                                     struct bytes message, uint64_t now_ns, uint64_t wall_ns,
                                     struct xdr_out *reply)
 {
+    if (server->away != NULL)
+        away_listen(server->away);
     if (server->client != NULL && from->peer.transport == RECORD_UDP && rpc_msg_is_reply(message)) {
         rpc_client_datagram(server->client, &from->peer.address, from->peer.port, message, now_ns);
         return RPC_NO_ANSWER;
@@ -419,7 +467,10 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
         return RPC_ANSWERED;
     }
     in.is_message = in.procedure->flags & PROCEDURE_MESSAGE;
-    return in.procedure->respond != NULL ? respond(server, &in) : dispatch(server, &in);
+    if (in.procedure->respond != NULL)
+        return respond(server, &in);
+    bool is_away = in.program->is_away && !(in.procedure->flags & PROCEDURE_STATELESS);
+    return is_away ? away_take(server, &in) : dispatch(server, &in);
 }
 
 void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, uint64_t now_ns,
@@ -431,7 +482,6 @@ void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, u
                                .txn = txn,
                                .has_room = has_room};
     rpc_server_step(server, &input, NULL);
-    server->durable_txn = txn;
 }
 
 bool rpc_server_is_busy(const struct rpc_server *server)
@@ -446,11 +496,13 @@ void rpc_server_report(struct rpc_server *server, enum event_kind kind, const st
 
 uint32_t rpc_server_waiting(const struct rpc_server *server)
 {
-    return outbox_count(server->outbox);
+    return outbox_count(server->outbox) + (server->away != NULL ? away_count(server->away) : 0);
 }
 
 void rpc_server_check(const struct rpc_server *server)
 {
     core_check(server->core);
     (void)drc_check(server->cache);
+    if (server->away != NULL)
+        away_check(server->away);
 }

@@ -36,22 +36,29 @@
 
 struct rpc_server;
 struct meter;
+struct job;
+struct job_desk;
 
 struct rpc_server_limits {
     uint32_t outbox_max;          /* answers that may wait for the store */
     uint32_t cache_max;           /* entries of the duplicate cache */
     bool require_privileged_port; /* R-SEC-7 */
-    bool shared_store;            /* also repeated answers wait for a commit, see core_fence */
+    bool trusts_registrations;    /* those of NSM are of this machine, and each is a new call: who
+                                     counts his xids from 1 on every connection is no repeat */
+    const struct lease *lease;    /* of a shared store repeated answers wait for a commit, too (see
+                                     core_fence); NULL: the store is ours alone */
     /* Messages over UDP from one address: so many, and so many more each second (R-SEC-6); 0 per
      * second: no limit. */
     uint32_t messages_burst, messages_per_second;
-    bool is_metered; /* calls are counted and timed; see rpc_server_meter */
+    bool is_metered;   /* calls are counted and timed; see rpc_server_meter */
+    uint32_t away_max; /* calls that may be executed elsewhere at a time; 0: there are none */
 };
 
 /* A caller, and the wire's own word for the way back: a connection, or a UDP socket. */
 struct rpc_source {
     struct peer peer;
     uint64_t route;
+    bool has_files; /* it came where files are served: programs that are `is_away` answer */
 };
 
 enum rpc_verdict {
@@ -70,6 +77,17 @@ struct rpc_reply {
     bool is_call;         /* the result of a message, not an answer */
 };
 
+/* The reply to a call that was executed elsewhere (rpc/away.h). The bytes are the job's: they stay
+ * until it is released, and four more in front of them may be written, for a record mark. */
+struct rpc_finished {
+    struct rpc_source to;
+    uint64_t taken_by;
+    uint8_t *message;
+    uint32_t len;
+    uint32_t weight; /* what rpc_server_weight said when it was taken */
+    struct job *job;
+};
+
 /* Programs and core are borrowed. NULL when memory cannot be reserved. */
 struct rpc_server *rpc_server_new(const struct rpc_server_limits *limits,
                                   const struct program *const *programs, uint32_t program_count,
@@ -81,8 +99,12 @@ void rpc_server_free(struct rpc_server *server);
  * messages leave only over UDP. */
 void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client);
 
-/* The largest call and the largest reply of any program: sizes for the wire's buffers. */
-uint32_t rpc_server_record_max(const struct rpc_server *server);
+/* Who executes the calls of programs that are `is_away`, before the first arrives. Borrowed. */
+void rpc_server_set_desk(struct rpc_server *server, const struct job_desk *desk);
+
+/* The largest call, where files are served and elsewhere, and the largest reply of any program that
+ * is not executed elsewhere: sizes for the wire's buffers. */
+uint32_t rpc_server_record_max(const struct rpc_server *server, bool has_files);
 uint32_t rpc_server_reply_max(const struct rpc_server *server);
 
 /* core_step and core_work, for everybody who has a server: what was cached of hosts that they find
@@ -103,13 +125,23 @@ void rpc_server_stored(struct rpc_server *server, uint64_t txn, bool has_room, u
 /* The next answer that may leave, oldest first. False: none. */
 bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_reply *ret);
 
-/* Answers waiting for the store. */
+/* The next reply that was made elsewhere, to be released when its bytes are not needed any more.
+ * False: none now. */
+bool rpc_server_next_job(struct rpc_server *server, uint64_t now_ns, struct rpc_finished *ret);
+void rpc_server_release_job(struct rpc_server *server, struct job *job);
+/* The memory, about, that the last call of rpc_server_receive needs elsewhere; 0 if it did not go
+ * there. */
+uint32_t rpc_server_weight(const struct rpc_server *server);
+
+/* Answers waiting for the store, or made elsewhere. */
 uint32_t rpc_server_waiting(const struct rpc_server *server);
 /* True while every call that observes state would be refused as busy. */
 bool rpc_server_is_busy(const struct rpc_server *server);
 
 /* Counts and durations of calls; NULL: the limits ask for none. */
 const struct meter *rpc_server_meter(const struct rpc_server *server);
+/* Of the limits. */
+const struct lease *rpc_server_lease(const struct rpc_server *server);
 
 /* Something that the wire saw a peer do, for the operator. */
 void rpc_server_report(struct rpc_server *server, enum event_kind kind, const struct address *from);

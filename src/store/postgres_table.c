@@ -46,9 +46,10 @@ uint32_t postgres_table_columns(enum record_kind kind,
     ret[width++] = (struct postgres_column){"slot", POSTGRES_INT4};
     for (uint32_t i = 0; i < layout->count; i++) {
         const struct record_field *field = &layout->fields[i];
+        if (field->column == NULL)
+            continue;
         CHECK(width < POSTGRES_COLUMNS_MAX - 1);
-        if (field->column != NULL)
-            ret[width++] = (struct postgres_column){field->column, type_of(field)};
+        ret[width++] = (struct postgres_column){field->column, type_of(field)};
     }
     ret[width++] = (struct postgres_column){"record", POSTGRES_BYTEA};
     return width;

@@ -43,14 +43,17 @@
  * A change of any of these bytes and every new kind raise RECORD_FORMAT (R-PER-5). Format 2 brought
  * clients, locks, waiters and shares. Format 3 brought tracked clients, the last field of the
  * server record, and two flags; format 4 one more flag of a client and of a lock, and the name of
- * the interface in a link-local address, where its number was. A decoder reads them all.
+ * the interface in a link-local address, where its number was; format 5 what a status monitor needs
+ * to know: its boot, in the server record, and the addresses of those whom it watches. A decoder
+ * reads them all.
  *
  * record_layout.h says how to add a field or a kind.
  */
 #include "store/record_bytes.h"
 
 enum {
-    SERVER_FLAGS = RECORD_SERVER_INCOMPLETE | RECORD_SERVER_SETTLED | RECORD_SERVER_WAITERS,
+    SERVER_FLAGS = RECORD_SERVER_INCOMPLETE | RECORD_SERVER_SETTLED | RECORD_SERVER_WAITERS |
+                   RECORD_SERVER_MONITOR,
     CLIENT_FLAGS = RECORD_CLIENT_MONITORED | RECORD_CLIENT_CRASHED | RECORD_CLIENT_UNUSED |
                    RECORD_CLIENT_RECOUNTED | RECORD_CLIENT_WAITS | RECORD_CLIENT_CALIBRATED,
     LOCK_FLAGS =
@@ -118,6 +121,9 @@ static const struct record_field server_fields[] = {
      JSON_FLAG(4, "incomplete", RECORD_SERVER_INCOMPLETE)},
     {UINT32(server, restart_state), RULE(ODD), SINCE_LIKE(3, server, state),
      JSON(3, "restart_state")},
+    {PRIV(server, boot), SINCE(5)},
+    {UINT64(server, netns), SINCE(5)},
+    {UINT64(server, boot_epoch), SINCE(5)},
 };
 
 static const struct record_field registrant_fields[] = {
@@ -136,6 +142,10 @@ static const struct record_field registrant_fields[] = {
     {PRIV(registrant, priv), COLUMN("priv")},
     {NAME(registrant, mon_name), COLUMN("mon_name"), JSON(2, "mon_name")},
     {NAME(registrant, my_name), COLUMN("callback_host"), JSON(3, "callback_host")},
+    {ADDRESS(registrant, hosts[0]), SINCE(5)},
+    {ADDRESS(registrant, hosts[1]), SINCE(5)},
+    {ADDRESS(registrant, hosts[2]), SINCE(5)},
+    {ADDRESS(registrant, hosts[3]), SINCE(5)},
 };
 
 static const struct record_field notice_fields[] = {

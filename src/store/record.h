@@ -36,21 +36,25 @@ enum record_result {
     RECORD_NEWER,   /* intact, but written by a newer format */
 };
 
-#define RECORD_FORMAT       4 /* raised by every change of any record's bytes, and by new kinds */
+#define RECORD_FORMAT       5 /* raised by every change of any record's bytes, and by new kinds */
 #define RECORD_NAME_MAX     1024 /* mon_name, my_name, caller_name, oh */
 #define RECORD_FH_MAX       64   /* a file handle (R-NLM-1) */
 #define RECORD_PROTOCOL_MAX 16   /* the name of a protocol */
 #define RECORD_KEY_MAX      64   /* what a protocol knows a client by */
 #define RECORD_BYTES_MAX    1024 /* what a protocol keeps with it */
 #define RECORD_PRIV_LEN     16
-#define RECORD_VALUE_MAX    2304     /* no record is longer */
+#define RECORD_HOSTS_MAX    4        /* addresses that are kept of a monitored name */
+#define RECORD_VALUE_MAX    2560     /* no record is longer */
 #define RECORD_SLOT_MAX     10000000 /* no slot of any kind reaches it */
 
 enum record_server_flag {
     RECORD_SERVER_INCOMPLETE = 1, /* D16: locks or clients may be missing from this store */
     RECORD_SERVER_SETTLED = 2,    /* grace over, everything settled: a resume may follow (D12) */
     RECORD_SERVER_WAITERS = 4,    /* waiters are stored, too: this run can be resumed */
+    RECORD_SERVER_MONITOR = 8,    /* of a status monitor (--role monitor), not of a lock server */
 };
+
+#define RECORD_BOOT_LEN 16
 
 struct record_server {
     uint64_t txn;     /* number of the batch that wrote this record */
@@ -61,6 +65,11 @@ struct record_server {
     /* Of our last restart: what everybody must know. `state` is past it if single clients were
      * notified that they lost their locks. */
     uint32_t restart_state;
+    /* Of a monitor: the boot of the machine and the network namespace that `restart_state` is of,
+     * and our epoch when it began: a priv that was registered before is worth nothing. */
+    uint8_t boot[RECORD_BOOT_LEN];
+    uint64_t netns;
+    uint64_t boot_epoch;
 };
 
 enum record_transport { RECORD_TCP = 6, RECORD_UDP = 17 };
@@ -78,6 +87,7 @@ struct record_registrant {
     uint32_t relayed_state; /* state of mon_name that was last relayed to it (D7) */
     uint8_t priv[RECORD_PRIV_LEN];
     struct bytes mon_name, my_name;
+    struct address hosts[RECORD_HOSTS_MAX]; /* of a monitor: what mon_name was resolved to */
 };
 
 struct record_notice {

@@ -28,6 +28,7 @@ struct caller;
 struct caller_options {
     uint16_t source_port_low, source_port_high; /* --source-ports; 0: any */
     struct wire *listener; /* borrowed; NULL: there is none, and no call asks for it */
+    int privileged_fd;     /* of caller_udp_bind_privileged, which is ours from here on; 0: none */
 };
 
 /* NULL: no memory. The loop, the client and the clock are borrowed. No socket is opened yet. */

@@ -182,6 +182,7 @@ static void take(struct link *link, struct bytes input)
             break;
         case RECORD_READ_NEED_BUFFER:
             link->reader.buffer = malloc(RECORD_MAX);
+            link->reader.buffer_len = RECORD_MAX;
             if (link->reader.buffer == NULL) {
                 lose(link);
                 return;
@@ -213,7 +214,7 @@ static void read_all(struct link *link)
 /* False: the connection failed. */
 static bool write_bytes(struct link *link, const uint8_t *at, size_t len, size_t *ret_left)
 {
-    if (!clock_may_send(link->tcp->clock))
+    if (!lease_may_send(rpc_client_lease(link->tcp->client), clock_boot_ns()))
         return false;
     while (len > 0) {
         ssize_t n = send(link->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -336,7 +337,7 @@ static int bind_local(int fd, const struct address *local, uint32_t family, uint
 }
 
 /* A socket that connects from this local port, or a negative errno. */
-static int connect_from(const struct client_action *action, uint16_t local_port, bool is_fenced)
+static int connect_from(const struct client_action *action, uint16_t local_port, bool is_shared)
 {
     struct sockaddr_storage to;
     socklen_t to_len = sockaddr_of(&action->to, action->port, &to);
@@ -351,8 +352,8 @@ static int connect_from(const struct client_action *action, uint16_t local_port,
     }
     /* Even after a close or the end of the process: with a shared store an unacknowledged GRANTED
      * must not reach its host once another server has taken over (clock.h). */
-    if (is_fenced)
-        (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOCK_KEPT_MS);
+    if (is_shared)
+        (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, LEASE_KEPT_MS);
     int err = bind_local(fd, &action->local, action->to.family, local_port);
     if (err == 0 && connect(fd, (const struct sockaddr *)&to, to_len) != 0 && errno != EINPROGRESS)
         err = errno == EADDRNOTAVAIL ? -EADDRINUSE : -errno; /* that pair of ports is in use */
@@ -364,26 +365,26 @@ static int connect_from(const struct client_action *action, uint16_t local_port,
 
 /* The same from the next ports of a range, until one works. */
 static int connect_from_one_of(const struct client_action *action, struct source_ports *ports,
-                               bool is_fenced)
+                               bool is_shared)
 {
     uint32_t count = source_ports_count(ports);
     int result = -EADDRINUSE;
     for (uint32_t i = 0; i < count && i < PORT_TRIES && result == -EADDRINUSE; i++)
-        result = connect_from(action, source_ports_next(ports), is_fenced);
+        result = connect_from(action, source_ports_next(ports), is_shared);
     return result;
 }
 
 static int open_socket(struct caller_tcp *tcp, const struct client_action *action)
 {
-    bool is_fenced = tcp->clock->is_fenced;
+    bool is_shared = lease_is_shared(rpc_client_lease(tcp->client));
     if (action->local.family != 0 && action->local.family != action->to.family)
         return -EAFNOSUPPORT;
     if (action->is_privileged && tcp->ports.low == 0) {
-        int result = connect_from_one_of(action, &tcp->privileged_ports, is_fenced);
+        int result = connect_from_one_of(action, &tcp->privileged_ports, is_shared);
         if (result != -EACCES && result != -EADDRINUSE)
             return result;
     }
-    return connect_from_one_of(action, &tcp->ports, is_fenced);
+    return connect_from_one_of(action, &tcp->ports, is_shared);
 }
 
 void caller_tcp_connect(struct caller_tcp *tcp, const struct client_action *action)

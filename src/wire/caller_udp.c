@@ -45,6 +45,8 @@ struct caller_udp {
     struct clock *clock;
     struct udp_end ends[END_COUNT];
     struct source_ports ports, privileged_ports;
+    int privileged_fd; /* IPv4, bound before privileges were dropped; 0: none, or in use */
+    bool has_upcalls;  /* there was one: for the lock manager of this machine */
 
     struct mmsghdr in[BATCH], out[BATCH];
     struct datagram in_data[BATCH], out_data[BATCH];
@@ -66,6 +68,8 @@ struct caller_udp *caller_udp_new(uv_loop_t *loop, struct rpc_client *client, st
     udp->ports =
         (struct source_ports){.low = options->source_port_low, .high = options->source_port_high};
     udp->privileged_ports = source_ports_privileged();
+    udp->privileged_fd = options->privileged_fd;
+    udp->has_upcalls = options->privileged_fd != 0;
     for (uint32_t i = 0; i < END_COUNT; i++)
         udp->ends[i] = (struct udp_end){.udp = udp, .fd = -1};
     udp->in_bytes = calloc(BATCH, ANSWER_MAX);
@@ -199,15 +203,25 @@ static int open_socket(struct source_ports *ports, uint32_t family)
     return fd;
 }
 
+int caller_udp_bind_privileged(void)
+{
+    struct source_ports ports = source_ports_privileged();
+    return open_socket(&ports, 4);
+}
+
 /* One of the sockets, opened on first use; NULL: none available now. */
 static struct udp_end *open_end(struct caller_udp *udp, uint32_t family, bool is_privileged)
 {
     struct udp_end *end = &udp->ends[(is_privileged ? 2 : 0) + (family == 6 ? 1 : 0)];
     if (end->fd >= 0)
         return end;
-    int fd = open_socket(is_privileged ? &udp->privileged_ports : &udp->ports, family);
+    int fd = is_privileged && family == 4 ? udp->privileged_fd : 0;
+    if (fd == 0)
+        fd = open_socket(is_privileged ? &udp->privileged_ports : &udp->ports, family);
     if (fd < 0)
         return NULL;
+    if (fd == udp->privileged_fd)
+        udp->privileged_fd = 0; /* the end's from here on */
     if (uv_poll_init(udp->loop, &end->poll, fd) != 0) {
         (void)close(fd);
         return NULL;
@@ -218,11 +232,13 @@ static struct udp_end *open_end(struct caller_udp *udp, uint32_t family, bool is
     return end;
 }
 
-/* The socket for a datagram; NULL: none available now. --source-ports has no exceptions. */
+/* The socket for a datagram; NULL: none available now. --source-ports is for calls that leave the
+ * machine. */
 static struct udp_end *end_of(struct caller_udp *udp, const struct client_action *action)
 {
     struct udp_end *end = NULL;
-    if (action->is_privileged && udp->ports.low == 0)
+    if (action->is_privileged &&
+        (udp->ports.low == 0 || (udp->has_upcalls && address_is_loopback(&action->to))))
         end = open_end(udp, action->to.family, true);
     return end != NULL ? end : open_end(udp, action->to.family, false);
 }
@@ -232,7 +248,7 @@ static struct udp_end *end_of(struct caller_udp *udp, const struct client_action
 void caller_udp_flush(struct caller_udp *udp)
 {
     bool was_blocked = udp->is_blocked, has_failed = false;
-    if (!clock_may_send(udp->clock))
+    if (!lease_may_send(rpc_client_lease(udp->client), clock_boot_ns()))
         udp->out_sent = udp->out_count; /* lost, like any datagram */
     udp->is_blocked = false;
     while (udp->out_sent < udp->out_count && !udp->is_blocked) {

@@ -12,6 +12,10 @@
 
 struct caller_udp;
 
+/* A socket on a privileged port of IPv4, for who drops privileges before there is a caller. -1:
+ * there is none for us. */
+__attribute__((warn_unused_result)) int caller_udp_bind_privileged(void);
+
 struct caller_udp *caller_udp_new(uv_loop_t *loop, struct rpc_client *client, struct clock *clock,
                                   const struct caller_options *options);
 

@@ -7,9 +7,6 @@
 
 #include <time.h>
 
-/* After a commit; much less than a grace period (docs/high-availability.md). */
-#define SEND_NS (MS_NS * CLOCK_SEND_MS)
-
 static uint64_t read_ns(clockid_t id)
 {
     struct timespec t;
@@ -76,15 +73,4 @@ void clock_sleep(struct clock *clock, uint64_t longest_ns)
     set(clock);
     pace_sleep(&clock->pace, clock->raw_ns + longest_ns);
     clock_turn_over(clock);
-}
-
-void clock_allow_sends(struct clock *clock, uint64_t checked_ns)
-{
-    clock->is_fenced = true;
-    clock->send_until_ns = checked_ns + SEND_NS;
-}
-
-bool clock_may_send(const struct clock *clock)
-{
-    return !clock->is_fenced || read_ns(CLOCK_BOOTTIME) < clock->send_until_ns;
 }

@@ -7,10 +7,6 @@
  * This time does not advance while the process is not scheduled (base/pace.h), so that no client
  * loses its locks for calls we could not receive. Code that must not forgive a standstill uses
  * clock_raw_ns. A sleeping machine stops CLOCK_MONOTONIC, which has the same effect.
- *
- * With a shared store it also decides how long after a commit the replies that depend on it may
- * leave (docs/high-availability.md): a server that stood still for longer may have been replaced.
- * That check reads the clock each time, and a clock that includes sleep.
  */
 #ifndef WIRE_CLOCK_H
 #define WIRE_CLOCK_H
@@ -20,14 +16,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * How long after a commit the replies that depend on it may leave, and how much longer the kernel
- * may keep them for a peer that does not acknowledge (TCP_USER_TIMEOUT). A successor notifies
- * nobody before the first has passed, and keeps pending offers from others until both have
- * (docs/decisions/025).
- */
-enum { CLOCK_SEND_MS = 2000, CLOCK_KEPT_MS = 10000 };
-
 struct clock {
     uint64_t now_ns; /* monotonic, without standstills */
     uint64_t raw_ns; /* as the clock says */
@@ -35,14 +23,12 @@ struct clock {
     uint64_t wall_ns; /* since 1970; may jump, so it is only stored and shown */
     bool is_set;
     bool has_heard;
-    bool is_fenced; /* the store is shared */
-    uint64_t send_until_ns;
 };
 
 uint64_t clock_now_ns(struct clock *clock);
 uint64_t clock_wall_ns(struct clock *clock);
 void clock_turn_over(struct clock *clock);
-/* CLOCK_BOOTTIME, read each time. */
+/* CLOCK_BOOTTIME, read each time: for a lease (base/lease.h). */
 uint64_t clock_boot_ns(void);
 /* Something was accepted or read in this turn; was it? */
 void clock_heard(struct clock *clock);
@@ -52,11 +38,5 @@ void clock_sleep(struct clock *clock, uint64_t longest_ns);
 uint64_t clock_raw_ns(struct clock *clock);
 /* Total time of standstills since the start, those longer than a second. */
 uint64_t clock_stood_still_ns(const struct clock *clock);
-
-/* A commit found this server still active at that time, by CLOCK_BOOTTIME; from the first one on,
- * sending depends on it. */
-void clock_allow_sends(struct clock *clock, uint64_t checked_ns);
-/* True: a reply or a call whose commit is done may leave now. */
-bool clock_may_send(const struct clock *clock);
 
 #endif

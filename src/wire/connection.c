@@ -32,15 +32,14 @@ static bool is_paused(const struct connection *c)
 /* A peer that sent EOF and got every reply is closed. */
 static void finish(struct connection *c)
 {
-    if (c->at_end && c->in_flight == 0 && c->out_len == 0 && c->out_writing == NULL &&
-        !is_paused(c))
+    if (c->at_end && c->in_flight == 0 && replies_is_empty(&c->replies) && !is_paused(c))
         connection_close(c);
 }
 
 /* A connection on either list waits for the peer to move; see tcp.c for what follows. */
 static void note_waiting(struct connection *c)
 {
-    bool waits = !record_reader_is_empty(&c->reader) || c->out_writing != NULL || c->at_end;
+    bool waits = !record_reader_is_empty(&c->reader) || c->replies.is_writing || c->at_end;
     if (waits && list_is_empty(&c->by_wait)) {
         c->waiting_since_ns = clock_now_ns(c->tcp->clock);
         list_append(&c->tcp->waiting_for_peer, &c->by_wait);
@@ -58,30 +57,24 @@ static void note_progress(struct connection *c)
 /* Room for one reply of the largest size, or NULL: the peer does not read its replies. */
 static uint8_t *reserve(struct connection *c, uint32_t len)
 {
-    if (c->out == NULL) {
-        c->out = malloc(CONNECTION_OUT_MAX);
-        c->out_len = 0;
-        if (c->out == NULL)
-            return NULL;
-    }
-    if (c->out_len + RECORD_MARK_LEN + len > CONNECTION_OUT_MAX) {
-        connection_flush(c);
-        if (c->is_closing)
-            return NULL;
-        if (c->out == NULL)
-            return reserve(c, len);
-        if (c->out_len + RECORD_MARK_LEN + len > CONNECTION_OUT_MAX)
-            return NULL;
-    }
-    return c->out + c->out_len + RECORD_MARK_LEN;
+    uint8_t *at = replies_reserve(&c->replies, len);
+    if (at != NULL)
+        return at;
+    connection_flush(c);
+    return c->is_closing ? NULL : replies_reserve(&c->replies, len);
+}
+
+/* There is something to write in this turn. */
+static void note_unflushed(struct connection *c)
+{
+    if (list_is_empty(&c->by_flush))
+        list_append(&c->tcp->unflushed, &c->by_flush);
 }
 
 static void commit(struct connection *c, uint32_t len)
 {
-    store_be32(c->out + c->out_len, RECORD_MARK_LAST | len);
-    c->out_len += RECORD_MARK_LEN + len;
-    if (list_is_empty(&c->by_flush))
-        list_append(&c->tcp->unflushed, &c->by_flush);
+    replies_commit(&c->replies, len);
+    note_unflushed(c);
 }
 
 static void begin_call(struct connection *c)
@@ -95,7 +88,8 @@ static bool deliver(struct connection *c, struct bytes record)
 {
     struct tcp *tcp = c->tcp;
     uint32_t reply_max = rpc_server_reply_max(tcp->server);
-    if (c->in_flight >= CONNECTION_IN_FLIGHT_MAX)
+    if (c->in_flight >= CONNECTION_IN_FLIGHT_MAX ||
+        c->weight + replies_large_len(&c->replies) >= CONNECTION_WEIGHT_MAX)
         return false;
     uint8_t *at = reserve(c, reply_max);
     if (at == NULL)
@@ -112,6 +106,7 @@ static bool deliver(struct connection *c, struct bytes record)
         return true;
     case RPC_WAITING:
         begin_call(c);
+        c->weight += rpc_server_weight(tcp->server);
         return true;
     case RPC_NO_ANSWER:
         return true;
@@ -127,7 +122,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     (void)suggested;
     struct connection *c = handle->data;
-    *ret = uv_buf_init((char *)c->tcp->read_buffer, CONNECTION_READ_MAX);
+    *ret = uv_buf_init((char *)c->tcp->read_buffer,
+                       c->source.has_files ? CONNECTION_READ_MAX_FILES : CONNECTION_READ_MAX);
 }
 
 /* Keeps a refused record and the input behind it until connection_resume. */
@@ -173,7 +169,9 @@ static bool consume(struct connection *c, struct bytes input)
             }
             return true;
         case RECORD_READ_NEED_BUFFER:
-            c->reader.buffer = malloc(c->reader.record_max);
+            free(c->reader.buffer);
+            c->reader.buffer_len = record_reader_need(&c->reader);
+            c->reader.buffer = malloc(c->reader.buffer_len);
             if (c->reader.buffer == NULL)
                 connection_close(c);
             break;
@@ -238,7 +236,8 @@ void connection_start(struct connection *c)
     list_init(&c->by_wait);
     list_init(&c->by_flush);
     list_init(&c->by_pause);
-    record_reader_init(&c->reader, rpc_server_record_max(c->tcp->server));
+    replies_init(&c->replies, c->tcp->server);
+    record_reader_init(&c->reader, rpc_server_record_max(c->tcp->server, c->source.has_files));
     c->handle.data = c;
     start_reading(c);
 }
@@ -274,9 +273,11 @@ void connection_quiesce(struct connection *c)
     c->is_reading = false;
 }
 
-void connection_call_ended(struct connection *c)
+void connection_call_ended(struct connection *c, uint32_t weight)
 {
     CHECK(c->in_flight > 0);
+    CHECK(c->weight >= weight);
+    c->weight -= weight;
     if (--c->in_flight == 0 && !c->is_closing)
         list_append(&c->tcp->idle, &c->by_idle);
 }
@@ -298,11 +299,31 @@ void connection_send(struct connection *c, struct bytes message)
     commit(c, message.len);
 }
 
+void connection_send_job(struct connection *c, const struct rpc_finished *finished)
+{
+    if (c->is_closing) {
+        rpc_server_release_job(c->tcp->server, finished->job);
+        return;
+    }
+    if (!replies_add_job(&c->replies, finished)) {
+        connection_close(c);
+        return;
+    }
+    note_unflushed(c);
+}
+
+bool connection_is_being_read(struct connection *c)
+{
+    size_t unwritten_len = uv_stream_get_write_queue_size((const uv_stream_t *)&c->handle);
+    bool is_read = c->replies.is_writing && unwritten_len < c->unwritten_len;
+    c->unwritten_len = unwritten_len;
+    return is_read;
+}
+
 static void on_written(uv_write_t *write, int status)
 {
     struct connection *c = write->data;
-    free(c->out_writing);
-    c->out_writing = NULL;
+    replies_written(&c->replies, false);
     if (c->is_closing)
         return;
     if (status != 0) {
@@ -316,56 +337,74 @@ static void on_written(uv_write_t *write, int status)
     finish(c);
 }
 
+/* Leaves the rest of a lot to libuv. */
+static void write_rest(struct connection *c, uv_buf_t *bufs, uint32_t count, size_t written)
+{
+    uint32_t first = 0;
+    MARK("connection_write_incomplete");
+    while (written >= bufs[first].len)
+        written -= bufs[first++].len;
+    bufs[first] = uv_buf_init(bufs[first].base + written, (unsigned)(bufs[first].len - written));
+    c->write.data = c;
+    if (uv_write(&c->write, (uv_stream_t *)&c->handle, bufs + first, count - first, on_written) !=
+        0) {
+        replies_written(&c->replies, false);
+        connection_close(c);
+        return;
+    }
+    c->unwritten_len = uv_stream_get_write_queue_size((const uv_stream_t *)&c->handle);
+    note_waiting(c);
+}
+
+/* One lot. False: not all of it could be written at once, or the connection is closed. */
+static bool write_lot(struct connection *c, bool is_gated)
+{
+    uv_buf_t bufs[1 + REPLIES_LARGE_PER_WRITE];
+    uint32_t count = replies_take(&c->replies, bufs);
+    size_t len = 0;
+    for (uint32_t i = 0; i < count; i++)
+        len += bufs[i].len;
+    int written = uv_try_write((uv_stream_t *)&c->handle, bufs, count);
+    if (written < 0 && written != UV_EAGAIN) {
+        replies_written(&c->replies, false);
+        connection_close(c);
+        return false;
+    }
+    size_t taken = written > 0 ? (size_t)written : 0;
+    if (taken > 0)
+        note_progress(c);
+    if (taken == len) {
+        /* Without more calls nothing more is expected soon, and the buffer goes. */
+        replies_written(&c->replies, c->is_reading && c->in_flight > 0);
+        return true;
+    }
+    if (is_gated && lease_is_shared(rpc_server_lease(c->tcp->server))) {
+        /* What libuv queues leaves whenever the peer reads, which may be too late. */
+        replies_written(&c->replies, false);
+        connection_close(c);
+        return false;
+    }
+    write_rest(c, bufs, count, taken);
+    return false;
+}
+
 void connection_flush(struct connection *c)
 {
     list_remove(&c->by_flush);
-    if (c->is_closing || c->out == NULL || c->out_writing != NULL || c->out_len == 0)
+    if (c->is_closing || c->replies.is_writing || replies_is_empty(&c->replies))
         return;
-    bool is_late = c->is_out_gated && !clock_may_send(c->tcp->clock);
+    bool is_gated = c->is_out_gated;
     c->is_out_gated = false;
-    if (is_late) {
+    if (is_gated && !lease_may_send(rpc_server_lease(c->tcp->server), clock_boot_ns())) {
         MARK("connection_answers_too_late");
         connection_close(c);
         return;
     }
-    uv_buf_t buf = uv_buf_init((char *)c->out, c->out_len);
-    int written = uv_try_write((uv_stream_t *)&c->handle, &buf, 1);
-    if (written < 0 && written != UV_EAGAIN) {
-        connection_close(c);
-        return;
-    }
-    uint32_t taken = written > 0 ? (uint32_t)written : 0;
-    if (taken > 0)
-        note_progress(c);
-    if (taken == c->out_len) {
-        c->out_len = 0;
-        if (!c->is_reading || c->in_flight == 0) {
-            /* Nothing more is expected soon: free the buffer. */
-            free(c->out);
-            c->out = NULL;
-        }
-        note_waiting(c);
-        finish(c);
-        return;
-    }
-    MARK("connection_write_incomplete");
-    if (c->tcp->clock->is_fenced) {
-        /* What libuv queues leaves whenever the peer reads, which may be too late. */
-        connection_close(c);
-        return;
-    }
-    c->out_writing = c->out;
-    c->out = NULL;
-    buf = uv_buf_init((char *)c->out_writing + taken, c->out_len - taken);
-    c->out_len = 0;
-    c->write.data = c;
-    if (uv_write(&c->write, (uv_stream_t *)&c->handle, &buf, 1, on_written) != 0) {
-        free(c->out_writing);
-        c->out_writing = NULL;
-        connection_close(c);
-        return;
-    }
+    while (!replies_is_empty(&c->replies))
+        if (!write_lot(c, is_gated))
+            return;
     note_waiting(c);
+    finish(c);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -373,8 +412,7 @@ static void on_closed(uv_handle_t *handle)
     struct connection *c = handle->data;
     free(c->reader.buffer);
     free(c->stash);
-    free(c->out);
-    free(c->out_writing);
+    replies_done(&c->replies);
     free(c);
 }
 

@@ -4,7 +4,8 @@
  * Calls are taken in order, many at a time; their replies leave in any order, all of a turn's
  * replies for one connection in one write. The cost of a connection is fixed: one read buffer
  * shared by all, at most one partial record, one stretch of unread input while it is paused, and
- * two output buffers.
+ * two output buffers; where files are served, also the calls and replies that CONNECTION_WEIGHT_MAX
+ * allows.
  */
 #ifndef WIRE_CONNECTION_H
 #define WIRE_CONNECTION_H
@@ -13,15 +14,18 @@
 #include "codec/record_mark.h"
 #include "rpc/server.h"
 #include "wire/clock.h"
+#include "wire/replies.h"
 
 #include <uv.h>
 
 struct tcp;
 
 enum {
-    CONNECTION_READ_MAX = 32 * 1024, /* per read */
-    CONNECTION_OUT_MAX = 32 * 1024,  /* replies collected for one write */
-    CONNECTION_IN_FLIGHT_MAX = 512,  /* calls waiting for the store */
+    CONNECTION_READ_MAX = 32 * 1024,        /* per read */
+    CONNECTION_READ_MAX_FILES = 128 * 1024, /* the same where files are served */
+    CONNECTION_IN_FLIGHT_MAX = 512,         /* calls waiting for the store, or elsewhere */
+    /* Of calls elsewhere and their replies, in bytes; one call more may begin below it. */
+    CONNECTION_WEIGHT_MAX = 8 * 1024 * 1024,
 };
 
 struct connection {
@@ -41,8 +45,9 @@ struct connection {
     struct bytes held;    /* a record that was refused as busy */
     struct bytes pending; /* input behind it */
 
-    uint8_t *out, *out_writing; /* being collected; being written by libuv */
-    uint32_t out_len;
+    struct replies replies;
+    size_t unwritten_len; /* of what libuv writes, when that was last looked at */
+    uint64_t weight;      /* of its calls that are executed elsewhere */
     uint32_t in_flight;
     bool is_reading, is_closing;
     bool is_out_gated; /* some of it waited for a commit */
@@ -53,8 +58,12 @@ struct connection {
 void connection_start(struct connection *connection);
 /* A reply whose commit is done. */
 void connection_send(struct connection *connection, struct bytes message);
+/* The reply of a job, which is released when it was written, or cannot be. */
+void connection_send_job(struct connection *connection, const struct rpc_finished *finished);
 /* One call less in flight; a connection paused for that resumes. */
-void connection_call_ended(struct connection *connection);
+void connection_call_ended(struct connection *connection, uint32_t weight);
+/* True: the peer has read something of a long write since this was last asked. */
+bool connection_is_being_read(struct connection *connection);
 /* Retries what was refused as busy. */
 void connection_resume(struct connection *connection);
 /* Reads nothing more. */

@@ -6,8 +6,9 @@
 
 #include "base/address.h"
 
-#define LISTEN_MAX         64               /* addresses */
-#define LISTEN_SOCKETS_MAX (2 * LISTEN_MAX) /* of one transport: on two ports */
+#define LISTEN_MAX         64 /* addresses */
+#define LISTEN_PORTS_MAX   4  /* locks, the status monitor, the portmapper, files */
+#define LISTEN_SOCKETS_MAX (LISTEN_PORTS_MAX * LISTEN_MAX) /* of one transport */
 
 struct listen_pair {
     struct address address;

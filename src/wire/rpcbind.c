@@ -187,6 +187,7 @@ static bool consume(struct link *link, struct bytes input)
             return true;
         case RECORD_READ_NEED_BUFFER:
             link->reader.buffer = malloc(ANSWER_MAX);
+            link->reader.buffer_len = ANSWER_MAX;
             if (link->reader.buffer == NULL)
                 return false;
             break;

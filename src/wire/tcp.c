@@ -45,7 +45,7 @@ struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
     list_init(&tcp->waiting_for_peer);
     list_init(&tcp->unflushed);
     list_init(&tcp->paused);
-    tcp->read_buffer = malloc(CONNECTION_READ_MAX);
+    tcp->read_buffer = malloc(CONNECTION_READ_MAX_FILES); /* the larger one */
     tcp->spare = calloc(1, sizeof *tcp->spare);
     if (tcp->read_buffer == NULL || tcp->spare == NULL ||
         table_init(&tcp->connections, connections_max, sizeof(struct connection *)) != 0) {
@@ -124,15 +124,17 @@ static void turn_away(struct connection *c, enum event_kind why, const struct ad
 
 /*
  * Data in the kernel for a peer that does not acknowledge is dropped with the connection: with a
- * shared store nothing leaves long after its commit (clock.h). And nothing outlives the process: a
- * connection that ends while the kernel has replies to deliver is reset, even if we are killed.
+ * shared store nothing leaves long after its commit (base/lease.h). And nothing outlives the
+ * process: a connection that ends while the kernel has replies to deliver is reset, even if we are
+ * killed.
  */
 static void limit_waiting(const struct connection *c)
 {
     uv_os_fd_t fd = -1;
-    const unsigned wait_ms = CLOCK_KEPT_MS;
+    const unsigned wait_ms = LEASE_KEPT_MS;
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
-    if (!c->tcp->clock->is_fenced || uv_fileno((const uv_handle_t *)&c->handle, &fd) != 0)
+    if (!lease_is_shared(rpc_server_lease(c->tcp->server)) ||
+        uv_fileno((const uv_handle_t *)&c->handle, &fd) != 0)
         return;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &wait_ms, sizeof wait_ms);
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -143,7 +145,8 @@ void tcp_part(const struct connection *c)
     uv_os_fd_t fd = -1;
     int undelivered = 1;
     const struct linger orderly = {0};
-    if (c->tcp->clock->is_fenced && uv_fileno((const uv_handle_t *)&c->handle, &fd) == 0 &&
+    if (lease_is_shared(rpc_server_lease(c->tcp->server)) &&
+        uv_fileno((const uv_handle_t *)&c->handle, &fd) == 0 &&
         ioctl(fd, SIOCOUTQ, &undelivered) == 0 && undelivered == 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &orderly, sizeof orderly);
 }
@@ -167,6 +170,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     c->source.peer = peer_of(&c->handle, &bare);
+    c->source.has_files = tcp->listener_has_files[(uv_tcp_t *)listener - tcp->listeners];
     if (is_last || c->source.peer.address.family == 0 ||
         (tcp->connections.count == tcp->connections_max && !evict_one(tcp))) {
         bool is_nobody = c->source.peer.address.family == 0;
@@ -204,14 +208,21 @@ static void on_sweep(uv_timer_t *timer)
         struct connection *c = LIST_ELEMENT(tcp->waiting_for_peer.next, struct connection, by_wait);
         if (now_ns - c->waiting_since_ns < PEER_WAIT_NS)
             break;
+        if (connection_is_being_read(c)) { /* slowly */
+            c->waiting_since_ns = now_ns;
+            list_remove(&c->by_wait);
+            list_append(&tcp->waiting_for_peer, &c->by_wait);
+            continue;
+        }
         rpc_server_report(tcp->server, EVENT_SLOW_PEER, &c->source.peer.address);
         connection_close(c);
     }
 }
 
-int tcp_add(struct tcp *tcp, int fd)
+int tcp_add(struct tcp *tcp, int fd, bool has_files)
 {
     CHECK(tcp->listener_count < LISTEN_SOCKETS_MAX);
+    tcp->listener_has_files[tcp->listener_count] = has_files;
     uv_tcp_t *listener = &tcp->listeners[tcp->listener_count];
     int err = uv_tcp_init(tcp->loop, listener);
     if (err != 0) {
@@ -238,11 +249,20 @@ void tcp_send(struct tcp *tcp, const struct rpc_source *to, struct bytes message
         connection_send(c, message);
 }
 
-void tcp_call_ended(struct tcp *tcp, uint64_t route)
+void tcp_send_job(struct tcp *tcp, const struct rpc_finished *finished)
+{
+    struct connection *c = connection_of(tcp, finished->to.route);
+    if (c != NULL)
+        connection_send_job(c, finished);
+    else
+        rpc_server_release_job(tcp->server, finished->job);
+}
+
+void tcp_call_ended(struct tcp *tcp, uint64_t route, uint32_t weight)
 {
     struct connection *c = connection_of(tcp, route);
     if (c != NULL)
-        connection_call_ended(c);
+        connection_call_ended(c, weight);
 }
 
 void tcp_resume(struct tcp *tcp)

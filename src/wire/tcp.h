@@ -18,6 +18,7 @@ struct tcp {
     struct list idle;         /* of these, who has no call in flight, longest idle first */
     struct list waiting_for_peer, unflushed, paused;
     uv_tcp_t listeners[LISTEN_SOCKETS_MAX];
+    bool listener_has_files[LISTEN_SOCKETS_MAX];
     uint32_t listener_count;
     uv_timer_t sweep;
     uint8_t *read_buffer; /* shared: input is handled before the next read */
@@ -29,12 +30,15 @@ struct tcp {
 /* NULL: no memory. The rest is borrowed. */
 struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
                     uint32_t connections_max);
-/* Takes the socket over and listens on it. 0 or a negative libuv error. */
-__attribute__((warn_unused_result)) int tcp_add(struct tcp *tcp, int fd);
+/* Takes the socket over and listens on it, for files too if asked. 0 or a negative libuv error. */
+__attribute__((warn_unused_result)) int tcp_add(struct tcp *tcp, int fd, bool has_files);
 
 void tcp_send(struct tcp *tcp, const struct rpc_source *to, struct bytes message);
-/* One call less in flight on this route. Routes of UDP sockets resolve to no connection. */
-void tcp_call_ended(struct tcp *tcp, uint64_t route);
+/* The reply of a job, which is released when it was written, or cannot be. */
+void tcp_send_job(struct tcp *tcp, const struct rpc_finished *finished);
+/* One call less in flight on this route, and so much less weight. Routes of UDP sockets resolve to
+ * no connection. */
+void tcp_call_ended(struct tcp *tcp, uint64_t route, uint32_t weight);
 /* End of a turn: resumes paused connections, writes what has accumulated. */
 void tcp_resume(struct tcp *tcp);
 void tcp_flush(struct tcp *tcp);

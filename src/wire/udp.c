@@ -9,6 +9,7 @@
 #include "wire/udp.h"
 
 #include "base/check.h"
+#include "base/minmax.h"
 #include "wire/datagram.h"
 #include "wire/listen.h"
 #include "wire/sockaddr.h"
@@ -27,6 +28,7 @@ struct udp_socket {
     struct udp *udp;
     struct address address; /* bound to */
     int fd;
+    bool has_files;
 };
 
 struct udp {
@@ -53,9 +55,7 @@ struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
     udp->loop = loop;
     udp->server = server;
     udp->clock = clock;
-    udp->reply_max = rpc_server_reply_max(server);
-    if (udp->reply_max < UDP_CALL_MAX)
-        udp->reply_max = UDP_CALL_MAX;
+    udp->reply_max = max_u32(rpc_server_reply_max(server), max_u32(UDP_CALL_MAX, DATAGRAM_MAX));
     udp->in_bytes = calloc(BATCH, DATAGRAM_MAX + 1);
     udp->out_bytes = calloc(BATCH, udp->reply_max);
     if (udp->in_bytes == NULL || udp->out_bytes == NULL) {
@@ -77,7 +77,7 @@ void udp_free(struct udp *udp)
 void udp_flush(struct udp *udp)
 {
     uint32_t sent = 0;
-    if (udp->is_out_gated && !clock_may_send(udp->clock))
+    if (udp->is_out_gated && !lease_may_send(rpc_server_lease(udp->server), clock_boot_ns()))
         udp->out_count = 0;
     while (sent < udp->out_count) {
         int fd = udp->sockets[udp->out_route].fd;
@@ -111,9 +111,12 @@ static void commit(struct udp *udp, const struct peer *to, uint32_t len)
 void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message)
 {
     CHECK(to->route < udp->socket_count);
-    CHECK(message.len <= udp->reply_max);
-    memcpy(reserve(udp, to->route, true), message.at, message.len);
-    commit(udp, &to->peer, message.len);
+    struct xdr_out out = xdr_out_of(reserve(udp, to->route, true), udp->reply_max);
+    if (message.len <= udp->reply_max)
+        xdr_put_fixed(&out, message);
+    else
+        rpc_msg_put_accepted(&out, load_be32(message.at), RPC_SYSTEM_ERR);
+    commit(udp, &to->peer, xdr_out_len(&out));
 }
 
 /* The socket bound to this address, or to all of its family; NULL: none. */
@@ -143,7 +146,8 @@ void udp_call(struct udp *udp, const struct address *local, const struct address
 static void handle(struct udp_socket *socket, struct mmsghdr *message, struct datagram *data)
 {
     struct udp *udp = socket->udp;
-    struct rpc_source from = {.route = (uint64_t)(socket - udp->sockets)};
+    struct rpc_source from = {.route = (uint64_t)(socket - udp->sockets),
+                              .has_files = socket->has_files};
     from.peer.address = sockaddr_address((const struct sockaddr *)&data->peer, &from.peer.port);
     from.peer.local = datagram_asked(message);
     if (from.peer.local.family == 0)
@@ -195,11 +199,12 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     udp_flush(udp);
 }
 
-int udp_add(struct udp *udp, int fd, const struct address *address)
+int udp_add(struct udp *udp, int fd, const struct address *address, bool has_files)
 {
     CHECK(udp->socket_count < LISTEN_SOCKETS_MAX);
     struct udp_socket *socket = &udp->sockets[udp->socket_count];
-    *socket = (struct udp_socket){.udp = udp, .address = *address, .fd = fd};
+    *socket =
+        (struct udp_socket){.udp = udp, .address = *address, .fd = fd, .has_files = has_files};
     int err = uv_poll_init(udp->loop, &socket->poll, fd);
     if (err != 0) {
         (void)close(fd);

@@ -22,11 +22,13 @@ struct udp;
 
 /* NULL: no memory, or libuv refused a socket. The rest is borrowed. */
 struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock);
-/* Takes the socket over. 0 or a negative libuv error. */
+/* Takes the socket over, for programs executed elsewhere too if asked. 0 or a negative libuv
+ * error. */
 __attribute__((warn_unused_result)) int udp_add(struct udp *udp, int fd,
-                                                const struct address *address);
+                                                const struct address *address, bool has_files);
 
-/* Queues a reply for the next sendmmsg; udp_flush sends it. */
+/* Queues a reply for the next sendmmsg; udp_flush sends it. One that is too long for a datagram
+ * becomes SYSTEM_ERR. */
 void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message);
 /* The same for a call of at most UDP_CALL_MAX bytes, from the first socket added for this local
  * address. Without one it is lost, like any datagram. */

@@ -42,12 +42,12 @@ void wire_free(struct wire *wire)
     free(wire);
 }
 
-int wire_listen(struct wire *wire, struct listen_set *set)
+int wire_listen(struct wire *wire, struct listen_set *set, bool has_files)
 {
     while (set->count > 0) {
         struct listen_pair *pair = &set->at[set->count - 1];
-        int err = udp_add(wire->udp, pair->udp_fd, &pair->address);
-        int tcp_err = tcp_add(wire->tcp, pair->tcp_fd);
+        int err = udp_add(wire->udp, pair->udp_fd, &pair->address, has_files);
+        int tcp_err = tcp_add(wire->tcp, pair->tcp_fd, has_files);
         set->count--;
         if (err == 0)
             err = tcp_err;
@@ -59,15 +59,31 @@ int wire_listen(struct wire *wire, struct listen_set *set)
     return 0;
 }
 
+/* Replies that were made elsewhere. */
+static void release_jobs(struct wire *wire)
+{
+    struct rpc_finished finished;
+    while (rpc_server_next_job(wire->server, clock_now_ns(wire->clock), &finished)) {
+        tcp_call_ended(wire->tcp, finished.taken_by, finished.weight);
+        if (finished.to.peer.transport == RECORD_UDP) {
+            udp_send(wire->udp, &finished.to, (struct bytes){finished.message, finished.len});
+            rpc_server_release_job(wire->server, finished.job);
+        } else {
+            tcp_send_job(wire->tcp, &finished);
+        }
+    }
+}
+
 static void release(struct wire *wire)
 {
     struct rpc_reply reply;
+    release_jobs(wire);
     while (rpc_server_next(wire->server, clock_now_ns(wire->clock), &reply)) {
         if (reply.to.peer.transport == RECORD_UDP)
             udp_send(wire->udp, &reply.to, reply.message);
         else if (reply.message.len > 0)
             tcp_send(wire->tcp, &reply.to, reply.message);
-        tcp_call_ended(wire->tcp, reply.taken_by);
+        tcp_call_ended(wire->tcp, reply.taken_by, 0);
     }
 }
 

@@ -16,9 +16,11 @@ struct wire;
 struct wire *wire_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock,
                       uint32_t connections_max);
 
-/* Takes the bound sockets over and starts to serve, on two ports at most. Outgoing calls leave from
- * the first. 0 or a negative libuv error. */
-__attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct listen_set *set);
+/* Takes the bound sockets over and starts to serve, on LISTEN_PORTS_MAX ports at most; `has_files`:
+ * also programs that are executed elsewhere. Outgoing calls leave from the first. 0 or a negative
+ * libuv error. */
+__attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct listen_set *set,
+                                                    bool has_files);
 
 /*
  * The end of a turn: sends every reply whose batch is durable, admits calls that had to wait, and

@@ -1,7 +1,9 @@
 /*
  * handles.c -- asks an NFSv3 server for the handles of files, as a client that mounts it does.
  *
- * usage: handles MOUNT-PORT NFS-PORT DIRECTORY COUNT FILE
+ * usage: handles MOUNT-SERVER NFS-SERVER DIRECTORY COUNT FILE
+ *
+ * A server is a port on this machine, or ADDRESS:PORT.
  *
  * MNT gives the handle of the exported directory (RFC 1813, program 100005), LOOKUP those of f0,
  * f1 and so on in it (program 100003). They are written into FILE, in hex, one on each line. Exit 1
@@ -10,7 +12,6 @@
 #include "peer/dial.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,14 +39,12 @@ static bool get_handle(const struct packet_reply *reply, struct handle *ret)
     return true;
 }
 
-static int open_port(const char *text)
+static int open_server(const char *text)
 {
-    struct dial_route route = {
-        .server = dial_endpoint_v4(INADDR_LOOPBACK, (uint16_t)strtoul(text, NULL, 10)),
-        .source = dial_endpoint_v4(INADDR_LOOPBACK, 0)};
-    int fd = dial_open(&route, CALL_MS);
+    struct dial_route route = {0};
+    int fd = dial_endpoint_read(text, &route.server) ? dial_open(&route, CALL_MS) : -EINVAL;
     if (fd < 0)
-        fprintf(stderr, "handles: cannot connect to port %s: %s\n", text, strerror(-fd));
+        fprintf(stderr, "handles: cannot connect to %s: %s\n", text, strerror(-fd));
     return fd;
 }
 
@@ -86,10 +85,10 @@ int main(int count, char **arguments)
 {
     struct handle directory, handle;
     if (count != 6) {
-        fprintf(stderr, "usage: handles MOUNT-PORT NFS-PORT DIRECTORY COUNT FILE\n");
+        fprintf(stderr, "usage: handles MOUNT-SERVER NFS-SERVER DIRECTORY COUNT FILE\n");
         return 2;
     }
-    int mount_fd = open_port(arguments[1]), nfs_fd = open_port(arguments[2]);
+    int mount_fd = open_server(arguments[1]), nfs_fd = open_server(arguments[2]);
     if (mount_fd < 0 || nfs_fd < 0 || !mount(mount_fd, arguments[3], &directory))
         return 1;
     uint32_t files = (uint32_t)strtoul(arguments[4], NULL, 10);

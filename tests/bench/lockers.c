@@ -1,13 +1,20 @@
 /*
  * lockers.c -- what happens once: a crowd of new clients, and a client that goes.
  *
- * usage: lockers newcomers PORT FIRST-ADDRESS COUNT MILLISECONDS [HANDLES]
- *        lockers free PORT ADDRESS HELD
+ * usage: lockers newcomers SERVER FIRST-ADDRESS COUNT MILLISECONDS [HANDLES]
+ *        lockers stream SERVER FIRST-ADDRESS COUNT MILLISECONDS HANDLES
+ *        lockers free SERVER ADDRESS HELD
+ *
+ * SERVER is a port on this machine, or ADDRESS:PORT.
  *
  * newcomers: COUNT clients, each with an address and a TCP connection of its own, take their first
  * lock at once. The time runs from the first connect() to the last GRANTED. After MILLISECONDS it
  * is over, and NULL is called on a new connection: a server that does not answer that within two
  * seconds has stopped answering.
+ *
+ * stream: the same clients come one after the other, for so long. Whoever is refused for want of
+ * locks, as by a server that cannot watch him, asks again until he is granted; how long that took
+ * is the figure.
  *
  * free: the client at ADDRESS holds HELD locks in one file (`locks hold ... files=1`). Another
  * client asks TEST for the whole file, one call at a time: first for a while in peace, then while
@@ -21,6 +28,7 @@
 #include "peer/load.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -34,6 +42,8 @@
 #define CALM_TESTS    500
 #define FREE_LIMIT_NS (30000 * MS_NS)
 #define NEWCOMER_SVID 4242
+#define AGAIN_MS      20
+#define STREAM_MS     70000 /* longer than a kernel waits for a status monitor */
 
 static struct packet_reply last_reply;
 
@@ -77,38 +87,43 @@ static void on_answer(void *context, uint32_t link, uint64_t tag, const struct p
     crowd->last_ns = dial_now_ns();
 }
 
-static bool post_first_lock(struct load *load, const struct lock_call_files *files, uint16_t port,
-                            uint32_t address, uint32_t number)
+static bool make_first_lock(struct lock_call *call, const struct lock_call_files *files,
+                            uint32_t number)
 {
-    struct lock_call call;
     char name[16];
-    struct dial_route route = {.server = dial_endpoint_v4(INADDR_LOOPBACK, port),
-                               .source = dial_endpoint_v4(address, 0)};
     struct lock_call_range range = {.file = number % files->count,
                                     .svid = NEWCOMER_SVID,
                                     .offset = (uint64_t)number * LOCK_CALL_PLACE_LEN};
-    if (!lock_call_make(&call, files, PEER_NLM_LOCK, lock_call_name(number, name)))
+    if (!lock_call_make(call, files, PEER_NLM_LOCK, lock_call_name(number, name)))
         return false;
-    lock_call_set(&call, files, number, &range);
-    int link = load_open(load, &route);
+    lock_call_set(call, files, number, &range);
+    return true;
+}
+
+static bool post_first_lock(struct load *load, const struct lock_call_files *files,
+                            const struct dial_route *route, uint32_t number)
+{
+    struct lock_call call;
+    if (!make_first_lock(&call, files, number))
+        return false;
+    int link = load_open(load, route);
     bool is_posted = link >= 0 && load_post(load, (uint32_t)link, number, call.packet);
     free(call.packet);
     return is_posted;
 }
 
-static bool is_alive(uint16_t port)
+static bool is_alive(const struct dial_endpoint *server)
 {
     static struct packet call, answer;
-    struct dial_route route = {.server = dial_endpoint_v4(INADDR_LOOPBACK, port),
-                               .source = dial_endpoint_v4(INADDR_LOOPBACK, 0)};
+    struct dial_route route = {.server = *server};
     struct packet_reply reply;
     struct peer_nlm_args none = {0};
     peer_nlm_put_call(&call, 1, NLM_VERSION, PEER_NLM_NULL, &none);
     return dial_call(&route, &call, ALIVE_MS, &answer, &reply) == 0 && reply.accepted;
 }
 
-static int bring_newcomers(uint16_t port, uint32_t first, uint32_t count, uint32_t limit_ms,
-                           const char *handles)
+static int bring_newcomers(const struct dial_endpoint *server, uint32_t first, uint32_t count,
+                           uint32_t limit_ms, const char *handles)
 {
     struct lock_call_files files;
     struct crowd crowd = {0};
@@ -118,18 +133,74 @@ static int bring_newcomers(uint16_t port, uint32_t first, uint32_t count, uint32
         return 1;
     }
     uint64_t start_ns = dial_now_ns(), end_ns = start_ns + limit_ms * MS_NS;
-    for (uint32_t i = 0; i < count; i++)
-        if (!post_first_lock(load, &files, port, first + i, i)) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct dial_route route = {.server = *server, .source = dial_endpoint_v4(first + i, 0)};
+        if (!post_first_lock(load, &files, &route, i)) {
             fprintf(stderr, "lockers: client %u could not call\n", i);
             return 1;
         }
+    }
     while (crowd.granted + crowd.wrong < count && dial_now_ns() < end_ns)
         load_turn(load, 20);
-    bool is_answering = crowd.granted == count || is_alive(port);
+    bool is_answering = crowd.granted == count || is_alive(server);
     load_free(load);
     printf("newcomers granted=%u wrong=%u took_ns=%" PRIu64 " alive=%d\n", crowd.granted,
            crowd.wrong, crowd.granted > 0 ? crowd.last_ns - start_ns : 0, is_answering);
     return crowd.wrong == 0 ? 0 : 1;
+}
+
+/* ---- stream ---- */
+
+/* The status of one LOCK; negative: there was no answer that can be read. */
+static int try_first_lock(const struct dial_route *route, const struct lock_call *call)
+{
+    static struct packet answer;
+    struct peer_nlm_res res = {0};
+    int result = dial_call(route, call->packet, STREAM_MS, &answer, &last_reply);
+    struct packet_reader reader = {last_reply.body, last_reply.body_len, false};
+    if (result != 0)
+        return result;
+    if (!last_reply.accepted || last_reply.status != PACKET_SUCCESS ||
+        !peer_nlm_get_res(&reader, NLM_VERSION, PEER_NLM_LOCK, &res))
+        return -EBADMSG;
+    return (int)res.status;
+}
+
+static int stream_newcomers(const struct dial_endpoint *server, uint32_t first, uint32_t count,
+                            uint32_t limit_ms, const char *handles)
+{
+    struct lock_call_files files;
+    struct lock_call call;
+    uint32_t clients = 0, refusals = 0;
+    uint64_t slowest_ns = 0, end_ns = dial_now_ns() + limit_ms * MS_NS;
+    if (!lock_call_load(&files, 1, handles)) {
+        fprintf(stderr, "lockers: no memory, or no file handles\n");
+        return 1;
+    }
+    for (; clients < count && dial_now_ns() < end_ns; clients++) {
+        struct dial_route route = {.server = *server,
+                                   .source = dial_endpoint_v4(first + clients, 0)};
+        uint64_t start_ns = dial_now_ns();
+        if (!make_first_lock(&call, &files, clients))
+            return 1;
+        int status = try_first_lock(&route, &call);
+        for (; status == PEER_NLM_IS_NOLOCKS && dial_now_ns() - start_ns < STREAM_MS * MS_NS;
+             refusals++) {
+            (void)usleep(AGAIN_MS * 1000);
+            status = try_first_lock(&route, &call);
+        }
+        free(call.packet);
+        if (status != PEER_NLM_IS_GRANTED) {
+            fprintf(stderr, "lockers: client %u: %s\n", clients,
+                    status < 0 ? strerror(-status) : peer_nlm_status_text((uint32_t)status));
+            return 1;
+        }
+        uint64_t took_ns = dial_now_ns() - start_ns;
+        slowest_ns = took_ns > slowest_ns ? took_ns : slowest_ns;
+    }
+    printf("stream granted=%u refusals=%u slowest_ms=%" PRIu64 "\n", clients, refusals,
+           slowest_ns / MS_NS);
+    return 0;
 }
 
 /* ---- freeing ---- */
@@ -220,11 +291,10 @@ static const char *free_all(struct freeing *freeing, int holder_fd, int fd, uint
     return NULL;
 }
 
-static int watch_freeing(uint16_t port, uint32_t address, uint32_t held)
+static int watch_freeing(const struct dial_endpoint *server, uint32_t address, uint32_t held)
 {
     struct freeing freeing = {.held = held};
-    struct dial_route route = {.server = dial_endpoint_v4(INADDR_LOOPBACK, port),
-                               .source = dial_endpoint_v4(address, 0)};
+    struct dial_route route = {.server = *server, .source = dial_endpoint_v4(address, 0)};
     int holder_fd = dial_open(&route, 5000);
     route.source = dial_endpoint_v4(INADDR_LOOPBACK, 0);
     int fd = dial_open(&route, 5000);
@@ -252,14 +322,20 @@ static uint32_t number(const char *text)
 int main(int count, char **arguments)
 {
     struct in_addr address = {0};
-    bool is_known = count >= 5 && inet_pton(AF_INET, arguments[3], &address) == 1;
-    uint16_t port = is_known ? (uint16_t)number(arguments[2]) : 0;
+    struct dial_endpoint server;
+    bool is_known = count >= 5 && dial_endpoint_read(arguments[2], &server) &&
+                    inet_pton(AF_INET, arguments[3], &address) == 1;
+    uint32_t first = ntohl(address.s_addr);
     if (is_known && strcmp(arguments[1], "newcomers") == 0 && (count == 6 || count == 7))
-        return bring_newcomers(port, ntohl(address.s_addr), number(arguments[4]),
-                               number(arguments[5]), count == 7 ? arguments[6] : NULL);
+        return bring_newcomers(&server, first, number(arguments[4]), number(arguments[5]),
+                               count == 7 ? arguments[6] : NULL);
+    if (is_known && strcmp(arguments[1], "stream") == 0 && count == 7)
+        return stream_newcomers(&server, first, number(arguments[4]), number(arguments[5]),
+                                arguments[6]);
     if (is_known && strcmp(arguments[1], "free") == 0 && count == 5)
-        return watch_freeing(port, ntohl(address.s_addr), number(arguments[4]));
-    fprintf(stderr, "usage: lockers newcomers PORT FIRST-ADDRESS COUNT MILLISECONDS [HANDLES]\n"
-                    "       lockers free PORT ADDRESS HELD\n");
+        return watch_freeing(&server, first, number(arguments[4]));
+    fprintf(stderr, "usage: lockers newcomers SERVER FIRST-ADDRESS COUNT MILLISECONDS [HANDLES]\n"
+                    "       lockers stream SERVER FIRST-ADDRESS COUNT MILLISECONDS HANDLES\n"
+                    "       lockers free SERVER ADDRESS HELD\n");
     return 2;
 }

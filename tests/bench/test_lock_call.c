@@ -6,10 +6,6 @@
 #include "bench/lock_call.h"
 #include "unit/test.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define COOKIE UINT64_C(0x1122334455667788)

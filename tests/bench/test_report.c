@@ -5,9 +5,6 @@
 #include "bench/report.h"
 #include "unit/test.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static struct report report;

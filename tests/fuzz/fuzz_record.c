@@ -36,14 +36,24 @@ static void check_views(enum record_kind kind, const union record_any *record, s
     }
 }
 
-/* How much longer today's format is than one that lacked the last numbers of the kind. */
+/* What a field takes that an older format lacked: zero, and of an address only its family. */
+static uint32_t len_of_missing(enum record_type type)
+{
+    if (type == FIELD_ADDRESS)
+        return 1;
+    if (type == FIELD_PRIV)
+        return RECORD_PRIV_LEN;
+    return type == FIELD_U32 ? 4 : 8;
+}
+
+/* How much longer today's format is than one that lacked the last fields of the kind. */
 static uint32_t growth_since(enum record_kind kind, uint8_t format)
 {
     const struct record_layout *layout = record_layout_of(kind);
     uint32_t len = 0;
     for (uint32_t i = 0; i < layout->count; i++)
         if (layout->fields[i].since > format)
-            len += layout->fields[i].type == FIELD_U32 ? 4 : 8;
+            len += len_of_missing(layout->fields[i].type);
     return len;
 }
 

@@ -67,13 +67,16 @@ static bool feed(struct record_reader *reader, struct bytes piece, const struct 
             check_record(model, (*count)++, record);
             /* A buffer that is not needed may be taken back at any time. */
             CHECK(record_reader_is_empty(reader));
-            free(reader->buffer);
-            reader->buffer = NULL;
+            if (*count % 2 == 0) {
+                free(reader->buffer);
+                reader->buffer = NULL;
+            }
             break;
         case RECORD_READ_NEED_BUFFER:
-            CHECK(reader->buffer == NULL);
             CHECK(input.len > 0);
-            reader->buffer = malloc(reader->record_max);
+            free(reader->buffer);
+            reader->buffer_len = record_reader_need(reader);
+            reader->buffer = malloc(reader->buffer_len);
             CHECK(reader->buffer != NULL);
             break;
         case RECORD_READ_TOO_LONG:

@@ -10,8 +10,9 @@
  *  (4) a peer that sends calls and never reads answers is slowed down, not buffered for;
  *  (5) at --max-connections every new connection is served: the one that was silent longest makes
  *      room, one that keeps asking stays;
- *  (6) resident memory is flat: all rounds of abuse after the first add less than 8 MiB, and all of
- *      them less than 48 MiB to what it was at the start;
+ *  (6) resident memory is flat: the later rounds of abuse add less than 4 MiB, and all of them less
+ *      than 20 MiB to what it was at the start: a peer that begins a call, and one that is
+ *      answered, cost what they need and not the longest there may be;
  *  (7) the log grows by at most 200 lines in ten seconds, whatever the number of bad messages;
  *  (8) an honest client, over TCP and UDP in turn, is answered within 5 s all the way.
  *
@@ -40,8 +41,8 @@
 #define SLOW_BYTES    45 /* a record may take a minute */
 #define SLOW_XID      4711
 #define ROUNDS_MAX    4096
-#define GROWTH_KIB    (8 * 1024)
-#define TOTAL_KIB     (48 * 1024)
+#define GROWTH_KIB    (4 * 1024)
+#define TOTAL_KIB     (20 * 1024)
 #define FLOOD_COUNT   20000
 #define LOG_LINES_MAX 200 /* in ten seconds */
 

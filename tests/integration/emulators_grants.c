@@ -1,5 +1,6 @@
 /*
- * emulators_grants.c -- callbacks answered in every way, polling, and places in the queue.
+ * emulators_grants.c -- callbacks answered in every way, polling, and places in the queue, where a
+ * kind of client does what no story (tests/stories) tells of all of them.
  *
  * Each case is a crossing that real clients produce. Where time passes on the
  * server's side (5 s for an attempt, 10 s after DENIED_GRACE_PERIOD) the cases wait for what must
@@ -181,48 +182,6 @@ static void falls_back_to_the_other_transport(bool is_udp)
     HARNESS_EXPECT(got && got->is_udp != is_udp, "it was called over the hidden transport");
 }
 
-/* D13: who is provably not reached is passed over, and is served by its own poll. */
-static void unreachable_is_passed_over(enum emu_portmap_mode mode, const char *name)
-{
-    uint32_t first_wait, second_wait;
-    stage_case(name);
-    struct emu_host *holder = stage_host("linux", "holder");
-    struct emu_host *first = stage_host("linux", "first"), *second = stage_host("linux", "second");
-    struct emu_request wanted = stage_request(7, 0, 100);
-    EMU_NET_LOCKED(first->portmap_mode = mode);
-    if (!make_wait(holder, first, &first_wait) ||
-        !stage_demand(emu_client_block(second, &wanted, &second_wait), BLOCKED, "the second one"))
-        return;
-    release(holder);
-    stage_demand_granted(second, second_wait, "the one that can be reached");
-    HARNESS_EXPECT(stage_callbacks(first) == 0, "the unreachable one was called");
-    stage_demand(emu_client_poll(first, first_wait), BLOCKED, "a poll while it is held");
-    stage_demand(emu_client_unlock(second, &wanted), GRANTED, "unlock");
-    stage_demand(emu_client_poll(first, first_wait), GRANTED, "a poll when it is free");
-    stage_demand_held(holder, &wanted, first, 7);
-    stage_demand(emu_client_unlock(first, &wanted), GRANTED, "unlock");
-}
-
-/* R-BLK-16: one unlock serves everybody who fits. */
-static void all_readers_are_granted(void)
-{
-    uint32_t waits[3];
-    stage_case("one unlock grants all readers");
-    struct emu_host *holder = stage_host("linux", "holder");
-    struct emu_host *readers[] = {stage_host("linux", "r1"), stage_host("macos", "r2"),
-                                  stage_host("freebsd", "r3")};
-    struct emu_request held = stage_request(3, 0, 100), wanted = stage_request(7, 0, 100);
-    wanted.exclusive = false;
-    stage_demand(emu_client_lock(holder, &held), GRANTED, "lock of the holder");
-    for (uint32_t i = 0; i < 3; i++)
-        if (!stage_demand(emu_client_block(readers[i], &wanted, &waits[i]), BLOCKED, "a reader"))
-            return;
-    release(holder);
-    for (uint32_t i = 0; i < 3; i++)
-        stage_demand_granted(readers[i], waits[i], "a reader");
-    stage_demand(emu_client_lock(holder, &held), DENIED, "a writer among readers");
-}
-
 void emulators_grants_run(void)
 {
     mac_keeps_its_place();
@@ -233,6 +192,4 @@ void emulators_grants_run(void)
     falls_back_to_granted();
     falls_back_to_the_other_transport(false);
     falls_back_to_the_other_transport(true);
-    unreachable_is_passed_over(EMU_PORTMAP_EMPTY, "a client whose portmapper knows no NLM");
-    all_readers_are_granted();
 }

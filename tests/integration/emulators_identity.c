@@ -1,13 +1,13 @@
 /*
- * emulators_identity.c -- who is who: two clients behind one address, two with one name, a client
- * without a status monitor, repeats, and one that pretends.
+ * emulators_identity.c -- who is who: two clients behind one address, a client without a status
+ * monitor, repeats, and one that answers callbacks in another's name. The rest of what one that
+ * pretends can do, and two clients with one name, is told by tests/stories.
  *
  * A client is an address and a name (R-ID-1), an owner is that and an svid (R-OWN-1). From a wrong
  * address nothing changes (P5, U32): what the spoofer sends is answered as if nothing had been
  * there, and the victim's locks, waits and offers stand.
  */
 #include "emulators_cases.h"
-#include "peer/emu_boot.h"
 #include "peer/emu_call.h"
 #include "peer/peer_nsm.h"
 #include "stage.h"
@@ -45,48 +45,6 @@ static void behind_one_address(void)
     stage_demand(emu_client_free_all(pair[1], pair[1]->name), 0, "FREE_ALL of the second");
     stage_demand_free(judge, &wanted);
     stage_demand_free(judge, &other);
-}
-
-/* One name, two addresses, the same svid. */
-static void with_one_name(void)
-{
-    struct emu_host *pair[EMU_TABLE_HOSTS_MAX];
-    uint32_t wait;
-    stage_case("two clients with one name");
-    stage_pair("clone", pair);
-    struct emu_host *judge = stage_host("linux", "judge");
-    pair[0]->poll_ms = pair[1]->poll_ms = 600000;
-    struct emu_request wanted = stage_request(7, 0, 100);
-    stage_demand(emu_client_lock(pair[0], &wanted), GRANTED, "lock of the first");
-    stage_demand(emu_client_lock(pair[1], &wanted), DENIED, "lock of the second");
-    stage_demand(emu_client_unlock(pair[1], &wanted), GRANTED, "unlock of the second");
-    stage_demand(emu_client_free_all(pair[1], "localhost"), 0, "FREE_ALL of the second");
-    stage_demand_held(judge, &wanted, pair[0], 7);
-    if (!stage_demand(emu_client_block(pair[1], &wanted, &wait), BLOCKED, "the second one waits"))
-        return;
-    stage_demand(emu_client_unlock(pair[0], &wanted), GRANTED, "unlock of the first");
-    stage_demand_granted(pair[1], wait, "the second one");
-    HARNESS_EXPECT(stage_callbacks(pair[0]) == 0, "the wrong clone was called back");
-    stage_demand(emu_client_unlock(pair[0], &wanted), GRANTED, "unlock of the first again");
-    stage_demand_held(judge, &wanted, pair[1], 7);
-    stage_demand(emu_client_unlock(pair[1], &wanted), GRANTED, "unlock of the second");
-    stage_demand_free(judge, &wanted);
-}
-
-/* It locks from one address; SM_NOTIFY from the other one is answered and frees nothing that a
-   third party could not ask for: its statd still says the old state. */
-static void with_two_addresses(void)
-{
-    stage_case("a client with two addresses");
-    struct emu_host *one = stage_host("multihomed", "multihomed");
-    struct emu_host *judge = stage_host("linux", "judge");
-    struct emu_request wanted = stage_request(7, 0, 100);
-    one->notify_address = one->address + 1;
-    stage_demand(emu_client_lock(one, &wanted), GRANTED, "lock");
-    stage_demand(emu_boot_notify(one, one->name, one->state + 2), 0, "SM_NOTIFY from elsewhere");
-    stage_demand_held(judge, &wanted, one, 7);
-    stage_demand(emu_client_unlock(one, &wanted), GRANTED, "unlock");
-    stage_demand_free(judge, &wanted);
 }
 
 /* No status monitor: NM_LOCK, SHARE, FREE_ALL (R-NM-1, R-SH-1, R-NLM-8). */
@@ -149,35 +107,6 @@ static void repeats(bool is_udp)
 
 /* ---- one that pretends ---- */
 
-static void spoof_held_lock(struct emu_host *victim, struct emu_host *spoofer,
-                            struct emu_host *judge)
-{
-    struct emu_request held = stage_request(7, 0, 100);
-    stage_demand(emu_client_lock(victim, &held), GRANTED, "lock of the victim");
-    stage_demand(emu_client_unlock(spoofer, &held), GRANTED, "UNLOCK by the spoofer");
-    stage_demand_held(judge, &held, victim, 7);
-    stage_demand(emu_client_free_all(spoofer, victim->name), 0, "FREE_ALL by the spoofer");
-    stage_demand_held(judge, &held, victim, 7);
-    stage_demand(emu_boot_notify(spoofer, victim->name, victim->state + 2), 0,
-                 "SM_NOTIFY by the spoofer");
-    stage_demand_held(judge, &held, victim, 7);
-    stage_demand(emu_client_lock(spoofer, &held), DENIED, "LOCK by the spoofer");
-}
-
-static void spoof_waiter(struct emu_host *victim, struct emu_host *spoofer, struct emu_host *holder)
-{
-    struct emu_request held = stage_request(3, 200, 100), wanted = stage_request(7, 200, 100);
-    uint32_t wait;
-    stage_demand(emu_client_lock(holder, &held), GRANTED, "lock of the holder");
-    if (!stage_demand(emu_client_block(victim, &wanted, &wait), BLOCKED, "the victim waits"))
-        return;
-    stage_demand(emu_client_cancel(spoofer, &wanted), GRANTED, "CANCEL by the spoofer");
-    stage_demand(emu_client_unlock(spoofer, &wanted), GRANTED, "UNLOCK by the spoofer");
-    stage_demand(emu_client_unlock(holder, &held), GRANTED, "unlock of the holder");
-    stage_demand_granted(victim, wait, "the victim");
-    stage_demand(emu_client_unlock(victim, &wanted), GRANTED, "unlock of the victim");
-}
-
 /* The spoofer knows the cookie of a callback and answers it, both ways. */
 static void spoof_answer(uint32_t status, const char *name)
 {
@@ -206,10 +135,13 @@ static void spoof_answer(uint32_t status, const char *name)
 }
 
 /* R-NLM-1, R-NLM-4: too long, out of range, and answers to nothing. */
-static void send_nonsense(struct emu_host *spoofer)
+static void sends_nonsense(bool is_udp)
 {
     static struct peer_nlm_args args;
     static struct peer_nlm_res res;
+    stage_case(is_udp ? "nonsense over UDP" : "nonsense over TCP");
+    struct emu_host *spoofer = stage_host("spoofer", "victim");
+    spoofer->is_udp = is_udp;
     struct emu_request wanted = stage_request(7, 900, 1);
     for (uint32_t i = 0; i < 3; i++) {
         emu_client_fill(spoofer, &wanted, &args);
@@ -234,30 +166,13 @@ static void send_nonsense(struct emu_host *spoofer)
     }
 }
 
-static void pretends(bool is_udp)
-{
-    stage_case(is_udp ? "a spoofer over UDP" : "a spoofer over TCP");
-    struct emu_host *victim = stage_host("linux", "victim"), *judge = stage_host("linux", "judge");
-    struct emu_host *spoofer = stage_host("spoofer", "victim");
-    spoofer->is_udp = is_udp;
-    spoof_held_lock(victim, spoofer, judge);
-    spoof_waiter(victim, spoofer, judge);
-    send_nonsense(spoofer);
-    struct emu_request held = stage_request(7, 0, 100);
-    stage_demand_held(judge, &held, victim, 7);
-    stage_demand(emu_client_unlock(victim, &held), GRANTED, "unlock of the victim");
-    stage_demand_free(judge, &held);
-}
-
 void emulators_identity_run(void)
 {
     behind_one_address();
-    with_one_name();
-    with_two_addresses();
     for (int is_udp = 0; is_udp <= 1; is_udp++) {
         without_monitor(is_udp == 1);
         repeats(is_udp == 1);
-        pretends(is_udp == 1);
+        sends_nonsense(is_udp == 1);
     }
     spoof_answer(DENIED, "a spoofer refuses in the victim's name");
     spoof_answer(GRANTED, "a spoofer accepts in the victim's name");

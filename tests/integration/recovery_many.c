@@ -182,6 +182,7 @@ static void demand_outcome(void)
 static void one_is_dead(void)
 {
     static char seconds[16];
+    char missed[64];
     snprintf(seconds, sizeof(seconds), "%u", 5 + client_count / 100);
     recovery_scene_options(
         (const char *[]){"--grace", seconds, "--notify-timeout", "2", "--name", "nas", NULL});
@@ -199,7 +200,11 @@ static void one_is_dead(void)
     printf("grace was over after %" PRIu64 " ms\n", end_ms);
     HARNESS_EXPECT(end_ms + recovery_scene_slack_ms() >= server->grace_s * 1000,
                    "grace of %u s ended after %" PRIu64 " ms", server->grace_s, end_ms);
-    HARNESS_EXPECT(recovery_scene_log_count("a client is unreachable") == 1, "who is missed?");
+    /* On a busy machine others may be too late for their first attempt, and are named as well. */
+    snprintf(missed, sizeof(missed), "name=\"%s\" locks=%u", lock_of(DEAD, 0).name, LOCKS);
+    HARNESS_EXPECT(recovery_scene_log_count("a client is unreachable") >= 1 &&
+                       recovery_scene_log_count(missed) == 1,
+                   "the log does not say once who is missed: %s", missed);
     if (recovery_scene_await_log("grace period ended; releasing locks that were not reclaimed"))
         HARNESS_EXPECT(harness_log_contains(server, "locks=10"), "not %u locks were given up",
                        LOCKS);

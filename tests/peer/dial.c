@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,16 @@ bool dial_endpoint_parse(const char *address, uint16_t port, struct dial_endpoin
     }
     *ret = endpoint;
     return true;
+}
+
+bool dial_endpoint_read(const char *text, struct dial_endpoint *ret)
+{
+    char address[INET_ADDRSTRLEN] = "127.0.0.1";
+    const char *colon = strchr(text, ':');
+    unsigned long port = strtoul(colon ? colon + 1 : text, NULL, 10);
+    if (colon)
+        snprintf(address, sizeof(address), "%.*s", (int)(colon - text), text);
+    return port > 0 && port <= UINT16_MAX && dial_endpoint_parse(address, (uint16_t)port, ret);
 }
 
 struct dial_endpoint dial_endpoint_v4(uint32_t address, uint16_t port)

@@ -28,6 +28,8 @@ uint64_t dial_now_ns(void);
 
 /* A literal IPv4 or IPv6 address. False: it is neither. */
 bool dial_endpoint_parse(const char *address, uint16_t port, struct dial_endpoint *ret);
+/* "PORT", which is on the IPv4 loopback, or "ADDRESS:PORT" with an IPv4 address. */
+bool dial_endpoint_read(const char *text, struct dial_endpoint *ret);
 /* An IPv4 address in host byte order, such as 0x7f000001. */
 struct dial_endpoint dial_endpoint_v4(uint32_t address, uint16_t port);
 uint16_t dial_endpoint_port(const struct dial_endpoint *endpoint);

@@ -1,10 +1,12 @@
 /*
- * main.c -- `peer`: a fake NSM and NLM client for shell scripts. One call, one line, exit 0 or 1.
+ * main.c -- `peer`: a fake NSM, NLM and NFS client for shell scripts. One call, one line, exit 0 or
+ * 1.
  *
  * The usage text below is the manual. "mon" and its relatives say 100021 3 16 when PROG VERS PROC
  * are left out, as a Linux lockd does. In names, \xNN stands for one byte other than NUL.
  */
 #include "peer/dial.h"
+#include "peer/files.h"
 #include "peer/locks.h"
 #include "peer/peer_nsm.h"
 
@@ -18,7 +20,7 @@
 
 static const char usage_text[] =
     "peer [-u] [-s SOURCE] [-p SOURCE_PORT] [-t MILLISECONDS] [-n NAME] [-o SVID] [-v VERSION]\n"
-    "     ADDRESS PORT COMMAND ...\n"
+    "     [-i UID:GID[:GROUP...]] ADDRESS PORT COMMAND ...\n"
     "  null                                       prints: ok\n"
     "  stat NAME                                  prints: succ STATE | fail STATE\n"
     "  mon MON_NAME MY_NAME [PROG VERS PROC [PRIV]]   the same; PRIV is 32 hex digits\n"
@@ -44,6 +46,12 @@ static const char usage_text[] =
     "  free-all                                   prints: ok; gives up all that NAME holds\n"
     "                                             locks are of NAME (peer), SVID (1) and SOURCE;\n"
     "                                             VERSION (4) is 1, 3 or 4\n"
+    "  files exports                              prints what MOUNT exports, and to whom\n"
+    "  files EXPORT COMMAND PATH [MORE]           mounts EXPORT and does one thing there, as UID\n"
+    "                                             (0): ls, cat, put (of standard input), stat,\n"
+    "                                             readlink, rm, mkdir, rmdir, chmod PATH MODE,\n"
+    "                                             mv PATH PATH, ln PATH PATH, symlink PATH TEXT;\n"
+    "                                             NFS and MOUNT are on this port\n"
     "peer free-port                               prints a port free on TCP and UDP\n"
     "exit: 0 done, 1 STAT_FAIL, not granted or no answer, 2 usage\n";
 
@@ -52,6 +60,7 @@ struct options {
     uint32_t timeout_ms;
     const char *name;
     uint32_t svid, vers;
+    struct peer_link_identity who;
     char **arguments; /* COMMAND and what follows, NULL at the end */
     int arguments_count;
 };
@@ -308,6 +317,17 @@ static int run_locks(const struct options *options)
     return result == 2 ? usage() : result;
 }
 
+static int run_files(const struct options *options)
+{
+    struct files_options files = {.route = options->route,
+                                  .timeout_ms = options->timeout_ms,
+                                  .who = options->who,
+                                  .arguments = options->arguments,
+                                  .arguments_count = options->arguments_count};
+    int result = files_run(&files);
+    return result == 2 ? usage() : result;
+}
+
 /* Below the range that the kernel takes for outgoing connections: nobody gets it by chance. */
 static int run_free_port(void)
 {
@@ -328,13 +348,25 @@ static int run_free_port(void)
     return 1;
 }
 
+/* UID:GID[:GROUP...] */
+static struct peer_link_identity identity_of(char *text)
+{
+    struct peer_link_identity who = {.uid = number_of(text)};
+    char *at = strchr(text, ':');
+    if (at)
+        who.gid = number_of(at + 1);
+    while (at && (at = strchr(at + 1, ':')) && who.group_count < PEER_LINK_GROUPS_MAX)
+        who.groups[who.group_count++] = number_of(at + 1);
+    return who;
+}
+
 static bool parse(int argc, char **argv, struct options *ret)
 {
     struct options options = {.timeout_ms = 30000, .svid = 1, .vers = 4};
     const char *source = NULL;
     uint16_t source_port = 0;
     int option;
-    while ((option = getopt(argc, argv, "+us:p:t:n:o:v:")) != -1) {
+    while ((option = getopt(argc, argv, "+us:p:t:n:o:v:i:")) != -1) {
         if (option == 'u')
             options.route.is_udp = true;
         else if (option == 's')
@@ -349,6 +381,8 @@ static bool parse(int argc, char **argv, struct options *ret)
             options.svid = number_of(optarg);
         else if (option == 'v')
             options.vers = number_of(optarg);
+        else if (option == 'i')
+            options.who = identity_of(optarg);
         else
             return false;
     }
@@ -380,5 +414,7 @@ int main(int argc, char **argv)
         return run_hold(&options);
     if (locks_is_command(options.arguments[0]))
         return run_locks(&options);
+    if (strcmp(options.arguments[0], "files") == 0)
+        return run_files(&options);
     return run_call(&options);
 }

@@ -18,7 +18,6 @@
 #include "unit/test.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define FIRST UINT32_C(0x7f4d0101) /* 127.77.1.1 */
 #define WAIT  5000
@@ -39,7 +38,7 @@ TEST_FIXTURE(begin)
 {
     memset(&toy, 0, sizeof(toy));
     a = b = NULL;
-    return emu_net_start() && toy_open(&toy) ? 0 : -1;
+    assert_true(emu_net_start() && toy_open(&toy));
 }
 
 TEST_FIXTURE(end)
@@ -47,7 +46,6 @@ TEST_FIXTURE(end)
     emu_host_free(a);
     emu_host_free(b);
     emu_net_stop();
-    return 0;
 }
 
 /* ---- against the toy ---- */
@@ -102,7 +100,6 @@ TEST(test_emu__every_kind_locks_waits_and_is_called_back)
 TEST(test_emu__answers_come_to_the_socket_or_to_the_port)
 {
     struct emu_request one = {.file = 1, .svid = 1, .len = 1};
-    (void)state;
     a = make("macos", 0, "mac");
     assert_true(a->is_udp);
     assert_int_equal(emu_client_lock(a, &one), PEER_NLM_IS_GRANTED);
@@ -125,7 +122,6 @@ TEST(test_emu__polling_finds_what_no_callback_says)
     static const char *const kinds[] = {"linux", "macos"};
     struct emu_request one = {.file = 1, .svid = 1, .exclusive = true, .len = 1};
     uint32_t wait;
-    (void)state;
     EMU_NET_LOCKED(toy.is_silent = true);
     for (uint32_t i = 0; i < 2; i++) {
         a = make("linux", 0, "holder");
@@ -148,7 +144,6 @@ TEST(test_emu__giving_up_cancels)
     struct emu_request one = {.file = 1, .svid = 1, .exclusive = true, .len = 1};
     uint32_t wait;
     bool is_owned = true;
-    (void)state;
     a = make("linux", 0, "holder");
     b = make("freebsd", 1, "bsd");
     b->poll_ms = 60000;
@@ -174,7 +169,6 @@ static uint32_t repeated_xids(void)
 TEST(test_emu__a_repeat_has_the_same_xid)
 {
     struct emu_request one = {.file = 1, .svid = 1, .exclusive = true, .len = 1};
-    (void)state;
     a = make("linux", 0, "a");
     for (int is_udp = 0; is_udp <= 1; is_udp++) {
         a->is_udp = is_udp == 1;
@@ -238,7 +232,6 @@ static uint32_t server_address(void)
 TEST(test_emu__accepts_only_what_it_waits_for)
 {
     static const char *const kinds[] = {"linux", "freebsd", "solaris", "macos", "hpux-like"};
-    (void)state;
     for (uint32_t i = 0; i < 5; i++) {
         uint32_t from = server_address();
         b = make_waiting(kinds[i], 0);
@@ -267,7 +260,6 @@ TEST(test_emu__accepts_only_what_it_waits_for)
 TEST(test_emu__rules_of_their_own)
 {
     uint32_t from = server_address();
-    (void)state;
     b = make_waiting("linux", 0); /* looks at the address, not at how "to the end" is said */
     assert_int_equal(tell(b, from + 1, PEER_NLM_GRANTED), PEER_NLM_IS_DENIED);
     granted.lock.len = UINT64_MAX;
@@ -354,7 +346,6 @@ TEST(test_emu__owners_and_cookies_look_like_the_originals)
 {
     struct emu_request to_end = {.file = 1, .svid = 7, .offset = 3};
     static struct peer_nlm_args args;
-    (void)state;
     a = make("linux", 0, "c1");
     emu_client_fill(a, &to_end, &args);
     assert_int_equal(args.lock.oh.len, 4);
@@ -399,7 +390,6 @@ static uint32_t restarts_after(struct emu_host *host, uint32_t from, const char 
 TEST(test_emu__statd_believes_as_the_originals_do)
 {
     uint32_t from = server_address();
-    (void)state;
     a = make("linux", 0, "a"); /* the server's name is its address here */
     assert_int_equal(restarts_after(a, from, "nonsense", 5), 1);
     assert_int_equal(restarts_after(a, from, "other", 5), 1); /* the same state */
@@ -435,7 +425,6 @@ TEST(test_emu__portmapper_speaks_three_versions)
 {
     static const enum emu_lookup lookups[] = {EMU_LOOKUP_PMAP2, EMU_LOOKUP_RPCB4_FIRST,
                                               EMU_LOOKUP_RPCB_ONLY};
-    (void)state;
     a = make("linux", 0, "a");
     for (uint32_t i = 0; i < 3; i++) {
         for (int is_udp = 0; is_udp <= 1; is_udp++) {
@@ -464,7 +453,6 @@ TEST(test_emu__pairs_share_what_they_should)
 {
     struct emu_host_config config = {.address = FIRST, .name = "n", .server = toy.at};
     struct emu_host *pair[EMU_TABLE_HOSTS_MAX];
-    (void)state;
     assert_int_equal(emu_table_make(emu_table_get("nat"), &config, pair), 2);
     assert_int_equal(pair[0]->address, pair[1]->address);
     assert_string_not_equal(pair[0]->name, pair[1]->name);

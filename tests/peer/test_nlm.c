@@ -8,8 +8,6 @@
 #include "peer/peer_nlm.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 static const uint32_t versions[] = {1, 3, 4};
 
 static void fill(struct peer_nlm_args *args, uint32_t fh_len)
@@ -36,7 +34,6 @@ TEST(test_nlm__lock_has_the_golden_bytes)
         0, 0,   0,   0,   0,   0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3};
     static struct packet packet;
     static struct peer_nlm_args args;
-    (void)state;
     fill(&args, 8);
     packet_clear(&packet);
     peer_nlm_put_args(&packet, 4, PEER_NLM_LOCK, &args);
@@ -56,7 +53,6 @@ TEST(test_nlm__test_result_has_the_golden_bytes)
                                        0, 0, 0, 0, 0, 0, 0, 0, 0,   0,   0,   0,   0,   0, 0, 0};
     static struct packet packet;
     static struct peer_nlm_res res;
-    (void)state;
     res = (struct peer_nlm_res){.status = PEER_NLM_IS_DENIED, .exclusive = true, .svid = 7};
     res.cookie = peer_nlm_bytes_of("\0\0\0\1", 4);
     res.oh = peer_nlm_text("7@cl1");
@@ -147,7 +143,6 @@ TEST(test_nlm__old_versions_have_no_new_status)
 {
     static struct packet packet;
     static struct peer_nlm_res res;
-    (void)state;
     for (uint32_t status = 0; status <= 10; status++) {
         for (uint32_t v = 0; v < 3; v++) {
             res = (struct peer_nlm_res){.status = status};
@@ -164,7 +159,6 @@ TEST(test_nlm__oversized_objects_can_be_sent_and_are_not_read)
 {
     static struct packet packet;
     static struct peer_nlm_args args;
-    (void)state;
     for (uint32_t len = 1024; len <= 1025; len++) {
         fill(&args, 32);
         args.cookie.len = len;
@@ -180,7 +174,6 @@ TEST(test_nlm__a_call_is_read_as_it_was_written)
     static struct packet call;
     static struct peer_nlm_args args;
     struct packet_call header;
-    (void)state;
     fill(&args, 32);
     peer_nlm_put_call(&call, 77, 3, PEER_NLM_NM_LOCK, &args);
     struct packet_reader reader = {call.bytes, call.len, false};

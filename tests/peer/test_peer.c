@@ -15,7 +15,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
 #include <unistd.h>
 
 TEST(test_peer__notify_has_the_golden_bytes)
@@ -25,7 +24,6 @@ TEST(test_peer__notify_has_the_golden_bytes)
                                        0,    0,    0,    0,    0, 0,   0,   0,   0, 0, 0, 0, 0,
                                        0,    0,    0,    0,    3, 's', 'r', 'v', 0, 0, 0, 0, 5};
     static struct packet call;
-    (void)state;
     peer_nsm_put_notify(&call, 0x01020304, "srv", 5);
     assert_int_equal(call.len, sizeof(expected));
     assert_memory_equal(call.bytes, expected, sizeof(expected));
@@ -35,7 +33,6 @@ TEST(test_peer__auth_sys_has_the_length_it_says)
 {
     static struct packet call;
     struct packet_call header = {.xid = 9, .prog = 1, .vers = 2, .proc = 3, .auth = 1};
-    (void)state;
     packet_clear(&call);
     packet_put_call(&call, &header);
     struct packet_reader reader = {call.bytes, call.len, false};
@@ -109,7 +106,6 @@ TEST(test_peer__results_have_exactly_their_shape)
     static const uint8_t words[12] = {0, 0, 0, 1, 0, 0, 0, 9};
     struct packet_reply reply = {.accepted = true, .status = PACKET_SUCCESS, .body = words};
     uint32_t res = 77, number = 77;
-    (void)state;
     for (uint32_t len = 0; len <= sizeof(words); len++) {
         reply.body_len = len;
         assert_int_equal(peer_nsm_get_stat_res(&reply, &res, &number), len == 8);
@@ -126,7 +122,6 @@ TEST(test_peer__ledger_accuses_exactly_what_is_wrong)
 {
     struct ledger_owner owner = {0};
     struct ledger_keys found = {0};
-    (void)state;
     ledger_begin(&owner, LEDGER_MON, 1);
     assert_null(ledger_judge(&owner, &found)); /* in flight: not there is right */
     found.version[1] = 1;
@@ -255,7 +250,6 @@ TEST(test_peer__speaks_with_a_responder)
     struct responder responder = {0};
     struct packet_reply reply;
     uint32_t number = 0, next = 0;
-    (void)state;
     start_responder(&responder);
     struct dial_route route = {.server = dial_endpoint_v4(INADDR_LOOPBACK, responder.port),
                                .source = dial_endpoint_v4(0x7f010203, 0)};
@@ -305,7 +299,6 @@ TEST(test_peer__gives_up_at_the_deadline)
     static struct packet call, answer;
     struct packet_reply reply;
     struct dial_endpoint at = dial_endpoint_v4(INADDR_LOOPBACK, 0);
-    (void)state;
     int silent = dial_open_unconnected(&at);
     assert_true(silent >= 0);
     assert_int_equal(getsockname(silent, (struct sockaddr *)&at.at, &at.len), 0);

@@ -1,12 +1,15 @@
 # guests.sh -- machines under QEMU: power on, power off, commands. Sourced by lib.sh.
 #
 # A guest is a directory $work/guests/NAME: its console, the process id of its QEMU, the two fifos of
-# its serial port, and of a client nfs/, which is its /var/lib/nfs. c1 and c2 are clients at
-# 10.77.0.11 and 10.77.0.12; store is a server at 10.77.0.13.
+# its serial port, its disk if it has one, and nfs/, which is its /var/lib/nfs. c1 and c2 are clients
+# with rpc.statd; store runs holdfast as a lock server; nfsd and m1 are machines with the status monitor
+# that is on trial (monitor.sh), a kernel NFS server and a client.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-declare -A guest_address=([c1]=10.77.0.11 [c2]=10.77.0.12 [store]=10.77.0.13)
-guest_hosts=server:10.77.0.1,c1:10.77.0.11,c2:10.77.0.12
+OUTSIDE=10.77.0.1 # this machine, as guests see it
+declare -A guest_address=([c1]=10.77.0.11 [c2]=10.77.0.12 [store]=10.77.0.13 [nfsd]=10.77.0.14 [m1]=10.77.0.15)
+declare -A guest_role=([c1]=client [c2]=client [store]=server [nfsd]=host [m1]=host)
+guest_hosts=server:10.77.0.1,c1:10.77.0.11,c2:10.77.0.12,nfsd:10.77.0.14,m1:10.77.0.15
 BOOT_SECONDS=${BOOT_SECONDS:-120} # how long a guest may need to come up
 
 # A process whose first thread has ended is shown as a zombie while another one is still in the kernel,
@@ -37,10 +40,20 @@ is_on()
     [ -s "$work/guests/$1/pid" ] && is_running "$(cat "$work/guests/$1/pid")"
 }
 
+# new_disk NAME: an empty one. What it has been told to keep outlives a power cut, not what its cache
+# held.
+new_disk()
+{
+    mkdir -p "$work/guests/$1"
+    truncate -s 0 "$work/guests/$1/disk"
+    truncate -s 1G "$work/guests/$1/disk"
+    mkfs.ext4 -q -F "$work/guests/$1/disk"
+}
+
 # power_on NAME: switches it on and returns; wait_for NAME waits until it obeys.
 power_on()
 {
-    local name=$1 directory=$work/guests/$1 address=${guest_address[$1]} role=client extra=()
+    local name=$1 directory=$work/guests/$1 address=${guest_address[$1]} role=${guest_role[$1]} memory=384 extra=()
     if is_on "$name"; then
         echo "$name is on already" >&2
         return 1
@@ -48,16 +61,18 @@ power_on()
     mkdir -p "$directory/nfs"
     rm -f "$directory"/agent.*
     mkfifo "$directory/agent.in" "$directory/agent.out"
-    if [ "$name" = store ]; then
-        role=server
+    [ "$role" != host ] || memory=256 # holdfast runs on small machines
+    if [ "$role" != client ]; then
+        [ -s "$directory/disk" ] || new_disk "$name"
         extra+=(-drive "file=$directory/disk,format=raw,if=virtio,cache=writeback")
-    else
+    fi
+    if [ "$role" != server ]; then
         extra+=(-virtfs "local,path=$directory/nfs,mount_tag=state,security_model=none")
     fi
     # shellcheck disable=SC2086 # the accelerator is several words
-    qemu-system-x86_64 -name "$name" -nodefaults -no-reboot -display none $accelerator -smp 1 -m 384 \
+    qemu-system-x86_64 -name "$name" -nodefaults -no-reboot -display none $accelerator -smp 1 -m $memory \
         -kernel "$kernel/vmlinux" -initrd "$images/$role.cpio" \
-        -append "console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests rig.role=$role rig.name=$name rig.address=$address/24 rig.hosts=$guest_hosts" \
+        -append "console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests rig.role=$role rig.name=$name rig.address=$address/16 rig.hosts=$guest_hosts" \
         -serial "file:$directory/console.log" \
         -netdev "tap,id=net,ifname=$name,script=no,downscript=no" \
         -device "virtio-net-pci,netdev=net,mac=52:54:00:77:00:$(printf %02x "${address##*.}"),romfile=" \

@@ -113,23 +113,29 @@ pending()
 
 # ---- what is on the wire ----
 
-# notifications FILTER: how many SM_NOTIFY calls are in the capture. The words looked at are RPC
-# program 100024 and procedure 6, over UDP or behind a record mark of TCP.
-notifications()
+# calls CAPTURE PROGRAM PROCEDURE [FILTER]: when these RPC calls were sent, one on each line. They are
+# found over UDP, and behind a record mark of TCP.
+calls()
 {
-    local in_udp='udp[20:4] == 100024 and udp[28:4] == 6'
-    local at='((tcp[12] & 0xf0) >> 2)'
-    tcpdump -r "$capture" -nn "(($in_udp) or (tcp[$at+16:4] == 100024 and tcp[$at+24:4] == 6)) ${1:+and ($1)}" \
-        2>/dev/null | wc -l
+    local in_udp="udp[20:4] == $2 and udp[28:4] == $3" at='((tcp[12] & 0xf0) >> 2)'
+    tcpdump -r "$1" -nn -tt "(($in_udp) or (tcp[$at+16:4] == $2 and tcp[$at+24:4] == $3)) ${4:+and ($4)}" \
+        2>/dev/null | cut -d' ' -f1
 }
+# notifications FILTER: how many SM_NOTIFY calls are in the capture.
+notifications() { calls "$capture" 100024 6 "$1" | wc -l; }
 
 # is_told FILTER: it is in the capture, which may be a moment behind.
 is_told() { [ "$(notifications "$1")" -gt 0 ]; }
 
 # ---- beginning and end ----
 
-is_mounted() { on "$1" 'grep -q " /mnt nfs " /proc/mounts'; }
-mount_on() { is_mounted "$1" || on "$1" "mount -t nfs -o $MOUNT ${2:-$SERVER}:$EXPORT /mnt"; }
+# is_mounted GUEST [HOST], mount_on GUEST [HOST]: what it has mounted from elsewhere it gives up.
+is_mounted() { on "$1" "grep -q '^${2:-$SERVER}:$EXPORT /mnt nfs ' /proc/mounts"; }
+mount_on()
+{
+    is_mounted "$@" || on "$1" "while umount /mnt 2>/dev/null; do :; done
+        mount -t nfs -o $MOUNT ${2:-$SERVER}:$EXPORT /mnt"
+}
 # come_back GUEST: it is switched on again, and mounts.
 come_back()
 {
@@ -181,14 +187,18 @@ give_up()
     exit 1
 }
 
+# shellcheck disable=SC2016 # for the guest
+end_sessions() { on "$1" 'for f in /run/lk/*.pid; do [ ! -s $f ] || kill -9 $(cat $f) 2>/dev/null; rm -f $f; done; true'; }
+# leave GUEST: it ends its sessions and unmounts; the server is still there.
+leave() { end_sessions "$1" && on "$1" 'until umount /mnt 2>/dev/null; do usleep 50000; done'; }
+
 # Every session ends, and its locks with it.
 finish()
 {
     local guest
-    for guest in c1 c2; do
+    for guest in c1 c2 m1; do
         if is_on "$guest"; then
-            # shellcheck disable=SC2016 # for the guest
-            on "$guest" 'for f in /run/lk/*.pid; do [ ! -s $f ] || kill -9 $(cat $f) 2>/dev/null; rm -f $f; done; true'
+            end_sessions "$guest"
         fi
     done
     if is_on c1 && is_mounted c1; then

@@ -9,14 +9,14 @@ begin_storm()
 {
     local guest
     storm_log=$work/$scenario
-    "$tools/referee" "$SERVER" "$STORM_PORT" $((2 * STORM_PROCESSES)) >"$storm_log.referee" 2>&1 &
+    "$tools/referee" "$OUTSIDE" "$STORM_PORT" $((2 * STORM_PROCESSES)) >"$storm_log.referee" 2>&1 &
     referee=$!
     echo "$referee" >"$work/referee.pid"
     wait_until 10 grep -q '^ready' "$storm_log.referee"
     storms=()
     for guest in c1 c2; do
         EXEC_SECONDS=$(($1 + 120)) on "$guest" \
-            "storm $SERVER $STORM_PORT $file $STORM_PROCESSES $1 $2${guest#c}" >"$storm_log.$guest" 2>&1 &
+            "storm $OUTSIDE $STORM_PORT $file $STORM_PROCESSES $1 $2${guest#c}" >"$storm_log.$guest" 2>&1 &
         storms+=($!)
     done
 }

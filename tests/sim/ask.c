@@ -5,7 +5,7 @@
  * cookie; their answer is the *_RES that carries it. The others repeat with the same xid.
  *
  * The cookie of synchronous kinds is the count of their xids: a program that starts anew says
- * exactly the same again, from another port (R-DRC-1).
+ * exactly the same again, from another port or from the same (R-DRC-1).
  */
 #include "ask.h"
 
@@ -96,6 +96,7 @@ struct ask *ask_begin(struct world *world, struct process *process, const struct
     *ask =
         (struct ask){.process = process,
                      .number = ++process->number,
+                     .program = locker->program,
                      .xid = next_xid(locker),
                      .procedure = what->procedure,
                      .plain = what->procedure == PEER_NLM_NM_LOCK ? PEER_NLM_LOCK : what->procedure,

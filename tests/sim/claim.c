@@ -519,7 +519,8 @@ static bool is_put_off(const struct ask *ask, uint32_t status)
     const struct process *process = ask->process;
     bool is_ended = ask->ended_run != 0 || ask->number < process->taken || process->tries > 1;
     return ask->is_message && is_ended && status == PEER_NLM_IS_GRACE &&
-           (ask->plain == PEER_NLM_UNLOCK || ask->plain == PEER_NLM_CANCEL);
+           (ask->plain == PEER_NLM_UNLOCK || ask->plain == PEER_NLM_CANCEL ||
+            (ask->plain == PEER_NLM_LOCK && !ask->reclaim));
 }
 
 void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_res *res)

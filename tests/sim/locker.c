@@ -383,12 +383,33 @@ static bool is_clean(const struct locker *locker)
     return true;
 }
 
-/* Another run of the same program: it counts its calls from one again, from another port. */
+/* A call that was given up may be in progress still: its answer will leave. */
+static bool is_being_answered(const struct world *world, const struct locker *locker)
+{
+    const struct lockers *all = world->lockers;
+    uint32_t run = world->machine.run;
+    for (uint32_t i = 0; i < all->ask_count; i++)
+        if (all->asks[i]->process->locker == locker && all->asks[i]->taken_run == run &&
+            all->asks[i]->ended_run != run)
+            return true;
+    return false;
+}
+
+/* Another run of the same program: it counts its calls from one again, from another port or from
+ * the same. There it would take an answer to its run before for its own, whatever the server does:
+ * so none is under way any more. */
 static void restart_program(struct world *world, struct locker *locker)
 {
+    if (locker->is_bound && is_being_answered(world, locker))
+        return;
     world_trace(world, "%s starts its program anew", locker->label);
     mail_close_all(locker);
-    locker->port = (uint16_t)(5000 + 100 * locker->index + ++locker->restart_count % 100);
+    if (locker->is_bound) {
+        mail_reset(world, locker);
+        locker->program++;
+    } else {
+        locker->port = (uint16_t)(5000 + 100 * locker->index + ++locker->restart_count % 100);
+    }
     locker->xid_count = 0;
     locker->life++;
 }

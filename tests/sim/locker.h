@@ -74,7 +74,8 @@ struct locker;
 
 struct ask {
     struct process *process;
-    uint32_t number; /* order among the calls of its process */
+    uint32_t number;  /* order among the calls of its process */
+    uint32_t program; /* of its locker */
     uint32_t xid, procedure, version;
     enum peer_nlm_procedure plain; /* LOCK also for LOCK_MSG and NM_LOCK, and so on */
     struct extent extent;
@@ -189,7 +190,8 @@ struct locker {
     char label[32]; /* in traces, because names are not unique */
     uint32_t version;
     bool is_tcp, keeps_port;
-    bool restarts;  /* a program that starts again counts its xids from one */
+    bool restarts;  /* a program that starts again counts its xids from one, */
+    bool is_bound;  /* and has the port of its run before */
     bool frees_all; /* after a reboot */
     uint16_t port;
     uint32_t state;                  /* NSM */
@@ -197,6 +199,7 @@ struct locker {
     uint32_t oh_count;
     uint32_t xid_count, cookie_count, restart_count;
     uint32_t xid_base;  /* clones count as their master does */
+    uint32_t program;   /* which run of it, on this port */
     uint32_t life;      /* what was sent to it in another one does not reach it */
     uint32_t forgets;   /* how often the duplicate cache may have dropped what it holds of it */
     struct pipe *pipe;  /* which the next call uses, */

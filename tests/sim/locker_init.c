@@ -57,8 +57,6 @@ static void init_kind(struct world *world, struct locker *locker)
     }
     if (locker->version < 3)
         locker->frees_all = false;
-    /* A program that starts again on the port of its first run takes late answers to that for its
-     * own, and so would the oracles: no server can help it. */
     locker->keeps_port = !locker->restarts && world_chance(world, 60);
 }
 
@@ -187,6 +185,16 @@ static void add_domains(struct world *world, struct prng *like)
         move_behind(second, first);
 }
 
+/* Programs that are bound to a port have it again when they start anew. */
+static void bind_programs(struct world *world)
+{
+    struct lockers *all = world->lockers;
+    struct prng prng = {world->options.seed * UINT64_C(0x9fb21c651e98df25) + 29};
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].restarts && prng_chance(&prng, 60))
+            all->at[i].is_bound = all->at[i].keeps_port = true;
+}
+
 /*
  * Who can be mistaken for whom. Two may be clones. Two may have names that differ in the domain
  * only, and others of that kind may be around who never lock (spoofer.h). Before some hosts there
@@ -206,6 +214,7 @@ static void init_likeness(struct world *world)
         add_box(world, &like);
     if (all->count > 2 && prng_chance(&like, 35))
         add_clone(world, &like);
+    bind_programs(world);
     for (uint32_t i = 0; i < all->count; i++)
         all->at[i].has_two = all->at[i].is_tcp && !all->at[i].keeps_port && prng_chance(&like, 60);
     for (uint32_t i = 0; i < all->count; i++)

@@ -68,7 +68,7 @@ static struct core *load_core(struct world *world, uint64_t seed)
         .resume = world->plan.resumes,
         .verify_notices = world->plan.verifies,
         .distrust_state = world->plan.distrusts,
-        .shared_store = world->plan.is_shared,
+        .lease = &world->plan.lease,
         .names = names,
         .name_count = sizeof names / sizeof names[0],
     };
@@ -112,7 +112,7 @@ static void new_client(struct world *world)
     struct rpc_client_limits limits = {.attempts_max = world->plan.calls_max,
                                        .connections_max = world->plan.lines_max,
                                        .bytes_max = 2 << 20,
-                                       .is_fenced = world->plan.is_shared};
+                                       .lease = &world->plan.lease};
     struct core_status status;
     core_status(machine->core, &status);
     machine->client = rpc_client_new(&limits, (uint32_t)(status.epoch << 20), world->options.seed);
@@ -121,11 +121,10 @@ static void new_client(struct world *world)
     rpc_server_set_client(machine->server, machine->client);
     machine->is_ready = false;
     machine->tick_ns = UINT64_MAX;
-    memset(machine->asks, 0, sizeof machine->asks);
-    machine->durable_txn = status.durable_txn;
+    machine->asks = (struct outcall_asks){0};
     uint64_t ready_ns = world->now_ns + world->plan.ready_min_ns +
                         world_random(world, world->plan.ready_max_ns + 1);
-    if (world->plan.is_shared && ready_ns < world->now_ns + SEND_NS)
+    if (world->plan.lease.is_shared && ready_ns < world->now_ns + SEND_NS)
         ready_ns = world->now_ns + SEND_NS; /* until then the one before may still send */
     queue_add(&world->queue, ready_ns, QUEUE_READY, NULL, machine->run);
 }
@@ -244,7 +243,7 @@ static void leave_ghost(struct world *world)
 {
     struct machine *machine = &world->machine;
     uint64_t chance = hash_mix(world->options.seed, machine->run);
-    if (!world->plan.is_shared || (chance % 2 != 0 && !machine->leaves_ghost))
+    if (!world->plan.lease.is_shared || (chance % 2 != 0 && !machine->leaves_ghost))
         return;
     rpc_client_free(machine->ghost);
     machine->ghost = machine->client;
@@ -466,23 +465,6 @@ static void note_restarts(struct world *world)
     events->lost = 0;
 }
 
-/* With a shared disk what calls have to send needs a batch that is taken later. */
-static void ask_for_calls(struct world *world)
-{
-    struct machine *machine = &world->machine;
-    while (machine->asks[0].txn != 0 && machine->asks[0].txn <= machine->durable_txn) {
-        rpc_client_release(machine->client, machine->asks[0].ticket);
-        machine->asks[0] = machine->asks[1];
-        machine->asks[1].txn = 0;
-    }
-    if (!rpc_client_is_due(machine->client))
-        return;
-    uint64_t txn = core_fence(machine->core);
-    uint32_t i = machine->asks[0].txn == 0 || machine->asks[0].txn == txn ? 0 : 1;
-    machine->asks[i].txn = txn;
-    machine->asks[i].ticket = rpc_client_ask(machine->client);
-}
-
 /* Calls of our own: those that are due begin, those that have ended are told to the core. */
 static void call_out(struct world *world)
 {
@@ -497,7 +479,7 @@ static void call_out(struct world *world)
     note_restarts(world);
     check_calls(world);
     check_given_up(world);
-    ask_for_calls(world);
+    outcall_ask(&machine->asks, machine->core, machine->client, true);
     line_turn(world);
     rpc_client_check(machine->client);
     uint64_t next_ns = rpc_client_deadline_ns(machine->client);
@@ -540,7 +522,7 @@ void machine_turn_from(struct world *world, uint32_t step)
     if (step <= TURN_BATCH) {
         if (dies_here(world, "before the batch is taken"))
             return;
-        ask_for_calls(world);
+        outcall_ask(&world->machine.asks, world->machine.core, world->machine.client, true);
         hand_over(world);
         if (dies_here(world, "after the batch is taken") || still_here(world, TURN_ANSWERS))
             return;
@@ -744,7 +726,6 @@ void machine_commit(struct world *world, uint64_t ticket)
                 machine->store_is_full ? "; the store is full" : "");
     if (dies_here(world, "between the commit and its report"))
         return;
-    machine->durable_txn = txn;
     machine->send_until_ns = machine->began_ns + SEND_NS;
     rpc_server_stored(machine->server, txn, !machine->store_is_full, machine_now_ns(world),
                       world_wall_ns(world));

@@ -259,7 +259,12 @@ bool mail_is_cached(const struct world *world, const struct ask *ask)
 static bool is_excluded(const struct world *world, const struct mail *mail)
 {
     const struct ask *ask = mail->ask;
-    if (ask == NULL || world_allows(world, WORLD_LATE) || mail_is_cached(world, ask))
+    if (ask == NULL || world_allows(world, WORLD_LATE))
+        return false;
+    /* A program that starts again on its port would take the answer for one to itself. */
+    if (ask->program != mail->locker->program)
+        return true;
+    if (mail_is_cached(world, ask))
         return false;
     /* What FREE_ALL frees is all processes': none of them goes on before it is answered. */
     if (ask->procedure == PEER_NLM_FREE_ALL && ask->process->ask != ask)

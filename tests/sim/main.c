@@ -18,7 +18,6 @@
 #include "scenario.h"
 #include "stories/script.h"
 #include "stories/sim.h"
-#include "story.h"
 #include "world.h"
 
 #include <errno.h>
@@ -112,33 +111,13 @@ static bool read_number(const char *text, uint64_t *ret)
     return true;
 }
 
-/* The books with the longest stories come last: a mutant pays for those before the one that accuses
- * it. */
-static const struct book {
-    const struct scenario *stories;
-    const uint32_t *count;
-    void (*run)(const struct scenario *scenario, bool verbose);
-} books[] = {
-    {scenario_all, &scenario_count, scenario_run},
-    {scenario_recovery_all, &scenario_recovery_count, story_run},
-    {scenario_reboot_all, &scenario_reboot_count, story_run},
-    {scenario_shares_all, &scenario_shares_count, story_run},
-    {scenario_rare_all, &scenario_rare_count, story_run},
-    {scenario_word_all, &scenario_word_count, story_run},
-    {scenario_echo_all, &scenario_echo_count, story_run},
-    {scenario_exclusion_all, &scenario_exclusion_count, story_run},
-    {scenario_lock_all, &scenario_lock_count, story_run},
-};
-enum { BOOK_COUNT = sizeof books / sizeof books[0] };
-
 static void usage(void)
 {
     fprintf(stderr,
             "usage: sim [--seeds N] [--first F] [--seed S] [--seconds T] [--verbose] [--marks] "
             "[--scenario NAME] [--stories]\nscenarios, and the stories of tests/stories:\n");
-    for (uint32_t b = 0; b < BOOK_COUNT; b++)
-        for (uint32_t i = 0; i < *books[b].count; i++)
-            fprintf(stderr, "  %-34s %s\n", books[b].stories[i].name, books[b].stories[i].about);
+    for (uint32_t i = 0; scenario_at(i) != NULL; i++)
+        fprintf(stderr, "  %-34s %s\n", scenario_at(i)->name, scenario_at(i)->about);
     exit(2);
 }
 
@@ -186,19 +165,14 @@ static struct arguments read_arguments(int count, char **values)
     return arguments;
 }
 
-static bool run_stories(const struct arguments *arguments, const struct book *book)
+static bool run_scenario(const struct arguments *arguments, const struct scenario *scenario)
 {
-    bool found = false;
-    for (uint32_t i = 0; i < *book->count; i++) {
-        const struct scenario *scenario = &book->stories[i];
-        if (arguments->scenario != NULL && strcmp(arguments->scenario, scenario->name) != 0)
-            continue;
-        found = true;
-        snprintf(running, sizeof running, "sim: scenario %s broke CHECK\n", scenario->name);
-        book->run(scenario, arguments->verbose);
-        printf("scenario %s: ok\n", scenario->name);
-    }
-    return found;
+    if (arguments->scenario != NULL && strcmp(arguments->scenario, scenario->name) != 0)
+        return false;
+    snprintf(running, sizeof running, "sim: scenario %s broke CHECK\n", scenario->name);
+    scenario->run(scenario, arguments->verbose);
+    printf("scenario %s: ok\n", scenario->name);
+    return true;
 }
 
 static const char *stories_directory(void)
@@ -215,8 +189,8 @@ static void begin_story(const char *slug)
 static bool run_scenarios(const struct arguments *arguments)
 {
     bool found = false;
-    for (uint32_t b = 0; b < BOOK_COUNT; b++)
-        found |= run_stories(arguments, &books[b]);
+    for (uint32_t i = 0; scenario_at(i) != NULL; i++)
+        found |= run_scenario(arguments, scenario_at(i));
     if (!found || arguments->scenario == NULL)
         found |=
             sim_tell(stories_directory(), arguments->scenario, arguments->verbose, begin_story);

@@ -8,7 +8,7 @@
  *
  *   P1: no reply leaves before the batch it depends on is durable.
  *   in rpc_server_next
- *   - server->durable_txn
+ *   - core_durable_txn(server->core)
  *   + UINT64_MAX
  *
  * The old code is found by its C tokens, so neither layout nor comments nor the lines around it

@@ -8,6 +8,7 @@
 #include "scenario.h"
 
 #include "audit.h"
+#include "base/check.h"
 #include "callee.h"
 #include "machine.h"
 #include "net.h"
@@ -19,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXPECT SCENARIO_EXPECT
 
@@ -69,7 +71,7 @@ static void restart(struct world *world, bool lands, bool power)
     EXPECT(world->machine.is_up);
 }
 
-static void play_crash_before_answer(struct world *world)
+SCENARIO(crash_before_answer, "the server dies between SM_MON and its answer, both ways", 0)
 {
     for (int lands = 0; lands < 2; lands++) {
         world->machine.holds_commits = true;
@@ -90,7 +92,7 @@ static void play_crash_before_answer(struct world *world)
     }
 }
 
-static void play_simu_crash_twice(struct world *world)
+SCENARIO(simu_crash_twice, "SM_SIMU_CRASH raises the state, repeats and strangers do not", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     uint32_t first = state_of(ask_and_wait(world, 0, PEER_NSM_STAT, 0));
@@ -107,7 +109,7 @@ static void play_simu_crash_twice(struct world *world)
     EXPECT(registrants_on_disk(world) == 1);
 }
 
-static void play_duplicate_after_reregistration(struct world *world)
+SCENARIO(duplicate_after_reregistration, "a late copy of SM_UNMON meets a newer registration", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     struct call *removal = ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
@@ -124,7 +126,8 @@ static void play_duplicate_after_reregistration(struct world *world)
 }
 
 /* What exclusion (5) of P2 excludes. Users read this in docs/recovery.md. */
-static void play_late_datagram(struct world *world)
+SCENARIO(late_datagram, "exclusion (5) of P2: the same after a restart undoes the registration",
+         WORLD_LATE)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     struct call *removal = ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
@@ -137,7 +140,7 @@ static void play_late_datagram(struct world *world)
     EXPECT(registrants_on_disk(world) == 0); /* the client still believes it is registered */
 }
 
-static void play_lost_server_record(struct world *world)
+SCENARIO(lost_server_record, "the store lost its counters: the state jumps past the clock", 0)
 {
     struct call *call = ask_and_wait(world, 1, PEER_NSM_MON, 0);
     (void)ask_and_wait(world, 2, PEER_NSM_MON, 1);
@@ -154,7 +157,7 @@ static void play_lost_server_record(struct world *world)
 }
 
 /* A clock that begins in 1970 says less than anybody was told. */
-static void play_lost_server_record_and_no_clock(struct world *world)
+SCENARIO(lost_server_record_no_clock, "and past everything that anybody was told", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     for (int i = 0; i < 40; i++)
@@ -169,7 +172,7 @@ static void play_lost_server_record_and_no_clock(struct world *world)
 }
 
 /* The same, where nobody's record knows of the last starts, and everybody who asked does. */
-static void play_lost_server_record_and_records_behind(struct world *world)
+SCENARIO(lost_server_record_unknown_starts, "and past what was said and stands in no record", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     world->owners[1].host->mood = CALLEE_SILENT;
@@ -183,7 +186,7 @@ static void play_lost_server_record_and_records_behind(struct world *world)
     EXPECT(state_of(ask_and_wait(world, 2, PEER_NSM_STAT, 0)) > before);
 }
 
-static void play_corrupt_registrant(struct world *world)
+SCENARIO(corrupt_registrant, "a record that cannot be read is dropped, and that is told (D16)", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
@@ -197,7 +200,7 @@ static void play_corrupt_registrant(struct world *world)
     EXPECT(status.registrants == 1 && status.incomplete);
 }
 
-static void play_power_loss(struct world *world)
+SCENARIO(power_loss, "--sync process: power loss may undo a removal, not a registration", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     (void)ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
@@ -208,7 +211,7 @@ static void play_power_loss(struct world *world)
     (void)ask_and_wait(world, 1, PEER_NSM_UNMON, 0);
 }
 
-static void play_stalled_store(struct world *world)
+SCENARIO(stalled_store, "SM_NULL is answered at once while all that observes state waits", 0)
 {
     world->machine.holds_commits = true;
     struct call *mon = ask(world, 1, PEER_NSM_MON, 0);
@@ -229,7 +232,7 @@ static void play_stalled_store(struct world *world)
 
 /* A client that reboots counts its calls from 1 again: the old answers must not be given to them,
  * also those that were still waiting for the disk when the reboot was announced. */
-static void play_reboot_reuses_xids(struct world *world)
+SCENARIO(reboot_reuses_xids, "a rebooted client numbers its calls anew", 0)
 {
     struct owner *owner = &world->owners[1];
     owner->keys[1].name = owner->host->index; /* it watches its own address, so it may speak */
@@ -253,7 +256,7 @@ static void play_reboot_reuses_xids(struct world *world)
 }
 
 /* One host asks more than its share of the duplicate cache; another's entry must survive. */
-static void play_cache_quota(struct world *world)
+SCENARIO(cache_quota, "one busy host does not flush the others from the duplicate cache", 0)
 {
     struct call *call = ask_and_wait(world, 2, PEER_NSM_MON, 0);
     for (uint32_t i = 0; i < DRC_PER_ADDRESS + 50; i++) {
@@ -304,7 +307,7 @@ static void set_mood(struct world *world, uint32_t owner, enum callee_mood mood)
     world->owners[owner].host->mood = mood;
 }
 
-static void play_told_of_restart(struct world *world)
+SCENARIO(told_of_restart, "every registrant hears of a restart, however it can be reached", 0)
 {
     world->owners[2].host->kind = CALLEE_UDP;
     world->owners[3].host->kind = CALLEE_HINT;
@@ -325,7 +328,7 @@ static void play_told_of_restart(struct world *world)
 
 /* One that comes up 3 s after our start is reached by the first attempt, one that comes up after a
  * minute by the ladder. */
-static void play_up_later(struct world *world)
+SCENARIO(up_later, "the first attempt reaches who is up after 3 s, the ladder who is up later", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
@@ -347,7 +350,7 @@ static void play_up_later(struct world *world)
     EXPECT(told_all_ended(world));
 }
 
-static void play_second_crash(struct world *world)
+SCENARIO(second_crash, "crashes in the middle of notification lose no mark", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
@@ -362,7 +365,7 @@ static void play_second_crash(struct world *world)
     EXPECT(told_all_ended(world));
 }
 
-static void play_given_up(struct world *world)
+SCENARIO(given_up, "after --give-up nobody is called until it calls, or the next start", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     world->plan.window_ns = 5 * SECOND;
@@ -386,7 +389,7 @@ static void play_given_up(struct world *world)
 
 /* R-SEC-12: a full table takes a new one for one that was given up, and for no other: who is only
  * idle is owed a notification at any time (P3). */
-static void play_given_up_makes_room(struct world *world)
+SCENARIO(given_up_makes_room, "R-SEC-12: a full table takes one for one that was given up", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
@@ -405,7 +408,7 @@ static void play_given_up_makes_room(struct world *world)
 }
 
 /* Owner 1 watches the address of owner 0, which says that it rebooted. */
-static void play_relay(struct world *world)
+SCENARIO(relay, "an SM_NOTIFY reaches those who watch the name, once", 0)
 {
     world->owners[1].keys[1].name = 0;
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 1);
@@ -428,7 +431,7 @@ static void play_relay(struct world *world)
 }
 
 /* A8: who watches a name may not speak for it; who has it may, as the resolver says. */
-static void play_name_of_a_host(struct world *world)
+SCENARIO(name_of_a_host, "A8: only the host of a name speaks for it", 0)
 {
     struct name *name = &world->names[0]; /* what NOTIFY is about here */
     (void)snprintf(name->text, sizeof name->text, "host.example");
@@ -449,7 +452,7 @@ static void play_name_of_a_host(struct world *world)
 }
 
 /* Executed, but the answer was lost: it is told again, because nobody can know. */
-static void play_answer_lost(struct world *world)
+SCENARIO(answer_lost, "told, but the answer never came: told again", 0)
 {
     (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
     set_mood(world, 1, CALLEE_VANISHING);
@@ -462,44 +465,28 @@ static void play_answer_lost(struct world *world)
     EXPECT(told_all_ended(world));
 }
 
-const struct scenario scenario_all[] = {
-    {"crash-before-answer", "the server dies between SM_MON and its answer, both ways",
-     play_crash_before_answer, 0},
-    {"simu-crash-twice", "SM_SIMU_CRASH raises the state, repeats and strangers do not",
-     play_simu_crash_twice, 0},
-    {"duplicate-after-reregistration", "a late copy of SM_UNMON meets a newer registration",
-     play_duplicate_after_reregistration, 0},
-    {"late-datagram", "exclusion (5) of P2: the same after a restart undoes the registration",
-     play_late_datagram, WORLD_LATE},
-    {"lost-server-record", "the store lost its counters: the state jumps past the clock",
-     play_lost_server_record, 0},
-    {"lost-server-record-no-clock", "and past everything that anybody was told",
-     play_lost_server_record_and_no_clock, 0},
-    {"lost-server-record-unknown-starts", "and past what was said and stands in no record",
-     play_lost_server_record_and_records_behind, 0},
-    {"corrupt-registrant", "a record that cannot be read is dropped, and that is told (D16)",
-     play_corrupt_registrant, 0},
-    {"power-loss", "--sync process: power loss may undo a removal, not a registration",
-     play_power_loss, 0},
-    {"stalled-store", "SM_NULL is answered at once while all that observes state waits",
-     play_stalled_store, 0},
-    {"reboot-reuses-xids", "a rebooted client numbers its calls anew", play_reboot_reuses_xids, 0},
-    {"cache-quota", "one busy host does not flush the others from the duplicate cache",
-     play_cache_quota, 0},
-    {"told-of-restart", "every registrant hears of a restart, however it can be reached",
-     play_told_of_restart, 0},
-    {"up-later", "the first attempt reaches who is up after 3 s, the ladder who is up later",
-     play_up_later, 0},
-    {"second-crash", "crashes in the middle of notification lose no mark", play_second_crash, 0},
-    {"given-up", "after --give-up nobody is called until it calls, or the next start",
-     play_given_up, 0},
-    {"given-up-makes-room", "R-SEC-12: a full table takes one for one that was given up",
-     play_given_up_makes_room, 0},
-    {"relay", "an SM_NOTIFY reaches those who watch the name, once", play_relay, 0},
-    {"name-of-a-host", "A8: only the host of a name speaks for it", play_name_of_a_host, 0},
-    {"answer-lost", "told, but the answer never came: told again", play_answer_lost, 0},
-};
-const uint32_t scenario_count = sizeof scenario_all / sizeof scenario_all[0];
+/* ---- the list ---- */
+
+enum { SCENARIOS_MAX = 256 };
+
+static struct scenario all[SCENARIOS_MAX];
+static uint32_t all_count;
+
+const struct scenario *scenario_at(uint32_t index)
+{
+    return index < all_count ? &all[index] : NULL;
+}
+
+void scenario_add(const char *name, const char *about, uint32_t allows,
+                  void (*run)(const struct scenario *scenario, bool verbose),
+                  void (*play)(struct world *world))
+{
+    CHECK(all_count < SCENARIOS_MAX && strlen(name) < sizeof all[0].name);
+    struct scenario *scenario = &all[all_count++];
+    *scenario = (struct scenario){.about = about, .allows = allows, .run = run, .play = play};
+    for (uint32_t i = 0; name[i] != '\0'; i++)
+        scenario->name[i] = name[i] == '_' ? '-' : name[i];
+}
 
 void scenario_run(const struct scenario *scenario, bool verbose)
 {
@@ -524,7 +511,7 @@ void scenario_run(const struct scenario *scenario, bool verbose)
                                 .window_ns = 90 * SECOND,
                                 .give_up_ns = 900 * SECOND,
                                 .grace_ns = 400 * SECOND,
-                                .sync_process = scenario->play == play_power_loss,
+                                .sync_process = strcmp(scenario->name, "power-loss") == 0,
                                 .commit_max_ns = 5 * MILLISECOND};
     world->disk.is_lazy = world->plan.sync_process;
     watcher_init(world);

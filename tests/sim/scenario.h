@@ -7,33 +7,30 @@
 #include "world.h"
 
 struct scenario {
-    const char *name, *about;
+    char name[64];
+    const char *about;
+    void (*run)(const struct scenario *scenario, bool verbose); /* ends the process when something
+                                                                   else happens than it tells */
     void (*play)(struct world *world);
     uint32_t allows; /* exclusions of P2 that are switched on: of enum world_exclusion */
 };
 
-/* The stories of watchers; of lockers; of our restarts; of clients' restarts and of resumes; of
- * whose word counts; of what is rare; of what P2 excludes. */
-extern const struct scenario scenario_all[];
-extern const uint32_t scenario_count;
-extern const struct scenario scenario_lock_all[];
-extern const uint32_t scenario_lock_count;
-extern const struct scenario scenario_recovery_all[];
-extern const uint32_t scenario_recovery_count;
-extern const struct scenario scenario_echo_all[];
-extern const uint32_t scenario_echo_count;
-extern const struct scenario scenario_shares_all[];
-extern const uint32_t scenario_shares_count;
-extern const struct scenario scenario_reboot_all[];
-extern const uint32_t scenario_reboot_count;
-extern const struct scenario scenario_rare_all[];
-extern const uint32_t scenario_rare_count;
-extern const struct scenario scenario_word_all[];
-extern const uint32_t scenario_word_count;
-extern const struct scenario scenario_exclusion_all[];
-extern const uint32_t scenario_exclusion_count;
+/* All that were told of with SCENARIO, or STORY of story.h, in the order of the object files. */
+const struct scenario *scenario_at(uint32_t index); /* NULL: no more */
 
-/* Plays one of watchers. Ends the process when something else happens than the story tells. */
+/* SCENARIO(this_one, "what it shows", 0) { ... } is the scenario "this-one", of watchers. */
+#define SCENARIO(name, about, allows) SCENARIO_RUN(name, about, allows, scenario_run)
+#define SCENARIO_RUN(name, about, allows, run)                                                     \
+    static void play_##name(struct world *world);                                                  \
+    __attribute__((constructor)) static void name##_is_listed(void)                                \
+    {                                                                                              \
+        scenario_add(#name, about, allows, run, play_##name);                                      \
+    }                                                                                              \
+    static void play_##name(struct world *world)
+
+void scenario_add(const char *name, const char *about, uint32_t allows,
+                  void (*run)(const struct scenario *scenario, bool verbose),
+                  void (*play)(struct world *world));
 void scenario_run(const struct scenario *scenario, bool verbose);
 
 /* The story must go on like this. */

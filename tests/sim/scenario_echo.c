@@ -42,9 +42,9 @@ static void expect_kept(struct world *world)
 
 /* The old server only stood still, and goes on while its last commit lets it send: a GRANTED over
  * UDP that is due to be repeated by then needs a commit of its own, which it does not get. */
-static void play_goes_on(struct world *world)
+STORY(takeover_goes_on, "025: the replaced server repeats nothing", 0)
 {
-    world->plan.is_shared = true;
+    world->plan.lease.is_shared = true;
     story_locker(world, BETA)->host->kind = CALLEE_UDP;
     begin_with(world, true, CALLEE_DEAF);
     world->machine.leaves_ghost = true;
@@ -56,7 +56,7 @@ static void play_goes_on(struct world *world)
     EXPECT(world->machine.ghost_sent == 0);
 }
 
-static void play_cancelled(struct world *world)
+STORY(takeover_cancel, "025: what was on offer is cancelled", 0)
 {
     begin(world, true);
     story_restart(world);
@@ -65,7 +65,7 @@ static void play_cancelled(struct world *world)
 }
 
 /* Who takes over from us within the time knows of it, and that it is nobody's. */
-static void play_cancelled_and_replaced(struct world *world)
+STORY(takeover_twice, "and the server is replaced again", 0)
 {
     begin(world, true);
     story_restart(world);
@@ -75,7 +75,7 @@ static void play_cancelled_and_replaced(struct world *world)
     expect_kept(world);
 }
 
-static void play_taken(struct world *world)
+STORY(takeover_unlock, "or taken and unlocked", 0)
 {
     begin(world, true);
     story_be(world, BETA, CALLEE_WELL);
@@ -86,7 +86,7 @@ static void play_taken(struct world *world)
     expect_kept(world);
 }
 
-static void play_freed(struct world *world)
+STORY(takeover_free_all, "or its client frees all", 0)
 {
     begin(world, true);
     story_restart(world);
@@ -97,7 +97,7 @@ static void play_freed(struct world *world)
     expect_kept(world);
 }
 
-static void play_freed_in_grace(struct world *world)
+STORY(takeover_free_all_in_grace, "the same in grace", 0)
 {
     begin(world, false);
     story_restart(world);
@@ -109,7 +109,7 @@ static void play_freed_in_grace(struct world *world)
 }
 
 /* BETA has taken it, which was not heard. */
-static void play_reclaimed(struct world *world)
+STORY(takeover_reclaim, "or it is reclaimed and unlocked", 0)
 {
     world->plan.has_echo = true;
     story_take(world, ALPHA);
@@ -127,22 +127,10 @@ static void play_reclaimed(struct world *world)
 }
 
 /* In grace nobody reclaims it. */
-static void play_given_up(struct world *world)
+STORY(takeover_end_of_grace, "or nobody reclaims it", WORLD_OVERRIDE)
 {
     begin(world, false);
     story_restart(world);
     EXPECT(story_order(world, ORDER_END_GRACE, BETA, NULL) == ORDER_DONE);
     expect_kept(world);
 }
-
-const struct scenario scenario_echo_all[] = {
-    {"takeover-goes-on", "025: the replaced server repeats nothing", play_goes_on, 0},
-    {"takeover-cancel", "025: what was on offer is cancelled", play_cancelled, 0},
-    {"takeover-twice", "and the server is replaced again", play_cancelled_and_replaced, 0},
-    {"takeover-unlock", "or taken and unlocked", play_taken, 0},
-    {"takeover-free-all", "or its client frees all", play_freed, 0},
-    {"takeover-free-all-in-grace", "the same in grace", play_freed_in_grace, 0},
-    {"takeover-reclaim", "or it is reclaimed and unlocked", play_reclaimed, 0},
-    {"takeover-end-of-grace", "or nobody reclaims it", play_given_up, WORLD_OVERRIDE},
-};
-const uint32_t scenario_echo_count = sizeof scenario_echo_all / sizeof scenario_echo_all[0];

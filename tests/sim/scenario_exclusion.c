@@ -31,7 +31,7 @@ static bool believes(struct world *world, enum who who)
 }
 
 /* (1) One address, one name: for us they are one client, and each unlocks for the other. */
-static void play_alike(struct world *world)
+STORY(alike, "exclusion (1) of P2: two clients that cannot be told apart", WORLD_ALIKE)
 {
     struct locker *alpha = story_locker(world, ALPHA), *beta = story_locker(world, BETA);
     world->is_unjudged = true;
@@ -54,7 +54,8 @@ static void reserve(struct world *world, enum who who)
 
 /* (1) A SHARE does not say of which life its client is: what is reserved between a reboot and the
  * first sign of it goes with what was there before. */
-static void play_share_before_the_notice(struct world *world)
+STORY(share_before_the_notice, "exclusion (1): two lives of a client that cannot be told apart",
+      WORLD_ALIKE)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     world->is_unjudged = true;
@@ -73,7 +74,7 @@ static void play_share_before_the_notice(struct world *world)
 }
 
 /* (2) It is not told before its locks are given up, and is refused when it comes. */
-static void play_untold(struct world *world)
+STORY(untold, "exclusion (2): cut off for longer than grace", WORLD_UNTOLD)
 {
     story_take(world, BETA);
     story_be(world, BETA, CALLEE_SILENT);
@@ -88,7 +89,7 @@ static void play_untold(struct world *world)
 }
 
 /* (2) It is told in time and reclaims too late. */
-static void play_too_late(struct world *world)
+STORY(too_late, "exclusion (2): told, and too slow", WORLD_UNTOLD)
 {
     story_take(world, BETA);
     world->lockers->holds_reclaims = true;
@@ -110,7 +111,7 @@ static void lose_a_lock(struct world *world)
 
 /* (3) The store has lost a lock. Grace stands to its end, and its owner can have it back, as long
  * as nothing is in its way. */
-static void play_lost_lock_is_reclaimed(struct world *world)
+STORY(lost_lock_is_reclaimed, "exclusion (3): an incomplete store (D16)", WORLD_INCOMPLETE)
 {
     struct extent of_beta = story_part(1, 0, 2);
     story_take(world, ALPHA);
@@ -130,7 +131,7 @@ static void play_lost_lock_is_reclaimed(struct world *world)
 }
 
 /* (3) Nobody reclaims it: somebody else gets it. Of two that claim it the first one does. */
-static void play_lost_lock_is_gone(struct world *world)
+STORY(lost_lock_is_gone, "exclusion (3): and nobody reclaims it", WORLD_INCOMPLETE)
 {
     story_take(world, ALPHA);
     lose_a_lock(world);
@@ -142,7 +143,7 @@ static void play_lost_lock_is_gone(struct world *world)
 }
 
 /* (4) The operator ends grace: what nobody has reclaimed is given up, at once. */
-static void play_end_grace(struct world *world)
+STORY(end_grace, "exclusion (4): the operator ends grace", WORLD_OVERRIDE)
 {
     struct extent of_beta = story_part(1, 0, 2);
     story_take(world, ALPHA);
@@ -159,7 +160,7 @@ static void play_end_grace(struct world *world)
 }
 
 /* (4) --grace 0: nobody can reclaim. */
-static void play_no_grace(struct world *world)
+STORY(no_grace, "exclusion (4): --grace 0", WORLD_OVERRIDE | WORLD_UNTOLD)
 {
     story_take(world, ALPHA);
     world->plan.grace_ns = 0;
@@ -171,7 +172,7 @@ static void play_no_grace(struct world *world)
 
 /* (4) The operator releases a client: on one file, then everywhere. Who waits is served; the client
  * is told, and nobody else. */
-static void play_release(struct world *world)
+STORY(release, "exclusion (4): the operator releases a client", WORLD_OVERRIDE)
 {
     struct extent elsewhere = story_part(1, 0, 2);
     story_take(world, ALPHA);
@@ -203,7 +204,7 @@ static void play_release(struct world *world)
 }
 
 /* P3: the retry for one client meets an order for another whose number is not stored yet. */
-static void play_order_and_stalled_store(struct world *world)
+STORY(order_and_stalled_store, "nothing is told that is not stored", 0)
 {
     story_take(world, ALPHA);
     EXPECT(story_lock(world, DELTA, story_part(0, 8, 1)) == GRANTED);
@@ -223,7 +224,7 @@ static void play_order_and_stalled_store(struct world *world)
 }
 
 /* (4) The operator knows that a client is gone for good: nobody tries to tell it any more. */
-static void play_gone_for_good(struct world *world)
+STORY(gone_for_good, "exclusion (4): a dead client is forgotten", WORLD_OVERRIDE | WORLD_UNTOLD)
 {
     story_take(world, ALPHA);
     story_be(world, ALPHA, CALLEE_SILENT);
@@ -236,7 +237,7 @@ static void play_gone_for_good(struct world *world)
 }
 
 /* An order that breaks nothing: the client is told, reclaims outside of grace, and has it all. */
-static void play_told_by_order(struct world *world)
+STORY(told_by_order, "the operator has a client reclaim", 0)
 {
     story_take(world, ALPHA);
     EXPECT(story_lock(world, DELTA, story_part(0, 8, 1)) == GRANTED);
@@ -250,26 +251,3 @@ static void play_told_by_order(struct world *world)
     EXPECT(story_is_told(world, ALPHA) && story_locker(world, ALPHA)->heard_count > heard);
     EXPECT(!story_is_told(world, DELTA) && story_has(world, ALPHA) && !is_grace(world));
 }
-
-const struct scenario scenario_exclusion_all[] = {
-    {"alike", "exclusion (1) of P2: two clients that cannot be told apart", play_alike,
-     WORLD_ALIKE},
-    {"share-before-the-notice", "exclusion (1): two lives of a client that cannot be told apart",
-     play_share_before_the_notice, WORLD_ALIKE},
-    {"untold", "exclusion (2): cut off for longer than grace", play_untold, WORLD_UNTOLD},
-    {"too-late", "exclusion (2): told, and too slow", play_too_late, WORLD_UNTOLD},
-    {"lost-lock-is-reclaimed", "exclusion (3): an incomplete store (D16)",
-     play_lost_lock_is_reclaimed, WORLD_INCOMPLETE},
-    {"lost-lock-is-gone", "exclusion (3): and nobody reclaims it", play_lost_lock_is_gone,
-     WORLD_INCOMPLETE},
-    {"end-grace", "exclusion (4): the operator ends grace", play_end_grace, WORLD_OVERRIDE},
-    {"no-grace", "exclusion (4): --grace 0", play_no_grace, WORLD_OVERRIDE | WORLD_UNTOLD},
-    {"release", "exclusion (4): the operator releases a client", play_release, WORLD_OVERRIDE},
-    {"gone-for-good", "exclusion (4): a dead client is forgotten", play_gone_for_good,
-     WORLD_OVERRIDE | WORLD_UNTOLD},
-    {"order-and-stalled-store", "nothing is told that is not stored", play_order_and_stalled_store,
-     0},
-    {"told-by-order", "the operator has a client reclaim", play_told_by_order, 0},
-};
-const uint32_t scenario_exclusion_count =
-    sizeof scenario_exclusion_all / sizeof scenario_exclusion_all[0];

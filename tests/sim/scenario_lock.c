@@ -38,7 +38,7 @@ static void commit_something(struct world *world)
     story_wait_ms(world, 300);
 }
 
-static void play_late_result(struct world *world)
+STORY(late_result, "GRANTED_RES comes after the second callback", 0)
 {
     begin_result(world);
     story_wait_ms(world, 32000);
@@ -54,7 +54,7 @@ static void play_late_result(struct world *world)
 }
 
 /* Both copies were executed; the answer to the second one is the first to arrive. */
-static void play_early_denied(struct world *world)
+STORY(early_denied, "DENIED to a second copy arrives first", 0)
 {
     world->lockers->is_mute = true;
     begin_result(world);
@@ -66,7 +66,7 @@ static void play_early_denied(struct world *world)
     EXPECT(story_status(world).locks == 1);
 }
 
-static void play_result_from_elsewhere(struct world *world)
+STORY(result_from_elsewhere, "GRANTED_RES from another address (P5)", 0)
 {
     static struct packet packet;
     static struct peer_nlm_res res;
@@ -89,7 +89,7 @@ static void play_result_from_elsewhere(struct world *world)
 }
 
 /* The socket that it calls from is the one that it listens on: the result comes once. */
-static void play_one_socket(struct world *world)
+STORY(one_socket, "the result of a message goes to one port once", 0)
 {
     struct locker *gamma = &world->lockers->at[GAMMA];
     gamma->port = (uint16_t)(gamma->host->port_base + 1); /* 100021 over UDP */
@@ -105,7 +105,7 @@ static void play_one_socket(struct world *world)
 
 /* It refuses a copy that may not have been the first: the lock is its own, perhaps, until it says
  * CANCEL. */
-static void play_doubt(struct world *world)
+STORY(doubt, "a refusal that says little, and CANCEL", 0)
 {
     story_take(world, ALPHA);
     story_wait_for(world, GAMMA);
@@ -120,7 +120,7 @@ static void play_doubt(struct world *world)
 }
 
 /* The same where it holds some of those bytes in the other mode: they stay when the doubt ends. */
-static void play_doubt_about_an_upgrade(struct world *world)
+STORY(doubt_about_an_upgrade, "and what it held before", 0)
 {
     struct extent shared = {.offset = 0, .len = 3};
     EXPECT(story_lock(world, GAMMA, shared) == PEER_NLM_IS_GRANTED);
@@ -137,7 +137,7 @@ static void play_doubt_about_an_upgrade(struct world *world)
 
 /* R-BLK-15: who holds nothing waits behind those who came before; when it holds something it does
  * not. */
-static void play_leaves_the_queue_order(struct world *world)
+STORY(leaves_the_queue_order, "a waiter that holds something waits for nobody's turn", 0)
 {
     struct extent rest = story_part(0, 4, 2);
     EXPECT(story_lock(world, ALPHA, story_part(0, 2, 2)) == PEER_NLM_IS_GRANTED);
@@ -151,7 +151,7 @@ static void play_leaves_the_queue_order(struct world *world)
 }
 
 /* A program starts anew: it says the same with the same xid, from another port. */
-static void play_other_port(struct world *world)
+STORY(other_port, "a cached answer is for one port (R-DRC-1)", 0)
 {
     struct locker *locker = &world->lockers->at[BETA];
     uint32_t xid_count = locker->xid_count;
@@ -165,8 +165,31 @@ static void play_other_port(struct world *world)
     EXPECT(!story_has(world, BETA));
 }
 
+/* The same of one that was told to wait and was killed, by which it refuses what it waited for:
+ * when it asks anew, from another port, nobody is in its way, and BLOCKED would be said for ever.
+ */
+STORY(blocked_from_another_port, "and BLOCKED is for the moment (R-DRC-1)", 0)
+{
+    struct locker *locker = &world->lockers->at[BETA];
+    struct process *process = story_process(world, BETA);
+    uint32_t xid_count = locker->xid_count;
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    process->is_waiting = process->is_blocked = false;
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 1000);
+    EXPECT(story_status(world).waiters == 0);
+    locker->xid_count = xid_count;
+    locker->port = 5005;
+    locker->life++;
+    story_do(world, BETA, PEER_NLM_LOCK, true);
+    EXPECT(world->lockers->answered == PEER_NLM_IS_GRACE);
+    story_do(world, BETA, PEER_NLM_LOCK, true);
+    EXPECT(story_has(world, BETA));
+}
+
 /* What exclusion (5) of P2 excludes: a late copy of UNLOCK after a restart. */
-static void play_late_unlock(struct world *world)
+STORY(late_unlock, "exclusion (5) of P2: an old UNLOCK after a restart", WORLD_LATE)
 {
     story_take(world, BETA);
     story_ask(world, BETA, PEER_NLM_UNLOCK, &story_bytes, false);
@@ -183,35 +206,33 @@ static void play_late_unlock(struct world *world)
 
 /* ---- many locks, and addresses ---- */
 
+/* A client that the oracle does not know. */
+static void many(struct world *world, struct story_raw call)
+{
+    call.name = "many";
+    story_raw(world, &call);
+}
+
 static void lock_raw(struct world *world, uint32_t svid, uint64_t offset, uint64_t len,
                      bool exclusive)
 {
-    static struct packet packet;
-    static struct peer_nlm_args args;
-    static uint32_t xid = 1000;
-    memset(&args, 0, sizeof args);
-    args.cookie = peer_nlm_text("raw");
-    args.block = args.exclusive = exclusive;
-    args.lock.caller_name = peer_nlm_text("many");
-    args.lock.fh = locker_handle(0);
-    args.lock.svid = svid;
-    args.lock.offset = offset;
-    args.lock.len = len;
-    args.block = !exclusive;
-    packet_clear(&packet);
-    peer_nlm_put_call(&packet, xid++, 4, PEER_NLM_LOCK, &args);
-    story_send(world, "192.0.2.14", 800, &packet);
+    many(world, (struct story_raw){.procedure = PEER_NLM_LOCK,
+                                   .svid = svid,
+                                   .offset = offset,
+                                   .len = len,
+                                   .is_shared = !exclusive,
+                                   .block = !exclusive});
 }
 
 static void free_all_raw(struct world *world)
 {
-    static struct packet packet;
-    static struct peer_nlm_args args;
-    static uint32_t xid = 1;
-    args.lock.caller_name = peer_nlm_text("many");
-    packet_clear(&packet);
-    peer_nlm_put_call(&packet, xid++, 4, PEER_NLM_FREE_ALL, &args);
-    story_send(world, "192.0.2.14", 800, &packet);
+    many(world, (struct story_raw){.procedure = PEER_NLM_FREE_ALL});
+}
+
+static void unlock_raw(struct world *world, uint32_t svid, uint64_t len)
+{
+    many(world, (struct story_raw){
+                    .procedure = PEER_NLM_UNLOCK, .svid = svid, .len = len, .wait_ms = 100});
 }
 
 static void take_many(struct world *world, uint32_t count)
@@ -226,38 +247,8 @@ static void take_many(struct world *world, uint32_t count)
     EXPECT(story_status(world).locks == count);
 }
 
-/* More than one turn frees; meanwhile the client is told to ask again. */
-static void play_drained_in_pieces(struct world *world)
-{
-    world->is_unjudged = true;
-    take_many(world, 2500);
-    free_all_raw(world);
-    lock_raw(world, 1, 1000001, 1, true);
-    machine_turn(world);
-    story_wait_ms(world, 1000);
-    lock_raw(world, 1, 1000001, 1, true);
-    machine_turn(world);
-    story_wait_ms(world, 100);
-    EXPECT(story_status(world).locks == 1);
-    free_all_raw(world);
-    machine_turn(world);
-    story_wait_ms(world, 100);
-    EXPECT(story_status(world).locks == 0);
-    take_many(world, 2500);
-    free_all_raw(world);
-    machine_turn(world); /* begins */
-    free_all_raw(world);
-    lock_raw(world, 1, 1000001, 1, true);
-    machine_turn(world);
-    story_wait_ms(world, 1000);
-    lock_raw(world, 1, 1000001, 1, true);
-    machine_turn(world);
-    story_wait_ms(world, 100);
-    EXPECT(story_status(world).locks == 1);
-}
-
 /* The server dies when the reboot is stored, and nothing is freed yet. */
-static void play_drain_goes_on(struct world *world)
+STORY(drain_goes_on, "the server dies in the middle of a FREE_ALL", 0)
 {
     world->is_unjudged = true;
     take_many(world, 50);
@@ -271,25 +262,9 @@ static void play_drain_goes_on(struct world *world)
     EXPECT(story_status(world).locks == 0 && !story_status(world).grace.is_on);
 }
 
-static void unlock_raw(struct world *world, uint32_t svid, uint64_t len)
-{
-    static struct packet packet;
-    static struct peer_nlm_args args;
-    static uint32_t xid = 500;
-    args.lock.caller_name = peer_nlm_text("many");
-    args.lock.fh = locker_handle(0);
-    args.lock.svid = svid;
-    args.lock.len = len;
-    packet_clear(&packet);
-    peer_nlm_put_call(&packet, xid++, 4, PEER_NLM_UNLOCK, &args);
-    story_send(world, "192.0.2.14", 800, &packet);
-    machine_turn(world);
-    story_wait_ms(world, 100);
-}
-
-/* An offer that would become more pieces than one batch may take stands as it is, until its owner
- * has fewer. */
-static void play_offer_in_pieces(struct world *world)
+/* It holds 80 bytes and waits for many more, which it is offered; it does not answer, and we are
+ * restarted. That would become more pieces than one batch may take: the offer stands as it is. */
+static void offer_in_pieces(struct world *world)
 {
     world->is_unjudged = true;
     take_many(world, 80);
@@ -303,61 +278,38 @@ static void play_offer_in_pieces(struct world *world)
     EXPECT(story_status(world).offers == 1);
     story_restart(world);
     EXPECT(story_status(world).offers == 1 && story_status(world).locks == 80);
+}
+
+/* Until its owner has fewer. */
+STORY(offer_in_pieces, "an offer over many locks of its owner", 0)
+{
+    offer_in_pieces(world);
     unlock_raw(world, 1, 120); /* all of them */
     story_wait_ms(world, 5000);
     EXPECT(story_status(world).offers == 0 && story_status(world).grace.is_on);
 }
 
-static void reclaim_raw(struct world *world, uint64_t len)
-{
-    static struct packet packet;
-    static struct peer_nlm_args args;
-    static uint32_t xid = 700;
-    args.reclaim = true;
-    args.lock.caller_name = peer_nlm_text("many");
-    args.lock.fh = locker_handle(0);
-    args.lock.svid = 1;
-    args.lock.len = len;
-    packet_clear(&packet);
-    peer_nlm_put_call(&packet, xid++, 4, PEER_NLM_LOCK, &args);
-    story_send(world, "192.0.2.14", 800, &packet);
-    machine_turn(world);
-    story_wait_ms(world, 100);
-}
-
 /* R-BLK-19, R-GRACE-5: such an offer stays as long as its client's locks, and can be reclaimed. */
-static void play_offer_in_pieces_is_held(struct world *world)
+STORY(offer_in_pieces_is_held, "and what becomes of it after a restart", 0)
 {
-    world->is_unjudged = true;
     world->plan.holds = true;
     world->plan.grace_ns = 20 * SECOND;
-    take_many(world, 80);
-    lock_raw(world, 2, 1000, 1, true);
-    lock_raw(world, 1, 0, 2000, false);
-    machine_turn(world);
-    story_wait_ms(world, 100);
-    story_be(world, DELTA, CALLEE_SILENT);
-    unlock_raw(world, 2, 0);
-    story_restart(world);
-    EXPECT(story_status(world).offers == 1 && story_status(world).locks == 80);
+    offer_in_pieces(world);
     story_wait_for_end(world, 5000);
     EXPECT(!story_status(world).grace.is_on && story_status(world).offers == 1);
-    reclaim_raw(world, 2000);
+    many(world, (struct story_raw){.procedure = PEER_NLM_LOCK,
+                                   .svid = 1,
+                                   .len = 2000,
+                                   .is_shared = true,
+                                   .reclaim = true,
+                                   .wait_ms = 100});
     EXPECT(story_status(world).offers == 0 && story_status(world).locks == 1);
 }
 
 /* R-GRACE-5: and goes with the rest of its client at the end of grace. */
-static void play_offer_in_pieces_is_given_up(struct world *world)
+STORY(offer_in_pieces_is_given_up, "and when nobody reclaims it", 0)
 {
-    world->is_unjudged = true;
-    take_many(world, 80);
-    lock_raw(world, 2, 1000, 1, true);
-    lock_raw(world, 1, 0, 2000, false);
-    machine_turn(world);
-    story_wait_ms(world, 100);
-    story_be(world, DELTA, CALLEE_SILENT);
-    unlock_raw(world, 2, 0);
-    story_restart(world);
+    offer_in_pieces(world);
     story_wait_for_end(world, -500);
     EXPECT(story_status(world).offers == 1 && story_status(world).locks == 80);
     story_wait_for_end(world, 1000);
@@ -368,7 +320,7 @@ static void play_offer_in_pieces_is_given_up(struct world *world)
 
 /* D17: alpha's name and number from another address, as alpha's clone has them, while nobody can
  * call alpha: nothing moves by itself. */
-static void play_clone(struct world *world)
+STORY(clone, "D17: the same name and state number from another address", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA), *other = story_locker(world, OTHER);
     struct host *old = alpha->host;
@@ -389,7 +341,7 @@ static void play_clone(struct world *world)
 }
 
 /* And an operator, who knows that they are one, moves its record. */
-static void play_moved_client(struct world *world)
+STORY(moved_client, "exclusion (4) of P2: an operator moves a client (D17)", WORLD_OVERRIDE)
 {
     struct locker *alpha = story_locker(world, ALPHA), *other = story_locker(world, OTHER);
     story_take(world, ALPHA);
@@ -412,28 +364,31 @@ static void play_moved_client(struct world *world)
     EXPECT(story_status(world).locks == 0);
 }
 
-const struct scenario scenario_lock_all[] = {
-    {"late-result", "GRANTED_RES comes after the second callback", play_late_result, 0},
-    {"early-denied", "DENIED to a second copy arrives first", play_early_denied, 0},
-    {"result-from-elsewhere", "GRANTED_RES from another address (P5)", play_result_from_elsewhere,
-     0},
-    {"one-socket", "the result of a message goes to one port once", play_one_socket, 0},
-    {"doubt", "a refusal that says little, and CANCEL", play_doubt, 0},
-    {"doubt-about-an-upgrade", "and what it held before", play_doubt_about_an_upgrade, 0},
-    {"leaves-the-queue-order", "a waiter that holds something waits for nobody's turn",
-     play_leaves_the_queue_order, 0},
-    {"other-port", "a cached answer is for one port (R-DRC-1)", play_other_port, 0},
-    {"late-unlock", "exclusion (5) of P2: an old UNLOCK after a restart", play_late_unlock,
-     WORLD_LATE},
-    {"drain-goes-on", "the server dies in the middle of a FREE_ALL", play_drain_goes_on, 0},
-    {"offer-in-pieces", "an offer over many locks of its owner", play_offer_in_pieces, 0},
-    {"offer-in-pieces-is-held", "and what becomes of it after a restart",
-     play_offer_in_pieces_is_held, 0},
-    {"offer-in-pieces-is-given-up", "and when nobody reclaims it", play_offer_in_pieces_is_given_up,
-     0},
-    {"clone", "D17: the same name and state number from another address", play_clone, 0},
-    {"moved-client", "exclusion (4) of P2: an operator moves a client (D17)", play_moved_client,
-     WORLD_OVERRIDE},
-    {"drained-in-pieces", "FREE_ALL of more than one turn frees", play_drained_in_pieces, 0},
-};
-const uint32_t scenario_lock_count = sizeof scenario_lock_all / sizeof scenario_lock_all[0];
+/* Meanwhile it is told to ask again. */
+static void lock_again(struct world *world)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        lock_raw(world, 1, 1000001, 1, true);
+        machine_turn(world);
+        story_wait_ms(world, i == 0 ? 1000 : 100);
+    }
+    EXPECT(story_status(world).locks == 1);
+}
+
+/* More than one turn frees. */
+STORY(drained_in_pieces, "FREE_ALL of more than one turn frees", 0)
+{
+    world->is_unjudged = true;
+    take_many(world, 2500);
+    free_all_raw(world);
+    lock_again(world);
+    free_all_raw(world);
+    machine_turn(world);
+    story_wait_ms(world, 100);
+    EXPECT(story_status(world).locks == 0);
+    take_many(world, 2500);
+    free_all_raw(world);
+    machine_turn(world); /* begins */
+    free_all_raw(world);
+    lock_again(world);
+}

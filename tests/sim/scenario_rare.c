@@ -17,7 +17,7 @@
 
 /* A client without a status monitor, which says FREE_ALL when it boots, and counts its calls from 1
  * then: its second FREE_ALL looks like a late copy of the first one. */
-static void play_free_all_of_two_boots(struct world *world)
+STORY(free_all_of_two_boots, "a FREE_ALL looks like a late copy of the one before", 0)
 {
     struct locker *beta = story_locker(world, BETA);
     struct process *process = story_process(world, BETA);
@@ -46,7 +46,7 @@ static void play_free_all_of_two_boots(struct world *world)
 
 /* The same without a record, because it never held anything: after its boot an UNLOCK that looks
  * like one of before is executed. */
-static void play_free_all_of_nobody(struct world *world)
+STORY(free_all_of_nobody, "R-DRC-1: it has no record, and its calls are forgotten", 0)
 {
     struct locker *beta = story_locker(world, BETA);
     beta->kind = LOCKER_PCNFS;
@@ -86,7 +86,7 @@ static enum rpc_verdict unlock_raw(struct world *world, uint32_t xid)
     return machine_receive_raw(world, &from, (struct bytes){packet.bytes, packet.len}, &reply);
 }
 
-static void play_too_many_answers_wait(struct world *world)
+STORY(too_many_answers_wait, "more than may wait for the end of a callback", 0)
 {
     story_locker(world, BETA)->is_tcp = true; /* and is called over TCP, too */
     story_take(world, ALPHA);
@@ -114,7 +114,8 @@ static void play_too_many_answers_wait(struct world *world)
 
 /* D17: a client is refused by its own name, and waits; that makes a record at its new address. When
  * an operator moves the old one there, the new one gives way with its wait. */
-static void play_moved_to_a_waiter(struct world *world)
+STORY(moved_to_a_waiter, "exclusion (4) of P2: where it moves, a record of its name waits (D17)",
+      WORLD_OVERRIDE)
 {
     struct locker *alpha = story_locker(world, ALPHA), *other = story_locker(world, OTHER);
     struct host *old = alpha->host;
@@ -169,7 +170,7 @@ static void age(struct world *world)
 
 /* Nothing that a client can count up ends the server: after the last number comes the first, and
  * frees what is older all the same. */
-static void play_last_incarnation(struct world *world)
+STORY(last_incarnation, "A16: a client has as many lives as can be counted", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     alpha->frees_all = true;
@@ -192,7 +193,7 @@ static void play_last_incarnation(struct world *world)
 }
 
 /* What is counted is what was freed, when it was: a reboot of one that had nothing is none. */
-static void play_counted_when_freed(struct world *world)
+STORY(counted_when_freed, "A20: counters say what was freed", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     struct ask_what share = {.procedure = PEER_NLM_SHARE, .reservation = {1, 1}};
@@ -223,21 +224,14 @@ static void play_counted_when_freed(struct world *world)
 
 static void lock_from(struct world *world, uint32_t host)
 {
-    static struct packet packet;
-    static struct peer_nlm_args args;
-    static uint32_t xid = 1;
     char from[32];
-    args.exclusive = true;
-    args.lock.caller_name = peer_nlm_text(story_locker(world, ALPHA)->name);
-    args.lock.fh = locker_handle(story_bytes.file);
-    args.lock.svid = 1;
-    args.lock.len = 0;
-    packet_clear(&packet);
-    peer_nlm_put_call(&packet, xid++, 4, PEER_NLM_LOCK, &args);
     (void)snprintf(from, sizeof from, "198.51.100.%u", host);
-    story_send(world, from, 800, &packet);
-    machine_turn(world);
-    story_wait_ms(world, 20);
+    story_raw(world, &(struct story_raw){.procedure = PEER_NLM_LOCK,
+                                         .name = story_locker(world, ALPHA)->name,
+                                         .from = from,
+                                         .file = story_bytes.file,
+                                         .svid = 1,
+                                         .wait_ms = 20});
 }
 
 static bool is_met(struct world *world, uint32_t host)
@@ -251,7 +245,7 @@ static bool is_met(struct world *world, uint32_t host)
 
 /* D17: the list of those who met their own name is short. The one that was refused longest ago
  * leaves it. */
-static void play_many_namesakes(struct world *world)
+STORY(many_namesakes, "D17: more pairs than are remembered", 0)
 {
     story_take(world, ALPHA); /* the first client here */
     world->is_unjudged = true;
@@ -266,19 +260,3 @@ static void play_many_namesakes(struct world *world)
     story_give_back(world, ALPHA);
     EXPECT(story_status(world).namesakes == 0);
 }
-
-const struct scenario scenario_rare_all[] = {
-    {"too-many-answers-wait", "more than may wait for the end of a callback",
-     play_too_many_answers_wait, 0},
-    {"moved-to-a-waiter", "exclusion (4) of P2: where it moves, a record of its name waits (D17)",
-     play_moved_to_a_waiter, WORLD_OVERRIDE},
-    {"last-incarnation", "A16: a client has as many lives as can be counted", play_last_incarnation,
-     0},
-    {"counted-when-freed", "A20: counters say what was freed", play_counted_when_freed, 0},
-    {"many-namesakes", "D17: more pairs than are remembered", play_many_namesakes, 0},
-    {"free-all-of-nobody", "R-DRC-1: it has no record, and its calls are forgotten",
-     play_free_all_of_nobody, 0},
-    {"free-all-of-two-boots", "a FREE_ALL looks like a late copy of the one before",
-     play_free_all_of_two_boots, 0},
-};
-const uint32_t scenario_rare_count = sizeof scenario_rare_all / sizeof scenario_rare_all[0];

@@ -42,7 +42,7 @@ static uint16_t stored(struct world *world, enum who who)
 
 /* R-SEC-3: it is installed anew and counts from the beginning; its status monitor confirms it. What
  * it had reclaimed without a state is stamped with the one that was known, and is freed, too. */
-static void play_counter_begins_anew(struct world *world)
+STORY(counter_begins_anew, "a client that was installed anew", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     story_take(world, ALPHA);
@@ -62,7 +62,7 @@ static void play_counter_begins_anew(struct world *world)
 
 /* R-SEC-3: reclaimed without a state before it rebooted. A reclaim of another process with the new
  * state frees nothing; the notice with that state frees what is stamped older. */
-static void play_stamp_of_a_reclaim(struct world *world)
+STORY(stamp_of_a_reclaim, "a reclaim with state 0 has a stamp", 0)
 {
     struct locker *delta = story_locker(world, DELTA);
     struct extent second = story_part(1, 0, 1);
@@ -83,7 +83,7 @@ static void play_stamp_of_a_reclaim(struct world *world)
 }
 
 /* R-ID-3 (c): locks from one address, tells from another; the one that is recorded is asked. */
-static void play_multihomed(struct world *world)
+STORY(multihomed, "a notice from another address of the client", 0)
 {
     story_take(world, ALPHA);
     uint32_t state = reboot(world, ALPHA);
@@ -95,7 +95,7 @@ static void play_multihomed(struct world *world)
 
 /* Two behind one address. The status monitor that answers is the first one's; what it says frees
  * nothing of the other. */
-static void play_two_behind_one_address(struct world *world)
+STORY(two_behind_one_address, "what the wrong status monitor says", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA), *beta = story_locker(world, BETA);
     struct extent of_beta = story_part(1, 0, 1);
@@ -124,7 +124,7 @@ static void play_two_behind_one_address(struct world *world)
 }
 
 /* R-SEC-4: the box before alpha answers for it, with numbers that have to do with nobody. */
-static void play_box_before_a_client(struct world *world)
+STORY(box_before_a_client, "a status monitor that is not the client's", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     static const uint32_t numbers[] = {3, 90001, 103};
@@ -150,7 +150,7 @@ static void play_box_before_a_client(struct world *world)
 }
 
 /* The same when others wait, and it was silent for long. */
-static void play_box_and_a_waiter(struct world *world)
+STORY(box_and_a_waiter, "the same, asked because somebody waits", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     alpha->host->has_box = true;
@@ -166,7 +166,7 @@ static void play_box_and_a_waiter(struct world *world)
 }
 
 /* R-ID-3: two behind one address whose names differ in the domain only. */
-static void play_short_name_of_two(struct world *world)
+STORY(short_name_of_two, "web1.prod and web1.test behind one address", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA), *beta = story_locker(world, BETA);
     (void)snprintf(alpha->name, sizeof alpha->name, "web1.prod");
@@ -191,25 +191,20 @@ static void play_short_name_of_two(struct world *world)
 static void send_raw(struct world *world, enum peer_nlm_procedure procedure, uint32_t xid,
                      uint32_t state)
 {
-    static struct packet packet;
-    static struct peer_nlm_args args;
-    memset(&args, 0, sizeof args);
-    args.lock.caller_name = peer_nlm_text("alpha");
-    args.lock.fh = locker_handle(2);
-    args.lock.svid = 77;
-    args.lock.len = 1;
-    args.exclusive = true;
-    args.state = state;
-    packet_clear(&packet);
-    peer_nlm_put_call(&packet, xid, 4, procedure, &args);
-    story_send(world, ADDRESS_OF_ALPHA, 800, &packet);
-    machine_turn(world);
-    story_wait_ms(world, 100);
+    story_raw(world, &(struct story_raw){.procedure = procedure,
+                                         .name = "alpha",
+                                         .from = ADDRESS_OF_ALPHA,
+                                         .file = 2,
+                                         .svid = 77,
+                                         .len = 1,
+                                         .xid = xid,
+                                         .state = state,
+                                         .wait_ms = 100});
 }
 
 /* R-DRC-1: a reboot that only its status monitor confirmed: an UNLOCK of the new life that looks
  * like one of the old life is executed. */
-static void play_confirmed_reboot_forgets(struct world *world)
+STORY(confirmed_reboot_forgets, "answers of the old life", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     uint32_t state = alpha->state;
@@ -229,7 +224,7 @@ static void play_confirmed_reboot_forgets(struct world *world)
 }
 
 /* R-SEC-4: whatever strangers send in its name, its own notice is looked into. */
-static void play_strangers_budget(struct world *world)
+STORY(strangers_budget, "notices in a client's name, at any rate", 0)
 {
     struct locker *alpha = story_locker(world, ALPHA);
     story_take(world, ALPHA);
@@ -248,7 +243,7 @@ static void play_strangers_budget(struct world *world)
 
 /* The same when the next start must not resume, because delta cannot be reached and is waited for;
  * and over the start after that, which may. */
-static void play_offer_and_no_resume(struct world *world)
+STORY(offer_and_no_resume, "the same over a reclaim and a resume", 0)
 {
     struct extent of_delta = story_part(1, 0, 1);
     world->plan.holds = true;
@@ -278,7 +273,7 @@ static void play_offer_and_no_resume(struct world *world)
 }
 
 /* Or after grace, with something still provisional. */
-static void play_no_resume_with_something_open(struct world *world)
+STORY(no_resume_with_something_open, "a run that died with something provisional", 0)
 {
     world->plan.resumes = world->plan.holds = true;
     story_take(world, ALPHA);
@@ -299,7 +294,7 @@ static void play_no_resume_with_something_open(struct world *world)
 }
 
 /* A client that rebooted while we were away: its status monitor says so when it is asked. */
-static void play_resume_finds_a_reboot(struct world *world)
+STORY(resume_finds_a_reboot, "SM_STAT after a resume", 0)
 {
     world->plan.resumes = true;
     story_restart(world);
@@ -314,7 +309,7 @@ static void play_resume_finds_a_reboot(struct world *world)
 }
 
 /* It is told of a restart when it has taken a callback, and its answer is not there yet. */
-static void play_reclaim_of_an_offer(struct world *world)
+STORY(reclaim_of_an_offer, "a callback was taken, its answer is lost", 0)
 {
     EXPECT(story_lock(world, BETA, story_part(0, 0, 2)) == GRANTED);
     story_take(world, ALPHA);
@@ -331,27 +326,20 @@ static void play_reclaim_of_an_offer(struct world *world)
 
 static void lock_as(struct world *world, uint32_t number)
 {
-    static struct packet packet;
-    static struct peer_nlm_args args;
     char name[16];
     (void)snprintf(name, sizeof name, "n%u", number);
-    memset(&args, 0, sizeof args);
-    args.lock.caller_name = peer_nlm_text(name);
-    args.lock.fh = locker_handle(0);
-    args.lock.svid = 1;
-    args.lock.offset = 100 + number;
-    args.lock.len = 1;
-    args.exclusive = true;
-    args.state = 1001;
-    packet_clear(&packet);
-    peer_nlm_put_call(&packet, 10000 + number, 4, PEER_NLM_LOCK, &args);
-    story_send(world, ADDRESS_OF_ALPHA, 800, &packet);
-    machine_turn(world);
-    story_wait_ms(world, 10);
+    story_raw(world, &(struct story_raw){.procedure = PEER_NLM_LOCK,
+                                         .name = name,
+                                         .from = ADDRESS_OF_ALPHA,
+                                         .svid = 1,
+                                         .offset = 100 + number,
+                                         .len = 1,
+                                         .state = 1001,
+                                         .wait_ms = 10});
 }
 
 /* More clients than may be asked at a time, and nobody answers: nothing changes for it. */
-static void play_many_questions(struct world *world)
+STORY(many_questions, "more than can be asked at a time", 0)
 {
     enum { MANY = 300 };
     world->is_unjudged = true;
@@ -382,25 +370,3 @@ static void play_many_questions(struct world *world)
     story_wait_ms(world, 30000);
     EXPECT(story_status(world).locks == MANY);
 }
-
-const struct scenario scenario_reboot_all[] = {
-    {"counter-begins-anew", "a client that was installed anew", play_counter_begins_anew, 0},
-    {"stamp-of-a-reclaim", "a reclaim with state 0 has a stamp", play_stamp_of_a_reclaim, 0},
-    {"multihomed", "a notice from another address of the client", play_multihomed, 0},
-    {"two-behind-one-address", "what the wrong status monitor says", play_two_behind_one_address,
-     0},
-    {"box-before-a-client", "a status monitor that is not the client's", play_box_before_a_client,
-     0},
-    {"box-and-a-waiter", "the same, asked because somebody waits", play_box_and_a_waiter, 0},
-    {"short-name-of-two", "web1.prod and web1.test behind one address", play_short_name_of_two, 0},
-    {"confirmed-reboot-forgets", "answers of the old life", play_confirmed_reboot_forgets, 0},
-    {"strangers-budget", "notices in a client's name, at any rate", play_strangers_budget, 0},
-    {"offer-and-no-resume", "the same over a reclaim and a resume", play_offer_and_no_resume, 0},
-    {"no-resume-with-something-open", "a run that died with something provisional",
-     play_no_resume_with_something_open, 0},
-    {"resume-finds-a-reboot", "SM_STAT after a resume", play_resume_finds_a_reboot, 0},
-    {"reclaim-of-an-offer", "a callback was taken, its answer is lost", play_reclaim_of_an_offer,
-     0},
-    {"many-questions", "more than can be asked at a time", play_many_questions, 0},
-};
-const uint32_t scenario_reboot_count = sizeof scenario_reboot_all / sizeof scenario_reboot_all[0];

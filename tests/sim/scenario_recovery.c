@@ -30,7 +30,7 @@ static void restart_by_hand(struct world *world, uint64_t grace_s)
 }
 
 /* R-GRACE-10: who is reclaiming may go on, until it has been quiet for 5 s. */
-static void play_busy_reclaimer(struct world *world)
+STORY(busy_reclaimer, "R-GRACE-10: who is reclaiming goes on after the end", WORLD_UNTOLD)
 {
     EXPECT(story_lock(world, ALPHA, story_part(0, 0, 10)) == GRANTED);
     restart_by_hand(world, 10);
@@ -49,7 +49,7 @@ static void play_busy_reclaimer(struct world *world)
 }
 
 /* D5 (1), (2), (4): cut off when we restart, back inside grace. */
-static void play_cut_off_for_a_while(struct world *world)
+STORY(cut_off_for_a_while, "D5: not reached at first, back inside grace", 0)
 {
     story_take(world, ALPHA);
     EXPECT(story_lock(world, DELTA, story_part(1, 0, 1)) == GRANTED);
@@ -70,7 +70,7 @@ static void play_cut_off_for_a_while(struct world *world)
 }
 
 /* D5 (4), (5): it is told around the end of grace, and has 30 s from then. */
-static void play_told_at_the_end(struct world *world)
+STORY(told_at_the_end, "D5 (5): told when grace ends, 30 s more", 0)
 {
     story_take(world, ALPHA);
     story_be(world, ALPHA, CALLEE_SILENT);
@@ -89,7 +89,7 @@ static void play_told_at_the_end(struct world *world)
 
 /* R-GRACE-5: `hold` keeps what a silent client holds, until it is heard of and then some, or until
  * the notifier gives up. */
-static void play_hold(struct world *world)
+STORY(hold, "R-GRACE-5: --unreachable hold", WORLD_UNTOLD)
 {
     world->plan.holds = true;
     world->plan.give_up_ns = 200 * SECOND;
@@ -117,7 +117,7 @@ static void play_hold(struct world *world)
 }
 
 /* R-GRACE-5: that it calls does not mean that it knows. */
-static void play_hold_who_calls(struct world *world)
+STORY(hold_who_calls, "R-GRACE-5: not told, but calling", 0)
 {
     world->plan.holds = true;
     story_take(world, BETA);
@@ -134,7 +134,7 @@ static void play_hold_who_calls(struct world *world)
 
 /* R-GRACE-5: told when nobody else would have its locks any more, and its answer is lost. It
  * reclaims one lock after another, and has all of them. */
-static void play_hold_answer_lost(struct world *world)
+STORY(hold_answer_lost, "R-GRACE-5: told, and its answer is lost", 0)
 {
     world->plan.holds = true;
     story_take(world, BETA);
@@ -152,7 +152,7 @@ static void play_hold_answer_lost(struct world *world)
 }
 
 /* D5: two at one address. One calls while nobody answers there: neither has crashed. */
-static void play_one_of_two_calls(struct world *world)
+STORY(one_of_two_calls, "D5 is judged by address", 0)
 {
     story_locker(world, BETA)->host = story_locker(world, ALPHA)->host;
     story_take(world, ALPHA);
@@ -170,7 +170,7 @@ static void play_one_of_two_calls(struct world *world)
 }
 
 /* R-NOTIFY-2: it knows us by one of our names, and hears another one before it is cut off. */
-static void play_another_name_first(struct world *world)
+STORY(another_name_first, "the last of our names is the one that it knows", 0)
 {
     story_locker(world, DELTA)->mounted = 2; /* our address: told last */
     story_take(world, DELTA);
@@ -186,7 +186,7 @@ static void play_another_name_first(struct world *world)
 }
 
 /* D6: the same without a crash. */
-static void play_simulated_crash(struct world *world)
+STORY(simulated_crash, "D6: SM_SIMU_CRASH with locks", WORLD_UNTOLD)
 {
     story_take(world, ALPHA);
     EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
@@ -212,7 +212,7 @@ static void play_simulated_crash(struct world *world)
 }
 
 /* What was granted before it and is given up afterwards is not granted again by the cache. */
-static void play_simulated_crash_and_cache(struct world *world)
+STORY(simulated_crash_and_cache, "R-DRC-1: the duplicate cache is empty after it", WORLD_UNTOLD)
 {
     story_ask(world, BETA, PEER_NLM_LOCK, &story_bytes, false);
     struct ask *lock = story_process(world, BETA)->ask;
@@ -230,7 +230,8 @@ static void play_simulated_crash_and_cache(struct world *world)
 
 /* An answer that has to wait for the store, for longer than grace: what it grants is still there
  * when it leaves. */
-static void play_simulated_crash_and_stalled_store(struct world *world)
+STORY(simulated_crash_and_stalled_store, "its grace begins when its state is stored",
+      WORLD_OVERRIDE)
 {
     world->machine.holds_commits = true;
     story_ask(world, BETA, PEER_NLM_LOCK, &story_bytes, false);
@@ -249,7 +250,8 @@ static void play_simulated_crash_and_stalled_store(struct world *world)
 /* D16: a simulated crash inside the grace of an incomplete store begins another whole one. After
  * its end nothing is missing any more, also when the disk does not know that yet: what is answered
  * then waits until it does. */
-static void play_simulated_crash_and_incomplete(struct world *world)
+STORY(simulated_crash_and_incomplete, "D16: it begins another grace, unless one is over",
+      WORLD_INCOMPLETE)
 {
     world->machine.power_lost = true; /* and nothing with it, but who knows */
     story_restart(world);
@@ -274,7 +276,7 @@ static void play_simulated_crash_and_incomplete(struct world *world)
 }
 
 /* R-GRACE-8: the clock starts when we are registered. */
-static void play_ready_late(struct world *world)
+STORY(ready_late, "grace is counted from readiness", 0)
 {
     story_take(world, ALPHA);
     world->plan.ready_min_ns = 20 * SECOND;
@@ -285,7 +287,7 @@ static void play_ready_late(struct world *world)
 }
 
 /* Decision 022: the process is stopped inside grace for longer than its rest. */
-static void play_stands_still_in_grace(struct world *world)
+STORY(stands_still_in_grace, "stopped inside grace for longer than its rest", WORLD_UNTOLD)
 {
     story_take(world, ALPHA);
     EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
@@ -306,7 +308,7 @@ static void play_stands_still_in_grace(struct world *world)
 }
 
 /* The same: a reclaim is in the socket when grace would end. So short a standstill counts. */
-static void play_unread_when_grace_ends(struct world *world)
+STORY(unread_when_grace_ends, "a reclaim waits in a socket when grace would end", WORLD_UNTOLD)
 {
     story_take(world, ALPHA);
     restart_by_hand(world, 20);
@@ -322,7 +324,7 @@ static void play_unread_when_grace_ends(struct world *world)
 }
 
 /* P3: for longer than a client without locks is remembered; told when it is back. */
-static void play_dead_for_long(struct world *world)
+STORY(dead_for_long, "told after the record would have expired", WORLD_UNTOLD)
 {
     story_take(world, ALPHA);
     story_be(world, ALPHA, CALLEE_SILENT);
@@ -334,32 +336,3 @@ static void play_dead_for_long(struct world *world)
     story_wait_ms(world, 125000);
     EXPECT(story_is_told(world, ALPHA) && !story_has(world, ALPHA));
 }
-
-const struct scenario scenario_recovery_all[] = {
-    {"busy-reclaimer", "R-GRACE-10: who is reclaiming goes on after the end", play_busy_reclaimer,
-     WORLD_UNTOLD},
-    {"cut-off-for-a-while", "D5: not reached at first, back inside grace", play_cut_off_for_a_while,
-     0},
-    {"told-at-the-end", "D5 (5): told when grace ends, 30 s more", play_told_at_the_end, 0},
-    {"hold", "R-GRACE-5: --unreachable hold", play_hold, WORLD_UNTOLD},
-    {"hold-who-calls", "R-GRACE-5: not told, but calling", play_hold_who_calls, 0},
-    {"hold-answer-lost", "R-GRACE-5: told, and its answer is lost", play_hold_answer_lost, 0},
-    {"one-of-two-calls", "D5 is judged by address", play_one_of_two_calls, 0},
-    {"another-name-first", "the last of our names is the one that it knows",
-     play_another_name_first, 0},
-    {"simulated-crash", "D6: SM_SIMU_CRASH with locks", play_simulated_crash, WORLD_UNTOLD},
-    {"simulated-crash-and-cache", "R-DRC-1: the duplicate cache is empty after it",
-     play_simulated_crash_and_cache, WORLD_UNTOLD},
-    {"simulated-crash-and-stalled-store", "its grace begins when its state is stored",
-     play_simulated_crash_and_stalled_store, WORLD_OVERRIDE},
-    {"simulated-crash-and-incomplete", "D16: it begins another grace, unless one is over",
-     play_simulated_crash_and_incomplete, WORLD_INCOMPLETE},
-    {"ready-late", "grace is counted from readiness", play_ready_late, 0},
-    {"stands-still-in-grace", "stopped inside grace for longer than its rest",
-     play_stands_still_in_grace, WORLD_UNTOLD},
-    {"unread-when-grace-ends", "a reclaim waits in a socket when grace would end",
-     play_unread_when_grace_ends, WORLD_UNTOLD},
-    {"dead-for-long", "told after the record would have expired", play_dead_for_long, WORLD_UNTOLD},
-};
-const uint32_t scenario_recovery_count =
-    sizeof scenario_recovery_all / sizeof scenario_recovery_all[0];

@@ -21,7 +21,7 @@ static void restart_with(struct world *world, uint32_t clients_max)
 }
 
 /* Over its share an address is refused, and nobody else is. */
-static void play_share_of_an_address(struct world *world)
+STORY(share_of_an_address, "R-SEC-12: an address over its share", 0)
 {
     world->plan.locks_max = 20; /* two for each address */
     world->plan.per_address_percent = 10;
@@ -34,7 +34,7 @@ static void play_share_of_an_address(struct world *world)
 }
 
 /* A full table forgets the idle for a new client, and nobody who holds something. */
-static void play_full_table(struct world *world)
+STORY(full_table, "R-SEC-12: the idle go for a new client", 0)
 {
     restart_with(world, 2);
     EXPECT(story_lock(world, ALPHA, story_part(0, 0, 1)) == GRANTED);
@@ -48,7 +48,7 @@ static void play_full_table(struct world *world)
 }
 
 /* P3: who must be told stays while it is tried; test_evict tells what follows. */
-static void play_owed_in_a_full_table(struct world *world)
+STORY(owed_in_a_full_table, "P3: who is still tried stays", WORLD_UNTOLD)
 {
     restart_with(world, 1);
     story_take(world, BETA);
@@ -61,7 +61,7 @@ static void play_owed_in_a_full_table(struct world *world)
 }
 
 /* The same of one that was idle, and is owed something since. */
-static void play_owed_by_order(struct world *world)
+STORY(owed_by_order, "and who was idle before", WORLD_OVERRIDE)
 {
     restart_with(world, 1);
     story_take(world, BETA);
@@ -75,7 +75,7 @@ static void play_owed_by_order(struct world *world)
 }
 
 /* P7: a hundred callbacks to a host that answers none keep nobody waiting for his. */
-static void play_silent_stranger(struct world *world)
+STORY(silent_stranger, "P7: callbacks that nobody answers delay no others", 0)
 {
     world->plan.waiters_max = 400;
     world->plan.calls_max = TURN_CALLS_MAX + 16;
@@ -95,14 +95,3 @@ static void play_silent_stranger(struct world *world)
     story_wait_ms(world, 500);
     EXPECT(story_has(world, BETA));
 }
-
-const struct scenario scenario_shares_all[] = {
-    {"share-of-an-address", "R-SEC-12: an address over its share", play_share_of_an_address, 0},
-    {"full-table", "R-SEC-12: the idle go for a new client", play_full_table, 0},
-    {"owed-in-a-full-table", "P3: who is still tried stays", play_owed_in_a_full_table,
-     WORLD_UNTOLD},
-    {"owed-by-order", "and who was idle before", play_owed_by_order, WORLD_OVERRIDE},
-    {"silent-stranger", "P7: callbacks that nobody answers delay no others", play_silent_stranger,
-     0},
-};
-const uint32_t scenario_shares_count = sizeof scenario_shares_all / sizeof scenario_shares_all[0];

@@ -15,22 +15,19 @@
 /* The n-th name of a host that has very many: it locks in state 1001, and gives it back. */
 static void call_as(struct world *world, const char *address, uint32_t n)
 {
-    static struct packet packet;
-    static uint32_t xid = 900000;
     char name[16];
     (void)snprintf(name, sizeof name, "n%u", n);
-    struct peer_nlm_args args = {.exclusive = true, .state = 1001};
-    args.lock.caller_name = peer_nlm_text(name);
-    args.lock.fh = peer_nlm_text("many names");
-    args.lock.svid = 1;
-    args.lock.len = 1;
-    for (uint32_t i = 0; i < 2; i++) {
-        packet_clear(&packet);
-        peer_nlm_put_call(&packet, ++xid, 4, i == 0 ? PEER_NLM_LOCK : PEER_NLM_UNLOCK, &args);
-        story_send(world, address, 770, &packet);
-    }
-    machine_turn(world); /* its lock never reaches the disk, where nobody would know it */
-    story_wait_ms(world, 10);
+    struct story_raw call = {.procedure = PEER_NLM_LOCK,
+                             .name = name,
+                             .from = address,
+                             .file = 3,
+                             .svid = 1,
+                             .len = 1,
+                             .state = 1001};
+    story_raw(world, &call);
+    call.procedure = PEER_NLM_UNLOCK;
+    call.wait_ms = 10; /* its lock never reaches the disk, where nobody would know it */
+    story_raw(world, &call);
 }
 
 /* Its names say one after another that they are in an older state: its host is asked. */
@@ -52,7 +49,7 @@ static void ask_about_names(struct world *world, const char *address, uint32_t c
 }
 
 /* A17: one host with very many names, and another one whose reboot is to be looked into. */
-static void play_names_of_one_host(struct world *world)
+STORY(names_of_one_host, "questions about very many names of one host", 0)
 {
     story_be(world, GAMMA, CALLEE_SILENT);
     ask_about_names(world, ADDRESS_OF_GAMMA, 300);
@@ -65,7 +62,7 @@ static void play_names_of_one_host(struct world *world)
 }
 
 /* R-SEC-4: under --verify-notify always nothing is believed because nobody could be asked. */
-static void play_no_room_to_verify(struct world *world)
+STORY(no_room_to_verify, "what cannot be verified is not believed", 0)
 {
     story_be(world, ALPHA, CALLEE_SILENT);
     ask_about_names(world, ADDRESS_OF_ALPHA, 20);
@@ -75,9 +72,3 @@ static void play_no_room_to_verify(struct world *world)
     EXPECT(story_status(world).locks == 1);
     EXPECT(story_lock(world, BETA, story_bytes) == PEER_NLM_IS_DENIED);
 }
-
-const struct scenario scenario_word_all[] = {
-    {"names-of-one-host", "questions about very many names of one host", play_names_of_one_host, 0},
-    {"no-room-to-verify", "what cannot be verified is not believed", play_no_room_to_verify, 0},
-};
-const uint32_t scenario_word_count = sizeof scenario_word_all / sizeof scenario_word_all[0];

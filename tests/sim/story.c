@@ -174,6 +174,31 @@ void story_send(struct world *world, const char *from, uint16_t port, const stru
     EXPECT(verdict != RPC_BUSY);
 }
 
+void story_raw(struct world *world, const struct story_raw *call)
+{
+    static struct packet packet;
+    static struct peer_nlm_args args;
+    static uint32_t xid = 1000000;
+    memset(&args, 0, sizeof args);
+    args.cookie = peer_nlm_text("raw");
+    args.block = call->block;
+    args.exclusive = !call->is_shared;
+    args.reclaim = call->reclaim;
+    args.state = call->state;
+    args.lock.caller_name = peer_nlm_text(call->name);
+    args.lock.fh = locker_handle(call->file);
+    args.lock.svid = call->svid;
+    args.lock.offset = call->offset;
+    args.lock.len = call->len;
+    packet_clear(&packet);
+    peer_nlm_put_call(&packet, call->xid != 0 ? call->xid : xid++, 4, call->procedure, &args);
+    story_send(world, call->from != NULL ? call->from : "192.0.2.14", 800, &packet);
+    if (call->wait_ms == 0)
+        return;
+    machine_turn(world);
+    story_wait_ms(world, call->wait_ms);
+}
+
 void story_notice(struct world *world, const char *from, const char *name, uint32_t state)
 {
     static struct packet packet;

@@ -18,7 +18,8 @@ enum who { ALPHA, BETA, GAMMA, DELTA, OTHER };
 /* Everything is about the same bytes, unless said otherwise. */
 extern const struct extent story_bytes;
 
-/* Ends the process when something else happens than the story tells. */
+/* A scenario of lockers; see scenario.h. */
+#define STORY(name, about, allows) SCENARIO_RUN(name, about, allows, story_run)
 void story_run(const struct scenario *scenario, bool verbose);
 /* The same in parts: a world that is not booted yet, whose plan and lockers may be changed; up and
  * ready; judged and gone. */
@@ -59,6 +60,18 @@ void story_restart(struct world *world);
 void story_simulate_crash(struct world *world);
 /* It knows our state. */
 bool story_is_told(struct world *world, enum who who);
+
+/* A call of a client that the oracle does not know, from "192.0.2.14" port 800 unless said
+ * otherwise; exclusive, version 4. */
+struct story_raw {
+    enum peer_nlm_procedure procedure;
+    const char *name, *from;
+    uint32_t file, svid, state, xid; /* xid 0: the next one */
+    uint64_t offset, len;
+    bool is_shared, block, reclaim;
+    uint32_t wait_ms; /* after a turn of the server; 0: it is only sent */
+};
+void story_raw(struct world *world, const struct story_raw *call);
 
 /* Raw bytes from an address; SM_NOTIFY from one, which is executed at once; an operator's order. */
 void story_send(struct world *world, const char *from, uint16_t port, const struct packet *packet);

@@ -333,9 +333,9 @@ struct world *world_new(const struct world_options *options)
     plan_faults(world, &world->plan);
     plan_lockers(world, &world->plan);
     plan_more(world, &world->plan);
-    world->plan.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
+    world->plan.lease.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
     world->plan.has_echo =
-        world->plan.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
+        world->plan.lease.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
     plan_restarts(world, &world->plan);
     plan_standstills(world, &world->plan);
     plan_room(world);
@@ -384,7 +384,7 @@ static void begin_calm(struct world *world)
     still_wake_now(world);
     /* Each step of a call takes a commit there: over fewer connections not all can be told before
      * they are given up, and the next start, which owes it to all anew, changes nothing. */
-    if (world->plan.is_shared && world->plan.lines_max < 4)
+    if (world->plan.lease.is_shared && world->plan.lines_max < 4)
         world->plan.lines_max = 4;
     callee_be_well(world);
     wake_owners(world);
@@ -588,7 +588,7 @@ void world_run_until(struct world *world, uint64_t time_ns)
 /* Who cannot be told is tried for ever, and on a shared disk each try takes a batch. */
 static void let_end(struct world *world)
 {
-    bool is_trying = world->plan.is_shared && era_untellable_count(world) > 0;
+    bool is_trying = world->plan.lease.is_shared && era_untellable_count(world) > 0;
     for (uint32_t i = 0; i < 4000 && is_trying && world->disk.is_busy; i++)
         world_run_until(world, world->now_ns + 5 * MILLISECOND);
 }

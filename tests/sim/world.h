@@ -28,11 +28,12 @@
 #include "disk.h"
 #include "queue.h"
 #include "rpc/client.h"
+#include "rpc/outcall.h"
 #include "rpc/server.h"
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      UINT64_C(1000000000)
-#define SEND_NS     (2 * SECOND) /* CLOCK_SEND_MS of wire/clock.h */
+#define SEND_NS     (2 * SECOND) /* LEASE_SEND_MS of base/lease.h */
 #define ECHO_NS     (12 * SECOND)
 
 enum {
@@ -98,7 +99,7 @@ struct plan {
     uint32_t allows;          /* of enum world_exclusion */
     bool has_sessions;
     bool nat_forwards;      /* what reaches an address reaches both who are behind it */
-    bool is_shared;         /* the disk: who is replaced may only have stood still */
+    struct lease lease;     /* shared, the disk: who is replaced may only have stood still */
     bool has_echo;          /* and what it may still call out is kept from others for ECHO_NS */
     uint64_t still_mean_ns; /* between two standstills of the server; 0: there are none */
     uint32_t still_step_permyriad;
@@ -332,17 +333,14 @@ struct machine {
     bool store_is_full; /* new records are refused */
     bool holds_commits; /* a scenario finishes them itself */
     /* With a shared disk: what calls are due waits for these batches (driver.c does the same). */
-    struct {
-        uint64_t txn, ticket;
-    } asks[2];
+    struct outcall_asks asks;
     struct {
         bool is_used;
         uint64_t id;
         uint32_t name;
     } lookups[LOOKUPS_MAX]; /* of resolver.h */
-    uint64_t durable_txn;
     uint64_t began_ns;      /* when the batch on its way was taken */
-    uint64_t send_until_ns; /* with a shared disk: what may leave by the last one (wire/clock.h), */
+    uint64_t send_until_ns; /* with a shared disk: what may leave by the last one (base/lease.h), */
     uint64_t ghost_until_ns;  /* and of the ghost */
     uint64_t boot_ns;         /* of this run, as it was lived */
     struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */

@@ -310,7 +310,7 @@ static void reboot(const struct script_step *step, struct script_seen *ret)
     (void)ret;
     memset(actor->waits, 0, sizeof actor->waits);
     memset(actor->granted, 0, sizeof actor->granted);
-    actor->state += 2;
+    actor->state = step->has_state ? step->state : actor->state + 2;
     actor->says = actor->state;
     if (step->value)
         (void)notify(actor->who, actor->who.name, actor->state);
@@ -465,7 +465,7 @@ static void begin(const struct script *of, const struct script_way *way)
     static const char *const addresses[] = {"10.0.0.2", "10.0.0.3", "10.0.0.4",
                                             "10.0.0.5", "10.0.0.6", "10.0.0.7"};
     (void)way;
-    (void)locker_new(&limits);
+    locker_new(&limits);
     are_calibrated = false; /* their status monitors are asked, as always */
     fixture_wait(SECOND);   /* wall clock 0 would be "never" */
     for (uint32_t i = 0; i < SCRIPT_CLIENTS; i++)

@@ -208,6 +208,8 @@ static void reboot(const struct script_step *step, struct script_seen *ret)
 {
     struct emu_host *host = actors[step->client].host;
     memset(actors[step->client].waits, 0, sizeof(actors[0].waits));
+    if (step->has_state)
+        EMU_NET_LOCKED(host->state = step->state - 2); /* two are added */
     if (step->value) {
         expect_void(emu_boot_restart(host), "SM_NOTIFY", ret);
         return;

@@ -149,6 +149,9 @@ static void read_deed(struct script_step *step)
     } else if (words_take("reboots")) {
         step->verb = SCRIPT_REBOOTS;
         step->value = !words_take("in silence");
+        step->has_state = words_take("to state");
+        if (step->has_state)
+            step->state = (uint32_t)words_number("the state");
     } else if (words_take("notifies state")) {
         step->verb = SCRIPT_NOTIFIES;
         step->state = (uint32_t)words_number("the state");

@@ -159,6 +159,8 @@ static void reboot(const struct script_step *step, struct script_seen *ret)
     struct locker *locker = &world->lockers->at[step->client];
     memset(expects[step->client], 0, sizeof expects[0]);
     locker_reboot(world, locker);
+    if (step->has_state)
+        locker->state = locker->host->nsm_state = step->state;
     notice.state = locker->state;
     if (step->value)
         send_notice(&notice, ret);

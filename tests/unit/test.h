@@ -14,12 +14,14 @@
 #ifndef UNIT_TEST_H
 #define UNIT_TEST_H
 
-/* cmocka.h needs these before it. */
+/* What nearly every test needs, and cmocka.h before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -35,8 +37,15 @@ static inline void test_add(struct CMUnitTest test)
     test_all[test_count++] = test;
 }
 
-/* Something to be done before or after tests; returns 0. */
-#define TEST_FIXTURE(name) static int name(__attribute__((unused)) void **state)
+/* Something to be done before or after tests. */
+#define TEST_FIXTURE(name)                                                                         \
+    static void name##_do(void **state);                                                           \
+    static int name(void **state)                                                                  \
+    {                                                                                              \
+        name##_do(state);                                                                          \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static void name##_do(__attribute__((unused)) void **state)
 
 #define TEST_LISTED(name, before, after, mark)                                                     \
     static void name(void **state);                                                                \
@@ -50,16 +59,23 @@ static inline void test_add(struct CMUnitTest test)
 /* The mark: what TEST_MAIN names is for it. */
 #define TEST(name) TEST_LISTED(name, NULL, NULL, &test_count)
 
+/* For a main() that has more to do than TEST_MAIN. */
+static inline int test_run(CMFixtureFunction before, CMFixtureFunction after,
+                           CMFixtureFunction before_all, CMFixtureFunction after_all)
+{
+    for (size_t i = 0; i < test_count; i++)
+        if (test_all[i].initial_state != NULL) {
+            test_all[i].initial_state = NULL;
+            test_all[i].setup_func = before;
+            test_all[i].teardown_func = after;
+        }
+    return _cmocka_run_group_tests("tests", test_all, test_count, before_all, after_all);
+}
+
 #define TEST_MAIN(before, after, before_all, after_all)                                            \
     int main(void)                                                                                 \
     {                                                                                              \
-        for (size_t i = 0; i < test_count; i++)                                                    \
-            if (test_all[i].initial_state != NULL) {                                               \
-                test_all[i].initial_state = NULL;                                                  \
-                test_all[i].setup_func = (before);                                                 \
-                test_all[i].teardown_func = (after);                                               \
-            }                                                                                      \
-        return _cmocka_run_group_tests("tests", test_all, test_count, before_all, after_all);      \
+        return test_run(before, after, before_all, after_all);                                     \
     }
 
 #endif

@@ -7,13 +7,15 @@
  * the hex and compares with its text; it also agrees that every proper prefix is too short. What we
  * refuse it refuses, for the same reason. So a vector cannot be wrong in the same way as src/codec.
  *
- * The vectors of NLM go through nlm_tirpc.c, which has nlm_prot.x and our nlm4.x.
+ * The vectors of NLM go through nlm_tirpc.c, which has nlm_prot.x and our nlm4.x; those of NFS and
+ * MOUNT through nfs_tirpc.c and our nfs3.x.
  *
  * SM_NOTIFY and its stat_chge are missing from sm_inter.x and come from stat_chge.x beside this
  * file. Where libtirpc cannot say a thing, the vector says so in its oracle line.
  *
  * usage: oracle DIRECTORY
  */
+#include "nfs_tirpc.h"
 #include "nlm_tirpc.h"
 #include "oracle_body.h"
 
@@ -358,6 +360,8 @@ static enum vector_verdict check(const char *file, const struct vector *vector)
 {
     if (vector->oracle == VECTOR_NO_ORACLE)
         return VECTOR_NOT_ASKED;
+    if (nfs_tirpc_owns(file))
+        return nfs_tirpc_check(file, vector);
     if (vector->oracle == VECTOR_BOTH_WAYS && !is_refused(vector) &&
         !encodes_to_the_same_bytes(file, vector))
         return VECTOR_BAD;

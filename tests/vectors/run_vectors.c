@@ -3,13 +3,15 @@
  *
  * Arguments and calls are decoded, printed as canonical text and compared; results and replies are
  * encoded from their text and compared byte for byte. What that involves is in codec_check.h. Files
- * named nlm_*.txt are nlm_vectors.c's and those named portmap_*.txt portmap_vectors.c's; the others
- * are NSM and RPC headers and checked here.
+ * named nlm_*.txt are nlm_vectors.c's, those named nfs_*.txt and mount_*.txt nfs_vectors.c's and
+ * those named portmap_*.txt portmap_vectors.c's; the others are NSM and RPC headers and checked
+ * here.
  *
  * usage: run_vectors DIRECTORY
  */
 #include "codec/rpc_msg.h"
 #include "codec_check.h"
+#include "nfs_vectors.h"
 #include "nlm_vectors.h"
 #include "portmap_vectors.h"
 #include "proto/nsm.h"
@@ -236,6 +238,7 @@ static bool is_right(const char *file, const struct vector *vector)
 static enum vector_verdict check(const char *file, const struct vector *vector)
 {
     bool good = nlm_vectors_owns(file)       ? nlm_vectors_check(file, vector)
+                : nfs_vectors_own(file)      ? nfs_vectors_check(file, vector)
                 : portmap_vectors_owns(file) ? portmap_vectors_check(file, vector)
                                              : is_right(file, vector);
     return good ? VECTOR_GOOD : VECTOR_BAD;
@@ -246,6 +249,7 @@ static bool every_row_has_vectors(void)
 {
     bool good = nlm_vectors_are_complete();
     good = portmap_vectors_are_complete() && good;
+    good = nfs_vectors_are_complete() && good;
     for (uint32_t i = 0; i < nsm_program.versions[0].procedure_count; i++) {
         if (nsm_program.versions[0].procedures[i].name == NULL || (has_args[i] && has_result[i]))
             continue;

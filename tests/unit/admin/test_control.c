@@ -9,8 +9,6 @@
 #include "unit/test.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -299,15 +297,13 @@ TEST(test_control__a_guard_that_others_can_open_is_refused)
 
 TEST_FIXTURE(set_up)
 {
-    if (mkdtemp(root) == NULL)
-        return -1;
+    assert_non_null(mkdtemp(root));
     (void)snprintf(path, sizeof path, "%s/control.sock", root);
-    return 0;
 }
 
 TEST_FIXTURE(tear_down)
 {
-    return rmdir(root);
+    assert_int_equal(rmdir(root), 0);
 }
 
 TEST_MAIN(NULL, NULL, set_up, tear_down)

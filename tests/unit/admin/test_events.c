@@ -10,14 +10,12 @@
 
 #include "../core/fixture.h"
 #include "admin/http.h"
-#include "admin/page.h"
+#include "admin/web_page.h"
 #include "unit/test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>

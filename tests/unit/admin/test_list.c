@@ -9,8 +9,6 @@
 #include "../core/monitor.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 enum { COUNT = 3000 }; /* more than one turn frees */
 
 static const char *word_of_a(void)
@@ -37,7 +35,7 @@ TEST(test_list__freeing_is_said_before_recovering)
     struct core_limits limits = fixture_limits;
     limits.locks_max = limits.locks_per_client_max = limits.batch_puts_max = 2 * COUNT;
     limits.bytes_max = 64 << 20;
-    (void)locker_new(&limits);
+    locker_new(&limits);
     lock_many(the_core, 5, A, 0, COUNT);
     settle();
     assert_string_equal(word_of_a(), "active");

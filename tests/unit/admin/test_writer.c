@@ -6,8 +6,6 @@
 #include "unit/test.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void assert_written(struct writer *writer, const char *expected)
 {
@@ -47,7 +45,6 @@ static json_t *read_bytes(struct bytes bytes)
 TEST(test_writer__puts_commas_where_they_belong)
 {
     struct writer writer = {0};
-    (void)state;
     writer_object(&writer, NULL);
     writer_list(&writer, "none");
     writer_end_list(&writer);
@@ -76,7 +73,6 @@ TEST(test_writer__writes_what_the_api_promises)
 {
     struct writer writer = {0};
     struct address address = {.family = 4, .bytes = {10, 0, 0, 5}};
-    (void)state;
     writer_object(&writer, NULL);
     writer_id(&writer, "id", 17);
     writer_time(&writer, "time", UINT64_C(1763251200007000000));
@@ -96,7 +92,6 @@ TEST(test_writer__writes_what_the_api_promises)
 TEST(test_writer__numbers_are_read_by_others)
 {
     static const uint64_t numbers[] = {0, 9, 10, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         struct writer writer = {0};
         writer_object(&writer, NULL);
@@ -141,7 +136,6 @@ static void check_bytes(struct bytes bytes)
 TEST(test_writer__bytes_of_peers_stay_text)
 {
     uint8_t bytes[4];
-    (void)state;
     check_bytes((struct bytes){0});
     for (uint32_t first = 1; first < 256; first++) {
         bytes[0] = (uint8_t)first;
@@ -186,7 +180,6 @@ TEST(test_writer__knows_what_it_shows)
 TEST(test_writer__grows_with_its_text)
 {
     struct writer writer = {0};
-    (void)state;
     writer_list(&writer, NULL);
     for (uint32_t i = 0; i < 100000; i++)
         writer_number(&writer, NULL, i);
@@ -206,7 +199,6 @@ TEST(test_writer__a_gap_is_never_closed)
 {
     struct writer writer = {0};
     size_t len = 7;
-    (void)state;
     writer_list(&writer, NULL);
     writer_number(&writer, NULL, 1);
     writer.has_failed = true; /* as when there was no memory for a long value here */

@@ -7,8 +7,6 @@
 #include "base/table.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 static void assert_chain(const struct chains *chains, uint32_t chain, const uint32_t *slots,
                          uint32_t count)
 {

@@ -5,8 +5,6 @@
 #include "base/histogram.h"
 #include "unit/test.h"
 
-#include <stdlib.h>
-
 TEST(test_histogram__counts_up_to_and_including_a_bound)
 {
     const struct histogram_scale *const scales[] = {&histogram_durations, &histogram_counts};

@@ -5,8 +5,6 @@
 #include "base/suggest.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 static const char *const names[] = {"port",          "store",       "sync",
                                     "store-timeout", "max-clients", "user"};
 

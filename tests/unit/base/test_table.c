@@ -7,8 +7,6 @@
 #include "base/table.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 TEST(test_table__adds_in_ascending_order_until_full)
 {
     struct table table;

@@ -9,8 +9,6 @@
 #include "base/table.h"
 #include "unit/test.h"
 
-#include <stdlib.h>
-
 /* Elements with a key, which is the order, and a weight; a slot knows count and weight of what is
  * below it. */
 struct items {

@@ -5,19 +5,12 @@
  * beside a small script in the server's place, which prints the arguments it was given and ends
  * with a code that nothing else uses.
  */
+#include "unit/test.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SCRIPT_CODE = 23, OUTPUT_MAX = 8192 };
 
@@ -113,9 +106,8 @@ static void assert_contains(const char *text, const char *part)
         fail_msg("\"%s\" does not contain \"%s\"", text, part);
 }
 
-static void test_main__help_and_version(void **state)
+TEST(test_main__help_and_version)
 {
-    (void)state;
     static const char *const help[] = {"help", "--help", "-h"};
     static const char *const version[] = {"version", "--version"};
     char output[OUTPUT_MAX];
@@ -130,9 +122,8 @@ static void test_main__help_and_version(void **state)
     }
 }
 
-static void test_main__what_is_no_command_is_refused(void **state)
+TEST(test_main__what_is_no_command_is_refused)
 {
-    (void)state;
     char output[OUTPUT_MAX];
     assert_int_equal(RUN(output, NULL), 2);
     assert_contains(output, "Usage: holdfast COMMAND");
@@ -145,9 +136,8 @@ static void test_main__what_is_no_command_is_refused(void **state)
     assert_contains(output, "holdfast version: takes no arguments: \"now\"");
 }
 
-static void test_main__serve_becomes_the_server(void **state)
+TEST(test_main__serve_becomes_the_server)
 {
-    (void)state;
     char output[OUTPUT_MAX];
     put_script("bin");
     put_script("sbin");
@@ -166,28 +156,23 @@ static void test_main__serve_becomes_the_server(void **state)
     assert_contains(output, "../sbin");
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
-    if (mkdtemp(root) == NULL)
-        return -1;
+    assert_non_null(mkdtemp(root));
     for (int i = 0; directories[i] != NULL; i++)
-        if (mkdir(in_root(directories[i]), 0700) != 0)
-            return -1;
+        assert_int_equal(mkdir(in_root(directories[i]), 0700), 0);
     (void)snprintf(program, sizeof program, "%s/bin/holdfast", root);
     copy_program(program_given);
-    return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     (void)unlink(program);
     for (int i = 0; directories[i] != NULL; i++) {
         remove_script(directories[i]);
         (void)rmdir(in_root(directories[i]));
     }
-    return rmdir(root);
+    assert_int_equal(rmdir(root), 0);
 }
 
 int main(int argc, char **argv)
@@ -197,10 +182,5 @@ int main(int argc, char **argv)
         return 2;
     }
     program_given = argv[1];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_main__help_and_version),
-        cmocka_unit_test(test_main__what_is_no_command_is_refused),
-        cmocka_unit_test(test_main__serve_becomes_the_server),
-    };
-    return cmocka_run_group_tests_name("cli", tests, set_up, tear_down);
+    return test_run(NULL, NULL, set_up, tear_down);
 }

@@ -12,9 +12,6 @@
 #include "cli/print.h"
 #include "unit/test.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -51,9 +48,9 @@ static void *json_memory(size_t size)
     return has_json_memory ? malloc(size) : NULL;
 }
 
-json_t *server_get(struct server *server, const char *path, int *ret_exit_code)
+json_t *http_client_get(struct http_client *http, const char *path, int *ret_exit_code)
 {
-    (void)server;
+    (void)http;
     (void)path;
     *ret_exit_code = EXIT_OK;
     bool is_first = pages_asked++ == 0;
@@ -109,7 +106,6 @@ static int print_grid(const char **ret_output)
 TEST(test_memory__a_grid_that_lacks_a_cell_has_failed)
 {
     const char *output;
-    (void)state;
     assert_int_equal(print_grid(&output), EXIT_OK);
     assert_string_equal(output, "A   B\na1  b1\na2  b2\n");
     copies_left = 2; /* a2 is missing, and b2 does not take its place */
@@ -148,7 +144,6 @@ static int print_list(int count, const char **ret_output)
 TEST(test_memory__a_list_that_lacks_a_row_has_no_end)
 {
     const char *output;
-    (void)state;
     json_set_alloc_funcs(json_memory, free);
     assert_int_equal(print_list(3, &output), EXIT_OK);
     assert_string_equal(output, "{\"rows\": [\n  {\"n\":1.8446744073709552e19},\n  {\"n\":2},\n"

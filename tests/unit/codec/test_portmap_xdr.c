@@ -5,8 +5,6 @@
 #include "codec/portmap_xdr.h"
 #include "unit/test.h"
 
-#include <stdlib.h>
-
 /* 100024 version 1 on TCP, port 12049 */
 static const uint8_t mapping_bytes[] = {0, 1, 0x86, 0xb8, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0x2f, 0x11};
 

@@ -6,8 +6,6 @@
 #include "codec/record_mark.h"
 #include "unit/test.h"
 
-#include <stdlib.h>
-
 enum { RECORD_MAX = 16 };
 
 static uint8_t lent[RECORD_MAX];
@@ -51,9 +49,10 @@ static void feed(struct record_reader *reader, struct bytes part, uint32_t *coun
             ++*count;
             break;
         case RECORD_READ_NEED_BUFFER:
-            assert_null(reader->buffer);
             assert_true(part.len > 0);
+            assert_true(reader->buffer == NULL || reader->buffer_len < record_reader_need(reader));
             reader->buffer = lent;
+            reader->buffer_len = record_reader_need(reader);
             break;
         case RECORD_READ_TOO_LONG:
             fail_msg("a legal stream was refused");
@@ -125,6 +124,8 @@ TEST(test_record_mark__a_buffer_is_lent_only_for_bytes)
     assert_int_equal(input.len, 1); /* nothing was taken */
     assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_NEED_BUFFER);
     reader.buffer = lent;
+    reader.buffer_len = record_reader_need(&reader);
+    assert_int_equal(reader.buffer_len, 5);
     assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_MORE);
     assert_false(record_reader_is_empty(&reader));
     input = view("bcde", 4);
@@ -139,6 +140,31 @@ TEST(test_record_mark__a_buffer_is_lent_only_for_bytes)
     assert_true(bytes_equal(record, bytes_of_text("z")));
 }
 
+TEST(test_record_mark__a_buffer_is_as_long_as_its_record)
+{
+    struct record_reader reader = fresh();
+    struct bytes input = view("\x80\0\0\3a", 5), record;
+    assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_NEED_BUFFER);
+    assert_int_equal(record_reader_need(&reader), 3);
+    reader.buffer = lent;
+    reader.buffer_len = 3;
+    assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_MORE);
+    input = view("bc", 2);
+    assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_WHOLE);
+    /* The next one is longer, and one in fragments may be as long as any. */
+    input = view("\x80\0\0\4d", 5);
+    assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_NEED_BUFFER);
+    assert_int_equal(record_reader_need(&reader), 4);
+    reader.buffer_len = 4;
+    assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_MORE);
+    input = view("efg", 3);
+    assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_WHOLE);
+    assert_true(bytes_equal(record, bytes_of_text("defg")));
+    input = view("\0\0\0\1h", 5);
+    assert_int_equal(record_reader_next(&reader, &input, &record), RECORD_READ_NEED_BUFFER);
+    assert_int_equal(record_reader_need(&reader), RECORD_MAX);
+}
+
 TEST(test_record_mark__the_longest_record_is_taken)
 {
     struct record_reader reader = fresh();
@@ -150,6 +176,7 @@ TEST(test_record_mark__the_longest_record_is_taken)
     assert_int_equal(record.len, RECORD_MAX);
     /* In fragments that fill the buffer to its last byte. */
     reader.buffer = lent;
+    reader.buffer_len = RECORD_MAX;
     input = view("\0\0\0\x0f"
                  "0123456789abcde"
                  "\x80\0\0\1"
@@ -180,6 +207,7 @@ TEST(test_record_mark__too_long_is_refused_at_the_mark)
         if (result == RECORD_READ_NEED_BUFFER) {
             assert_int_equal(i, 6);
             reader.buffer = lent;
+            reader.buffer_len = RECORD_MAX;
             result = record_reader_next(&reader, &input, &record);
         }
         assert_int_equal(result, RECORD_READ_TOO_LONG);

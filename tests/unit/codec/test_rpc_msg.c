@@ -8,8 +8,6 @@
 #include "codec/rpc_msg.h"
 #include "unit/test.h"
 
-#include <stdlib.h>
-
 struct draft {
     uint8_t bytes[2048];
     uint32_t len;

@@ -6,8 +6,6 @@
 #include "codec/xdr.h"
 #include "unit/test.h"
 
-#include <stdlib.h>
-
 static const uint8_t item_bytes[] = {
     0x80, 0x00, 0x00, 0x01,                                       /* u32 */
     0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,               /* u64 */

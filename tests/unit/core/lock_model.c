@@ -112,11 +112,27 @@ static void clear_doomed(struct lock_model *model, struct model_range range)
     }
 }
 
+/* What became one lock was asked for when its latest byte was. */
+static void unite(struct lock_model *model, struct model_range range)
+{
+    struct model_kind *at = model->at[range.file][range.owner];
+    for (uint32_t first = 0, end; first < model->position_count; first = end) {
+        end = run_end(model, at, first);
+        uint64_t latest = 0;
+        for (uint32_t p = first; p < end; p++)
+            latest = at[p].asked > latest ? at[p].asked : latest;
+        for (uint32_t p = first; p < end; p++)
+            at[p].asked = latest;
+    }
+}
+
 void lock_model_take(struct lock_model *model, struct model_range range, struct model_kind kind)
 {
     clear_doomed(model, range);
+    kind.asked = ++model->asked;
     for (uint32_t p = range.first; p <= range.last; p++)
         model->at[range.file][range.owner][p] = kind;
+    unite(model, range);
 }
 
 void lock_model_release(struct lock_model *model, struct model_range range)
@@ -129,8 +145,8 @@ void lock_model_release(struct lock_model *model, struct model_range range)
 /* What was taken in a later life than the offer was asked for in stays that life's. */
 static bool is_later(struct model_kind held, const struct model_offer *offer)
 {
-    return held.is_held && held.state != 0 &&
-           (offer->kind.state == 0 || is_older(offer->kind.state, held.state));
+    return held.is_held && held.state != 0 && held.state != offer->kind.state &&
+           held.asked > offer->kind.asked;
 }
 
 void lock_model_accept(struct lock_model *model, struct model_offer *offer)
@@ -140,10 +156,12 @@ void lock_model_accept(struct lock_model *model, struct model_offer *offer)
     for (uint32_t p = range.first; p <= range.last; p++) {
         struct model_kind *at = &model->at[range.file][range.owner][p];
         bool exclusive = (at->is_held && at->exclusive) || offer->kind.exclusive;
-        uint32_t state = is_later(*at, offer) ? at->state : offer->kind.state;
+        struct model_kind before = *at, later = is_later(*at, offer) ? *at : offer->kind;
         *at = offer->kind;
         at->exclusive = exclusive;
-        at->state = state;
+        at->state = later.state;
+        at->asked = is_same(*at, before) && before.asked > later.asked ? before.asked : later.asked;
+        unite(model, range);
     }
     offer->is_live = false;
 }

@@ -22,6 +22,7 @@ enum {
 struct model_kind {
     bool is_held, exclusive, is_unmonitored;
     uint32_t state, incarnation;
+    uint64_t asked; /* when, counted by the model; of what became one lock: the latest */
 };
 
 /* From the first to the last position. */
@@ -42,6 +43,7 @@ struct lock_model {
     uint32_t position_count, owner_count, client_count, file_count;
     struct model_kind at[MODEL_FILES_MAX][MODEL_OWNERS_MAX][MODEL_POSITIONS_MAX];
     struct model_offer offers[MODEL_OFFERS_MAX];
+    uint64_t asked;
     struct {
         uint32_t incarnation, free_below;
     } clients[MODEL_CLIENTS_MAX];

@@ -174,6 +174,7 @@ static void prepare(struct core *core, struct who who, struct lock_want *want)
     want->claim.owner = owner_add(core, who.client, who.svid);
     want->claim.file = file_add(core, lock_world_handle(who.file));
     CHECK(want->claim.file != SLOT_NONE);
+    want->asked = ++core->locks.serial;
 }
 
 static void put_away(struct core *core, const struct lock_want *want)

@@ -21,9 +21,14 @@ extern const struct locker ELSEWHERE; /* A's name and svid from another address 
 
 enum { S = 0, X = 1, BLOCK = 2, RECLAIM = 4, UNMONITORED = 8, MESSAGE = 16 };
 
-struct core *locker_new(const struct core_limits *limits);
+/* A new core, in the place of the one before. */
+void locker_new(const struct core_limits *limits);
 void locker_done(void);
 extern struct core *the_core;
+
+/* For TEST_MAIN: a core with fixture_limits, and its end. */
+int locker_set_up(void **state);
+int locker_tear_down(void **state);
 
 /* kill -9 and a start on what was stored, up to readiness; `restart_unready` stops before that. */
 void restart(void);
@@ -40,6 +45,16 @@ enum lock_status unlock(struct locker who, uint64_t offset, uint64_t len);
 enum lock_status cancel(struct locker who, uint64_t offset, uint64_t len, int how);
 enum lock_status test(struct locker who, uint64_t offset, uint64_t len, int how);
 void free_all(struct locker who);
+
+/*
+ * All that as stories tell it (docs/TESTING.md), separated by semicolons; the test fails where it
+ * goes another way: tell("A lock 0 10 X -> granted; B lock 3 end X wait -> blocked").
+ *
+ * A, A2, B, C, D, and E for ELSEWHERE; behind the mode: wait, reclaim, unmonitored, message, and
+ * state 5. "server restarts", "90 s pass", "grace is on", "grace is over"; "there are 2 locks",
+ * waiters, offers, clients; "A frees all", "A share r deny w -> granted", "A unshare".
+ */
+void tell(const char *story);
 
 /* SHARE and UNSHARE of the file, by a client as a whole. */
 enum lock_status share(struct locker who, uint32_t mode, uint32_t access, int how);

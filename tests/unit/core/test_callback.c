@@ -6,26 +6,7 @@
  */
 #include "core/callback.h"
 #include "locker.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static int setup(void **state)
-{
-    (void)state;
-    (void)locker_new(&fixture_limits);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    locker_done();
-    return 0;
-}
+#include "unit/test.h"
 
 static struct response step(enum request_kind kind, struct locker who, uint64_t offset,
                             uint64_t len, int how)
@@ -85,14 +66,12 @@ static struct core_call call_b(int how)
 {
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     assert_int_equal(lock(B, 0, 10, how | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(C, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    tell("C lock 0 10 X wait -> blocked; A unlock 0 10 -> granted");
     return granted(B);
 }
 
-static void test_callback__cancel_waits_for_its_end(void **state)
+TEST(test_callback__cancel_waits_for_its_end)
 {
-    (void)state;
     struct core_call call = call_b(X);
     uint32_t ticket = later(REQUEST_NLM_CANCEL, B, 0, 10, X);
     assert_ending(call);
@@ -101,14 +80,12 @@ static void test_callback__cancel_waits_for_its_end(void **state)
     failed(call, CALL_UNKNOWN); /* aborted */
     assert_leaves(ticket);
     answered(granted(C), LOCK_GRANTED);
-    assert_int_equal(fixture_status(the_core).locks, 1);
-    assert_int_equal(fixture_status(the_core).offers, 0);
+    tell("there is 1 lock; there are 0 offers");
 }
 
 /* Whatever it says: the client has cancelled, and is told that it does not have it. */
-static void test_callback__its_answer_is_an_end_like_any_other(void **state)
+TEST(test_callback__its_answer_is_an_end_like_any_other)
 {
-    (void)state;
     struct core_call call = call_b(X);
     uint32_t ticket = later(REQUEST_NLM_CANCEL, B, 0, 10, X);
     answered(call, LOCK_GRANTED);
@@ -117,9 +94,8 @@ static void test_callback__its_answer_is_an_end_like_any_other(void **state)
     assert_int_equal(test(B, 0, 10, X), LOCK_DENIED);
 }
 
-static void test_callback__a_second_cancel_waits_too(void **state)
+TEST(test_callback__a_second_cancel_waits_too)
 {
-    (void)state;
     struct core_call call = call_b(X);
     uint32_t first = later(REQUEST_NLM_CANCEL, B, 0, 10, X);
     uint32_t second = later(REQUEST_NLM_CANCEL, B, 0, 10, X);
@@ -134,9 +110,8 @@ static void test_callback__a_second_cancel_waits_too(void **state)
     assert_int_equal(seen, 1U << first | 1U << second | 1U << third);
 }
 
-static void test_callback__unlock_waits_for_its_end(void **state)
+TEST(test_callback__unlock_waits_for_its_end)
 {
-    (void)state;
     struct core_call call = call_b(X);
     uint32_t ticket = later(REQUEST_NLM_UNLOCK, B, 0, 0, 0);
     assert_ending(call);
@@ -147,40 +122,33 @@ static void test_callback__unlock_waits_for_its_end(void **state)
 }
 
 /* Nothing was begun, or all of it has ended: nothing to wait for. */
-static void test_callback__between_callbacks_nothing_waits(void **state)
+TEST(test_callback__between_callbacks_nothing_waits)
 {
-    (void)state;
     failed(call_b(X), CALL_UNKNOWN);
     assert_now(step(REQUEST_NLM_CANCEL, B, 0, 10, X));
     answered(granted(C), LOCK_GRANTED);
 }
 
 /* A poll that is granted: the client has it, and the callback lingers beside. */
-static void test_callback__outlives_a_poll(void **state)
+TEST(test_callback__outlives_a_poll)
 {
-    (void)state;
     struct core_call call = call_b(X);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_GRANTED);
     assert_ending(call);
-    assert_int_equal(fixture_status(the_core).locks, 1);
-    assert_int_equal(fixture_status(the_core).offers, 1);
+    tell("there is 1 lock; there is 1 offer");
     uint32_t ticket = later(REQUEST_NLM_UNLOCK, B, 0, 5, 0);
     assert_int_equal(fixture_status(the_core).locks, 1); /* the rest */
     assert_true(nobody_called());
     answered(call, LOCK_DENIED); /* it waits no longer: that takes nothing away */
     assert_leaves(ticket);
-    assert_int_equal(fixture_status(the_core).locks, 1);
-    assert_int_equal(fixture_status(the_core).offers, 0);
-    assert_int_equal(test(C, 0, 5, X), LOCK_GRANTED);
-    assert_int_equal(test(C, 5, 5, X), LOCK_DENIED);
+    tell("there is 1 lock; there are 0 offers; C test 0 5 X -> granted; C test 5 5 X -> denied");
     assert_now(step(REQUEST_NLM_UNLOCK, B, 0, 0, 0));
     answered(granted(C), LOCK_GRANTED);
 }
 
 /* It asks again while its bytes are kept: the late GRANTED then says what is true. */
-static void test_callback__its_owner_is_granted_at_once(void **state)
+TEST(test_callback__its_owner_is_granted_at_once)
 {
-    (void)state;
     struct core_call call = call_b(X);
     uint32_t ticket = later(REQUEST_NLM_CANCEL, B, 0, 10, X);
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_GRANTED);
@@ -196,16 +164,13 @@ static void test_callback__its_owner_is_granted_at_once(void **state)
 }
 
 /* Another callback of the same request has an id of its own. */
-static void test_callback__two_of_one_owner(void **state)
+TEST(test_callback__two_of_one_owner)
 {
-    (void)state;
     struct core_call call = call_b(X);
     uint32_t ticket = later(REQUEST_NLM_CANCEL, B, 0, 10, X);
     assert_ending(call);
-    assert_int_equal(lock(B, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(A, 20, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 20, 10), LOCK_GRANTED);
+    tell("B lock 0 10 X -> granted; A lock 20 10 X -> granted; B lock 20 10 X wait -> blocked; "
+         "A unlock 20 10 -> granted");
     struct core_call other = granted(B);
     assert_int_not_equal(other.id, call.id);
     uint32_t all = later(REQUEST_NLM_UNLOCK, B, 0, 0, 0); /* of both */
@@ -217,9 +182,8 @@ static void test_callback__two_of_one_owner(void **state)
     answered(granted(C), LOCK_GRANTED);
 }
 
-static void test_callback__free_all_keeps_the_bytes(void **state)
+TEST(test_callback__free_all_keeps_the_bytes)
 {
-    (void)state;
     struct core_call call = call_b(X);
     free_all(B);
     assert_ending(call);
@@ -231,39 +195,32 @@ static void test_callback__free_all_keeps_the_bytes(void **state)
 }
 
 /* Such bytes are no link of a circle: they come loose by themselves. */
-static void test_callback__no_deadlock_through_kept_bytes(void **state)
+TEST(test_callback__no_deadlock_through_kept_bytes)
 {
-    (void)state;
-    assert_int_equal(lock(D, 20, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    tell("D lock 20 10 X -> granted; A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; "
+         "A unlock 0 10 -> granted");
     struct core_call call = granted(B);
     uint32_t ticket = later(REQUEST_NLM_CANCEL, B, 0, 10, X);
-    assert_int_equal(lock(D, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(B, 20, 10, X | BLOCK), LOCK_BLOCKED);
+    tell("D lock 0 10 X wait -> blocked; B lock 20 10 X wait -> blocked");
     failed(call, CALL_UNKNOWN);
     assert_leaves(ticket);
     answered(granted(D), LOCK_GRANTED);
 }
 
 /* A restart ends callbacks; what they kept is an offer that nobody has taken. */
-static void test_callback__a_crash_ends_it(void **state)
+TEST(test_callback__a_crash_ends_it)
 {
-    (void)state;
     struct core_call call = call_b(X);
     (void)later(REQUEST_NLM_CANCEL, B, 0, 10, X);
     restart();
     failed(call, CALL_UNKNOWN); /* of the run before: nobody's */
     assert_now(step(REQUEST_NLM_UNLOCK, B, 0, 0, 0));
-    assert_int_equal(fixture_status(the_core).offers, 0);
-    assert_int_equal(fixture_status(the_core).locks, 0);
+    tell("there are 0 offers; there are 0 locks");
 }
 
 /* Only so many of one client wait; the others are not answered, and nothing is lost by that. */
-static void test_callback__too_many_answers(void **state)
+TEST(test_callback__too_many_answers)
 {
-    (void)state;
     struct core_call call = call_b(X);
     for (uint32_t i = 0; i < CALLBACK_LATE_PER_CLIENT_MAX; i++)
         (void)later(REQUEST_NLM_CANCEL, B, 0, 10, X);
@@ -280,23 +237,4 @@ static void test_callback__too_many_answers(void **state)
     answered(granted(C), LOCK_GRANTED);
 }
 
-#define CALLBACK_TEST(name) cmocka_unit_test_setup_teardown(test_callback__##name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CALLBACK_TEST(cancel_waits_for_its_end),
-        CALLBACK_TEST(its_answer_is_an_end_like_any_other),
-        CALLBACK_TEST(a_second_cancel_waits_too),
-        CALLBACK_TEST(unlock_waits_for_its_end),
-        CALLBACK_TEST(between_callbacks_nothing_waits),
-        CALLBACK_TEST(outlives_a_poll),
-        CALLBACK_TEST(its_owner_is_granted_at_once),
-        CALLBACK_TEST(two_of_one_owner),
-        CALLBACK_TEST(free_all_keeps_the_bytes),
-        CALLBACK_TEST(no_deadlock_through_kept_bytes),
-        CALLBACK_TEST(a_crash_ends_it),
-        CALLBACK_TEST(too_many_answers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(locker_set_up, locker_tear_down, NULL, NULL)

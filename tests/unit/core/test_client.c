@@ -10,8 +10,6 @@
 #include "lock_fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 #define NOT_TOUCHED 12345u
 
 static struct core *new_core(void)

@@ -7,62 +7,47 @@
 #include "core/lock_element.h"
 #include "lock_fixture.h"
 #include "locker.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define ECHO_NS (12 * FIXTURE_SECOND)
+
+static const struct lease shared = {.is_shared = true};
 
 static void begin(bool resumes)
 {
     struct core_limits limits = fixture_limits;
     limits.resume = resumes;
-    limits.shared_store = true;
+    limits.lease = &shared;
     lock_fixture_echo_ns = ECHO_NS;
-    (void)locker_new(&limits);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    locker_new(&limits);
+    tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; A unlock 0 10 -> granted");
     (void)granted(B); /* which the old server may repeat for a while */
 }
 
-static int reclaiming(void **state)
+TEST_FIXTURE(reclaiming)
 {
-    (void)state;
     begin(false);
-    return 0;
 }
 
-static int resuming(void **state)
+TEST_FIXTURE(resuming)
 {
-    (void)state;
     begin(true);
-    return 0;
 }
 
-static int teardown(void **state)
+TEST_FIXTURE(teardown)
 {
-    (void)state;
     locker_done();
     lock_fixture_echo_ns = 0;
-    return 0;
 }
 
 /* B has given it up; C waits, and gets it when the time is over, not before. */
 static void expect_kept(void)
 {
     settle();
-    assert_int_equal(lock(C, 5, 1, X), LOCK_DENIED);
-    assert_int_equal(lock(C, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    tell("C lock 5 1 X -> denied; C lock 0 10 X wait -> blocked");
     fixture_wait(ECHO_NS - 2 * FIXTURE_SECOND);
     settle();
-    assert_int_equal(lock(C, 5, 1, S), LOCK_DENIED);
-    fixture_wait(3 * FIXTURE_SECOND);
-    settle();
+    tell("C lock 5 1 S -> denied; 3 s pass");
     assert_false(the_core->echoes.may_be_some);
     assert_int_equal(the_core->locks.offer_count, 1); /* C's */
     assert_int_equal(lock(C, 0, 10, X | BLOCK), LOCK_GRANTED);
@@ -70,69 +55,57 @@ static void expect_kept(void)
     assert_int_equal(the_core->locks.offer_count, 0);
 }
 
-static void test_echo__cancelled_after_a_resume(void **state)
+TEST_WITH(test_echo__cancelled_after_a_resume, resuming, teardown)
 {
-    (void)state;
     restart();
     (void)cancel(B, 0, 10, X | BLOCK);
     expect_kept();
 }
 
-static void test_echo__taken_and_unlocked_after_a_resume(void **state)
+TEST_WITH(test_echo__taken_and_unlocked_after_a_resume, resuming, teardown)
 {
-    (void)state;
     restart();
     answered(granted(B), LOCK_GRANTED);
     assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
     expect_kept();
 }
 
-static void test_echo__reclaimed_and_unlocked(void **state)
+TEST_WITH(test_echo__reclaimed_and_unlocked, reclaiming, teardown)
 {
-    (void)state;
-    restart();
-    assert_int_equal(lock(B, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
+    tell("server restarts; B lock 0 10 X reclaim -> granted; B unlock 0 10 -> granted");
     settle();
     assert_false(fixture_status(the_core).grace.is_on);
     expect_kept();
 }
 
 /* Its owner may have it: a late GRANTED says what is true then. */
-static void test_echo__is_not_in_its_owners_way(void **state)
+TEST_WITH(test_echo__is_not_in_its_owners_way, resuming, teardown)
 {
-    (void)state;
     restart();
     (void)cancel(B, 0, 10, X | BLOCK);
     settle();
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_GRANTED);
     fixture_wait(ECHO_NS + FIXTURE_SECOND);
     settle();
-    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
-    assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
-    assert_int_equal(lock(C, 0, 10, X), LOCK_GRANTED);
+    tell("C lock 0 10 X -> denied; B unlock 0 10 -> granted; C lock 0 10 X -> granted");
 }
 
 /* It goes by itself, so nobody waits for its owner there. */
-static void test_echo__closes_no_circle(void **state)
+TEST_WITH(test_echo__closes_no_circle, resuming, teardown)
 {
-    (void)state;
     restart();
     (void)cancel(B, 0, 10, X | BLOCK);
     settle();
-    assert_int_equal(lock(A, 50, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 90, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 50, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(A, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 50 10 X -> granted; B lock 90 10 X -> granted; B lock 50 10 X wait -> blocked; "
+         "A lock 0 10 X wait -> blocked");
     fixture_wait(ECHO_NS + FIXTURE_SECOND);
     settle();
     assert_int_equal(lock(A, 0, 10, X | BLOCK), LOCK_GRANTED);
 }
 
 /* Who takes over from us meanwhile knows of it, and it is nobody's lock. */
-static void test_echo__outlives_a_second_takeover(void **state)
+TEST_WITH(test_echo__outlives_a_second_takeover, resuming, teardown)
 {
-    (void)state;
     restart();
     (void)cancel(B, 0, 10, X | BLOCK);
     settle();
@@ -143,21 +116,17 @@ static void test_echo__outlives_a_second_takeover(void **state)
 }
 
 /* Decision 025: whatever its owner does with it, also as a whole. */
-static void test_echo__outlives_free_all(void **state)
+TEST_WITH(test_echo__outlives_free_all, resuming, teardown)
 {
-    (void)state;
-    restart();
-    free_all(B);
+    tell("server restarts; B frees all");
     expect_kept();
 }
 
 /* The same over a second takeover. Nothing was written when it became an echo: its stamp says that
  * it is nobody's. */
-static void test_echo__outlives_free_all_and_a_takeover(void **state)
+TEST_WITH(test_echo__outlives_free_all_and_a_takeover, resuming, teardown)
 {
-    (void)state;
-    restart();
-    free_all(B);
+    tell("server restarts; B frees all");
     settle();
     restart();
     settle();
@@ -165,21 +134,17 @@ static void test_echo__outlives_free_all_and_a_takeover(void **state)
     expect_kept();
 }
 
-static void test_echo__outlives_free_all_in_grace(void **state)
+TEST_WITH(test_echo__outlives_free_all_in_grace, reclaiming, teardown)
 {
-    (void)state;
-    restart();
-    free_all(B);
+    tell("server restarts; B frees all");
     settle();
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock(B, 0, 10, X | RECLAIM), LOCK_GRACE); /* it is not B's any more */
+    tell("grace is over; B lock 0 10 X reclaim -> grace"); /* it is not B's any more */
     expect_kept();
 }
 
 /* A new life of its client takes its bytes, beside it, and gives them up again. */
-static void test_echo__outlives_a_reboot(void **state)
+TEST_WITH(test_echo__outlives_a_reboot, resuming, teardown)
 {
-    (void)state;
     restart();
     struct request request = locker_request(REQUEST_NLM_LOCK, B, 0, 10, X);
     request.lock.state = 9;
@@ -189,56 +154,43 @@ static void test_echo__outlives_a_reboot(void **state)
 }
 
 /* Nobody reclaims it, and grace is cut short: its client may not have had it at all. */
-static void test_echo__outlives_the_end_of_grace(void **state)
+TEST_WITH(test_echo__outlives_the_end_of_grace, reclaiming, teardown)
 {
-    (void)state;
-    restart();
-    assert_true(fixture_status(the_core).grace.is_on);
+    tell("server restarts; grace is on");
     assert_true(grace_end_now(the_core));
     expect_kept();
 }
 
 /* A part of it is reclaimed and given back: the rest is its owner's as before. */
-static void test_echo__of_a_part(void **state)
+TEST_WITH(test_echo__of_a_part, reclaiming, teardown)
 {
-    (void)state;
-    restart();
-    assert_int_equal(lock(B, 4, 2, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(unlock(B, 4, 2), LOCK_GRANTED);
+    tell("server restarts; B lock 4 2 X reclaim -> granted; B unlock 4 2 -> granted");
     assert_int_equal(the_core->offers_left, 2);
-    assert_int_equal(lock(B, 0, 4, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(B, 6, 4, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(C, 4, 2, X), LOCK_DENIED);
+    tell("B lock 0 4 X reclaim -> granted; B lock 6 4 X reclaim -> granted; "
+         "C lock 4 2 X -> denied");
     fixture_wait(ECHO_NS + FIXTURE_SECOND);
     settle();
-    assert_int_equal(lock(C, 4, 2, X), LOCK_GRANTED);
-    assert_int_equal(lock(C, 6, 1, X), LOCK_DENIED);
+    tell("C lock 4 2 X -> granted; C lock 6 1 X -> denied");
 }
 
 /* R-BLK-19: what nobody reclaims within the time is its owner's to reclaim all the same. */
-static void test_echo__left_alone_it_becomes_a_lock(void **state)
+TEST_WITH(test_echo__left_alone_it_becomes_a_lock, reclaiming, teardown)
 {
-    (void)state;
-    restart();
-    assert_int_equal(fixture_status(the_core).locks, 0);
+    tell("server restarts; there are 0 locks");
     fixture_wait(ECHO_NS + FIXTURE_SECOND);
     settle();
     assert_int_equal(fixture_status(the_core).locks, 1);
     assert_int_equal(fixture_status(the_core).grace.unsettled, 1);
-    assert_int_equal(lock(B, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
+    tell("B lock 0 10 X reclaim -> granted; C lock 0 10 X -> denied");
 }
 
 /* The poll was granted while the callback was under way: an offer without a waiter beside the lock.
  * At the next start it is its owner's; what the owner gives up is given up for good. */
-static void test_echo__of_a_lingering_offer(void **state)
+TEST_WITH(test_echo__of_a_lingering_offer, resuming, teardown)
 {
-    (void)state;
     assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_GRANTED);
     settle();
-    restart();
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(cancel(B, 0, 10, X | BLOCK), LOCK_DENIED); /* it has it */
+    tell("server restarts; grace is over; B cancel 0 10 X wait -> denied"); /* it has it */
     assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
     settle();
     restart();
@@ -247,19 +199,14 @@ static void test_echo__of_a_lingering_offer(void **state)
     expect_kept();
 }
 
-static void test_echo__a_lingering_offer_becomes_a_lock(void **state)
+TEST_WITH(test_echo__a_lingering_offer_becomes_a_lock, resuming, teardown)
 {
-    (void)state;
     (void)cancel(B, 0, 10, X | BLOCK); /* which is not answered */
-    restart();
-    assert_int_equal(cancel(B, 0, 10, X | BLOCK), LOCK_DENIED);
+    tell("server restarts; B cancel 0 10 X wait -> denied");
     fixture_wait(ECHO_NS + FIXTURE_SECOND);
     settle();
-    assert_int_equal(fixture_status(the_core).locks, 1);
-    assert_int_equal(fixture_status(the_core).offers, 0);
-    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
-    assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
-    assert_int_equal(lock(C, 0, 10, X), LOCK_GRANTED);
+    tell("there is 1 lock; there are 0 offers; C lock 0 10 X -> denied; "
+         "B unlock 0 10 -> granted; C lock 0 10 X -> granted");
 }
 
 /* ---- many ---- */
@@ -272,13 +219,13 @@ static void offer_many(bool resumes)
     static uint8_t oh[LONG_OH];
     struct core_limits limits = fixture_limits;
     limits.resume = resumes;
-    limits.shared_store = true;
+    limits.lease = &shared;
     limits.locks_max = limits.locks_per_client_max = limits.waiters_max = MANY + 1;
     limits.bytes_max = 16 << 20;
     limits.batch_puts_max = 100;
     limits.per_address_percent = 100;
     lock_fixture_echo_ns = ECHO_NS;
-    (void)locker_new(&limits);
+    locker_new(&limits);
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     memset(oh, 'o', sizeof oh);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -312,9 +259,8 @@ static void unlock_all(void)
     }
 }
 
-static void test_echo__of_many_offers(void **state)
+TEST_WITH(test_echo__of_many_offers, NULL, teardown)
 {
-    (void)state;
     offer_many(true);
     restart();
     restart(); /* and once more: nothing is doubled */
@@ -323,12 +269,10 @@ static void test_echo__of_many_offers(void **state)
     expect_many_kept();
 }
 
-static void test_echo__of_many_offers_in_grace(void **state)
+TEST_WITH(test_echo__of_many_offers_in_grace, NULL, teardown)
 {
-    (void)state;
     offer_many(false);
-    restart();
-    restart();
+    tell("server restarts; server restarts");
     assert_int_equal(the_core->locks.table.count, MANY);
     for (uint32_t i = 0; i < MANY; i += 50)
         assert_int_equal(lock(B, 2 * i, 1, X | RECLAIM), LOCK_GRANTED);
@@ -338,18 +282,15 @@ static void test_echo__of_many_offers_in_grace(void **state)
     expect_many_kept();
 }
 
-static void test_echo__of_many_offers_freed(void **state)
+TEST_WITH(test_echo__of_many_offers_freed, NULL, teardown)
 {
-    (void)state;
     offer_many(true);
-    restart();
-    free_all(B);
+    tell("server restarts; B frees all");
     expect_many_kept();
 }
 
-static void test_echo__of_many_offers_given_up(void **state)
+TEST_WITH(test_echo__of_many_offers_given_up, NULL, teardown)
 {
-    (void)state;
     offer_many(false);
     restart();
     assert_true(grace_end_now(the_core));
@@ -357,9 +298,8 @@ static void test_echo__of_many_offers_given_up(void **state)
 }
 
 /* Not a slot is free: what B has said that it has stays on offer until there is one. */
-static void test_echo__in_a_full_table(void **state)
+TEST_WITH(test_echo__in_a_full_table, resuming, teardown)
 {
-    (void)state;
     struct locker other = {"10.0.0.66", "other", 1};
     restart();
     uint32_t client = lock_fixture_client(the_core, other.address, other.name);
@@ -376,8 +316,7 @@ static void test_echo__in_a_full_table(void **state)
     file_release(the_core, file);
     (void)intern_release(&the_core->locks.ohs, filler.oh);
     answered(granted(B), LOCK_GRANTED);
-    assert_int_equal(fixture_status(the_core).offers, 1);
-    assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
+    tell("there is 1 offer; B unlock 0 10 -> granted");
     settle();
     assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
     fixture_wait(ECHO_NS + FIXTURE_SECOND);
@@ -386,9 +325,8 @@ static void test_echo__in_a_full_table(void **state)
 }
 
 /* Where a start needs none, what is left of them goes at once. */
-static void test_echo__goes_where_nobody_was_replaced(void **state)
+TEST_WITH(test_echo__goes_where_nobody_was_replaced, resuming, teardown)
 {
-    (void)state;
     restart();
     (void)cancel(B, 0, 10, X | BLOCK);
     settle();
@@ -398,34 +336,4 @@ static void test_echo__goes_where_nobody_was_replaced(void **state)
     assert_int_equal(lock(C, 0, 10, X), LOCK_GRANTED);
 }
 
-#define RESUMED(name)   cmocka_unit_test_setup_teardown(test_echo__##name, resuming, teardown)
-#define RECLAIMED(name) cmocka_unit_test_setup_teardown(test_echo__##name, reclaiming, teardown)
-#define ALONE(name)     cmocka_unit_test_teardown(test_echo__##name, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RESUMED(cancelled_after_a_resume),
-        RESUMED(taken_and_unlocked_after_a_resume),
-        RECLAIMED(reclaimed_and_unlocked),
-        RESUMED(is_not_in_its_owners_way),
-        RESUMED(closes_no_circle),
-        RESUMED(outlives_a_second_takeover),
-        RESUMED(outlives_free_all),
-        RESUMED(outlives_free_all_and_a_takeover),
-        RECLAIMED(outlives_free_all_in_grace),
-        RESUMED(outlives_a_reboot),
-        RECLAIMED(outlives_the_end_of_grace),
-        RECLAIMED(of_a_part),
-        RECLAIMED(left_alone_it_becomes_a_lock),
-        RESUMED(of_a_lingering_offer),
-        RESUMED(a_lingering_offer_becomes_a_lock),
-        ALONE(of_many_offers),
-        ALONE(of_many_offers_in_grace),
-        ALONE(of_many_offers_freed),
-        ALONE(of_many_offers_given_up),
-        RESUMED(in_a_full_table),
-        RESUMED(goes_where_nobody_was_replaced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -4,41 +4,19 @@
  */
 #include "core/state.h"
 #include "monitor.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 #define SECOND FIXTURE_SECOND
 
 static struct core_limits limits;
 
-static int setup(void **state)
+TEST_FIXTURE(setup)
 {
-    (void)state;
     limits = fixture_limits;
     limits.clients_max = 20;
     limits.locks_max = limits.waiters_max = 40;
     limits.per_address_percent = 10;
-    (void)locker_new(&limits);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    locker_done();
-    return 0;
-}
-
-static void new_core(void)
-{
-    locker_done();
-    (void)locker_new(&limits);
+    locker_new(&limits);
 }
 
 static uint64_t refused(void)
@@ -66,9 +44,8 @@ static void in_vain(uint64_t seconds)
 
 /* ---- shares ---- */
 
-static void test_evict__an_address_has_its_share_of_the_clients(void **state)
+TEST(test_evict__an_address_has_its_share_of_the_clients)
 {
-    (void)state;
     static const struct locker others[] = {{"10.0.0.2", "a1", 1}, {"10.0.0.2", "a3", 1}};
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(others[0], 1, 1, X), LOCK_GRANTED);
@@ -84,9 +61,8 @@ static void test_evict__an_address_has_its_share_of_the_clients(void **state)
     assert_int_equal(fixture_status(the_core).quota.evicted_clients, 1);
 }
 
-static void test_evict__an_address_has_its_share_of_locks_shares_and_waits(void **state)
+TEST(test_evict__an_address_has_its_share_of_locks_shares_and_waits)
 {
-    (void)state;
     static const struct locker other = {"10.0.0.2", "a1", 1};
     for (uint64_t i = 0; i < 4; i++)
         assert_int_equal(lock(i % 2 ? A : other, 10 * i, 1, X), LOCK_GRANTED);
@@ -96,8 +72,7 @@ static void test_evict__an_address_has_its_share_of_locks_shares_and_waits(void 
     assert_int_equal(lock(B, 100, 100, X), LOCK_GRANTED);
     for (uint64_t i = 0; i < 4; i++)
         assert_int_equal(lock(i % 2 ? A : other, 100 + i, 1, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(A, 110, 1, X | BLOCK), LOCK_NO_RESOURCES);
-    assert_int_equal(lock(A, 101, 1, X | BLOCK), LOCK_BLOCKED); /* it waits already */
+    tell("A lock 110 1 X wait -> nolocks; A lock 101 1 X wait -> blocked"); /* it waits already */
     assert_int_equal(lock(C, 110, 1, X | BLOCK), LOCK_BLOCKED);
     assert_int_equal(refused(), 3);
     char fh[8];
@@ -115,9 +90,8 @@ static void test_evict__an_address_has_its_share_of_locks_shares_and_waits(void 
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
 }
 
-static void test_evict__an_address_has_its_share_of_the_registrants(void **state)
+TEST(test_evict__an_address_has_its_share_of_the_registrants)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         char name[8];
         (void)snprintf(name, sizeof name, "n%d", i);
@@ -129,28 +103,26 @@ static void test_evict__an_address_has_its_share_of_the_registrants(void **state
 }
 
 /* At least one, however small the table; 100 percent are everything. */
-static void test_evict__tiny_tables_and_no_share(void **state)
+TEST(test_evict__tiny_tables_and_no_share)
 {
-    (void)state;
     limits.clients_max = 3;
-    new_core();
+    locker_new(&limits);
     static const struct locker others[] = {{"10.0.0.2", "a1", 1}, {"10.0.0.2", "a3", 1}};
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(others[0], 1, 1, X), LOCK_NO_RESOURCES);
     limits.per_address_percent = 100;
-    new_core();
+    locker_new(&limits);
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(others[0], 1, 1, X), LOCK_GRANTED);
     assert_int_equal(lock(others[1], 2, 1, X), LOCK_GRANTED);
 }
 
 /* What is stored above a share is kept; only what is new is refused. */
-static void test_evict__a_share_takes_nothing_away(void **state)
+TEST(test_evict__a_share_takes_nothing_away)
 {
-    (void)state;
     static const struct locker other = {"10.0.0.2", "a1", 1};
     limits.per_address_percent = 100;
-    new_core();
+    locker_new(&limits);
     for (uint64_t i = 0; i < 10; i++)
         assert_int_equal(lock(A, 10 * i, 5, X), LOCK_GRANTED);
     limits.per_address_percent = 5; /* one client, two locks */
@@ -159,9 +131,8 @@ static void test_evict__a_share_takes_nothing_away(void **state)
     settle();
     for (uint64_t i = 0; i < 10; i++)
         assert_int_equal(lock(A, 10 * i, 5, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(fixture_status(the_core).locks, 10);
-    assert_int_equal(unlock(A, 12, 1), LOCK_GRANTED);  /* a split is no new lock */
-    assert_int_equal(lock(A, 30, 5, X), LOCK_GRANTED); /* nor is what it has */
+    tell("there are 10 locks; A unlock 12 1 -> granted"); /* a split is no new lock */
+    assert_int_equal(lock(A, 30, 5, X), LOCK_GRANTED);    /* nor is what it has */
     assert_int_equal(lock(A, 200, 1, X), LOCK_NO_RESOURCES);
     assert_int_equal(lock(other, 200, 1, X), LOCK_NO_RESOURCES);
     assert_int_equal(lock(B, 200, 1, X), LOCK_GRANTED);
@@ -169,16 +140,13 @@ static void test_evict__a_share_takes_nothing_away(void **state)
 
 /* ---- eviction ---- */
 
-static void test_evict__the_longest_idle_goes_and_no_holder(void **state)
+TEST(test_evict__the_longest_idle_goes_and_no_holder)
 {
-    (void)state;
     limits.clients_max = 3;
     limits.per_address_percent = 100;
-    new_core();
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 1, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(C, 2, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(D, 3, 1, X), LOCK_NO_RESOURCES); /* everybody holds something */
+    locker_new(&limits);
+    tell("A lock 0 1 X -> granted; B lock 1 1 X -> granted; C lock 2 1 X -> granted; "
+         "D lock 3 1 X -> nolocks"); /* everybody holds something */
     assert_int_equal(events_of(EVENT_LIMIT), 1);
     assert_int_equal(unlock(B, 1, 1), LOCK_GRANTED);
     fixture_wait(SECOND);
@@ -193,16 +161,13 @@ static void test_evict__the_longest_idle_goes_and_no_holder(void **state)
 }
 
 /* One who waits, or is being freed, holds something. */
-static void test_evict__no_waiter_goes(void **state)
+TEST(test_evict__no_waiter_goes)
 {
-    (void)state;
     limits.clients_max = 2;
     limits.per_address_percent = 100;
-    new_core();
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(C, 50, 1, X), LOCK_NO_RESOURCES);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    locker_new(&limits);
+    tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; C lock 50 1 X -> nolocks; "
+         "A unlock 0 10 -> granted");
     answered(granted(B), LOCK_GRANTED);
     assert_int_equal(lock(C, 50, 1, X), LOCK_GRANTED);
     assert_false(is_known(A));
@@ -210,16 +175,13 @@ static void test_evict__no_waiter_goes(void **state)
 }
 
 /* P3: who is owed something stays until he was tried for as long as --give-up says. */
-static void test_evict__who_is_owed_stays_until_given_up(void **state)
+TEST(test_evict__who_is_owed_stays_until_given_up)
 {
-    (void)state;
     limits.clients_max = 1;
-    new_core();
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    restart();
+    locker_new(&limits);
+    tell("A lock 0 1 X -> granted; server restarts");
     in_vain(200); /* its lock was given up */
-    assert_int_equal(fixture_status(the_core).locks, 0);
-    assert_int_equal(lock(B, 0, 1, X), LOCK_NO_RESOURCES);
+    tell("there are 0 locks; B lock 0 1 X -> nolocks");
     in_vain(900);
     assert_int_equal(fixture_status(the_core).notify.given_up, 1);
     assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
@@ -229,11 +191,10 @@ static void test_evict__who_is_owed_stays_until_given_up(void **state)
 }
 
 /* A registrant goes only when it was given up: until then it may be owed something any time. */
-static void test_evict__a_given_up_registrant_goes(void **state)
+TEST(test_evict__a_given_up_registrant_goes)
 {
-    (void)state;
     limits.clients_max = 2;
-    new_core();
+    locker_new(&limits);
     assert_false(fixture_mon(the_core, "10.0.0.7", "srv", "me", 1).response.refused);
     assert_false(fixture_mon(the_core, "10.0.0.8", "srv", "me", 1).response.refused);
     assert_true(fixture_mon(the_core, "10.0.0.9", "srv", "me", 1).response.refused);
@@ -252,9 +213,8 @@ static void test_evict__a_given_up_registrant_goes(void **state)
 }
 
 /* An operator forgets a registrant at once, whatever it is owed. */
-static void test_evict__an_operator_forgets_a_registrant(void **state)
+TEST(test_evict__an_operator_forgets_a_registrant)
 {
-    (void)state;
     assert_false(fixture_mon(the_core, "10.0.0.7", "srv", "me", 1).response.refused);
     settle();
     restart();
@@ -325,9 +285,8 @@ static void story_second(struct core *core)
 
 /* 100,000 clients lock, vanish and are given up, a table full of them in each run. The next one
  * gets its lock, and who is there all the time loses nothing. */
-static void test_evict__a_hundred_thousand_vanish(void **state)
+TEST(test_evict__a_hundred_thousand_vanish)
 {
-    (void)state;
     enum { TABLE = 1000, ALL = 100000 };
     locker_done();
     limits.clients_max = TABLE;
@@ -359,30 +318,7 @@ static void test_evict__a_hundred_thousand_vanish(void **state)
     assert_int_equal(fixture_status(core).clients, TABLE);
     assert_int_equal(fixture_status(core).locks, 2);
     lock_fixture_free(core);
-    (void)locker_new(&fixture_limits);
+    locker_new(&fixture_limits);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_evict__an_address_has_its_share_of_the_clients, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(
-            test_evict__an_address_has_its_share_of_locks_shares_and_waits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_evict__an_address_has_its_share_of_the_registrants,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(test_evict__tiny_tables_and_no_share, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_evict__a_share_takes_nothing_away, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_evict__the_longest_idle_goes_and_no_holder, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_evict__no_waiter_goes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_evict__who_is_owed_stays_until_given_up, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_evict__a_given_up_registrant_goes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_evict__an_operator_forgets_a_registrant, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_evict__a_hundred_thousand_vanish, setup, teardown),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("core/evict", tests, NULL, NULL);
-}
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

@@ -4,12 +4,7 @@
  * records that come back. test_lock_model.c holds all of it against a model.
  */
 #include "lock_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 enum { CLIENTS = 2, SLOTS = 4096 };
 
@@ -18,19 +13,15 @@ static const struct who A = {0, 1, 0}, A2 = {0, 2, 0}, B = {1, 1, 0};
 
 static struct core *core;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     core = lock_world_new(CLIENTS, SLOTS, &lock_world_limits);
-    return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     lock_world_check(core);
     lock_world_free(core);
-    return 0;
 }
 
 static void use(uint32_t slots_max, const struct core_limits *limits)
@@ -85,9 +76,8 @@ static uint32_t written(void)
 
 /* ---- taking and giving up ---- */
 
-static void test_lock__ranges_of_one_owner(void **state)
+TEST(test_lock__ranges_of_one_owner)
 {
-    (void)state;
     take(A, 10, 19, false);
     take(A, 30, 39, false);
     assert_held(A, "s 10-19, s 30-39");
@@ -115,9 +105,8 @@ static void test_lock__ranges_of_one_owner(void **state)
     assert_int_equal(core->files.handles.table.count, 0);
 }
 
-static void test_lock__what_is_in_whose_way(void **state)
+TEST(test_lock__what_is_in_whose_way)
 {
-    (void)state;
     take(A, 10, 19, false);
     take(B, 15, 30, false);
     assert_int_equal(lock_world_obstacle(core, B, 0, 9, true), SLOT_NONE);
@@ -136,9 +125,8 @@ static void test_lock__what_is_in_whose_way(void **state)
     assert_int_equal(lock_world_obstacle(core, elsewhere, 0, UINT64_MAX, true), SLOT_NONE);
 }
 
-static void test_lock__edges_of_the_largest_file(void **state)
+TEST(test_lock__edges_of_the_largest_file)
 {
-    (void)state;
     const uint64_t half = INT64_MAX;
     take(A, UINT64_MAX, UINT64_MAX, true);
     take(A, 0, 0, true);
@@ -166,9 +154,8 @@ static void test_lock__edges_of_the_largest_file(void **state)
 
 /* ---- what a record says, and when it is written ---- */
 
-static void test_lock__a_repeat_writes_nothing(void **state)
+TEST(test_lock__a_repeat_writes_nothing)
 {
-    (void)state;
     take(A, 10, 19, true);
     assert_int_equal(written(), 1);
     lock_world_forget();
@@ -191,9 +178,8 @@ static void test_lock__a_repeat_writes_nothing(void **state)
     assert_int_equal(core->locks.ohs.table.count, 1);
 }
 
-static void test_lock__slots_are_changed_rather_than_used_again(void **state)
+TEST(test_lock__slots_are_changed_rather_than_used_again)
 {
-    (void)state;
     take(A, 10, 19, false);
     uint32_t slot = slot_of(A, 10);
     assert_int_equal(written(), 1);
@@ -221,9 +207,8 @@ static void test_lock__slots_are_changed_rather_than_used_again(void **state)
 }
 
 /* R-RNG-2: what was sent is told to clients as long as the lock is what was asked for. */
-static void test_lock__len_as_sent(void **state)
+TEST(test_lock__len_as_sent)
 {
-    (void)state;
     struct lock_want want = lock_world_want(100, UINT64_MAX, false);
     want.len = UINT64_MAX; /* some say "to the end" like this */
     assert_true(lock_world_carry_out(core, A, &want));
@@ -253,9 +238,8 @@ static void test_lock__len_as_sent(void **state)
 }
 
 /* R-SEC-3: a reboot frees what was taken before it, so that must stay a lock of its own. */
-static void test_lock__stamps_are_not_merged(void **state)
+TEST(test_lock__stamps_are_not_merged)
 {
-    (void)state;
     struct lock_want want = lock_world_want(10, 19, true);
     want.state = 3;
     take(A, 0, 9, true);
@@ -276,9 +260,8 @@ static void test_lock__stamps_are_not_merged(void **state)
 
 /* ---- limits ---- */
 
-static void test_lock__room_by_every_limit(void **state)
+TEST(test_lock__room_by_every_limit)
 {
-    (void)state;
     struct core_limits limits = lock_world_limits;
     limits.locks_max = 3;
     limits.locks_per_client_max = 2;
@@ -304,9 +287,8 @@ static void test_lock__room_by_every_limit(void **state)
 }
 
 /* R-RNG-5: an UNLOCK that splits goes on when the limit is reached, until no slot is left. */
-static void test_lock__unlock_splits_out_of_the_reserve(void **state)
+TEST(test_lock__unlock_splits_out_of_the_reserve)
 {
-    (void)state;
     struct core_limits limits = lock_world_limits;
     limits.locks_max = 1;
     use(4, &limits);
@@ -333,9 +315,8 @@ static void test_lock__unlock_splits_out_of_the_reserve(void **state)
     assert_held(A, "");
 }
 
-static void test_lock__no_bytes_for_oh(void **state)
+TEST(test_lock__no_bytes_for_oh)
 {
-    (void)state;
     struct core_limits limits = lock_world_limits;
     limits.bytes_max = 4 * 65536; /* a block for each size of string, and one to be filled */
     use(SLOTS, &limits);
@@ -368,9 +349,8 @@ static uint32_t offer(struct who who, uint64_t start, uint64_t end, bool exclusi
 }
 
 /* R-BLK-19: an offer is in others' way, and what its owner held before is untouched by its end. */
-static void test_lock__an_offer_is_not_yet_a_lock(void **state)
+TEST(test_lock__an_offer_is_not_yet_a_lock)
 {
-    (void)state;
     take(A, 0, 9, false);
     uint32_t slot = offer(A, 0, 19, true);
     assert_held(A, "s 0-9");
@@ -385,9 +365,8 @@ static void test_lock__an_offer_is_not_yet_a_lock(void **state)
     assert_int_equal(lock_world_obstacle(core, B, 5, 99, true), SLOT_NONE);
 }
 
-static void test_lock__accepting_keeps_the_slot(void **state)
+TEST(test_lock__accepting_keeps_the_slot)
 {
-    (void)state;
     take(A, 0, 3, true);
     uint32_t slot = offer(A, 5, 9, false);
     (void)written();
@@ -407,9 +386,8 @@ static void test_lock__accepting_keeps_the_slot(void **state)
     assert_int_equal(core->locks.offer_count, 0);
 }
 
-static void test_lock__accepting_never_weakens(void **state)
+TEST(test_lock__accepting_never_weakens)
 {
-    (void)state;
     uint32_t slot = offer(A, 0, 99, false);
     take(A, 10, 19, true);
     take(A, 90, 109, true);
@@ -425,9 +403,8 @@ static void test_lock__accepting_never_weakens(void **state)
 }
 
 /* One batch cannot take any number of records; and the table not any number of locks. */
-static void test_lock__accepting_has_bounds(void **state)
+TEST(test_lock__accepting_has_bounds)
 {
-    (void)state;
     enum { PIECES = LOCK_ACCEPT_PUTS_MAX };
     uint32_t slot = offer(A, 0, 4 * PIECES, false);
     for (uint64_t i = 0; i < PIECES; i++)
@@ -456,9 +433,8 @@ static void test_lock__accepting_has_bounds(void **state)
     assert_in_range(accepted, LOCK_ACCEPT_PUTS_MAX, LOCK_ACCEPT_PUTS_MAX + 8);
 }
 
-static void test_lock__accepting_without_slots(void **state)
+TEST(test_lock__accepting_without_slots)
 {
-    (void)state;
     struct core_limits limits = lock_world_limits;
     use(3, &limits);
     take(A, 0, 99, true);
@@ -492,9 +468,8 @@ static uint32_t drain(uint32_t client, uint32_t max)
     return client_at(core, client)->life.drained_count - before;
 }
 
-static void test_lock__draining_in_pieces(void **state)
+TEST(test_lock__draining_in_pieces)
 {
-    (void)state;
     for (uint64_t i = 0; i < 10; i++)
         take(i % 2 == 0 ? A : A2, 10 * i, 10 * i, true);
     take(B, 505, 505, true);
@@ -518,9 +493,8 @@ static void test_lock__draining_in_pieces(void **state)
 }
 
 /* What is to be freed goes whole when it is touched: a rest of it would hide from the drain. */
-static void test_lock__old_locks_leave_no_rests(void **state)
+TEST(test_lock__old_locks_leave_no_rests)
 {
-    (void)state;
     take(A, 0, 99, true);
     take(A, 200, 299, true);
     start_anew(0);
@@ -539,9 +513,8 @@ static void test_lock__old_locks_leave_no_rests(void **state)
     assert_int_equal(drain(0, 100), 0);
 }
 
-static void test_lock__a_state_frees_what_is_older(void **state)
+TEST(test_lock__a_state_frees_what_is_older)
 {
-    (void)state;
     const uint32_t states[] = {UINT32_MAX, 0, 5, 7, 9}; /* 2^32 - 1 is older than 5 */
     for (uint32_t i = 0; i < 5; i++) {
         struct lock_want want = lock_world_want(10 * i, 10 * i, true);
@@ -558,9 +531,8 @@ static void test_lock__a_state_frees_what_is_older(void **state)
     assert_held(A, "x 10-10, x 20-20, x 30-30, x 40-40");
 }
 
-static void test_lock__draining_an_offer_ends_its_waiter(void **state)
+TEST(test_lock__draining_an_offer_ends_its_waiter)
 {
-    (void)state;
     uint32_t slot = offer(A, 0, 9, true);
     start_anew(0);
     assert_false(lock_offer_accept(core, slot, false)); /* it is not its client's any more */
@@ -603,9 +575,8 @@ static bool load(uint32_t slot, struct record_lock record)
     return true;
 }
 
-static void test_lock__records_come_back(void **state)
+TEST(test_lock__records_come_back)
 {
-    (void)state;
     assert_true(load(5, record_of(10, 19, RECORD_LOCK_EXCLUSIVE)));
     assert_true(load(7, record_of(20, 29, 0)));
     assert_true(load(9, record_of(15, 40, RECORD_LOCK_OFFER)));
@@ -624,9 +595,8 @@ static void test_lock__records_come_back(void **state)
     assert_int_equal(drain(1, 10), 1);
 }
 
-static void test_lock__records_that_cannot_be(void **state)
+TEST(test_lock__records_that_cannot_be)
 {
-    (void)state;
     assert_true(load(5, record_of(10, 19, RECORD_LOCK_EXCLUSIVE)));
     struct record_lock bad = record_of(30, 39, 0);
     bad.of.client_id = 1001;
@@ -650,32 +620,4 @@ static void test_lock__records_that_cannot_be(void **state)
     assert_true(load(6, record_of(20, 29, 0)));
 }
 
-#define LOCK_TEST(name) cmocka_unit_test_setup_teardown(test_lock__##name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LOCK_TEST(ranges_of_one_owner),
-        LOCK_TEST(what_is_in_whose_way),
-        LOCK_TEST(edges_of_the_largest_file),
-        LOCK_TEST(a_repeat_writes_nothing),
-        LOCK_TEST(slots_are_changed_rather_than_used_again),
-        LOCK_TEST(len_as_sent),
-        LOCK_TEST(stamps_are_not_merged),
-        LOCK_TEST(room_by_every_limit),
-        LOCK_TEST(unlock_splits_out_of_the_reserve),
-        LOCK_TEST(no_bytes_for_oh),
-        LOCK_TEST(an_offer_is_not_yet_a_lock),
-        LOCK_TEST(accepting_keeps_the_slot),
-        LOCK_TEST(accepting_never_weakens),
-        LOCK_TEST(accepting_has_bounds),
-        LOCK_TEST(accepting_without_slots),
-        LOCK_TEST(draining_in_pieces),
-        LOCK_TEST(old_locks_leave_no_rests),
-        LOCK_TEST(a_state_frees_what_is_older),
-        LOCK_TEST(draining_an_offer_ends_its_waiter),
-        LOCK_TEST(records_come_back),
-        LOCK_TEST(records_that_cannot_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down, NULL, NULL)

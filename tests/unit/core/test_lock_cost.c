@@ -11,8 +11,6 @@
 #include "base/prng.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 enum {
     FEW = 10,
     MANY = 100000,

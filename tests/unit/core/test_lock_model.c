@@ -17,9 +17,6 @@
 #include "base/prng.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { SLOTS_MAX = 512, WAITER_BASE = 7000 };
 
 /* An element before an operation. */
@@ -201,6 +198,7 @@ static bool offer(struct model_range range, bool exclusive, uint32_t state)
     uint32_t slot = lock_world_offer(
         trial.core, lock_model_who(&trial.model, range.owner, range.file), &want, WAITER_BASE + i);
     assert_int_not_equal(slot, SLOT_NONE);
+    kind.asked = ++trial.model.asked;
     trial.model.offers[i] = (struct model_offer){true, range, kind, slot};
     return true;
 }

@@ -9,18 +9,6 @@
 #include "locker.h"
 #include "unit/test.h"
 
-TEST_FIXTURE(setup)
-{
-    (void)locker_new(&fixture_limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
-}
-
 TEST(test_locking__bad_handles_and_ranges)
 {
     struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 0, X);
@@ -154,7 +142,7 @@ TEST(test_locking__locks_are_counted_by_share)
     struct core_limits limits = fixture_limits;
     limits.shares = shares;
     limits.share_count = 3;
-    (void)locker_new(&limits);
+    locker_new(&limits);
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED); /* file "f" */
     assert_int_equal(lock(B, 10, 10, X), LOCK_GRANTED);
     struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 1, X);
@@ -237,4 +225,4 @@ TEST(test_locking__without_result_the_other_procedure_is_tried)
     assert_int_equal(granted(B).kind, CALL_GRANTED); /* R-BLK-2 */
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(locker_set_up, locker_tear_down, NULL, NULL)

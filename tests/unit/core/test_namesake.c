@@ -10,20 +10,10 @@
 #include "locker.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 TEST_FIXTURE(setup)
 {
-    (void)locker_new(&fixture_limits);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(ELSEWHERE, 0, 10, X), LOCK_DENIED);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
+    locker_new(&fixture_limits);
+    tell("A lock 0 10 X -> granted; E lock 0 10 X -> denied");
 }
 
 static uint32_t slot_of(struct locker who)
@@ -76,13 +66,11 @@ TEST(test_namesake__nothing_moves_by_itself)
     for (int minute = 0; minute < 30; minute++) {
         assert_false(next_call(&call)); /* nobody is asked either: no answer could prove it */
         fixture_wait(60 * FIXTURE_SECOND);
-        assert_int_equal(lock(ELSEWHERE, 0, 10, X), LOCK_DENIED);
-        assert_int_equal(test(ELSEWHERE, 0, 10, X), LOCK_DENIED);
+        tell("E lock 0 10 X -> denied; E test 0 10 X -> denied");
     }
     assert_int_equal(fixture_status(the_core).clients, 1);
     assert_int_equal(slot_of(ELSEWHERE), SLOT_NONE);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
-    assert_int_equal(lock(ELSEWHERE, 0, 10, X), LOCK_GRANTED);
+    tell("A unlock 0 10 -> granted; E lock 0 10 X -> granted");
 }
 
 TEST(test_namesake__both_are_on_the_list)
@@ -124,10 +112,8 @@ TEST(test_namesake__both_are_on_the_list)
 /* A1: also a reservation that is refused, and what the old address has and the new one reclaims. */
 TEST(test_namesake__every_refusal_counts)
 {
-    locker_done();
-    (void)locker_new(&fixture_limits);
-    assert_int_equal(lock(A, 0, 10, S), LOCK_GRANTED);
-    assert_int_equal(share(A, 3, 3, 0), LOCK_GRANTED);
+    locker_new(&fixture_limits);
+    tell("A lock 0 10 S -> granted; A share rw deny rw -> granted");
     (void)count_events(EVENT_NAMESAKE_REFUSED);
     assert_int_equal(share(B, 3, 3, 0), LOCK_DENIED);          /* another name */
     assert_int_equal(share(ELSEWHERE, 0, 0, 0), LOCK_GRANTED); /* denies and uses nothing */
@@ -144,8 +130,7 @@ TEST(test_namesake__every_refusal_counts)
     assert_int_equal(lock(ELSEWHERE, 0, 10, S | RECLAIM), LOCK_DENIED);
     assert_int_equal(count_events(EVENT_NAMESAKE_REFUSED), 1);
 
-    restart();
-    assert_int_equal(share(ELSEWHERE, 3, 3, RECLAIM), LOCK_DENIED);
+    tell("server restarts; E share rw deny rw reclaim -> denied");
     assert_int_equal(fixture_status(the_core).namesakes, 1);
     struct view_namesake view;
     assert_true(view_namesake(the_core, 0, &view));
@@ -203,14 +188,10 @@ TEST(test_namesake__an_order_moves_the_record_with_its_locks)
     assert_true(address_equal(&call.to, &to));
     assert_int_equal(call.our_state, before + 2);
     assert_false(next_call(&call)); /* and nobody is served */
-    assert_int_equal(lock(ELSEWHERE, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_DENIED);
-    restart();
+    tell("E lock 0 10 X reclaim -> granted; A lock 0 10 X -> denied; server restarts");
     assert_int_equal(id_of(ELSEWHERE), id);
     assert_int_equal(slot_of(A), SLOT_NONE);
-    assert_int_equal(lock(ELSEWHERE, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(unlock(ELSEWHERE, 0, 10), LOCK_GRANTED);
-    assert_int_equal(fixture_status(the_core).locks, 0);
+    tell("E lock 0 10 X reclaim -> granted; E unlock 0 10 -> granted; there are 0 locks");
 }
 
 /* An answer that the old address still gives to an older call is not the new one's. */
@@ -236,13 +217,11 @@ TEST(test_namesake__the_old_address_was_not_told)
 TEST(test_namesake__a_record_there_that_holds_nothing_gives_way)
 {
     uint64_t id = id_of(A);
-    assert_int_equal(lock(ELSEWHERE, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(fixture_status(the_core).clients, 2);
+    tell("E lock 0 10 X wait -> blocked; there are 2 clients");
     struct view_namesake view;
     assert_true(view_namesake(the_core, 0, &view) && !view.is_taken && view.refused_client != 0);
     assert_int_equal(move(id, ELSEWHERE.address), ORDER_DONE);
-    assert_int_equal(fixture_status(the_core).clients, 1);
-    assert_int_equal(fixture_status(the_core).waiters, 0);
+    tell("there is 1 client; there are 0 waiters");
     assert_int_equal(id_of(ELSEWHERE), id);
     assert_int_equal(lock(ELSEWHERE, 0, 10, X | BLOCK), LOCK_GRANTED); /* it asks again */
 }
@@ -277,4 +256,4 @@ TEST(test_namesake__moves_to_another_family)
     assert_int_equal(call.to.family, 6);
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

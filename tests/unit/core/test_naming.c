@@ -7,8 +7,6 @@
 #include "fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 static struct core *core;
 static struct bytes configured[CORE_NAMES_MAX];
 

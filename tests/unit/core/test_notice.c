@@ -6,8 +6,6 @@
 #include "fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 TEST(test_notice__needs_somebody_who_watches)
 {
     struct core *core = fixture_new(&fixture_limits);

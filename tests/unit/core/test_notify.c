@@ -6,8 +6,6 @@
 #include "fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 enum { SLOTS = 64 };
 
 #define SECOND FIXTURE_SECOND

@@ -9,8 +9,6 @@
 #include "locker.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 #define SECOND FIXTURE_SECOND
 
 static const struct bytes our_names[] = {{(const uint8_t *)"srv.example", 11},
@@ -26,20 +24,7 @@ TEST_FIXTURE(setup)
     limits.grace_ns = 90 * SECOND;
     limits.names = our_names;
     limits.name_count = 2;
-    (void)locker_new(&limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
-}
-
-static void new_core(void)
-{
-    locker_done();
-    (void)locker_new(&limits);
+    locker_new(&limits);
 }
 
 static uint32_t slot_of(struct locker who)
@@ -379,7 +364,7 @@ TEST(test_notify_clients__often_until_grace_ends)
 {
     limits.window_ns = 30 * SECOND; /* grace is longer, and counts */
     limits.notify_timeout_ns = 20 * SECOND;
-    new_core();
+    locker_new(&limits);
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     uint64_t ready_ns = fixture_now_ns(), end_ns = ready_ns + 90 * SECOND;
@@ -437,7 +422,7 @@ static void give_up(struct core_call call)
 TEST(test_notify_clients__given_up_until_it_calls)
 {
     limits.hold_unreachable = true;
-    new_core();
+    locker_new(&limits);
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     give_up(call_to(A));
@@ -526,7 +511,7 @@ TEST(test_notify_clients__a_mark_is_durable)
 TEST(test_notify_clients__hold_marks_nobody)
 {
     limits.hold_unreachable = true;
-    new_core();
+    locker_new(&limits);
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     restart();
     in_vain(call_to(A));
@@ -565,7 +550,7 @@ TEST(test_notify_clients__judged_by_address)
 TEST(test_notify_clients__one_sign_of_life_is_enough)
 {
     for (int sign = 0; sign < 5; sign++) {
-        new_core();
+        locker_new(&limits);
         assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
         assert_int_equal(lock(NEIGHBOUR, 20, 10, X), LOCK_GRANTED);
         monitor(A.address);
@@ -659,4 +644,4 @@ TEST(test_notify_clients__the_round_counts_both_kinds)
     assert_int_equal(counters.failed, 1);
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

@@ -7,8 +7,6 @@
 #include "fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 #define SECOND FIXTURE_SECOND
 
 static struct core *core;

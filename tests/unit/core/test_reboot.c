@@ -9,41 +9,27 @@
 #include "monitor.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 static const struct locker NEIGHBOUR = {"10.0.0.2", "n", 1}; /* another host behind A's address */
-
-TEST_FIXTURE(setup)
-{
-    (void)locker_new(&fixture_limits);
-    fixture_wait(FIXTURE_SECOND); /* wall clock 0 would be "never" */
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
-}
 
 static void new_with(const struct core_limits *limits)
 {
-    locker_done();
-    (void)locker_new(limits);
-    fixture_wait(FIXTURE_SECOND);
+    locker_new(limits);
+    fixture_wait(FIXTURE_SECOND); /* wall clock 0 would be "never" */
+}
+
+TEST_FIXTURE(setup)
+{
+    new_with(&fixture_limits);
 }
 
 /* ---- what a believed state says ---- */
 
 TEST(test_reboot__a_newer_state_frees_and_serves)
 {
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(A2, 1, 1, S), LOCK_GRANTED);
-    assert_int_equal(lock(A, 2, 1, X | UNMONITORED), LOCK_GRANTED); /* stamped like the others */
-    assert_int_equal(share(A, 2, 1, 0), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(C, 9, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(A2, 9, 1, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 1 X -> granted; A2 lock 1 1 S -> granted; "
+         "A lock 2 1 X unmonitored -> granted"); /* stamped like the others */
+    tell("A share r deny w -> granted; B lock 0 1 X wait -> blocked; C lock 9 1 X -> granted; "
+         "A2 lock 9 1 X wait -> blocked");
     lock_fixture_forget_events(the_core);
     assert_true(notify(A, "A", 5));
     assert_false(has_locks(A));
@@ -79,8 +65,7 @@ TEST(test_reboot__the_answer_waits_for_the_mark)
 
 TEST(test_reboot__within_one_turn)
 {
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 1 X -> granted; B lock 0 1 X wait -> blocked");
     (void)fixture_notify(the_core, A.address, "a", 5);
     core_work(the_core, fixture_now_ns(), fixture_now_ns()); /* once */
     assert_false(has_locks(A));
@@ -107,20 +92,15 @@ TEST(test_reboot__an_equal_state_frees_what_is_older)
     struct core_limits limits = fixture_limits;
     limits.distrust_state = true; /* so that locks of two states stand side by side */
     new_with(&limits);
-    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
-    assert_int_equal(share(A, 2, 1, 0), LOCK_GRANTED);
-    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(0, A, 4, X), LOCK_GRANTED); /* counts as 5 */
-    assert_int_equal(lock(B, 9, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(3, A2, 9, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 1 X state 3 -> granted; A share r deny w -> granted; "
+         "A lock 2 1 X state 5 -> granted; A lock 4 1 X state 0 -> granted"); /* counts as 5 */
+    tell("B lock 9 1 X -> granted; A2 lock 9 1 X wait state 3 -> blocked");
     assert_int_equal(client_of(A)->life.waiter_count, 1);
     assert_true(notify(A, "a", 5));
     assert_int_equal(client_of(A)->life.lock_count, 2);
     assert_int_equal(client_of(A)->life.share_count, 0);
     assert_int_equal(client_of(A)->life.waiter_count, 0);
-    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 2, 1, X), LOCK_DENIED);
-    assert_int_equal(lock(B, 4, 1, X), LOCK_DENIED);
+    tell("B lock 0 1 X -> granted; B lock 2 1 X -> denied; B lock 4 1 X -> denied");
     assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
     assert_int_equal(lock_in(3, A, 6, X), LOCK_GRANTED); /* late; it is not older than what stays */
     assert_false(notify(A, "a", 5));
@@ -144,8 +124,7 @@ TEST(test_reboot__an_older_state_is_ignored_unless_confirmed)
     assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED); /* of the new life, before the answer */
     says(asked(A), answers[3]);
     assert_int_equal(client_of(A)->life.lock_count, 1);
-    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 2, 1, X), LOCK_DENIED);
+    tell("B lock 0 1 X -> granted; B lock 2 1 X -> denied");
     assert_int_equal(client_of(A)->stored.state_seen, 3);
     assert_false(notify(A, "a", 3));
     assert_int_equal(client_of(A)->life.lock_count, 1);
@@ -486,8 +465,7 @@ TEST(test_reboot__an_unknown_state_under_another_name)
 
 TEST(test_reboot__from_another_address)
 {
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 1 X -> granted; B lock 0 1 X wait -> blocked");
     assert_false(notify(ELSEWHERE, "a", 5));
     assert_true(has_locks(A));
     says(asked(A), 5);
@@ -534,8 +512,7 @@ TEST(test_reboot__an_answer_behind_a_shared_address)
 
 TEST(test_reboot__a_host_with_two_addresses)
 {
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(ELSEWHERE, 2, 1, X), LOCK_GRANTED);
+    tell("A lock 0 1 X -> granted; E lock 2 1 X -> granted");
     assert_true(notify(A, "a", 5));
     assert_false(has_locks(A));
     assert_true(has_locks(ELSEWHERE));
@@ -625,4 +602,4 @@ TEST(test_reboot__is_relayed_to_who_watches)
     assert_int_equal(call.status[call.status_count - 1].state, 5);
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

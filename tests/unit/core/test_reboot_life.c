@@ -8,42 +8,22 @@
 #include "monitor.h"
 #include "unit/test.h"
 
-TEST_FIXTURE(setup)
-{
-    (void)locker_new(&fixture_limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
-}
-
-static void new_with(const struct core_limits *limits)
-{
-    locker_done();
-    (void)locker_new(limits);
-}
-
 /* ---- requests ---- */
 
 TEST(test_reboot_life__states_of_requests_may_be_distrusted)
 {
     struct core_limits limits = fixture_limits;
     limits.distrust_state = true;
-    new_with(&limits);
-    assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(9, A, 2, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
+    locker_new(&limits);
+    tell("A lock 0 1 X state 3 -> granted; A lock 2 1 X state 9 -> granted; "
+         "A lock 4 1 X state 5 -> granted");
     assert_int_equal(client_of(A)->life.lock_count, 3);
     assert_true(nobody_asked());
 }
 
 TEST(test_reboot_life__an_older_lock_is_processed_and_asked_about)
 {
-    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
+    tell("A lock 0 1 X state 7 -> granted; A lock 2 1 X state 5 -> granted");
     assert_int_equal(client_of(A)->life.lock_count, 2);
     says(asked(A), 7); /* it was late */
     assert_int_equal(client_of(A)->life.lock_count, 2);
@@ -59,14 +39,13 @@ TEST(test_reboot_life__an_older_lock_is_processed_and_asked_about)
     assert_int_equal(lock_in(1, A2, 2, X), LOCK_GRANTED);
     says(asked(A), 1); /* its counter began anew */
     assert_int_equal(client_of(A)->life.lock_count, 1);
-    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(1, A2, 2, X), LOCK_GRANTED);
+    tell("B lock 0 1 X -> granted; A2 lock 2 1 X state 1 -> granted");
     assert_true(nobody_asked());
 }
 
 TEST(test_reboot_life__a_newer_lock_that_frees_much_is_asked_again)
 {
-    new_with(&lock_fixture_limits);
+    locker_new(&lock_fixture_limits);
     enum { MUCH = 2 * CLIENT_DRAIN_MAX + 10 };
     uint32_t slot = lock_fixture_client(the_core, A.address, A.name);
     client_saw_state(the_core, slot, 3);
@@ -90,18 +69,14 @@ TEST(test_reboot_life__a_newer_lock_that_frees_much_is_asked_again)
 
 TEST(test_reboot_life__a_reclaim_in_another_state_updates_in_place)
 {
-    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(lock_in(7, A, 0, X | RECLAIM), LOCK_GRANTED);
+    tell("A lock 0 1 X state 5 -> granted; A lock 2 1 X state 5 -> granted; server restarts; "
+         "A lock 0 1 X reclaim state 7 -> granted");
     assert_int_equal(client_of(A)->life.lock_count, 2); /* nothing is freed */
     assert_int_equal(client_of(A)->stored.state_seen, 7);
     assert_int_equal(lock_in(0, A, 2, X | RECLAIM), LOCK_GRANTED); /* stamped with 7 too */
     assert_false(notify(A, "a", 7));
     assert_int_equal(client_of(A)->life.lock_count, 2);
-    assert_int_equal(unlock(A, 0, 1), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(fixture_status(the_core).locks, 2);
+    tell("A unlock 0 1 -> granted; B lock 0 1 X -> granted; there are 2 locks");
 }
 
 /* What is to be freed is found again by its stamps, whichever way it was marked. */
@@ -111,7 +86,7 @@ static void crash_while_freed(uint32_t old_state, uint32_t new_state, bool has_n
     struct core_limits limits = lock_fixture_limits;
     limits.distrust_state = true; /* so that locks of two lives stand side by side */
     limits.grace_ns = 90 * FIXTURE_SECOND;
-    new_with(&limits);
+    locker_new(&limits);
     lock_many(the_core, old_state, A, 0, OLD);
     if (has_new)
         lock_many(the_core, new_state, A, 2 * OLD, NEW);
@@ -189,9 +164,8 @@ TEST(test_reboot_life__free_all_tells_the_state)
 TEST(test_reboot_life__every_call_reaches)
 {
     for (int how = 0; how < 4; how++) {
-        new_with(&fixture_limits);
-        assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
-        restart();
+        locker_new(&fixture_limits);
+        tell("A lock 0 1 X state 3 -> granted; server restarts");
         assert_int_equal(client_of(A)->recovery.reached_ns, 0);
         struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text("a")};
         switch (how) {
@@ -215,10 +189,8 @@ TEST(test_reboot_life__every_call_reaches)
 TEST(test_reboot_life__a_crash_is_counted_once)
 {
     for (int how = 0; how < 2; how++) {
-        new_with(&fixture_limits);
-        assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
-        assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
-        restart();
+        locker_new(&fixture_limits);
+        tell("A lock 0 1 X state 3 -> granted; A lock 2 1 X state 3 -> granted; server restarts");
         struct core_call call;
         settle();
         assert_true(fixture_next_call(the_core, &call));
@@ -250,10 +222,8 @@ TEST(test_reboot_life__a_crash_is_counted_once)
 TEST(test_reboot_life__a_clean_up_is_counted_when_it_happens)
 {
     for (int is_back = 0; is_back < 2; is_back++) {
-        new_with(&fixture_limits);
-        assert_int_equal(lock_in(3, A, 0, X), LOCK_GRANTED);
-        assert_int_equal(lock_in(3, A, 2, X), LOCK_GRANTED);
-        restart();
+        locker_new(&fixture_limits);
+        tell("A lock 0 1 X state 3 -> granted; A lock 2 1 X state 3 -> granted; server restarts");
         struct core_call call;
         settle();
         assert_true(fixture_next_call(the_core, &call));
@@ -264,10 +234,7 @@ TEST(test_reboot_life__a_clean_up_is_counted_when_it_happens)
         if (is_back)
             assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED);
         assert_int_equal(fixture_status(the_core).reboots.cleanups, 0);
-        fixture_wait(200 * FIXTURE_SECOND);
-        settle();
-        fixture_wait(200 * FIXTURE_SECOND);
-        settle();
+        tell("200 s pass; 200 s pass");
         assert_int_equal(fixture_status(the_core).locks, is_back);
         assert_int_equal(fixture_status(the_core).reclaims.dropped, 2 - is_back);
         assert_int_equal(fixture_status(the_core).reboots.cleanups, !is_back);
@@ -275,4 +242,4 @@ TEST(test_reboot_life__a_clean_up_is_counted_when_it_happens)
     }
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(locker_set_up, locker_tear_down, NULL, NULL)

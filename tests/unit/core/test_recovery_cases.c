@@ -8,9 +8,6 @@
 #include "monitor.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define SECOND FIXTURE_SECOND
 
 static struct core_limits limits;
@@ -18,20 +15,7 @@ static struct core_limits limits;
 TEST_FIXTURE(setup)
 {
     limits = fixture_limits;
-    (void)locker_new(&limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
-}
-
-static void new_core(void)
-{
-    locker_done();
-    (void)locker_new(&limits);
+    locker_new(&limits);
 }
 
 /* A request in the middle of a turn: nothing is stored and no work is done. */
@@ -93,9 +77,7 @@ static void told(void)
 /* P1, R-PER-4: an order raises our number for one client; another one's retry is due meanwhile. */
 TEST(test_recovery_cases__a_state_leaves_when_it_is_durable)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; B lock 20 10 X -> granted; server restarts");
     in_vain(1);
     uint32_t before = the_core->server.state;
     assert_int_equal(lock(B, 20, 10, X | RECLAIM), LOCK_GRANTED);
@@ -112,12 +94,10 @@ TEST(test_recovery_cases__a_state_leaves_when_it_is_durable)
 /* A lock that is to be freed becomes a smaller one: nobody will reclaim the rest of it. */
 TEST(test_recovery_cases__what_is_over_leaves_nothing_unsettled)
 {
-    assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 100 X -> granted; server restarts");
     fixture_wait(80 * SECOND);
     told(); /* late: what it has stays for a while */
-    fixture_wait(11 * SECOND);
-    settle();
+    tell("11 s pass");
     assert_int_equal(unsettled_count(the_core), 1);
     struct request notice = {
         .kind = REQUEST_NSM_NOTIFY, .mon_name = bytes_of_text("a"), .state = 5};
@@ -139,7 +119,7 @@ TEST(test_recovery_cases__a_resume_writes_no_waiters)
     limits.resume = true;
     limits.waiters_max = COUNT;
     limits.bytes_max = 64 << 20;
-    new_core();
+    locker_new(&limits);
     assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
     memset(oh, 'o', sizeof oh);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -169,7 +149,7 @@ TEST(test_recovery_cases__the_end_of_grace_fills_no_batch_over)
     char fh[16];
     limits.locks_max = 1000;
     limits.batch_puts_max = 50;
-    new_core();
+    locker_new(&limits);
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(fh, sizeof fh, "f%d", i);
         struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 30, X);
@@ -199,9 +179,8 @@ TEST(test_recovery_cases__the_end_of_grace_fills_no_batch_over)
 TEST(test_recovery_cases__old_news_are_no_news)
 {
     limits.hold_unreachable = true;
-    new_core();
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    locker_new(&limits);
+    tell("A lock 0 10 X -> granted; server restarts");
     settle();
     struct core_call early;
     assert_true(fixture_next_call(the_core, &early));
@@ -223,7 +202,7 @@ TEST(test_recovery_cases__no_resume_over_lost_waiters)
 {
     for (int waits = 0; waits < 2; waits++) {
         limits.resume = false;
-        new_core();
+        locker_new(&limits);
         assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
         if (waits)
             assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
@@ -241,9 +220,7 @@ TEST(test_recovery_cases__no_resume_over_lost_waiters)
 TEST(test_recovery_cases__whoever_calls_is_worth_trying)
 {
     struct core_call call;
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(test(A, 50, 1, X), LOCK_GRACE);
+    tell("A lock 0 10 X -> granted; server restarts; A test 50 1 X -> grace");
     in_vain(1100);
     assert_int_equal(fixture_status(the_core).notify.given_up, 1);
     assert_false(fixture_next_call(the_core, &call));
@@ -260,7 +237,7 @@ TEST(test_recovery_cases__what_is_released_is_in_nobodys_way)
     limits.locks_per_client_max = 1000;
     limits.batch_puts_max = 10000;
     limits.bytes_max = 64 << 20;
-    new_core();
+    locker_new(&limits);
     lock_many(the_core, 3, A, 0, COUNT);
     assert_int_equal(share(A, 3, 3, 0), LOCK_GRANTED);
     struct request notice = {
@@ -278,13 +255,11 @@ TEST(test_recovery_cases__what_is_released_is_in_nobodys_way)
 /* R-SEC-3: its counter began anew. What it took before it ever said a number is of before, too. */
 TEST(test_recovery_cases__a_new_counter_frees_what_had_no_number)
 {
-    assert_int_equal(lock(A, 50, 1, X | UNMONITORED), LOCK_GRANTED);
-    assert_int_equal(lock_in(101, A, 0, X), LOCK_GRANTED);
+    tell("A lock 50 1 X unmonitored -> granted; A lock 0 1 X state 101 -> granted");
     (void)notify(A, "a", 1);
     says(asked(A), 1);
     settle();
-    assert_int_equal(fixture_status(the_core).locks, 0);
-    assert_int_equal(lock_in(1, A, 0, X), LOCK_GRANTED);
+    tell("there are 0 locks; A lock 0 1 X state 1 -> granted");
     settle();
     assert_int_equal(fixture_status(the_core).locks, 1);
 }
@@ -295,19 +270,14 @@ TEST(test_recovery_cases__pieces_of_what_one_has_are_bounded)
     limits.locks_max = 100;
     limits.locks_per_client_max = 100;
     limits.bytes_max = 64 << 20;
-    new_core();
-    assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
-    restart();
+    locker_new(&limits);
+    tell("A lock 0 100 X -> granted; B lock 1000 end X -> granted; server restarts");
     settle();
     enum lock_status status = LOCK_GRANTED;
     for (uint64_t i = 0; status == LOCK_GRANTED && i < 10000; i++)
         status = lock(B, 2000 + 2 * i, 1, S | RECLAIM);
     assert_int_equal(status, LOCK_NO_RESOURCES);
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(A, 90, 10, X | RECLAIM), LOCK_GRANTED);
-    fixture_wait(200 * SECOND);
-    settle();
+    tell("A lock 0 10 X reclaim -> granted; A lock 90 10 X reclaim -> granted; 200 s pass");
     assert_int_equal(unsettled_count(the_core), 0);
     assert_int_equal(test(C, 10, 80, X), LOCK_GRANTED);
 }
@@ -331,9 +301,7 @@ static void leave_an_offer(void)
     enum { PIECES = LOCK_ACCEPT_PUTS_MAX + 6 };
     for (uint64_t i = 0; i < PIECES; i++)
         assert_int_equal(lock(A, 4 * i, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(C, 899, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(A, 0, 900, S | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(C, 0, 0), LOCK_GRANTED);
+    tell("C lock 899 1 X -> granted; A lock 0 900 S wait -> blocked; C unlock 0 end -> granted");
     (void)granted(A); /* which is never answered, and perhaps taken */
     restart();
     assert_int_equal(the_core->offers_left, 1);
@@ -343,18 +311,12 @@ static void leave_an_offer(void)
 TEST(test_recovery_cases__an_offer_in_pieces_can_be_reclaimed)
 {
     leave_an_offer();
-    assert_int_equal(lock(B, 0, 900, S | RECLAIM), LOCK_DENIED);
-    assert_int_equal(lock(A, 0, 901, S | RECLAIM), LOCK_DENIED);
-    assert_int_equal(lock(A, 1, 1, X | RECLAIM), LOCK_DENIED); /* that was offered shared */
-    assert_int_equal(lock(A, 10, 20, S | RECLAIM), LOCK_GRANTED);
-    assert_true(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock(A, 0, 900, S | RECLAIM), LOCK_GRANTED);
+    tell("B lock 0 900 S reclaim -> denied; A lock 0 901 S reclaim -> denied; "
+         "A lock 1 1 X reclaim -> denied"); /* that was offered shared */
+    tell("A lock 10 20 S reclaim -> granted; grace is on; A lock 0 900 S reclaim -> granted");
     assert_int_equal(the_core->offers_left, 0);
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(test(B, 0, 900, S), LOCK_GRANTED);
-    assert_int_equal(test(B, 500, 1, X), LOCK_DENIED);
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
-    assert_int_equal(test(B, 0, 0, X), LOCK_GRANTED);
+    tell("grace is over; B test 0 900 S -> granted; B test 500 1 X -> denied; "
+         "A unlock 0 end -> granted; B test 0 end X -> granted");
 }
 
 /* Who did not take it reclaims what he had before, and the rest goes with the end of grace. */
@@ -363,39 +325,29 @@ TEST(test_recovery_cases__an_offer_in_pieces_ends_with_grace)
     leave_an_offer();
     for (uint64_t i = 0; i < 20; i++)
         assert_int_equal(lock(A, 4 * i, 1, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(test(B, 1, 1, X), LOCK_GRACE);
-    fixture_wait(100 * SECOND);
-    settle();
-    assert_false(fixture_status(the_core).grace.is_on);
+    tell("B test 1 1 X -> grace; 100 s pass; grace is over");
     assert_int_equal(the_core->offers_left, 0);
     assert_int_equal(fixture_status(the_core).grace.unsettled, 0);
-    assert_int_equal(test(B, 0, 1, S), LOCK_DENIED);
-    assert_int_equal(test(B, 1, 1, X), LOCK_GRANTED);
-    assert_int_equal(test(B, 800, 1, X), LOCK_GRANTED);
+    tell("B test 0 1 S -> denied; B test 1 1 X -> granted; B test 800 1 X -> granted");
 }
 
 TEST(test_recovery_cases__an_offer_in_pieces_can_be_given_up)
 {
     leave_an_offer();
-    assert_int_equal(unlock(A, 0, 500), LOCK_GRANTED);
-    restart(); /* what is left of it is stored */
-    assert_int_equal(lock(A, 400, 101, S | RECLAIM), LOCK_DENIED);
-    assert_int_equal(lock(A, 500, 400, S | RECLAIM), LOCK_GRANTED);
-    assert_false(fixture_status(the_core).grace.is_on);
+    tell("A unlock 0 500 -> granted; server restarts"); /* what is left of it is stored */
+    tell("A lock 400 101 S reclaim -> denied; A lock 500 400 S reclaim -> granted; "
+         "grace is over");
 }
 
 /* R-GRACE-5: `hold` keeps it for who was not told. */
 TEST(test_recovery_cases__hold_keeps_an_offer_in_pieces)
 {
     limits.hold_unreachable = true;
-    new_core();
+    locker_new(&limits);
     leave_an_offer();
-    fixture_wait(100 * SECOND);
-    settle();
-    assert_false(fixture_status(the_core).grace.is_on);
+    tell("100 s pass; grace is over");
     assert_int_equal(the_core->offers_left, 1);
-    assert_int_equal(test(B, 800, 1, X), LOCK_DENIED);
-    assert_int_equal(lock(A, 0, 900, S | RECLAIM), LOCK_GRANTED);
+    tell("B test 800 1 X -> denied; A lock 0 900 S reclaim -> granted");
     assert_int_equal(the_core->offers_left, 0);
 }
 
@@ -405,13 +357,11 @@ TEST(test_recovery_cases__an_unmonitored_offer_needs_no_piece)
     enum { PIECES = LOCK_ACCEPT_PUTS_MAX + 6 };
     limits.locks_max = limits.locks_per_client_max = 200;
     limits.bytes_max = 64 << 20;
-    new_core();
+    locker_new(&limits);
     for (uint64_t i = 0; i < PIECES; i++)
         assert_int_equal(lock(A, 4 * i, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(C, 899, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(A, 0, 900, S | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(C, 0, 0), LOCK_GRANTED);
+    tell("C lock 899 1 X -> granted; B lock 1000 end X -> granted; "
+         "A lock 0 900 S wait -> blocked; C unlock 0 end -> granted");
     (void)granted(A); /* which is never answered */
     const struct table *locks = &the_core->locks.table;
     uint32_t offer = table_next(locks, SLOT_NONE);
@@ -438,20 +388,17 @@ TEST(test_recovery_cases__an_unmonitored_offer_needs_no_piece)
 TEST(test_recovery_cases__pieces_are_put_together_anew)
 {
     limits.locks_max = 100;
-    new_core();
-    assert_int_equal(lock(A, 0, 100, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 1000, 0, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(lock(A, 0, 100, X | RECLAIM), LOCK_GRANTED);
+    locker_new(&limits);
+    tell("A lock 0 100 X -> granted; B lock 1000 end X -> granted; server restarts; "
+         "A lock 0 100 X reclaim -> granted");
     fill_with_pieces();
     struct locker root = {"127.0.0.1", "root", 1};
     struct request crash = {.kind = REQUEST_NSM_SIMU_CRASH};
     (void)step_raw(root, &crash);
     settle();
     assert_int_equal(unsettled_count(the_core), 2);
-    assert_int_equal(lock(A, 0, 100, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(B, 1000, 0, X | RECLAIM), LOCK_GRANTED);
-    assert_false(fixture_status(the_core).grace.is_on);
+    tell("A lock 0 100 X reclaim -> granted; B lock 1000 end X reclaim -> granted; "
+         "grace is over");
 }
 
 /* R-SEC-6: strangers' notices cost a client only so many questions. */
@@ -479,7 +426,7 @@ TEST(test_recovery_cases__the_idle_are_spared_in_pieces)
     char name[16];
     limits.clients_max = 100;
     limits.batch_puts_max = 20;
-    new_core();
+    locker_new(&limits);
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(name, sizeof name, "idle%d", i);
         struct locker who = {B.address, name, 1};
@@ -499,4 +446,4 @@ TEST(test_recovery_cases__the_idle_are_spared_in_pieces)
     }
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

@@ -5,8 +5,6 @@
 #include "fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 /* The record of slot as the next batch writes it. */
 static bool find_record(struct core *core, uint32_t slot, uint8_t *buffer,
                         struct record_registrant *ret)

@@ -11,20 +11,12 @@ TEST_FIXTURE(setup)
 {
     struct core_limits limits = fixture_limits;
     limits.resume = true;
-    (void)locker_new(&limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
+    locker_new(&limits);
 }
 
 TEST(test_resume__goes_on_as_if_nothing_had_happened)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; A share r deny r -> granted");
     struct core_status before = fixture_status(the_core);
     restart();
     struct core_status after = fixture_status(the_core);
@@ -32,21 +24,16 @@ TEST(test_resume__goes_on_as_if_nothing_had_happened)
     assert_int_equal(after.epoch, before.epoch + 1);
     assert_false(after.grace.is_on);
     assert_int_equal(after.notify.started, 0);
-    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED);
-    assert_int_equal(share(B, 0, 1, 0), LOCK_DENIED);
-    assert_int_equal(lock(B, 50, 1, X), LOCK_GRANTED);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X), LOCK_GRANTED);
+    tell("B lock 0 10 X -> denied; B share r deny - -> denied; B lock 50 1 X -> granted; "
+         "A unlock 0 10 -> granted; B lock 0 10 X -> granted");
 }
 
 TEST(test_resume__a_waiter_is_granted_after_the_crash)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 3, 0, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(C, 0, 10, S | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 10 X -> granted; B lock 3 end X wait -> blocked; "
+         "C lock 0 10 S wait -> blocked");
     fixture_wait(100000 * FIXTURE_SECOND); /* its patience is counted from the start */
-    restart();
-    assert_int_equal(fixture_status(the_core).waiters, 2);
+    tell("server restarts; there are 2 waiters");
 
     assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
     struct core_call call = granted(B);
@@ -58,12 +45,9 @@ TEST(test_resume__a_waiter_is_granted_after_the_crash)
 
 TEST(test_resume__an_offer_counts_as_possibly_delivered)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; A unlock 0 10 -> granted");
     struct core_call call = granted(B);
-    restart();
-    assert_int_equal(fixture_status(the_core).offers, 1);
+    tell("server restarts; there is 1 offer");
     struct core_call again = granted(B);
     assert_int_equal(again.cookie, call.cookie);
     answered(again, LOCK_DENIED); /* it took the first one (R-DRC-3) */
@@ -72,27 +56,20 @@ TEST(test_resume__an_offer_counts_as_possibly_delivered)
 
 TEST(test_resume__a_cancelled_place_does_not_come_back)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(cancel(B, 0, 10, X), LOCK_GRANTED);
-    restart();
-    assert_int_equal(fixture_status(the_core).waiters, 0);
+    tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; B cancel 0 10 X -> granted; "
+         "server restarts; there are 0 waiters");
 }
 
 TEST(test_resume__not_after_a_run_that_died_in_grace)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked");
     (void)fixture_simu_crash(the_core, "127.0.0.1", 700); /* everything is unsettled */
     settle();
     assert_true(fixture_status(the_core).grace.is_on);
     uint32_t number = fixture_status(the_core).state;
-    restart();
-    assert_true(fixture_status(the_core).grace.is_on);
+    tell("server restarts; grace is on");
     assert_true(fixture_status(the_core).state > number);
-    assert_int_equal(fixture_status(the_core).waiters, 0);
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_false(fixture_status(the_core).grace.is_on);
+    tell("there are 0 waiters; A lock 0 10 X reclaim -> granted; grace is over");
     number = fixture_status(the_core).state;
     restart(); /* now all is settled again */
     assert_int_equal(fixture_status(the_core).state, number);
@@ -102,9 +79,7 @@ TEST(test_resume__not_after_a_run_that_died_in_grace)
 /* What was offered to a client that has started anew since is nobody's to reclaim: no grace. */
 TEST(test_resume__an_offer_of_an_earlier_life_begins_no_grace)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; A unlock 0 10 -> granted");
     (void)granted(B);
     free_all(B);
     restart_unready();
@@ -115,4 +90,4 @@ TEST(test_resume__an_offer_of_an_earlier_life_begins_no_grace)
     assert_int_equal(lock(C, 0, 10, X), LOCK_GRANTED);
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

@@ -11,8 +11,6 @@
 #include "base/prng.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 enum { READ = 1, WRITE = 2 };
 
 static struct core *new_core(void)

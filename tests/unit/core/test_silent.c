@@ -13,16 +13,8 @@
 
 TEST_FIXTURE(setup)
 {
-    (void)locker_new(&fixture_limits);
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
+    locker_new(&fixture_limits);
+    tell("A lock 0 end X -> granted; B lock 0 10 X wait -> blocked");
 }
 
 static void end_call(const struct core_call *call, enum core_call_outcome outcome, uint32_t state)
@@ -93,8 +85,7 @@ TEST(test_silent__a_holder_nobody_waits_for_is_not_asked)
     struct core_call call;
     assert_int_equal(cancel(B, 0, 10, X | BLOCK), LOCK_GRANTED);
     for (int i = 0; i < 100; i++) {
-        fixture_wait(10 * FIXTURE_SECOND);
-        settle();
+        tell("10 s pass");
         assert_false(fixture_next_call(the_core, &call));
     }
     assert_int_equal(fixture_status(the_core).silent.oldest_since_ns, 0);
@@ -136,11 +127,7 @@ TEST(test_silent__a_call_of_the_holder_ends_it)
     struct view_silent view;
     be_silent();
     assert_true(view_silent(the_core, 0, &view));
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    fixture_wait(6 * FIXTURE_SECOND);
-    settle();
-    fixture_wait(6 * FIXTURE_SECOND);
-    settle();
+    tell("A lock 0 end X -> granted; 6 s pass; 6 s pass");
     assert_false(view_silent(the_core, 0, &view));
     assert_int_equal(fixture_status(the_core).silent.waits_on_silent, 0);
 }
@@ -153,8 +140,7 @@ TEST(test_silent__an_answer_is_a_sign_of_life)
     end_call(&call, CALL_ANSWERED, 0);
     demand_call(CALL_STAT, &call);
     end_call(&call, CALL_UNKNOWN, 0);
-    fixture_wait(6 * FIXTURE_SECOND);
-    settle();
+    tell("6 s pass");
     assert_false(view_silent(the_core, 0, &view));
     assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
 }
@@ -168,8 +154,7 @@ TEST(test_silent__a_missed_restart_is_found)
     end_call(&call, CALL_ANSWERED, 5); /* A locked in state 3 */
     call = granted(B);
     answered(call, LOCK_GRANTED);
-    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
-    assert_int_equal(lock(C, 20, 10, X), LOCK_GRANTED);
+    tell("C lock 0 10 X -> denied; C lock 20 10 X -> granted");
 }
 
 TEST(test_silent__a_holder_that_is_forgotten_while_it_is_asked)
@@ -179,11 +164,10 @@ TEST(test_silent__a_holder_that_is_forgotten_while_it_is_asked)
     free_all(A);
     struct core_call offer = granted(B);
     answered(offer, LOCK_GRANTED);
-    fixture_wait(400 * FIXTURE_SECOND);
-    settle();
+    tell("400 s pass");
     end_call(&call, CALL_UNKNOWN, 0);
     settle();
     assert_false(fixture_next_call(the_core, &call));
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

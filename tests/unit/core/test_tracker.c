@@ -12,8 +12,6 @@
 #include "tracker_fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 static enum tracker_result again(const char *key, struct tracker_view *ret)
 {
     struct address address = fixture_address("192.0.2.8");

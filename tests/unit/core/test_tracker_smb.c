@@ -16,8 +16,6 @@
 #include "lock_fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 #define SECOND FIXTURE_SECOND
 
 enum { GUID_LEN = 16, OPENS = 3, TTL_S = 30, STORED_SLOTS = 200 };
@@ -234,13 +232,11 @@ TEST_FIXTURE(set_up)
     limits = small_limits();
     core = lock_fixture_new(&limits);
     ready();
-    return 0;
 }
 
 TEST_FIXTURE(tear_down)
 {
     lock_fixture_free(core);
-    return 0;
 }
 
 /* ---- a life, in steps; each is one batch ---- */

@@ -6,25 +6,11 @@
 #include "monitor.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 #define SECOND FIXTURE_SECOND
 
 enum { MANY = 90 };
 
 static const struct locker OTHER = {"10.0.0.2", "other", 1}; /* another client of A's address */
-
-TEST_FIXTURE(setup)
-{
-    (void)locker_new(&fixture_limits);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
-}
 
 /* D holds everything of the file; `who` waits for `count` bytes of it, from `at` on. */
 static void wait_for(struct locker who, uint64_t at, uint32_t count)
@@ -118,8 +104,7 @@ TEST(test_turn__those_that_linger_count)
     uint32_t count = 0;
     struct core_limits limits = fixture_limits;
     limits.waiters_max = MANY;
-    locker_done();
-    (void)locker_new(&limits);
+    locker_new(&limits);
     for (uint64_t round = 0, at = 1000; round < 10; round++, at += 2000) {
         assert_int_equal(lock(D, at, 2 * MANY, X), LOCK_GRANTED);
         wait_for(A, at, MANY / 2);
@@ -187,4 +172,4 @@ TEST(test_turn__callbacks_come_first)
     assert_int_equal(call.kind, CALL_NOTIFY);
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(locker_set_up, locker_tear_down, NULL, NULL)

@@ -15,16 +15,9 @@ static const struct locker *const lockers[] = {&A, &B, &C, &D};
 
 TEST_FIXTURE(setup)
 {
-    (void)locker_new(&fixture_limits);
+    locker_new(&fixture_limits);
     for (uint32_t i = 0; i < LOCKS; i++)
         assert_int_equal(lock(*lockers[i % 4], (uint64_t)i * 2, 1, X), LOCK_GRANTED);
-    return 0;
-}
-
-TEST_FIXTURE(teardown)
-{
-    locker_done();
-    return 0;
 }
 
 /* Reads all locks, `budget` slots at a time; counts by first byte, with `between` in between. */
@@ -199,12 +192,9 @@ static struct view_client client_of(struct locker who)
 
 TEST(test_view__last_seen_moves_with_every_call)
 {
-    fixture_wait(100 * FIXTURE_SECOND);
-    settle();
-    assert_int_equal(test(A, 1, 1, X), LOCK_GRANTED);
+    tell("100 s pass; A test 1 1 X -> granted");
     uint64_t seen_ns = client_of(A).seen_ns;
-    fixture_wait(100 * FIXTURE_SECOND);
-    settle(); /* the clock of the core moves with its work */
+    tell("100 s pass"); /* the clock of the core moves with its work */
     assert_int_equal(client_of(A).seen_ns, seen_ns);
     assert_int_equal(test(A, 1, 1, X), LOCK_GRANTED); /* writes nothing */
     assert_int_equal(client_of(A).seen_ns, fixture_now_ns());
@@ -220,8 +210,7 @@ TEST(test_view__last_seen_of_who_registered_and_after_a_restart)
     (void)fixture_mon(the_core, watcher.address, "srv", watcher.name, 1);
     uint64_t registered_ns = fixture_now_ns();
     assert_int_equal(client_of(watcher).seen_ns, registered_ns);
-    fixture_wait(100 * FIXTURE_SECOND);
-    settle();
+    tell("100 s pass");
     assert_int_equal(client_of(watcher).seen_ns, registered_ns);
     (void)fixture_mon(the_core, watcher.address, "srv", watcher.name, 1); /* changes nothing */
     assert_int_equal(client_of(watcher).seen_ns, fixture_now_ns());
@@ -249,10 +238,8 @@ TEST(test_view__reclaimed_are_reclaims_of_this_recovery)
     assert_int_equal(client_of(A).reclaimed_count, 0); /* it has taken 10, and nothing back */
     restart();
     assert_int_equal(client_of(A).reclaimed_count, 0);
-    assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(A, 0, 1, X | RECLAIM), LOCK_GRANTED); /* a repeat */
-    assert_int_equal(lock(A, 8, 1, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(lock(A, 2, 1, X | RECLAIM), LOCK_DENIED); /* B's */
+    tell("A lock 0 1 X reclaim -> granted; A lock 0 1 X reclaim -> granted"); /* a repeat */
+    tell("A lock 8 1 X reclaim -> granted; A lock 2 1 X reclaim -> denied");  /* B's */
     assert_int_equal(client_of(A).reclaimed_count, 2);
     assert_int_equal(client_of(A).unsettled_count, 8);
     (void)fixture_simu_crash(the_core, "127.0.0.1", 700);
@@ -263,4 +250,4 @@ TEST(test_view__reclaimed_are_reclaims_of_this_recovery)
     assert_int_equal(client_of(A).reclaimed_count, 1);
 }
 
-TEST_MAIN(setup, teardown, NULL, NULL)
+TEST_MAIN(setup, locker_tear_down, NULL, NULL)

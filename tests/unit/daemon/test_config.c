@@ -12,8 +12,6 @@
 #include "daemon/config_value.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define WORDS_MAX 64
@@ -545,6 +543,39 @@ TEST(test_config__effective_configuration_reads_back)
     config_done(&second.config);
 }
 
+TEST(test_config__a_role_refuses_what_means_nothing_in_it)
+{
+    static const char *const of_server[] = {
+        "--grace=5",     "--recovery=resume",  "--max-locks=5",         "--mon-from=any",
+        "--nlm-port=5",  "--standby",          "--share=a=01",          "--trust-state=off",
+        "--assume-lost", "--unreachable=hold", "--verify-notify=always"};
+    static const char *const of_monitor[] = {"--notify-after=5", "--unmon-all=notify",
+                                             "--on-lockd-restart=notify"};
+    struct outcome outcome;
+    for (size_t i = 0; i < sizeof of_server / sizeof of_server[0]; i++) {
+        READ(&outcome, "--role", "monitor", of_server[i]);
+        assert_contains(outcome.why, "means nothing with --role monitor");
+    }
+    for (size_t i = 0; i < sizeof of_monitor / sizeof of_monitor[0]; i++) {
+        READ(&outcome, of_monitor[i]);
+        assert_contains(outcome.why, "only with --role monitor");
+        READ(&outcome, "--role", "monitor", of_monitor[i]);
+        assert_read(&outcome);
+        config_done(&outcome.config);
+    }
+    READ(&outcome, "--role", "monitor", "--rpcbind", "embedded");
+    assert_contains(outcome.why, "--rpcbind embedded: with --role monitor");
+    READ(&outcome, "--role", "monitor");
+    assert_read(&outcome);
+    assert_string_equal(outcome.config.store, "lmdb:/var/lib/holdfast-monitor");
+    assert_int_equal(outcome.config.mon_from, CONFIG_MON_FROM_LOOPBACK);
+    assert_int_equal(outcome.config.bytes_max, 32 << 20);
+    config_done(&outcome.config);
+    READ(&outcome, "--role", "monitor", "--max-bytes", "64M");
+    assert_int_equal(outcome.config.bytes_max, 64 << 20);
+    config_done(&outcome.config);
+}
+
 /* Copies contrib/holdfast.conf with the # of "#key" lines removed; counts each option's lines. */
 static void uncomment_example(uint32_t *ret_counts)
 {
@@ -554,12 +585,14 @@ static void uncomment_example(uint32_t *ret_counts)
     char line[256];
     while (fgets(line, sizeof line, in) != NULL) {
         bool is_key = line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
-        assert_true(fputs(is_key ? line + 1 : line, out) >= 0);
+        char name[64] = "";
+        memcpy(name, line + 1, is_key ? strcspn(line + 1, " ") : 0);
+        const struct config_option *option = config_find(name);
+        /* Those of the other role stay comments: it would refuse them. */
+        bool is_set = is_key && option != NULL && (option->flags & CONFIG_NOT_OF_SERVER) == 0;
+        assert_true(fputs(is_set ? line + 1 : line, out) >= 0);
         if (!is_key)
             continue;
-        char name[64] = "";
-        memcpy(name, line + 1, strcspn(line + 1, " "));
-        const struct config_option *option = config_find(name);
         if (option == NULL || (option->flags & CONFIG_NO_KEY) != 0)
             fail_msg("the example has a key that is none: %s", name);
         ret_counts[option - config_options]++;
@@ -607,16 +640,14 @@ TEST(test_config__example_file_lists_every_key_with_its_default)
 
 TEST_FIXTURE(set_up)
 {
-    if (mkdtemp(directory) == NULL)
-        return -1;
+    assert_non_null(mkdtemp(directory));
     (void)snprintf(file_path, sizeof file_path, "%s/holdfast.conf", directory);
-    return 0;
 }
 
 TEST_FIXTURE(tear_down)
 {
     (void)unlink(file_path);
-    return rmdir(directory);
+    assert_int_equal(rmdir(directory), 0);
 }
 
 TEST_MAIN(NULL, NULL, set_up, tear_down)

@@ -9,8 +9,6 @@
 #include "daemon/log.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -15,7 +15,6 @@
 
 #include <netdb.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 static const char *the_host_name;
 

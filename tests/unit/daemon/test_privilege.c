@@ -13,8 +13,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,7 +29,6 @@ static struct text why;
 TEST_FIXTURE(set_up)
 {
     text_init(&why, why_buffer, sizeof why_buffer);
-    return 0;
 }
 
 static void assert_why(const char *part)

@@ -13,8 +13,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static struct {
     pthread_mutex_t mutex;
@@ -96,7 +94,6 @@ TEST_FIXTURE(setup)
     fixture_mon(core, "10.0.0.2", "unknown", "lockd", 1);
     (void)fixture_store(core);
     assert_int_equal(resolving_deadline_ns(resolving), UINT64_MAX);
-    return 0;
 }
 
 TEST_FIXTURE(teardown)
@@ -106,7 +103,6 @@ TEST_FIXTURE(teardown)
     resolving_free(resolving);
     rpc_server_free(server);
     core_free(core);
-    return 0;
 }
 
 TEST(test_resolving__an_answer_reaches_the_core)

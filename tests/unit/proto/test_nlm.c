@@ -11,8 +11,6 @@
 #include "proto/nlm.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 static struct packet packet;
 static struct peer_nlm_args args;
 static uint8_t buffer[4096];

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -37,6 +38,8 @@ void world_begin(struct world *world, uint32_t attempts_max, uint32_t connection
 
 void world_end(struct world *world)
 {
+    if (world->playing != NULL)
+        print_message("ended before: %s\n", world->playing);
     world_expect_nothing(world);
     world_expect_no_result(world);
     assert_int_equal(rpc_client_count(world->client), 0);
@@ -311,4 +314,82 @@ void world_unreachable(struct world *world, uint16_t port)
     struct address host = world_host(1);
     rpc_client_unreachable(world->client, &host, port, world->now_ns);
     rpc_client_check(world->client);
+}
+
+/* ---- moves as text ---- */
+
+static void play_expectation(struct world *world, const char *verb, const uint32_t *a)
+{
+    static const char *const outcomes[] = {[CLIENT_ANSWERED] = "answered",
+                                           [CLIENT_REFUSED] = "refused",
+                                           [CLIENT_UNDELIVERED] = "undelivered",
+                                           [CLIENT_UNKNOWN] = "unknown"};
+    for (uint32_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++)
+        if (outcomes[i] != NULL && strcmp(verb, outcomes[i]) == 0) {
+            world_expect_result(world, a[0], (enum client_outcome)i, a[1]);
+            return;
+        }
+    fail_msg("\"%s\" is no move", verb);
+}
+
+static void play_event(struct world *world, const char *verb, const uint32_t *a)
+{
+    if (strcmp(verb, "start") == 0)
+        world_start(world, a[0], (uint16_t)a[1]);
+    else if (strcmp(verb, "pass") == 0)
+        world_pass_ms(world, a[0]);
+    else if (strcmp(verb, "port") == 0)
+        world_answer_port(world, a[0]);
+    else if (strcmp(verb, "port-tcp") == 0)
+        world_answer_port_tcp(world, a[0]);
+    else if (strcmp(verb, "void") == 0)
+        world_answer_void_tcp(world);
+    else if (strcmp(verb, "void-udp") == 0)
+        world_answer_void_udp(world, (uint16_t)a[0]);
+    else if (strcmp(verb, "open") == 0 || strcmp(verb, "refuse") == 0)
+        world_connected(world, verb[0] == 'o');
+    else if (strcmp(verb, "lose") == 0)
+        world_lost(world);
+    else if (strcmp(verb, "unreachable") == 0)
+        world_unreachable(world, (uint16_t)a[0]);
+    else if (strcmp(verb, "cancel") == 0)
+        rpc_client_cancel(world->client, a[0]);
+    else
+        play_expectation(world, verb, a);
+}
+
+static void play_action(struct world *world, const char *verb, const uint32_t *a)
+{
+    if (strcmp(verb, "asked") == 0)
+        world_expect_question(world, a[0], a[1]);
+    else if (strcmp(verb, "asked-tcp") == 0)
+        world_expect_question_tcp(world, a[0], a[1]);
+    else if (strcmp(verb, "connect") == 0)
+        world_expect_connect(world, (uint16_t)a[0]);
+    else if (strcmp(verb, "close") == 0)
+        world_expect_disconnect(world, world->connection);
+    else if (strcmp(verb, "abort") == 0)
+        world_expect_abort(world, world->connection);
+    else if (strcmp(verb, "sent") == 0)
+        world_expect_message_tcp(world, a[0]);
+    else if (strcmp(verb, "sent-udp") == 0)
+        world_expect_message_udp(world, (uint16_t)a[0], a[1]);
+    else if (strcmp(verb, "nothing") == 0)
+        world_expect_nothing(world);
+    else if (strcmp(verb, "no-result") == 0)
+        world_expect_no_result(world);
+    else
+        play_event(world, verb, a);
+}
+
+void world_play(struct world *world, const char *moves)
+{
+    for (world->playing = moves; world->playing != NULL;) {
+        char verb[16];
+        uint32_t numbers[2] = {0};
+        assert_true(sscanf(world->playing, " %15[a-z-] %u %u", verb, &numbers[0], &numbers[1]) > 0);
+        play_action(world, verb, numbers);
+        const char *next = strchr(world->playing, ';');
+        world->playing = next != NULL ? next + 1 : NULL;
+    }
 }

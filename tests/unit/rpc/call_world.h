@@ -22,6 +22,7 @@ struct world {
     uint32_t xid;        /* of the last call seen */
     uint32_t args_len;   /* of the last call seen */
     uint8_t args[4096];
+    const char *playing; /* what world_play has yet to play */
 };
 
 void world_begin(struct world *world, uint32_t attempts_max, uint32_t connections_max);
@@ -36,6 +37,20 @@ struct address world_host6(uint32_t number);
 struct client_attempt world_attempt(const struct world *world, uint64_t id, uint32_t message_count);
 /* The usual one: host 1, one message. */
 void world_start(struct world *world, uint64_t id, uint16_t port_hint);
+
+/*
+ * Plays one move after another, as the functions below do: "start 7 0; asked 2 6; port 700; connect
+ * 700; open; sent 0; void; close; answered 7 1".
+ *
+ *   start ID HINT                      world_start
+ *   asked VERS PROT, asked-tcp         the portmapper is asked; connect PORT
+ *   sent INDEX, sent-udp PORT INDEX    a message leaves; close, abort: of the last connection
+ *   nothing, no-result                 nothing is wanted done, no attempt has ended
+ *   answered ID COUNT                  it has; also undelivered, unknown, refused
+ *   port P, port-tcp P                 the portmapper answers; void, void-udp PORT: the service
+ *   open, refuse, lose                 the connection; unreachable PORT; pass MS; cancel ID
+ */
+void world_play(struct world *world, const char *moves);
 
 /* What the client wants done next, which must be of this kind; calls are read into the world. */
 void world_expect_question(struct world *world, uint32_t vers, uint32_t prot); /* over UDP */

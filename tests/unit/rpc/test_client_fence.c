@@ -6,6 +6,7 @@
 #include "call_world.h"
 #include "unit/test.h"
 
+static const struct lease shared = {.is_shared = true};
 static struct world world;
 
 TEST_FIXTURE(begin)
@@ -13,16 +14,14 @@ TEST_FIXTURE(begin)
     world_begin(&world, 16, 16);
     rpc_client_free(world.client);
     struct rpc_client_limits limits = {
-        .attempts_max = 16, .connections_max = 16, .bytes_max = 1 << 20, .is_fenced = true};
+        .attempts_max = 16, .connections_max = 16, .bytes_max = 1 << 20, .lease = &shared};
     world.client = rpc_client_new(&limits, 1, 42);
     assert_non_null(world.client);
-    return 0;
 }
 
 TEST_FIXTURE(end)
 {
     world_end(&world);
-    return 0;
 }
 
 static void start(uint64_t id, enum client_way way)
@@ -54,28 +53,22 @@ TEST(test_client_fence__every_step_over_udp)
 {
     start(7, CLIENT_UDP_FIRST);
     commit();
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
+    world_play(&world, "asked 2 17; port 800");
     commit();
-    world_expect_message_udp(&world, 800, 0);
-    world_answer_void_udp(&world, 800);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "sent-udp 800 0; void-udp 800; answered 7 1");
 }
 
 TEST(test_client_fence__a_repeat_needs_a_commit_of_its_own)
 {
     start(7, CLIENT_UDP_FIRST);
     commit();
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
+    world_play(&world, "asked 2 17; port 800");
     commit();
     world_expect_message_udp(&world, 800, 0);
     assert_false(rpc_client_is_due(world.client));
     pass_quietly(1000);
     commit();
-    world_expect_message_udp(&world, 800, 0);
-    world_answer_void_udp(&world, 800);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "sent-udp 800 0; void-udp 800; answered 7 1");
 }
 
 /* A store that takes long does not put it off again and again. */
@@ -86,14 +79,11 @@ TEST(test_client_fence__what_is_due_stays_due)
     pass_quietly(400);
     assert_false(rpc_client_is_due(world.client));
     rpc_client_release(world.client, ticket);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
+    world_play(&world, "asked 2 17; port 800");
     ticket = rpc_client_ask(world.client);
     pass_quietly(1000);
     rpc_client_release(world.client, ticket);
-    world_expect_message_udp(&world, 800, 0);
-    world_answer_void_udp(&world, 800);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "sent-udp 800 0; void-udp 800; answered 7 1");
 }
 
 /* A commit that began before says nothing of what is due now. */
@@ -105,9 +95,7 @@ TEST(test_client_fence__an_older_commit_does_not_count)
     rpc_client_release(world.client, ticket);
     world_expect_question(&world, 2, 17);
     commit();
-    world_expect_question(&world, 2, 17);
-    rpc_client_cancel(world.client, 7);
-    rpc_client_cancel(world.client, 8);
+    world_play(&world, "asked 2 17; cancel 7; cancel 8");
 }
 
 /* The second way of a look-up becomes due while the first one waits: the others do not wait for
@@ -122,29 +110,23 @@ TEST(test_client_fence__what_is_due_later_keeps_nobody_waiting)
     assert_true(rpc_client_is_due(world.client));
     rpc_client_release(world.client, ticket);
     rpc_client_check(world.client);
-    world_expect_question(&world, 2, 6);
-    world_expect_nothing(&world);
-    rpc_client_cancel(world.client, 7);
-    rpc_client_cancel(world.client, 8);
+    world_play(&world, "asked 2 6; nothing; cancel 7; cancel 8");
 }
 
 TEST(test_client_fence__connections_wait_and_closing_does_not)
 {
     start(7, CLIENT_TCP_FIRST);
     commit();
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 800);
+    world_play(&world, "asked 2 6; port 800");
     commit();
-    world_expect_connect(&world, 800);
-    world_connected(&world, true);
+    world_play(&world, "connect 800; open");
     commit();
     world_expect_message_tcp(&world, 0);
     uint64_t connection = world.connection;
     start(8, CLIENT_TCP_FIRST); /* which must not keep the other one from being closed */
     rpc_client_cancel(world.client, 7);
     world_expect_disconnect(&world, connection);
-    world_expect_nothing(&world);
-    rpc_client_cancel(world.client, 8);
+    world_play(&world, "nothing; cancel 8");
 }
 
 TEST_MAIN(begin, end, NULL, NULL)

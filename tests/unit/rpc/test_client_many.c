@@ -52,10 +52,7 @@ static void expect_connect_to(uint32_t host)
 
 static void finish(void)
 {
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_answer_void_tcp(&world);
-    world_expect_disconnect(&world, world.connection);
+    world_play(&world, "open; sent 0; void; close");
 }
 
 TEST(test_client_many__who_waits_gets_its_turn)
@@ -65,8 +62,7 @@ TEST(test_client_many__who_waits_gets_its_turn)
     expect_connect_to(1);
     uint64_t first = world.connection;
     expect_connect_to(2);
-    world_expect_nothing(&world);
-    world_connected(&world, false); /* host 2 refuses: the next in line */
+    world_play(&world, "nothing; refuse"); /* host 2 refuses: the next in line */
     expect_connect_to(3);
     finish(); /* an answered one makes room as well */
     expect_connect_to(4);
@@ -78,10 +74,7 @@ TEST(test_client_many__who_waits_gets_its_turn)
     world_expect_nothing(&world);
     world.connection = first;
     finish();
-    world_expect_result(&world, 3, CLIENT_ANSWERED, 1);
-    world_expect_result(&world, 6, CLIENT_ANSWERED, 1);
-    world_expect_result(&world, 1, CLIENT_ANSWERED, 1);
-    rpc_client_cancel(world.client, 2);
+    world_play(&world, "answered 3 1; answered 6 1; answered 1 1; cancel 2");
     world_end(&world);
 }
 
@@ -91,8 +84,7 @@ TEST(test_client_many__silent_hosts_give_way)
     world_begin(&world, 16, 1);
     start_all(3);
     expect_connect_to(1);
-    world_pass_ms(&world, 1499);
-    world_expect_nothing(&world);
+    world_play(&world, "pass 1499; nothing");
     uint64_t silent = world.connection;
     world_pass_ms(&world, 1);
     world_expect_disconnect(&world, silent);
@@ -104,14 +96,12 @@ TEST(test_client_many__silent_hosts_give_way)
     finish();
     world_expect_result(&world, 3, CLIENT_ANSWERED, 1);
     expect_connect_to(1); /* again, at the end of the line */
-    world_pass_ms(&world, 1500);
-    world_expect_disconnect(&world, world.connection);
+    world_play(&world, "pass 1500; close");
     expect_connect_to(2);
     rpc_client_cancel(world.client, 1);
     uint64_t alone = world.connection;
     world_pass_ms(&world, 499); /* nobody waits: it goes on until its deadline */
-    world_expect_nothing(&world);
-    world_pass_ms(&world, 1);
+    world_play(&world, "nothing; pass 1");
     world_expect_disconnect(&world, alone);
     world_expect_result(&world, 2, CLIENT_UNDELIVERED, 0);
     world_end(&world);
@@ -123,13 +113,7 @@ TEST(test_client_many__deadline_while_waiting_for_a_turn)
     world_begin(&world, 16, 1);
     start_all(2);
     expect_connect_to(1);
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_pass_ms(&world, 5000);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_nothing(&world);
-    world_expect_result(&world, 2, CLIENT_UNDELIVERED, 0);
-    world_expect_result(&world, 1, CLIENT_UNKNOWN, 0);
+    world_play(&world, "open; sent 0; pass 5000; close; nothing; undelivered 2 0; unknown 1 0");
     world_end(&world);
 }
 
@@ -146,8 +130,7 @@ TEST(test_client_many__from_portmapper_to_service_within_the_limit)
         rpc_client_unreachable(world.client, &address, PORTMAPPER, world.now_ns);
         world_expect_connect(&world, PORTMAPPER);
         connections[host - 1] = world.connection;
-        world_connected(&world, true);
-        world_expect_question_tcp(&world, 2, 6);
+        world_play(&world, "open; asked-tcp 2 6");
         xids[host - 1] = world.xid;
     }
     for (uint32_t host = 1; host <= 4; host++) {
@@ -178,12 +161,10 @@ TEST(test_client_many__begun_is_finished_first)
     world_connected(&world, true);
     start_at(4, 0);
     world_expect_message_tcp(&world, 0); /* before the connections of 2 and 3 */
-    world_answer_void_tcp(&world);
-    world_expect_disconnect(&world, world.connection);
+    world_play(&world, "void; close");
     expect_connect_to(2);
     expect_connect_to(3);
-    world_expect_question(&world, 2, 6);
-    world_expect_result(&world, 1, CLIENT_ANSWERED, 1);
+    world_play(&world, "asked 2 6; answered 1 1");
     for (uint64_t id = 2; id <= 4; id++)
         rpc_client_cancel(world.client, id);
     (void)next(CLIENT_DISCONNECT);
@@ -246,16 +227,11 @@ TEST(test_client_many__messages_without_arguments)
     struct client_attempt attempt = world_attempt(&world, 1, 1);
     attempt.messages[0] = (struct bytes){0};
     assert_true(rpc_client_start(world.client, &attempt, world.now_ns));
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 700);
-    world_expect_connect(&world, 700);
-    world_connected(&world, true);
+    world_play(&world, "asked 2 6; port 700; connect 700; open");
     struct client_action action = next(CLIENT_WRITE);
     assert_int_equal(action.bytes.len, 44);
     world.xid = packet_xid(action.bytes.at + 4, action.bytes.len - 4);
-    world_answer_void_tcp(&world);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_result(&world, 1, CLIENT_ANSWERED, 1);
+    world_play(&world, "void; close; answered 1 1");
     world_end(&world);
 }
 
@@ -293,8 +269,7 @@ TEST(test_client_many__unreachable_is_told_to_everybody)
 /* One attempt over a port that is looked up, which leaves it in the cache. */
 static void fill_cache(uint16_t port)
 {
-    world_start(&world, 1, 0);
-    world_expect_question(&world, 2, 6);
+    world_play(&world, "start 1 0; asked 2 6");
     world_answer_port(&world, port);
     world_expect_connect(&world, port);
     finish();
@@ -303,30 +278,22 @@ static void fill_cache(uint16_t port)
 
 static void expect_looked_up(void)
 {
-    world_start(&world, 2, 0);
-    world_expect_question(&world, 2, 6);
-    rpc_client_cancel(world.client, 2);
+    world_play(&world, "start 2 0; asked 2 6; cancel 2");
 }
 
 TEST(test_client_many__a_port_is_known_for_120_s)
 {
     world_begin(&world, 16, 16);
     fill_cache(700);
-    world_pass_ms(&world, 119999);
-    world_start(&world, 2, 0);
-    world_expect_connect(&world, 700); /* at once */
+    world_play(&world, "pass 119999; start 2 0; connect 700"); /* at once */
     finish();
-    world_expect_result(&world, 2, CLIENT_ANSWERED, 1);
-    world_pass_ms(&world, 1); /* being used does not prolong it */
+    world_play(&world, "answered 2 1; pass 1"); /* being used does not prolong it */
     expect_looked_up();
 
     fill_cache(701);
     struct address host = world_host(2);
     rpc_client_host_restarted(world.client, &host); /* another one */
-    world_start(&world, 2, 0);
-    world_expect_connect(&world, 701);
-    rpc_client_cancel(world.client, 2);
-    world_expect_disconnect(&world, world.connection);
+    world_play(&world, "start 2 0; connect 701; cancel 2; close");
     host = world_host(1);
     rpc_client_host_restarted(world.client, &host);
     expect_looked_up();
@@ -338,17 +305,14 @@ TEST(test_client_many__a_known_port_dies_with_the_first_failure)
     world_begin(&world, 16, 16);
     for (uint32_t way = 0; way < 5; way++) {
         fill_cache(700);
-        world_start(&world, 2, 0);
-        world_expect_connect(&world, 700);
+        world_play(&world, "start 2 0; connect 700");
         if (way == 0) {
             world_connected(&world, false); /* refused */
         } else if (way == 1) {
             world_pass_ms(&world, 1500); /* no connection: looked up again */
-            world_expect_disconnect(&world, world.connection);
-            world_expect_question(&world, 2, 6);
+            world_play(&world, "close; asked 2 6");
         } else {
-            world_connected(&world, true);
-            world_expect_message_tcp(&world, 0);
+            world_play(&world, "open; sent 0");
             if (way == 2)
                 world_lost(&world);
             else if (way == 3)
@@ -356,13 +320,11 @@ TEST(test_client_many__a_known_port_dies_with_the_first_failure)
             if (way == 4) { /* somebody else is there now: looked up, and then answered */
                 world_put_accepted(&answer, world.xid, PACKET_PROG_UNAVAIL);
                 world_record(&world, &answer);
-                world_expect_disconnect(&world, world.connection);
-                world_expect_no_result(&world);
+                world_play(&world, "close; no-result");
             }
         }
         if (way == 3) {
-            world_expect_disconnect(&world, world.connection);
-            world_expect_result(&world, 2, CLIENT_UNKNOWN, 0);
+            world_play(&world, "close; unknown 2 0");
         }
         rpc_client_cancel(world.client, 2);
         expect_looked_up();
@@ -377,14 +339,9 @@ TEST(test_client_many__a_known_udp_port)
     for (uint32_t i = 0; i < 2; i++) {
         world_start(&world, 1, 0);
         if (i == 0) {
-            world_expect_question(&world, 2, 6);
-            world_answer_port(&world, 0);
-            world_expect_question(&world, 2, 17);
-            world_answer_port(&world, 800);
+            world_play(&world, "asked 2 6; port 0; asked 2 17; port 800");
         }
-        world_expect_message_udp(&world, 800, 0);
-        world_answer_void_udp(&world, 800);
-        world_expect_result(&world, 1, CLIENT_ANSWERED, 1);
+        world_play(&world, "sent-udp 800 0; void-udp 800; answered 1 1");
     }
     world_end(&world);
 }

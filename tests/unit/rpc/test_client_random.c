@@ -14,8 +14,6 @@
 #include "rpc/client.h"
 #include "unit/test.h"
 
-#include <stdlib.h>
-
 enum {
     ATTEMPTS_MAX = 24,
     CONNECTIONS_MAX = 5,

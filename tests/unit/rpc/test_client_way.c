@@ -7,21 +7,17 @@
 #include "call_world.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 static struct world world;
 static struct packet answer;
 
 TEST_FIXTURE(begin)
 {
     world_begin(&world, 16, 16);
-    return 0;
 }
 
 TEST_FIXTURE(end)
 {
     world_end(&world);
-    return 0;
 }
 
 static struct client_attempt attempt_of(uint64_t id, enum client_way way)
@@ -50,41 +46,23 @@ TEST(test_client_way__udp_first)
 {
     struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
-    world_expect_message_udp(&world, 800, 0);
-    world_answer_void_udp(&world, 800);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "asked 2 17; port 800; sent-udp 800 0; void-udp 800; answered 7 1");
     /* The port is known now, and used. */
     start(&attempt);
-    world_expect_message_udp(&world, 800, 0);
-    world_answer_void_udp(&world, 800);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "sent-udp 800 0; void-udp 800; answered 7 1");
 }
 
 TEST(test_client_way__udp_first_where_only_tcp_is_registered)
 {
     struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 0);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 700);
-    world_expect_connect(&world, 700);
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_answer_void_tcp(&world);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "asked 2 17; port 0; asked 2 6; port 700; connect 700; open; sent 0; "
+                       "void; close; answered 7 1");
     /* Both are known: that it is not on UDP for 10 s, its TCP port for longer. */
     start(&attempt);
-    world_expect_connect(&world, 700);
-    rpc_client_cancel(world.client, 7);
-    world_expect_disconnect(&world, world.connection);
-    world_pass_ms(&world, 10000);
+    world_play(&world, "connect 700; cancel 7; close; pass 10000");
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    rpc_client_cancel(world.client, 7);
+    world_play(&world, "asked 2 17; cancel 7");
 }
 
 /* That a program is on UDP says nothing of TCP, which is asked for first. */
@@ -92,23 +70,14 @@ TEST(test_client_way__a_known_udp_port_is_not_a_reason_to_avoid_tcp)
 {
     struct client_attempt attempt = attempt_of(7, CLIENT_UDP_FIRST);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
-    world_expect_message_udp(&world, 800, 0);
-    world_answer_void_udp(&world, 800);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "asked 2 17; port 800; sent-udp 800 0; void-udp 800; answered 7 1");
     attempt.way = CLIENT_TCP_FIRST;
     start(&attempt);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 700);
-    world_expect_connect(&world, 700);
-    rpc_client_cancel(world.client, 7);
-    world_expect_disconnect(&world, world.connection);
+    world_play(&world, "asked 2 6; port 700; connect 700; cancel 7; close");
     /* Now both are known, each to whom it concerns. */
     attempt.way = CLIENT_UDP_FIRST;
     start(&attempt);
-    world_expect_message_udp(&world, 800, 0);
-    rpc_client_cancel(world.client, 7);
+    world_play(&world, "sent-udp 800 0; cancel 7");
 }
 
 TEST(test_client_way__only_calls_leave_from_the_listener)
@@ -131,8 +100,7 @@ TEST(test_client_way__only_calls_leave_from_the_listener)
         world_pass_ms(&world, i == 0 ? 1000 : 0);
     }
     world.xid = packet_xid(action.bytes.at, action.bytes.len);
-    world_answer_void_udp(&world, 800);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "void-udp 800; answered 7 1");
 
     attempt.from_listener = false;
     start(&attempt);
@@ -145,8 +113,7 @@ TEST(test_client_way__only_calls_leave_from_the_listener)
     attempt.from_listener = true; /* has no meaning over TCP */
     attempt.way = CLIENT_TCP_FIRST;
     start(&attempt);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 700);
+    world_play(&world, "asked 2 6; port 700");
     assert_true(rpc_client_next_action(world.client, &action));
     assert_int_equal(action.kind, CLIENT_CONNECT);
     assert_false(action.from_listener);
@@ -169,8 +136,7 @@ TEST(test_client_way__the_answer_comes_back)
         attempt.way = CLIENT_UDP_FIRST;
         start(&attempt);
         if (i == 0) {
-            world_expect_question(&world, 2, 17);
-            world_answer_port(&world, 800);
+            world_play(&world, "asked 2 17; port 800");
         }
         for (uint32_t message = 0; message < 2; message++) {
             world_expect_message_udp(&world, 800, message);
@@ -200,21 +166,16 @@ TEST(test_client_way__repeats_are_told)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         start(&attempt);
         if (i == 0) {
-            world_expect_question(&world, 2, 17);
-            world_answer_port(&world, 800);
+            world_play(&world, "asked 2 17; port 800");
         }
         world_expect_message_udp(&world, 800, 0);
         if (cases[i].is_resent) {
-            world_pass_ms(&world, 1000);
-            world_expect_message_udp(&world, 800, 0);
+            world_play(&world, "pass 1000; sent-udp 800 0");
         }
         if (cases[i].is_refused) { /* by whoever has that port now: it was not executed there */
             world_put_accepted(&answer, world.xid, PACKET_PROG_UNAVAIL);
             world_datagram(&world, 1, 800, &answer);
-            world_pass_ms(&world, 500);
-            world_expect_question(&world, 2, 17);
-            world_answer_port(&world, 800);
-            world_expect_message_udp(&world, 800, 0);
+            world_play(&world, "pass 500; asked 2 17; port 800; sent-udp 800 0");
         }
         world_answer_void_udp(&world, 800);
         struct client_result result;
@@ -224,12 +185,7 @@ TEST(test_client_way__repeats_are_told)
     }
     attempt = attempt_of(8, CLIENT_TCP_FIRST);
     start(&attempt);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 801);
-    world_expect_connect(&world, 801);
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_answer_void_tcp(&world);
+    world_play(&world, "asked 2 6; port 801; connect 801; open; sent 0; void");
     struct client_result result;
     assert_true(rpc_client_next_result(world.client, &result));
     assert_false(result.is_repeated);
@@ -240,32 +196,23 @@ TEST(test_client_way__one_way_over_udp_leaves_once)
 {
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
-    world_expect_message_udp(&world, 800, 0);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 17; port 800; sent-udp 800 0; no-result");
     assert_int_equal(rpc_client_count(world.client), 0);
     world_answer_void_udp(&world, 800); /* nobody listens to it */
     start(&attempt);                    /* the port is known */
-    world_expect_message_udp(&world, 800, 0);
-    world_expect_no_result(&world);
+    world_play(&world, "sent-udp 800 0; no-result");
 }
 
 TEST(test_client_way__one_way_where_it_is_already)
 {
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 800);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 17; port 800; nothing; no-result");
     start(&attempt);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "nothing; no-result");
     attempt.sent_port = 801; /* somebody else at the same host */
     start(&attempt);
-    world_expect_message_udp(&world, 800, 0);
-    world_expect_no_result(&world);
+    world_play(&world, "sent-udp 800 0; no-result");
 }
 
 /* It is not asked about on TCP, nor over TCP, and not again for a while. */
@@ -273,52 +220,35 @@ TEST(test_client_way__one_way_that_is_not_registered)
 {
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 0);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 17; port 0; nothing; no-result");
     start(&attempt);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "nothing; no-result");
     /* Others ask: "not registered" is "not yet" for them. */
     struct client_attempt other = attempt_of(7, CLIENT_UDP_FIRST);
     start(&other);
-    world_expect_question(&world, 2, 17);
-    rpc_client_cancel(world.client, 7);
-    world_pass_ms(&world, 10000);
+    world_play(&world, "asked 2 17; cancel 7; pass 10000");
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_answer_port(&world, 800);
-    world_expect_message_udp(&world, 800, 0);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 17; port 800; sent-udp 800 0; no-result");
 }
 
 TEST(test_client_way__one_way_at_a_silent_portmapper)
 {
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_pass_ms(&world, 400);
-    world_expect_question(&world, 2, 17);
-    world_pass_ms(&world, 600);
-    world_expect_question(&world, 2, 17); /* where others would try TCP */
-    world_pass_ms(&world, 1000);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(
+        &world,
+        "asked 2 17; pass 400; asked 2 17; pass 600; asked 2 17"); /* where others would try TCP */
+    world_play(&world, "pass 1000; nothing; no-result");
     assert_int_equal(rpc_client_count(world.client), 0);
     start(&attempt);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "nothing; no-result");
 }
 
 TEST(test_client_way__one_way_without_a_portmapper)
 {
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     start(&attempt);
-    world_expect_question(&world, 2, 17);
-    world_unreachable(&world, PORTMAPPER);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 17; unreachable 111; nothing; no-result");
     assert_int_equal(rpc_client_count(world.client), 0);
 }
 
@@ -326,54 +256,27 @@ TEST(test_client_way__one_way_over_tcp)
 {
     struct client_attempt attempt = one_way(CLIENT_TCP_FIRST, 0);
     start(&attempt);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 700);
-    world_expect_connect(&world, 700);
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_answer_void_tcp(&world);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 6; port 700; connect 700; open; sent 0; void; close; no-result");
     assert_int_equal(rpc_client_count(world.client), 0);
 
     /* A port that is no longer right is asked for again: nothing has left. */
     start(&attempt);
-    world_expect_connect(&world, 700);
-    world_connected(&world, false);
-    world_pass_ms(&world, 500);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 701);
-    world_expect_connect(&world, 701);
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_lost(&world); /* it has left: not a second time */
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "connect 700; refuse; pass 500; asked 2 6; port 701; connect 701; open; "
+                       "sent 0; lose"); /* it has left: not a second time */
+    world_play(&world, "nothing; no-result");
     assert_int_equal(rpc_client_count(world.client), 0);
 
     /* Nor is a port that its portmapper has just named tried twice. */
     start(&attempt);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 701);
-    world_expect_connect(&world, 701);
-    world_connected(&world, false);
-    world_expect_nothing(&world);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 6; port 701; connect 701; refuse; nothing; no-result");
 }
 
 TEST(test_client_way__one_way_over_tcp_that_is_never_answered)
 {
     struct client_attempt attempt = one_way(CLIENT_TCP_FIRST, 0);
     start(&attempt);
-    world_expect_question(&world, 2, 6);
-    world_answer_port(&world, 700);
-    world_expect_connect(&world, 700);
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_pass_ms(&world, 4999);
-    world_pass_ms(&world, 1);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_no_result(&world);
+    world_play(&world, "asked 2 6; port 700; connect 700; open; sent 0; pass 4999; pass 1; "
+                       "close; no-result");
 }
 
 /* A quarter of the attempts at most, so that the others always find room. */
@@ -407,8 +310,7 @@ TEST(test_client_way__numbers_are_nobody_elses)
 {
     uint32_t xid = rpc_client_take_xid(world.client);
     assert_int_not_equal(rpc_client_take_xid(world.client), xid);
-    world_start(&world, 7, 0);
-    world_expect_question(&world, 2, 6);
+    world_play(&world, "start 7 0; asked 2 6");
     assert_int_not_equal(world.xid, xid);
     assert_int_not_equal(world.xid, xid + 1);
     rpc_client_cancel(world.client, 7);
@@ -429,9 +331,7 @@ static void start_ipv6(void)
 static void start_ipv6_slow(void)
 {
     start_ipv6();
-    world_pass_ms(&world, 400);
-    world_expect_question(&world, 4, 17);
-    world_pass_ms(&world, 600);
+    world_play(&world, "pass 400; asked 4 17; pass 600");
 }
 
 /* GETADDR is answered, over UDP or over the connection. */
@@ -467,19 +367,12 @@ TEST(test_client_way__ipv6_is_asked_in_version_4)
 /* From the question over TCP on: it is about TCP. */
 static void expect_ipv6_tcp(void)
 {
-    world_expect_connect(&world, PORTMAPPER);
-    world_connected(&world, true);
-    world_expect_question_tcp(&world, 4, 6);
+    world_play(&world, "connect 111; open; asked-tcp 4 6");
     assert_memory_equal(world.args + 8, "\0\0\0\4tcp6", 8);
     uint64_t connection = world.connection;
     answer_ipv6("::.2.188", false);
     world_expect_disconnect(&world, connection);
-    world_expect_connect(&world, 700);
-    world_connected(&world, true);
-    world_expect_message_tcp(&world, 0);
-    world_answer_void_tcp(&world);
-    world_expect_disconnect(&world, world.connection);
-    world_expect_result(&world, 7, CLIENT_ANSWERED, 1);
+    world_play(&world, "connect 700; open; sent 0; void; close; answered 7 1");
 }
 
 TEST(test_client_way__ipv6_on_tcp_only_is_asked_over_tcp)
@@ -519,11 +412,7 @@ TEST(test_client_way__ipv6_portmapper_without_tcp)
     start_ipv6();
     for (uint32_t i = 0; i < 3; i++) {
         answer_ipv6("", true);
-        world_expect_connect(&world, PORTMAPPER);
-        world_connected(&world, false);
-        world_expect_nothing(&world);
-        world_pass_ms(&world, 500);
-        world_expect_question(&world, 4, 17);
+        world_play(&world, "connect 111; refuse; nothing; pass 500; asked 4 17");
     }
     answer_ipv6("::.2.188", true);
     expect_ipv6_udp();

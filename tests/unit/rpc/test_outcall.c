@@ -8,8 +8,6 @@
 #include "unit/core/fixture.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 enum { PORTMAPPER = 111, SERVICE = 4045 };
 
 static const struct rpc_server_limits server_limits = {.outbox_max = 1, .cache_max = 2};

@@ -11,8 +11,6 @@
 #include "unit/core/fixture.h"
 #include "unit/test.h"
 
-#include <string.h>
-
 enum { PORTMAPPER = 111, LOCKD = 4045 };
 
 static const struct rpc_server_limits server_limits = {.outbox_max = 1, .cache_max = 2};
@@ -50,7 +48,6 @@ TEST_FIXTURE(begin)
     waiter.transport = RECORD_UDP;
     waiter.is_message = false;
     waiter.exclusive = true;
-    return 0;
 }
 
 TEST_FIXTURE(end)
@@ -59,7 +56,6 @@ TEST_FIXTURE(end)
     rpc_server_free(server);
     rpc_client_free(client);
     core_free(core);
-    return 0;
 }
 
 /* Waiters are served, what is open is stored, calls leave. */

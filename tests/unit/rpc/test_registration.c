@@ -9,8 +9,6 @@
 #include "rpc/registration.h"
 #include "unit/test.h"
 
-#include <stdio.h>
-
 enum { SET = 1, UNSET = 2, DUMP = 4, STATUS = 100024, ENTRIES_MAX = 32 };
 
 struct entry {

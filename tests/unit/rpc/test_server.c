@@ -23,6 +23,8 @@ struct fixture {
     struct packet_reply reply; /* the last one decoded */
 };
 
+static struct lease store_lease; /* a store of our own, unless a test shares it */
+
 static void open_server(struct fixture *fixture, const struct rpc_server_limits *limits)
 {
     struct core_limits core_limits = {.clients_max = 10,
@@ -34,7 +36,7 @@ static void open_server(struct fixture *fixture, const struct rpc_server_limits 
                                       .notify_timeout_ns = 5 * SECOND_NS,
                                       .window_ns = 90 * SECOND_NS,
                                       .give_up_ns = 900 * SECOND_NS,
-                                      .shared_store = limits->shared_store};
+                                      .lease = &store_lease};
     *fixture = (struct fixture){.core = core_new(&core_limits, 1)};
     core_start(fixture->core, &(struct core_boot){0});
     fixture->server = rpc_server_new(limits, programs, 1, fixture->core, 1);
@@ -231,7 +233,8 @@ TEST(test_server__shared_store_fences_every_answer)
     struct rpc_reply reply;
     struct store_batch batch;
     struct rpc_server_limits limits = ample;
-    limits.shared_store = true;
+    limits.lease = &store_lease;
+    store_lease.is_shared = true;
     open_server(&f, &limits);
     store(&f);
     assert_false(core_take_batch(f.core, &batch)); /* nothing asked, nothing to commit */
@@ -268,6 +271,36 @@ TEST(test_server__shared_store_fences_every_answer)
     peer_nsm_put_null(&call, 4);
     assert_int_equal(receive(&f), RPC_ANSWERED);
     assert_false(core_take_batch(f.core, &batch));
+    close_server(&f);
+    store_lease.is_shared = false;
+}
+
+/* A lock manager of this machine that counts its xids from 1 on every connection, from one port. */
+TEST(test_server__registrations_of_this_machine_are_no_repeats)
+{
+    struct fixture f;
+    struct rpc_reply reply;
+    struct core_status status;
+    struct rpc_server_limits limits = ample;
+    limits.trusts_registrations = true;
+    open_server(&f, &limits);
+    store(&f);
+    for (uint32_t i = 0; i < 3; i++) {
+        f.from.route++;
+        peer_nsm_put_mon(&call, 1, &lockd, priv);
+        assert_int_equal(receive(&f), RPC_WAITING);
+        store(&f);
+        assert_true(next(&f, &reply));
+        core_status(f.core, &status);
+        assert_int_equal(status.registrants, 1);
+        f.from.route++;
+        peer_nsm_put_unmon(&call, 1, &lockd);
+        assert_int_equal(receive(&f), RPC_WAITING);
+        store(&f);
+        assert_true(next(&f, &reply));
+        core_status(f.core, &status);
+        assert_int_equal(status.registrants, 0);
+    }
     close_server(&f);
 }
 

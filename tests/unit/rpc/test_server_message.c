@@ -174,7 +174,7 @@ TEST(test_server_message__procedures_and_versions)
                 assert_true(f.reply.low == 1 && f.reply.high == 4);
         }
     assert_int_equal(rpc_server_waiting(f.server), 0);
-    assert_int_equal(nlm_program.record_max, rpc_server_record_max(f.server));
+    assert_int_equal(nlm_program.record_max, rpc_server_record_max(f.server, false));
     close_server(&f);
 }
 

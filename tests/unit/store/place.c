@@ -52,6 +52,24 @@ void place_done(struct place *place)
     remove_all(place->base);
 }
 
+void place_fixture(void **state, uint32_t slots)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    place_init(&fixture->place);
+    model_init(&fixture->model, slots);
+    *state = fixture;
+}
+
+int place_fixture_done(void **state)
+{
+    struct fixture *fixture = *state;
+    model_done(&fixture->model);
+    place_done(&fixture->place);
+    free(fixture);
+    return 0;
+}
+
 const char *place_file(const struct place *place, const char *name)
 {
     static char path[512];

@@ -4,6 +4,8 @@
 #ifndef TESTS_STORE_PLACE_H
 #define TESTS_STORE_PLACE_H
 
+#include "model.h"
+
 #include "store/store.h"
 
 struct place {
@@ -15,6 +17,16 @@ struct place {
 void place_init(struct place *place);
 /* Removes it with everything in it. */
 void place_done(struct place *place);
+
+/* What most tests work with: a place, and what should be there. */
+struct fixture {
+    struct place place;
+    struct model model;
+};
+
+/* For set-up and tear-down functions: *state is a struct fixture. */
+void place_fixture(void **state, uint32_t slots);
+int place_fixture_done(void **state);
 
 /* A file of the store directory: "data.mdb" and the like. */
 const char *place_file(const struct place *place, const char *name);

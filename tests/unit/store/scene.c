@@ -205,14 +205,14 @@ static void test_postgres__all(void **state)
     skip();
 }
 
-int scene_run_tests(const char *name, const struct CMUnitTest *tests, size_t count)
+int scene_run_tests(const struct CMUnitTest *tests, size_t count)
 {
     static const struct CMUnitTest instead[] = {cmocka_unit_test(test_postgres__all)};
     if (!cluster_init(&scene_cluster, &why_not))
         return cmocka_run_group_tests(instead, NULL, NULL);
     int failed = 1;
     if (cluster_start(&scene_cluster) && (scene_proxy = proxy_new(&scene_cluster)) != NULL) {
-        failed = _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+        failed = _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
         proxy_free(scene_proxy);
     }
     cluster_done(&scene_cluster);

@@ -10,12 +10,9 @@
 #include "base/units.h"
 #include "postgres/cluster.h"
 #include "postgres/proxy.h"
+#include "unit/test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define SCENE_DATABASE "postgres_test"
 
@@ -25,13 +22,13 @@ extern struct cluster scene_cluster;
 extern struct proxy *scene_proxy;
 
 /* Runs the tests, or reports them as skipped where there is no PostgreSQL. The exit code. */
-#define scene_main(tests) scene_run_tests(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
-int scene_run_tests(const char *name, const struct CMUnitTest *tests, size_t count);
+#define scene_main() scene_run_tests(test_all, test_count)
+int scene_run_tests(const struct CMUnitTest *tests, size_t count);
 
 /* Around each test: *state is a struct model, as empty as the database. */
 int scene_set_up(void **state);
 int scene_tear_down(void **state);
-#define SCENE(test) cmocka_unit_test_setup_teardown(test, scene_set_up, scene_tear_down)
+#define SCENE(test) TEST_WITH(test, scene_set_up, scene_tear_down)
 
 /* The store URL of the database. Valid until the next call. */
 const char *scene_url(void);

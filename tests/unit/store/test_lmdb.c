@@ -7,7 +7,6 @@
  * Each must give its exit code and a sentence that names the directory, and must leave the file as
  * it was.
  */
-#include "model.h"
 #include "place.h"
 #include "unit/test.h"
 
@@ -15,8 +14,6 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,28 +29,9 @@ int fdatasync(int fd)
     return (int)syscall(SYS_fdatasync, fd);
 }
 
-struct fixture {
-    struct place place;
-    struct model model;
-};
-
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    place_init(&fixture->place);
-    model_init(&fixture->model, SLOTS);
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    model_done(&fixture->model);
-    place_done(&fixture->place);
-    free(fixture);
-    return 0;
+    place_fixture(state, SLOTS);
 }
 
 /* A store with some history, closed. */
@@ -487,4 +465,4 @@ TEST(test_lmdb__syncs_what_it_promises)
     }
 }
 
-TEST_MAIN(set_up, tear_down, NULL, NULL)
+TEST_MAIN(set_up, place_fixture_done, NULL, NULL)

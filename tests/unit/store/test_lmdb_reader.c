@@ -4,15 +4,12 @@
  * of a cut one, and of another user's (root only). What is read is what is there, or a sentence
  * says why not. And that what root makes in another user's directory is that user's.
  */
-#include "model.h"
 #include "place.h"
 #include "unit/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <lmdb.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,28 +18,9 @@
 
 enum { SLOTS = 300, STRANGER = 54321, PICTURE_MAX = 16384 };
 
-struct fixture {
-    struct place place;
-    struct model model;
-};
-
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    place_init(&fixture->place);
-    model_init(&fixture->model, SLOTS);
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    model_done(&fixture->model);
-    place_done(&fixture->place);
-    free(fixture);
-    return 0;
+    place_fixture(state, SLOTS);
 }
 
 /* Ends as a killed process does: without closing. */
@@ -376,4 +354,4 @@ TEST(test_lmdb_reader__the_lock_is_made_private)
     assert_int_equal(info.st_mode, S_IFREG | 0600);
 }
 
-TEST_MAIN(set_up, tear_down, NULL, NULL)
+TEST_MAIN(set_up, place_fixture_done, NULL, NULL)

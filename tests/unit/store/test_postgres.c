@@ -34,9 +34,8 @@ static void expect_host(const char *conninfo, uint32_t count, uint32_t index, co
     postgres_hosts_done(&hosts);
 }
 
-static void test_postgres__hosts_are_taken_apart(void **state)
+TEST(test_postgres__hosts_are_taken_apart)
 {
-    (void)state;
     expect_host("dbname=x", 1, 0, "-", "-");
     expect_host("x", 1, 0, "-", "-");
     expect_host("host=a port=1", 1, 0, "-", "-"); /* the string says it itself */
@@ -62,9 +61,8 @@ static int open_mute(uint16_t *ret_port)
     return fd;
 }
 
-static void test_postgres__a_mute_host_leaves_time_for_the_next(void **state)
+SCENE(test_postgres__a_mute_host_leaves_time_for_the_next)
 {
-    (void)state;
     struct postgres_session session;
     char conninfo[300];
     uint16_t port;
@@ -86,7 +84,7 @@ static void test_postgres__a_mute_host_leaves_time_for_the_next(void **state)
 
 /* ---- outages ---- */
 
-static void test_postgres__cut_commits_land_once(void **state)
+SCENE(test_postgres__cut_commits_land_once)
 {
     struct model *model = *state;
     struct prng prng = {(uint64_t)time(NULL)};
@@ -109,7 +107,7 @@ static void test_postgres__cut_commits_land_once(void **state)
     scene_expect(model);
 }
 
-static void test_postgres__commits_go_on_after_a_restart(void **state)
+SCENE(test_postgres__commits_go_on_after_a_restart)
 {
     struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
@@ -128,7 +126,7 @@ static void test_postgres__commits_go_on_after_a_restart(void **state)
 
 static const struct store_options patient = {.timeout_ns = 20 * SECOND_NS};
 
-static void test_postgres__a_commit_waits_for_postgres(void **state)
+SCENE(test_postgres__a_commit_waits_for_postgres)
 {
     struct model *model = *state;
     struct job job;
@@ -146,7 +144,7 @@ static void test_postgres__a_commit_waits_for_postgres(void **state)
     scene_expect(model);
 }
 
-static void test_postgres__an_open_waits_for_postgres(void **state)
+SCENE(test_postgres__an_open_waits_for_postgres)
 {
     struct model *model = *state;
     struct job job;
@@ -161,7 +159,7 @@ static void test_postgres__an_open_waits_for_postgres(void **state)
     scene_expect(model);
 }
 
-static void test_postgres__patience_ends(void **state)
+SCENE(test_postgres__patience_ends)
 {
     struct model *model = *state;
     struct store_options options = {.timeout_ns = SECOND_NS};
@@ -185,7 +183,7 @@ static void test_postgres__patience_ends(void **state)
 }
 
 /* A frozen PostgreSQL answers nothing; nothing hangs for longer than it may. */
-static void test_postgres__frozen_postgres_is_given_up(void **state)
+SCENE(test_postgres__frozen_postgres_is_given_up)
 {
     struct model *model = *state;
     struct store *store = scene_open(scene_url(), &(struct store_options){.timeout_ns = SECOND_NS});
@@ -215,7 +213,7 @@ static void test_postgres__frozen_postgres_is_given_up(void **state)
 }
 
 /* Somebody else locks the table, and statements end after 100 ms. */
-static void test_postgres__statement_timeout_is_tried_again(void **state)
+SCENE(test_postgres__statement_timeout_is_tried_again)
 {
     struct model *model = *state;
     struct job job;
@@ -246,7 +244,7 @@ static void test_postgres__statement_timeout_is_tried_again(void **state)
     scene_expect(model);
 }
 
-static void test_postgres__what_cannot_pass_is_told_at_once(void **state)
+SCENE(test_postgres__what_cannot_pass_is_told_at_once)
 {
     struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
@@ -263,7 +261,7 @@ static void test_postgres__what_cannot_pass_is_told_at_once(void **state)
 static const struct store_options server_options = {.is_server = true,
                                                     .timeout_ns = 20 * SECOND_NS};
 
-static void test_postgres__registrations_have_the_named_columns(void **state)
+SCENE(test_postgres__registrations_have_the_named_columns)
 {
     struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
@@ -296,18 +294,16 @@ static void test_postgres__registrations_have_the_named_columns(void **state)
                   "callback_host mon_name registered_at");
 }
 
-static void test_postgres__a_newer_schema_is_refused(void **state)
+SCENE(test_postgres__a_newer_schema_is_refused)
 {
-    (void)state;
     store_close(scene_open_patient(scene_url()));
     scene_run("UPDATE holdfast_schema SET version = 99");
     scene_stays_shut(scene_url(), &server_options, 78, "version 99");
     scene_answers("SELECT epoch FROM server", "0"); /* nothing was changed */
 }
 
-static void test_postgres__migrations_go_up_and_down(void **state)
+SCENE(test_postgres__migrations_go_up_and_down)
 {
-    (void)state;
     struct postgres_session session;
     const char *url = scene_url();
     uint64_t deadline_ns = postgres_now_ns() + 20 * SECOND_NS;
@@ -334,9 +330,8 @@ static void test_postgres__migrations_go_up_and_down(void **state)
 }
 
 /* A database that is somebody else's stays as it is. */
-static void test_postgres__a_foreign_database_is_left_alone(void **state)
+SCENE(test_postgres__a_foreign_database_is_left_alone)
 {
-    (void)state;
     scene_run("CREATE TABLE server (name text)");
     scene_stays_shut(scene_url(), &server_options, 74, "its own database");
     scene_answers("SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
@@ -344,9 +339,8 @@ static void test_postgres__a_foreign_database_is_left_alone(void **state)
                   "1");
 }
 
-static void test_postgres__bad_urls_are_refused(void **state)
+SCENE(test_postgres__bad_urls_are_refused)
 {
-    (void)state;
     place_refused("postgres:", false, 2, "missing connection string", "postgres:CONNINFO");
     place_refused("postgres:dbname=x", true, 2, "--sync process", "lmdb");
     scene_stays_shut("postgres:nonsense", &(struct store_options){.timeout_ns = SECOND_NS / 10}, 74,
@@ -375,9 +369,8 @@ static void expect_shown(const char *url, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_postgres__passwords_are_not_shown(void **state)
+TEST(test_postgres__passwords_are_not_shown)
 {
-    (void)state;
     expect_shown("lmdb:DIR", "lmdb:DIR");
     expect_shown("postgres:host=a password=b user=c", "postgres:host=a password=... user=c");
     expect_shown("postgres:password='b \\' c' user=d", "postgres:password=... user=d");
@@ -406,26 +399,7 @@ static void test_postgres__passwords_are_not_shown(void **state)
     assert_null(strstr(text, "very"));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_postgres__hosts_are_taken_apart),
-    SCENE(test_postgres__a_mute_host_leaves_time_for_the_next),
-    SCENE(test_postgres__cut_commits_land_once),
-    SCENE(test_postgres__commits_go_on_after_a_restart),
-    SCENE(test_postgres__a_commit_waits_for_postgres),
-    SCENE(test_postgres__an_open_waits_for_postgres),
-    SCENE(test_postgres__patience_ends),
-    SCENE(test_postgres__frozen_postgres_is_given_up),
-    SCENE(test_postgres__statement_timeout_is_tried_again),
-    SCENE(test_postgres__what_cannot_pass_is_told_at_once),
-    SCENE(test_postgres__registrations_have_the_named_columns),
-    SCENE(test_postgres__a_newer_schema_is_refused),
-    SCENE(test_postgres__migrations_go_up_and_down),
-    SCENE(test_postgres__a_foreign_database_is_left_alone),
-    SCENE(test_postgres__bad_urls_are_refused),
-    cmocka_unit_test(test_postgres__passwords_are_not_shown),
-};
-
 int main(void)
 {
-    return scene_main(tests);
+    return scene_main();
 }

@@ -24,7 +24,7 @@ static void pause_ms(long ms)
 static const struct store_options server_options = {.is_server = true,
                                                     .timeout_ns = 20 * SECOND_NS};
 
-static void test_postgres__a_server_is_replaced(void **state)
+SCENE(test_postgres__a_server_is_replaced)
 {
     struct model *model = *state;
     struct store *old = scene_open(scene_url(), &server_options);
@@ -45,7 +45,7 @@ static void test_postgres__a_server_is_replaced(void **state)
 }
 
 /* The epoch alone decides, also when the lock was never lost. */
-static void test_postgres__a_raised_epoch_stops_commits(void **state)
+SCENE(test_postgres__a_raised_epoch_stops_commits)
 {
     struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
@@ -57,7 +57,7 @@ static void test_postgres__a_raised_epoch_stops_commits(void **state)
 }
 
 /* A failover to a replica that was behind: nobody has taken over, and something is gone. */
-static void test_postgres__lost_commits_are_noticed(void **state)
+SCENE(test_postgres__lost_commits_are_noticed)
 {
     struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
@@ -70,7 +70,7 @@ static void test_postgres__lost_commits_are_noticed(void **state)
 }
 
 /* After a cut the lock comes first: somebody who has it may be about to raise the epoch. */
-static void test_postgres__a_lost_lock_stops_commits(void **state)
+SCENE(test_postgres__a_lost_lock_stops_commits)
 {
     struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
@@ -82,7 +82,7 @@ static void test_postgres__a_lost_lock_stops_commits(void **state)
     store_close(store);
 }
 
-static void test_postgres__the_epoch_grows_with_every_start(void **state)
+SCENE(test_postgres__the_epoch_grows_with_every_start)
 {
     struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
@@ -98,9 +98,8 @@ static void test_postgres__the_epoch_grows_with_every_start(void **state)
     scene_answers("SELECT epoch FROM server", "5");
 }
 
-static void test_postgres__only_one_is_active(void **state)
+SCENE(test_postgres__only_one_is_active)
 {
-    (void)state;
     struct store *store = scene_open(scene_url(), &server_options);
     scene_stays_shut(scene_url(),
                      &(struct store_options){.is_server = true, .timeout_ns = SECOND_NS / 2}, 74,
@@ -108,7 +107,7 @@ static void test_postgres__only_one_is_active(void **state)
     store_close(store);
 }
 
-static void test_postgres__a_standby_takes_over(void **state)
+SCENE(test_postgres__a_standby_takes_over)
 {
     struct model *model = *state;
     struct job job;
@@ -129,7 +128,7 @@ static void test_postgres__a_standby_takes_over(void **state)
 }
 
 /* Of two that stand by one takes over, and the other one goes on standing by. */
-static void test_postgres__one_of_two_standbys_takes_over(void **state)
+SCENE(test_postgres__one_of_two_standbys_takes_over)
 {
     struct model *model = *state;
     const struct store_options options = {
@@ -188,7 +187,7 @@ static void await_replica(bool is_awaited)
  * The batch lands, its answer is under way for a while, and meanwhile another server takes over. A
  * commit that is as old as that says nothing about now.
  */
-static void test_postgres__a_late_answer_is_not_believed(void **state)
+SCENE(test_postgres__a_late_answer_is_not_believed)
 {
     struct model *model = *state;
     struct job job;
@@ -209,7 +208,7 @@ static void test_postgres__a_late_answer_is_not_believed(void **state)
 }
 
 /* Nobody took over: a commit that took long is good, and as new as the second look. */
-static void test_postgres__a_slow_commit_is_looked_at_again(void **state)
+SCENE(test_postgres__a_slow_commit_is_looked_at_again)
 {
     struct model *model = *state;
     struct job job;
@@ -232,7 +231,7 @@ static void test_postgres__a_slow_commit_is_looked_at_again(void **state)
 }
 
 /* Where every commit waits for a slow replica the second look does not, or it would be as old. */
-static void test_postgres__a_second_look_waits_for_no_replica(void **state)
+SCENE(test_postgres__a_second_look_waits_for_no_replica)
 {
     struct model *model = *state;
     struct job job;
@@ -279,20 +278,20 @@ static void wait_for_replica(struct model *model)
     scene_expect(model);
 }
 
-static void test_postgres__a_commit_waits_for_its_replica(void **state)
+SCENE(test_postgres__a_commit_waits_for_its_replica)
 {
     wait_for_replica(*state);
 }
 
 /* Nobody who sets what a role gets to read can hide that warning. */
-static void test_postgres__warnings_are_heard(void **state)
+SCENE(test_postgres__warnings_are_heard)
 {
     scene_run("ALTER ROLE holdfast IN DATABASE " SCENE_DATABASE " SET client_min_messages = error");
     wait_for_replica(*state);
 }
 
 /* What is left of our own session is ours, also if it ends by itself and so cannot be ended. */
-static void test_postgres__an_old_session_is_known_by_its_name(void **state)
+SCENE(test_postgres__an_old_session_is_known_by_its_name)
 {
     struct model *model = *state;
     scene_run(
@@ -316,7 +315,7 @@ static int take_anything(void *context, enum record_kind kind, uint32_t slot, st
 }
 
 /* Whoever finds no server record cannot know the number of the last batch, and begins with 1. */
-static void test_postgres__a_lost_server_record_is_no_end(void **state)
+SCENE(test_postgres__a_lost_server_record_is_no_end)
 {
     struct model *model = *state;
     static const char *const damages[] = {"UPDATE server SET record = '\\x00'",
@@ -341,7 +340,7 @@ static void test_postgres__a_lost_server_record_is_no_end(void **state)
 }
 
 /* Between opening and loading a hook runs: the session may be lost, and the office too. */
-static void test_postgres__a_load_finds_its_session_lost(void **state)
+SCENE(test_postgres__a_load_finds_its_session_lost)
 {
     struct model *model = *state;
     struct store_failure failure = {0};
@@ -366,7 +365,7 @@ static void test_postgres__a_load_finds_its_session_lost(void **state)
 }
 
 /* Refused for now is no reason to give up, not at the start either. */
-static void test_postgres__a_start_waits_for_what_may_pass(void **state)
+SCENE(test_postgres__a_start_waits_for_what_may_pass)
 {
     struct model *model = *state;
     struct job job;
@@ -393,9 +392,8 @@ static void test_postgres__a_start_waits_for_what_may_pass(void **state)
 }
 
 /* A lock that cannot even be asked for: the start ends when its time is over. */
-static void test_postgres__a_start_ends_without_a_lock(void **state)
+SCENE(test_postgres__a_start_ends_without_a_lock)
 {
-    (void)state;
     struct job job;
     scene_run("CREATE FUNCTION public.pg_try_advisory_lock(bigint) RETURNS boolean "
               "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no more locks' USING ERRCODE = "
@@ -408,7 +406,7 @@ static void test_postgres__a_start_ends_without_a_lock(void **state)
 }
 
 /* A big store takes the time that it takes, whatever statement_timeout says of other statements. */
-static void test_postgres__a_load_takes_its_time(void **state)
+SCENE(test_postgres__a_load_takes_its_time)
 {
     struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
@@ -505,19 +503,19 @@ static void come_back_first(struct model *model, bool is_there_before)
     fail_msg("five times slower than a standby holds back");
 }
 
-static void test_postgres__the_active_server_comes_back_first(void **state)
+SCENE(test_postgres__the_active_server_comes_back_first)
 {
     come_back_first(*state, true);
 }
 
 /* The same of a standby that was started when PostgreSQL was away already. */
-static void test_postgres__a_new_standby_holds_back_too(void **state)
+SCENE(test_postgres__a_new_standby_holds_back_too)
 {
     come_back_first(*state, false);
 }
 
 /* Told to stop while it holds back: it does not take the lock that happens to be free. */
-static void test_postgres__a_standby_that_stops_takes_nothing(void **state)
+SCENE(test_postgres__a_standby_that_stops_takes_nothing)
 {
     struct model *model = *state;
     struct job standby;
@@ -544,32 +542,7 @@ static void test_postgres__a_standby_that_stops_takes_nothing(void **state)
     fail_msg("five times slower than a standby holds back");
 }
 
-static const struct CMUnitTest tests[] = {
-    SCENE(test_postgres__a_server_is_replaced),
-    SCENE(test_postgres__a_raised_epoch_stops_commits),
-    SCENE(test_postgres__lost_commits_are_noticed),
-    SCENE(test_postgres__a_lost_lock_stops_commits),
-    SCENE(test_postgres__the_epoch_grows_with_every_start),
-    SCENE(test_postgres__only_one_is_active),
-    SCENE(test_postgres__a_standby_takes_over),
-    SCENE(test_postgres__one_of_two_standbys_takes_over),
-    SCENE(test_postgres__a_late_answer_is_not_believed),
-    SCENE(test_postgres__a_slow_commit_is_looked_at_again),
-    SCENE(test_postgres__a_second_look_waits_for_no_replica),
-    SCENE(test_postgres__a_commit_waits_for_its_replica),
-    SCENE(test_postgres__warnings_are_heard),
-    SCENE(test_postgres__an_old_session_is_known_by_its_name),
-    SCENE(test_postgres__a_lost_server_record_is_no_end),
-    SCENE(test_postgres__a_load_finds_its_session_lost),
-    SCENE(test_postgres__a_start_waits_for_what_may_pass),
-    SCENE(test_postgres__a_start_ends_without_a_lock),
-    SCENE(test_postgres__a_load_takes_its_time),
-    SCENE(test_postgres__the_active_server_comes_back_first),
-    SCENE(test_postgres__a_new_standby_holds_back_too),
-    SCENE(test_postgres__a_standby_that_stops_takes_nothing),
-};
-
 int main(void)
 {
-    return scene_main(tests);
+    return scene_main();
 }

@@ -95,8 +95,8 @@ TEST(test_record_rules__server)
     BAD(RECORD_SERVER, "state", 0, 2, UINT32_MAX - 1);
     GOOD(RECORD_SERVER, "restart_state", 1, 3, UINT32_MAX);
     BAD(RECORD_SERVER, "restart_state", 0, 2, UINT32_MAX - 1);
-    expect_flags(RECORD_SERVER, "flags", 7);
-    GOOD(RECORD_SERVER, "flags", 1, 2, 4);
+    expect_flags(RECORD_SERVER, "flags", 15);
+    GOOD(RECORD_SERVER, "flags", 1, 2, 4, 8);
 }
 
 TEST(test_record_rules__transports)
@@ -246,7 +246,7 @@ TEST(test_record_rules__families)
             count++;
         }
     }
-    assert_int_equal(count, 7);
+    assert_int_equal(count, 7 + RECORD_HOSTS_MAX);
 }
 
 /* The address of a notice: on an interface by number as formats 1 to 3 had it, by name since 4. */

@@ -10,7 +10,6 @@
  * freed. Around that: the file is kept longer than what is used, only ever at its end, and a longer
  * file than expected is accepted.
  */
-#include "model.h"
 #include "place.h"
 #include "unit/test.h"
 
@@ -18,8 +17,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,28 +28,9 @@ enum { SLOTS = 40000, CANNOT_MOUNT = 77, MIB = 1024 * 1024, PUTS_PER_BATCH = 500
 /* Longest records, to fill disks of very different sizes. */
 enum { LONG_SLOTS = 16 * STORE_BATCH_PUTS_MAX };
 
-struct fixture {
-    struct place place;
-    struct model model;
-};
-
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    place_init(&fixture->place);
-    model_init(&fixture->model, SLOTS);
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    model_done(&fixture->model);
-    place_done(&fixture->place);
-    free(fixture);
-    return 0;
+    place_fixture(state, SLOTS);
 }
 
 static void tend_fully(struct store *store)
@@ -516,4 +494,4 @@ TEST(test_reserve__file_limit_is_no_room)
     assert_int_equal(place_in_child(limit_the_file, *state), 0);
 }
 
-TEST_MAIN(set_up, tear_down, NULL, NULL)
+TEST_MAIN(set_up, place_fixture_done, NULL, NULL)

@@ -8,15 +8,12 @@
  * have been lost, must go on saying so until a batch was made in that knowledge, and must leave a
  * store that works; a file that cannot be read must be kept aside.
  */
-#include "model.h"
 #include "place.h"
 
 #include "base/prng.h"
 #include "unit/test.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,30 +21,9 @@ enum { SLOTS = 300 };
 
 #define OTHER_BOOT "00000000-0000-0000-0000-000000000000\n"
 
-struct fixture {
-    struct place place;
-    struct model model;
-    long page_len;
-};
-
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    place_init(&fixture->place);
-    model_init(&fixture->model, SLOTS);
-    fixture->page_len = sysconf(_SC_PAGESIZE);
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    model_done(&fixture->model);
-    place_done(&fixture->place);
-    free(fixture);
-    return 0;
+    place_fixture(state, SLOTS);
 }
 
 struct run {
@@ -252,7 +228,7 @@ static int count_good(void *context, enum record_kind kind, uint32_t slot, struc
 static void tear_pages(const struct fixture *fixture, struct prng *prng, const char *old,
                        size_t old_len)
 {
-    size_t page_len = (size_t)fixture->page_len;
+    size_t page_len = (size_t)sysconf(_SC_PAGESIZE);
     int fd = open(place_file(&fixture->place, "data.mdb"), O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
     uint8_t *page = malloc(page_len);
@@ -281,7 +257,7 @@ TEST(test_unsynced__torn_file_never_keeps_the_server_down)
     struct fixture *fixture = *state;
     struct prng prng = {(uint64_t)time(NULL)};
     uint64_t seed = prng.state;
-    size_t old_max = 100 * (size_t)fixture->page_len;
+    size_t old_max = 100 * (size_t)sysconf(_SC_PAGESIZE);
     char *old = malloc(old_max + 1);
     assert_non_null(old);
     for (unsigned round = 0; round < 3 * place_rounds(); round++) {
@@ -327,4 +303,4 @@ TEST(test_unsynced__torn_file_never_keeps_the_server_down)
     free(old);
 }
 
-TEST_MAIN(set_up, tear_down, NULL, NULL)
+TEST_MAIN(set_up, place_fixture_done, NULL, NULL)

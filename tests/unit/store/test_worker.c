@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 
 #define PATIENCE_NS UINT64_C(60000000000)
 
@@ -126,14 +125,12 @@ TEST_FIXTURE(set_up)
     fake = (struct store){.has_room = true};
     assert_int_equal(pthread_mutex_init(&fake.mutex, NULL), 0);
     assert_int_equal(pthread_cond_init(&fake.changed, NULL), 0);
-    return 0;
 }
 
 TEST_FIXTURE(tear_down)
 {
     assert_int_equal(pthread_cond_destroy(&fake.changed), 0);
     assert_int_equal(pthread_mutex_destroy(&fake.mutex), 0);
-    return 0;
 }
 
 /* Waits until a counter of the fake store reaches a value. */

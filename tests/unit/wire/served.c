@@ -26,11 +26,14 @@ void served_open(struct served *served, const struct rpc_server_limits *limits)
                                       .bytes_max = 65536,
                                       .batch_puts_max = 4,
                                       .shares = &everything,
-                                      .share_count = 1};
+                                      .share_count = 1,
+                                      .lease = &served->lease};
     served->core = core_new(&core_limits, 1);
     assert_non_null(served->core);
     core_start(served->core, &(struct core_boot){0});
-    served->server = rpc_server_new(limits, programs, 1, served->core, 1);
+    struct rpc_server_limits leased = *limits;
+    leased.lease = &served->lease;
+    served->server = rpc_server_new(&leased, programs, 1, served->core, 1);
     assert_non_null(served->server);
     assert_int_equal(uv_loop_init(&served->loop), 0);
     struct listen_failure failure;

@@ -16,6 +16,7 @@
 struct served {
     uv_loop_t loop;
     struct clock clock;
+    struct lease lease; /* of the core's store */
     struct core *core;
     struct rpc_server *server;
     struct listen_set set; /* bound sockets; whoever takes them over sets the count to 0 */

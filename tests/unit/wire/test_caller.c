@@ -8,23 +8,17 @@
  */
 #include "base/units.h"
 #include "fake_hosts.h"
+#include "unit/test.h"
 #include "wire/caller.h"
 #include "wire/sockaddr.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 enum { ATTEMPTS_MAX = 4096, CONNECTIONS_MAX = 500, PATIENCE_S = 60 };
 
@@ -32,6 +26,7 @@ static struct {
     uv_loop_t loop;
     uv_check_t turn;
     struct clock clock;
+    struct lease lease;
     struct rpc_client *client;
     struct caller *caller;
     struct fake_hosts *hosts;
@@ -59,10 +54,12 @@ static void begin(uint16_t source_port_low, uint16_t source_port_high)
 {
     struct rpc_client_limits limits = {.attempts_max = ATTEMPTS_MAX,
                                        .connections_max = CONNECTIONS_MAX,
-                                       .bytes_max = UINT64_C(16) << 20};
+                                       .bytes_max = UINT64_C(16) << 20,
+                                       .lease = &t.lease};
     struct caller_options options = {.source_port_low = source_port_low,
                                      .source_port_high = source_port_high};
     t.clock = (struct clock){0};
+    t.lease = (struct lease){0};
     t.result_count = 0;
     for (uint32_t i = 0; i < ATTEMPTS_MAX; i++)
         t.has_result[i] = false;
@@ -167,9 +164,8 @@ static const struct fake_call *only_call(struct address host)
     return NULL;
 }
 
-static void test_caller__over_tcp_and_udp(void **state)
+TEST(test_caller__over_tcp_and_udp)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_TCP, 1), 5000);
     start(2, fake_host(FAKE_UDP, 1), 5000);
@@ -187,9 +183,8 @@ static void test_caller__over_tcp_and_udp(void **state)
 }
 
 /* R-NOTIFY-1: look-ups and calls leave from the address that the host knows. */
-static void test_caller__from_the_address_given(void **state)
+TEST(test_caller__from_the_address_given)
 {
-    (void)state;
     begin(0, 0);
     struct address local = fake_host(FAKE_KINDS, 77);
     const enum fake_kind kinds[] = {FAKE_TCP, FAKE_UDP, FAKE_LOOKUP_TCP};
@@ -204,9 +199,8 @@ static void test_caller__from_the_address_given(void **state)
 }
 
 /* Not from elsewhere when the address is not ours, over any transport. */
-static void test_caller__an_address_that_is_not_ours(void **state)
+TEST(test_caller__an_address_that_is_not_ours)
 {
-    (void)state;
     begin(0, 0);
     struct address elsewhere = address_v4((const uint8_t[]){192, 0, 2, 1});
     const uint8_t loopback6[16] = {[15] = 1};
@@ -224,9 +218,8 @@ static void test_caller__an_address_that_is_not_ours(void **state)
     end();
 }
 
-static void test_caller__refused(void **state)
+TEST(test_caller__refused)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_REFUSES, 1), 1200);
     start(2, fake_host(FAKE_NOT_REGISTERED, 1), 1200);
@@ -241,9 +234,8 @@ static void test_caller__refused(void **state)
 }
 
 /* The datagram may have been delivered, even if the network says otherwise (D13). */
-static void test_caller__udp_port_where_nobody_listens(void **state)
+TEST(test_caller__udp_port_where_nobody_listens)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_REFUSES_UDP, 1), 2000);
     wait_for_results(1);
@@ -254,9 +246,8 @@ static void test_caller__udp_port_where_nobody_listens(void **state)
 }
 
 /* Without a portmapper the host says so, over IPv6 too: the hint is tried long before 2 s. */
-static void test_caller__no_portmapper(void **state)
+TEST(test_caller__no_portmapper)
 {
-    (void)state;
     begin(0, 0);
     const uint8_t loopback6[16] = {[15] = 1};
     struct address host = address_v6(loopback6, NULL);
@@ -267,9 +258,8 @@ static void test_caller__no_portmapper(void **state)
     end();
 }
 
-static void test_caller__silent_portmappers(void **state)
+TEST(test_caller__silent_portmappers)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_LOOKUP_TCP, 1), 5000);
     start_from(2, fake_host(FAKE_SILENT, 1), (struct address){0}, FAKE_TCP_PORT, 5000);
@@ -281,9 +271,8 @@ static void test_caller__silent_portmappers(void **state)
     end();
 }
 
-static void test_caller__lost_connections(void **state)
+TEST(test_caller__lost_connections)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_HANGS_UP, 1), 5000); /* called again after the loss */
     wait_for_results(1);
@@ -299,9 +288,8 @@ static void test_caller__lost_connections(void **state)
     end();
 }
 
-static void test_caller__answers_in_pieces_and_floods(void **state)
+TEST(test_caller__answers_in_pieces_and_floods)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_DRIBBLES, 1), 5000);
     start(2, fake_host(FAKE_FLOODS, 1), 1200);
@@ -313,9 +301,8 @@ static void test_caller__answers_in_pieces_and_floods(void **state)
     end();
 }
 
-static void test_caller__udp_calls_are_repeated(void **state)
+TEST(test_caller__udp_calls_are_repeated)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_TOO_LATE, 1), 10000);
     wait_for_results(1);
@@ -325,9 +312,8 @@ static void test_caller__udp_calls_are_repeated(void **state)
     end();
 }
 
-static void test_caller__cancelled(void **state)
+TEST(test_caller__cancelled)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 60000);
     start(2, fake_host(FAKE_TCP, 1), 60000);
@@ -346,9 +332,8 @@ static void test_caller__cancelled(void **state)
 }
 
 /* Time is up, or nobody needs it any more: aborted, and told only then. */
-static void test_caller__unanswered_is_aborted(void **state)
+TEST(test_caller__unanswered_is_aborted)
 {
-    (void)state;
     begin(0, 0);
     start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 300);
     start(2, fake_host(FAKE_NEVER_ANSWERS, 2), 60000);
@@ -387,31 +372,28 @@ static int unacknowledged_ms(struct address host)
 
 /* With a shared store no kernel keeps a call for a host that does not hear it: it would reach it
  * when another server has taken over. */
-static void test_caller__nothing_waits_in_the_kernel(void **state)
+TEST(test_caller__nothing_waits_in_the_kernel)
 {
-    (void)state;
-    struct timespec now;
     begin(0, 0);
     start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 60000);
     caller_turn(t.caller);
     while (t.hosts->call_count < 1)
         (void)uv_run(&t.loop, UV_RUN_ONCE);
     assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 1)), 0);
-    assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &now), 0);
-    clock_allow_sends(&t.clock, (uint64_t)now.tv_sec * 1000 * MS_NS + (uint64_t)now.tv_nsec);
+    t.lease.is_shared = true;
+    lease_renew(&t.lease, clock_boot_ns());
     start(2, fake_host(FAKE_NEVER_ANSWERS, 2), 60000);
     start_privileged(3, fake_host(FAKE_NEVER_ANSWERS, 3), 60000);
     caller_turn(t.caller);
     while (t.hosts->call_count < 3)
         (void)uv_run(&t.loop, UV_RUN_ONCE);
-    assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 2)), CLOCK_KEPT_MS);
-    assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 3)), CLOCK_KEPT_MS);
+    assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 2)), LEASE_KEPT_MS);
+    assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 3)), LEASE_KEPT_MS);
     end();
 }
 
-static void test_caller__from_a_range_of_ports(void **state)
+TEST(test_caller__from_a_range_of_ports)
 {
-    (void)state;
     begin(20000, 20004);
     struct address any = {.family = 4};
     struct sockaddr_storage at;
@@ -446,9 +428,8 @@ static void test_caller__from_a_range_of_ports(void **state)
 }
 
 /* A range of one port, and many calls to one host: they come one after the other. */
-static void test_caller__too_few_ports(void **state)
+TEST(test_caller__too_few_ports)
 {
-    (void)state;
     begin(20010, 20010);
     for (uint32_t i = 0; i < 3; i++)
         start_from(i, fake_host(FAKE_NEVER_ANSWERS, 1), fake_host(FAKE_KINDS, 1), 0, 1500);
@@ -474,9 +455,8 @@ static bool is_privileged(const struct fake_call *call)
  * R-NOTIFY-3: the calls that ask for it come from a privileged port, over TCP and UDP, IPv4 and
  * IPv6. Look-ups do not, and neither do calls to registrants (D3), not even from root.
  */
-static void test_caller__from_a_privileged_port(void **state)
+TEST(test_caller__from_a_privileged_port)
 {
-    (void)state;
     begin(0, 0);
     const uint8_t loopback6[16] = {[15] = 1};
     struct address host6 = address_v6(loopback6, NULL);
@@ -500,9 +480,8 @@ static void test_caller__from_a_privileged_port(void **state)
 }
 
 /* More calls than there are such ports, at once: those to different hosts share them. */
-static void test_caller__privileged_ports_are_shared(void **state)
+TEST(test_caller__privileged_ports_are_shared)
 {
-    (void)state;
     begin(0, 0);
     uint32_t count = 700;
     for (uint32_t i = 0; i < count; i++)
@@ -520,9 +499,8 @@ static void test_caller__privileged_ports_are_shared(void **state)
 }
 
 /* --source-ports wins. */
-static void test_caller__a_range_of_ports_goes_before_privileged_ones(void **state)
+TEST(test_caller__a_range_of_ports_goes_before_privileged_ones)
 {
-    (void)state;
     begin(20020, 20024);
     start_privileged(1, fake_host(FAKE_TCP, 1), 5000);
     start_privileged(2, fake_host(FAKE_UDP, 1), 5000);
@@ -558,9 +536,8 @@ static int occupy(int type, uint16_t port)
 }
 
 /* All of them but one are taken: that one is found. Then that one too: any port. */
-static void test_caller__no_privileged_port_is_free(void **state)
+TEST(test_caller__no_privileged_port_is_free)
 {
-    (void)state;
     enum { FREE_ONE = 700 };
     static int streams[PRIVILEGED_END], datagrams[PRIVILEGED_END];
     begin(0, 0);
@@ -583,9 +560,8 @@ static void test_caller__no_privileged_port_is_free(void **state)
 }
 
 /* Without the right to bind one the call is made all the same. */
-static void test_caller__no_privileged_port_is_allowed(void **state)
+TEST(test_caller__no_privileged_port_is_allowed)
 {
-    (void)state;
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
     const uint32_t right = UINT32_C(1) << CAP_NET_BIND_SERVICE;
@@ -601,9 +577,8 @@ static void test_caller__no_privileged_port_is_allowed(void **state)
 }
 
 /* All at once, with fewer connections than calls; each host is called exactly once. */
-static void test_caller__two_thousand_at_once(void **state)
+TEST(test_caller__two_thousand_at_once)
 {
-    (void)state;
     begin(0, 0);
     uint32_t count = 2000;
     for (uint32_t i = 0; i < count; i++)
@@ -621,9 +596,8 @@ static void test_caller__two_thousand_at_once(void **state)
 }
 
 /* Many that refuse and many that are silent do not keep the others from being called. */
-static void test_caller__among_dead_hosts(void **state)
+TEST(test_caller__among_dead_hosts)
 {
-    (void)state;
     begin(0, 0);
     for (uint32_t i = 0; i < 600; i++)
         start(i, fake_host(i % 2 == 0 ? FAKE_REFUSES : FAKE_REFUSES_UDP, i), 2000);
@@ -651,29 +625,5 @@ int main(void)
              "namespaces)");
         return 0;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_caller__over_tcp_and_udp),
-        cmocka_unit_test(test_caller__from_the_address_given),
-        cmocka_unit_test(test_caller__an_address_that_is_not_ours),
-        cmocka_unit_test(test_caller__refused),
-        cmocka_unit_test(test_caller__udp_port_where_nobody_listens),
-        cmocka_unit_test(test_caller__no_portmapper),
-        cmocka_unit_test(test_caller__silent_portmappers),
-        cmocka_unit_test(test_caller__lost_connections),
-        cmocka_unit_test(test_caller__answers_in_pieces_and_floods),
-        cmocka_unit_test(test_caller__udp_calls_are_repeated),
-        cmocka_unit_test(test_caller__cancelled),
-        cmocka_unit_test(test_caller__unanswered_is_aborted),
-        cmocka_unit_test(test_caller__nothing_waits_in_the_kernel),
-        cmocka_unit_test(test_caller__from_a_range_of_ports),
-        cmocka_unit_test(test_caller__too_few_ports),
-        cmocka_unit_test(test_caller__from_a_privileged_port),
-        cmocka_unit_test(test_caller__privileged_ports_are_shared),
-        cmocka_unit_test(test_caller__a_range_of_ports_goes_before_privileged_ones),
-        cmocka_unit_test(test_caller__no_privileged_port_is_free),
-        cmocka_unit_test(test_caller__no_privileged_port_is_allowed),
-        cmocka_unit_test(test_caller__two_thousand_at_once),
-        cmocka_unit_test(test_caller__among_dead_hosts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run(NULL, NULL, NULL, NULL);
 }

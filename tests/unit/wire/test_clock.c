@@ -47,19 +47,4 @@ TEST(test_clock__both_clocks_are_the_kernels)
     assert_true(clock_wall_ns(&clock) < real_ns + hour_ns);
 }
 
-/* With a shared store sends are bound to the last commit; without one nothing is. */
-TEST(test_clock__sends_end_after_a_commit)
-{
-    const uint64_t second_ns = 1000000000;
-    struct clock clock = {0};
-    assert_true(clock_may_send(&clock));
-    uint64_t now_ns = read_ns(CLOCK_BOOTTIME);
-    clock_allow_sends(&clock, now_ns);
-    assert_true(clock_may_send(&clock));
-    clock_allow_sends(&clock, now_ns - second_ns);
-    assert_true(clock_may_send(&clock));
-    clock_allow_sends(&clock, now_ns - 2 * second_ns);
-    assert_false(clock_may_send(&clock));
-}
-
 TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -68,7 +68,7 @@ static void open_world_of(struct world *w, const struct rpc_server_limits *limit
         fail_msg("%s", failure.text);
     w->port = set.port;
     assert_int_equal(close(set.at[0].udp_fd), 0);
-    assert_int_equal(tcp_add(w->tcp, set.at[0].tcp_fd), 0);
+    assert_int_equal(tcp_add(w->tcp, set.at[0].tcp_fd, false), 0);
     uv_timer_set_repeat(&w->tcp->sweep, 1);
     assert_int_equal(uv_timer_again(&w->tcp->sweep), 0);
     for (uint32_t i = 0; i < CLIENTS_MAX; i++)
@@ -101,7 +101,7 @@ static void release(struct world *w)
     struct rpc_reply reply;
     while (rpc_server_next(w->server, w->clock.now_ns, &reply)) {
         tcp_send(w->tcp, &reply.to, reply.message);
-        tcp_call_ended(w->tcp, reply.taken_by);
+        tcp_call_ended(w->tcp, reply.taken_by, 0);
     }
 }
 
@@ -305,12 +305,12 @@ TEST(test_connection__many_calls_of_one_write_are_one_batch)
     release(&w); /* they gather, and leave together */
     assert_int_equal(c->in_flight, 0);
     assert_int_equal(rpc_server_waiting(w.server), 0);
-    uint32_t gathered = c->out_len;
+    uint32_t gathered = c->replies.out_len;
     assert_true(gathered > CALLS * 28); /* mark and header of each */
     assert_true(is_silent(client));
     tcp_flush(w.tcp);
-    assert_int_equal(c->out_len, 0);
-    assert_null(c->out); /* given back */
+    assert_int_equal(c->replies.out_len, 0);
+    assert_null(c->replies.out); /* given back */
     UNTIL(&w, (receive(client), client->len == gathered));
     expect_answers(&w, client, 0, CALLS);
     close_world(&w);
@@ -406,7 +406,7 @@ TEST(test_connection__a_record_that_is_too_long)
 {
     struct world w;
     open_world(&w, &ample);
-    uint32_t record_max = rpc_server_record_max(w.server);
+    uint32_t record_max = rpc_server_record_max(w.server, false);
     struct client *at_once = open_client(&w, 0), *in_pieces = open_client(&w, 1);
     packet_put_u32(&stream, RECORD_LAST | (record_max + 1));
     send_stream(at_once);
@@ -496,7 +496,7 @@ static bool ask_until_stuck(struct world *w, struct client *client, void (*put)(
         turn(w);
         if (w->tcp->connections.count == 0)
             return false;
-        if (got < 0 && !c->is_reading && c->out_writing != NULL)
+        if (got < 0 && !c->is_reading && c->replies.is_writing)
             return true;
     }
     fail_msg("%s", "it is read for ever");

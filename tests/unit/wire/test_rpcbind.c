@@ -11,22 +11,16 @@
 
 #include "fake_hosts.h"
 #include "peer/packet.h"
+#include "unit/test.h"
 #include "wire/sockaddr.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define UNIX_PATH "/run/rpcbind.sock"
 
@@ -379,9 +373,8 @@ static void expect_registered(void)
     assert_string_equal(t.table[0].address, "0.0.0.0.47.17");
 }
 
-static void test_rpcbind__over_loopback_from_a_privileged_port(void **state)
+TEST(test_rpcbind__over_loopback_from_a_privileged_port)
 {
-    (void)state;
     begin(POLITE);
     listen_on_loopback();
     assert_string_equal(rpcbind_place(t.rpcbind), "");
@@ -393,9 +386,8 @@ static void test_rpcbind__over_loopback_from_a_privileged_port(void **state)
     end();
 }
 
-static void test_rpcbind__from_any_port_without_the_right(void **state)
+TEST(test_rpcbind__from_any_port_without_the_right)
 {
-    (void)state;
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
     const uint32_t right = UINT32_C(1) << CAP_NET_BIND_SERVICE;
@@ -412,9 +404,8 @@ static void test_rpcbind__from_any_port_without_the_right(void **state)
     end();
 }
 
-static void test_rpcbind__its_socket_goes_before_loopback(void **state)
+TEST(test_rpcbind__its_socket_goes_before_loopback)
 {
-    (void)state;
     begin(POLITE);
     listen_on_loopback();
     if (!listen_on_path()) {
@@ -431,9 +422,8 @@ static void test_rpcbind__its_socket_goes_before_loopback(void **state)
     end();
 }
 
-static void test_rpcbind__absent(void **state)
+TEST(test_rpcbind__absent)
 {
-    (void)state;
     begin(POLITE);
     start(REGISTRATION_LOOK, TIME_MS);
     expect(RPCBIND_ABSENT, 1);
@@ -444,9 +434,8 @@ static void test_rpcbind__absent(void **state)
     end();
 }
 
-static void test_rpcbind__silent(void **state)
+TEST(test_rpcbind__silent)
 {
-    (void)state;
     begin(SAYS_NOTHING);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, 50);
@@ -460,9 +449,8 @@ static void test_rpcbind__silent(void **state)
     end();
 }
 
-static void test_rpcbind__answers_in_pieces(void **state)
+TEST(test_rpcbind__answers_in_pieces)
 {
-    (void)state;
     begin(DRIBBLES);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
@@ -471,9 +459,8 @@ static void test_rpcbind__answers_in_pieces(void **state)
     end();
 }
 
-static void test_rpcbind__hangs_up_or_talks_nonsense(void **state)
+TEST(test_rpcbind__hangs_up_or_talks_nonsense)
 {
-    (void)state;
     static const struct {
         enum manners manners;
         enum rpcbind_result result;
@@ -494,9 +481,8 @@ static void test_rpcbind__hangs_up_or_talks_nonsense(void **state)
     }
 }
 
-static void test_rpcbind__somebody_else_is_registered(void **state)
+TEST(test_rpcbind__somebody_else_is_registered)
 {
-    (void)state;
     begin(POLITE);
     listen_on_loopback();
     t.table[t.table_len++] = (struct entry){NSM, 1, "tcp", "0.0.0.0.3.4"};
@@ -508,9 +494,8 @@ static void test_rpcbind__somebody_else_is_registered(void **state)
 }
 
 /* One connection for many passes; that it is gone is noticed between them. */
-static void test_rpcbind__the_connection_is_kept(void **state)
+TEST(test_rpcbind__the_connection_is_kept)
 {
-    (void)state;
     begin(POLITE);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
@@ -534,9 +519,8 @@ static void test_rpcbind__the_connection_is_kept(void **state)
 }
 
 /* Closed while it rested, but we learn of it only in the pass: that is done on another one. */
-static void test_rpcbind__closed_at_the_wrong_moment(void **state)
+TEST(test_rpcbind__closed_at_the_wrong_moment)
 {
-    (void)state;
     begin(POLITE);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
@@ -554,9 +538,8 @@ static void test_rpcbind__closed_at_the_wrong_moment(void **state)
 }
 
 /* Words that nobody asked for end the connection. */
-static void test_rpcbind__talks_unasked(void **state)
+TEST(test_rpcbind__talks_unasked)
 {
-    (void)state;
     begin(POLITE);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
@@ -569,9 +552,8 @@ static void test_rpcbind__talks_unasked(void **state)
 }
 
 /* A pass that is under way is given up without a word, and its answer is not the next one's. */
-static void test_rpcbind__begun_again(void **state)
+TEST(test_rpcbind__begun_again)
 {
-    (void)state;
     begin(SAYS_NOTHING);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
@@ -589,9 +571,8 @@ static void test_rpcbind__begun_again(void **state)
     end();
 }
 
-static void test_rpcbind__closed_in_the_middle(void **state)
+TEST(test_rpcbind__closed_in_the_middle)
 {
-    (void)state;
     begin(SAYS_NOTHING);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
@@ -614,20 +595,5 @@ int main(void)
         puts("1..0 # SKIP needs a network and a /run of its own (root, or user namespaces)");
         return 0;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rpcbind__over_loopback_from_a_privileged_port),
-        cmocka_unit_test(test_rpcbind__from_any_port_without_the_right),
-        cmocka_unit_test(test_rpcbind__its_socket_goes_before_loopback),
-        cmocka_unit_test(test_rpcbind__absent),
-        cmocka_unit_test(test_rpcbind__silent),
-        cmocka_unit_test(test_rpcbind__answers_in_pieces),
-        cmocka_unit_test(test_rpcbind__hangs_up_or_talks_nonsense),
-        cmocka_unit_test(test_rpcbind__somebody_else_is_registered),
-        cmocka_unit_test(test_rpcbind__the_connection_is_kept),
-        cmocka_unit_test(test_rpcbind__closed_at_the_wrong_moment),
-        cmocka_unit_test(test_rpcbind__talks_unasked),
-        cmocka_unit_test(test_rpcbind__begun_again),
-        cmocka_unit_test(test_rpcbind__closed_in_the_middle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run(NULL, NULL, NULL, NULL);
 }

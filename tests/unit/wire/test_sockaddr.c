@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <stdio.h>
 #include <sys/un.h>
 
 static struct address address_of(const char *text)

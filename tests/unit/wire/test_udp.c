@@ -27,7 +27,7 @@ static void open_udp(void)
     for (; s.set.count > 0; s.set.count--) {
         struct listen_pair *pair = &s.set.at[s.set.count - 1];
         assert_int_equal(close(pair->tcp_fd), 0);
-        assert_int_equal(udp_add(udp, pair->udp_fd, &pair->address), 0);
+        assert_int_equal(udp_add(udp, pair->udp_fd, &pair->address, false), 0);
     }
 }
 

@@ -1,0 +1,141 @@
+/*
+ * paging.c -- pages of lists, piece by piece; see paging.h.
+ *
+ * Always true: what was written so far and what is pending, put together, is the beginning of one
+ * JSON object. When a piece finds no row within its budget it writes a blank, which JSON allows
+ * between any two rows: libmicrohttpd then asks again in the next turn.
+ */
+#include "admin/paging.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+enum {
+    LIMIT_DEFAULT = 100,
+    SLOTS_PER_PIECE = 4000,
+    PIECE_BYTES = 8 * 1024, /* written at once */
+};
+
+static void free_listing(void *context)
+{
+    struct paging *paging = context;
+    writer_free(&paging->writer);
+    free(paging);
+}
+
+static void begin(struct paging *paging)
+{
+    writer_object(&paging->writer, NULL);
+    writer_list(&paging->writer, paging->name);
+    paging->has_begun = true;
+}
+
+static void end(struct paging *paging)
+{
+    struct writer *writer = &paging->writer;
+    char buffer[32];
+    struct text cursor;
+    text_init(&cursor, buffer, sizeof buffer);
+    text_add_u64(&cursor, paging->cursor);
+    writer_end_list(writer);
+    writer_text(writer, "next", paging->cursor == VIEW_END ? NULL : buffer);
+    writer_end_object(writer);
+    writer_plain(writer, "\n");
+    paging->has_ended = true;
+}
+
+/* Writes what comes next. False: the budget is used up. */
+static bool advance(struct paging *paging, uint32_t *budget)
+{
+    if (!paging->has_begun) {
+        begin(paging);
+    } else if (paging->row_count == paging->limit || paging->cursor == VIEW_END) {
+        end(paging);
+    } else if (paging->next(paging, &paging->cursor, budget)) {
+        paging->row_count++;
+    } else if (paging->cursor == VIEW_END) {
+        end(paging);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void set_time(struct paging *paging)
+{
+    struct admin_facts facts = {0};
+    paging->admin->facts(paging->admin->context, &facts);
+    paging->now_ns = facts.now_ns;
+    paging->wall_ns = facts.wall_ns;
+}
+
+static ssize_t read_listing(void *context, uint64_t position, char *buffer, size_t max)
+{
+    struct paging *paging = context;
+    struct writer *writer = &paging->writer;
+    uint32_t budget = SLOTS_PER_PIECE;
+    (void)position;
+    if (max > PIECE_BYTES)
+        max = PIECE_BYTES;
+    /* What did not fit last time is less than a row. */
+    writer->len -= paging->read;
+    if (writer->len > 0)
+        memmove(writer->at, writer->at + paging->read, writer->len);
+    paging->read = 0;
+    set_time(paging);
+    while (writer->len < max && !paging->has_ended && !writer->has_failed)
+        if (!advance(paging, &budget))
+            break;
+    if (writer->has_failed)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (writer->len == 0 && paging->has_ended)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (writer->len == 0)
+        writer_plain(writer, " ");
+    paging->read = writer->len < max ? writer->len : max;
+    memcpy(buffer, writer->at, paging->read);
+    return (ssize_t)paging->read;
+}
+
+/* Digits only. False: something else, or larger than `max`. */
+static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+    if (*text == '\0')
+        return false;
+    for (; *text != '\0'; text++)
+        if (*text < '0' || *text > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+            return false;
+    *ret = value;
+    return value <= max;
+}
+
+void paging_answer(struct exchange *exchange, const struct paging *first)
+{
+    const char *limit_text = exchange_parameter(exchange, "limit");
+    const char *cursor_text = exchange_parameter(exchange, "cursor");
+    uint64_t limit = LIMIT_DEFAULT, cursor = 0;
+    if (limit_text != NULL && (!parse_number(limit_text, PAGING_LIMIT_MAX, &limit) || limit == 0)) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a limit: ", bytes_of_text(limit_text),
+                       "allowed: 1 to 1000");
+        return;
+    }
+    if (cursor_text != NULL && !parse_number(cursor_text, UINT64_MAX, &cursor)) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a cursor: ", bytes_of_text(cursor_text),
+                       "use the value of next from the previous page");
+        return;
+    }
+    struct paging *paging = malloc(sizeof *paging);
+    if (paging == NULL)
+        return;
+    *paging = *first;
+    paging->admin = exchange->admin;
+    paging->limit = (uint32_t)limit;
+    paging->cursor = cursor;
+    if (paging->filter.fh.len > 0)
+        paging->filter.fh.at = paging->handle;
+    exchange_stream(exchange, MHD_HTTP_OK, "application/json", PIECE_BYTES, read_listing, paging,
+                    free_listing);
+}

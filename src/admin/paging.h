@@ -1,0 +1,51 @@
+/*
+ * paging.h -- lists that are written while they are sent: {"clients": [...], "next": ...}.
+ *
+ * A page has at most `limit` rows (100 unless asked for, 1,000 at most). It is built in pieces as
+ * large as a connection has room for, one piece per turn and connection, and each piece examines a
+ * bounded number of slots: a list of a million locks delays nobody by more than that. `next` is the
+ * cursor of the next page, or null at the end; it stays valid while rows come and go.
+ */
+#ifndef ADMIN_PAGING_H
+#define ADMIN_PAGING_H
+
+#include "admin/exchange.h"
+#include "core/view.h"
+
+#define PAGING_LIMIT_MAX 1000
+
+/* Which clients to list; zeroed: all. Names as shown, ignoring case. */
+struct paging_clients {
+    const char *state; /* a constant; NULL: any */
+    char protocol[RECORD_PROTOCOL_MAX + 1], name[RECORD_NAME_MAX + 1],
+        mon_name[RECORD_NAME_MAX + 1];
+    /* ?match: what people call a client. */
+    bool must_match;
+    uint64_t match_id;            /* 0: it is no id, */
+    struct address match_address; /* of no family: no address, */
+    char match_name[RECORD_NAME_MAX + 1];
+};
+
+struct paging {
+    const struct admin *admin;
+    const char *name; /* of the list in the object */
+    /* Writes the next row from *cursor on. False: the end, or the budget is used up, as *cursor
+     * says. */
+    bool (*next)(struct paging *paging, uint64_t *cursor, uint32_t *budget);
+    /* What is wanted. */
+    struct view_filter filter;
+    uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
+    struct paging_clients clients;
+
+    uint64_t cursor;
+    uint32_t limit, row_count;
+    uint64_t now_ns, wall_ns; /* when the piece began */
+    struct writer writer;
+    size_t read; /* of what the writer has */
+    bool has_begun, has_ended;
+};
+
+/* Answers with a list like `first`, with limit and cursor from the request. */
+void paging_answer(struct exchange *exchange, const struct paging *first);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * http_client.h -- talks to the server: HTTP over its control socket.
+ *
+ * Places searched for the socket; the first that accepts a connection wins:
+ *
+ *   --control PATH                  if it is given, nowhere else
+ *   HOLDFAST_CONTROL                if it is set, nowhere else
+ *   the default stores' directories, then /run/holdfast/control.sock
+ */
+#ifndef CLI_HTTP_CLIENT_H
+#define CLI_HTTP_CLIENT_H
+
+#include "cli/arguments.h"
+
+#include <jansson.h>
+
+struct http_client;
+
+struct http_client_reply {
+    long status;
+    json_t *body; /* NULL: not JSON */
+};
+
+/* NULL: unreachable; that was printed, and means EXIT_UNREACHABLE. */
+struct http_client *http_client_find(const struct arguments *arguments);
+void http_client_free(struct http_client *http);
+
+/* 0, or an exit code if no reply came; that was printed. Free with http_client_reply_done. A read
+ * times out after HTTP_CLIENT_PATIENCE_S; a change, which waits for the store, later. */
+#define HTTP_CLIENT_PATIENCE_S        10
+#define HTTP_CLIENT_PATIENCE_CHANGE_S 120
+int http_client_ask(struct http_client *http, const char *method, const char *path,
+                    struct http_client_reply *ret);
+void http_client_reply_done(struct http_client_reply *reply);
+
+/* GET that fails silently: NULL. For callers that poll. */
+json_t *http_client_try(struct http_client *http, const char *path);
+
+/* GET that must succeed: the body, or NULL with *ret_exit_code after printing what went wrong. */
+json_t *http_client_get(struct http_client *http, const char *path, int *ret_exit_code);
+
+/* "holdfast release: error; hint", from a body with both. EXIT_NO. */
+int http_client_print_error(const struct http_client *http, const struct http_client_reply *reply);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * watched.h -- the hosts that a status monitor watches for its machine (--role monitor).
+ *
+ * In that role whoever sends SM_MON is the lock manager of this machine, most often the kernel's,
+ * and its locks die with the boot of the machine, not with us. A registrant then means two duties
+ * towards two different hosts (docs/decisions/030):
+ *
+ *   upcall   the host mon_name rebooted: the lock manager is told, over loopback, by the call that
+ *            it asked for (a relay, notify.h). Only with a priv of this boot of the machine: to an
+ *            older one the kernel frees what somebody else holds by now
+ *   peer     this machine rebooted: the host mon_name is told, by SM_NOTIFY under each of our
+ *            names, from each of our addresses
+ *
+ *                SM_MON               the machine reboots
+ *   (nothing) -----------> CURRENT -----------------------> OWED ------> (nothing)
+ *       ^                  |     ^                          |  ^  told
+ *       |   SM_UNMON       |     | told              SM_MON |  | SM_UNMON, or a reboot
+ *       +------------------+     |                          v  |
+ *                                +------------------- OWED and CURRENT
+ *
+ * CURRENT: registered in this boot (watched_is_current): the upcall duty stands. OWED: not yet told
+ * of our last reboot (watched_is_owed): the peer duty stands. Both are in the record: server_epoch
+ * against the server's boot_epoch, told_state against its restart_state. A restart of this process
+ * changes neither, so it is an event for nobody.
+ *
+ * Where the host is: the address that mon_name spells, or what the resolver says of it, which is
+ * kept in the record. SM_MON never waits for the resolver (watched_name.c).
+ *
+ * When: not before the NFS server of this machine is up (core_input CORE_SERVED), or clients would
+ * reclaim where nobody answers; --notify-after at the latest. Upcalls do not wait for that.
+ */
+#ifndef CORE_WATCHED_H
+#define CORE_WATCHED_H
+
+#include "base/chains.h"
+#include "base/intern.h"
+#include "base/timers.h"
+#include "core/core.h"
+
+struct core;
+
+/* Of a registrant, beside its record. */
+struct watched {
+    uint32_t hosts[RECORD_HOSTS_MAX]; /* slots of their addresses, with references; SLOT_NONE */
+    uint32_t host_count;
+    uint32_t told_from, tried_from; /* bits of core->watching.locals: of this round of SM_NOTIFY */
+    uint32_t from;                  /* index of the one that is tried; SLOT_NONE: any */
+    uint32_t lookups_failed;        /* in a row */
+    bool is_name;                   /* mon_name is for the resolver */
+    bool is_asking;
+    bool is_reported; /* that it does not resolve */
+};
+
+struct watching {
+    struct watched *at; /* by slot of the registrant; NULL: another role */
+    uint32_t slots_max;
+    struct intern addresses;
+    struct chains by_host[RECORD_HOSTS_MAX]; /* chain = slot of the address */
+    struct timers lookups;                   /* slots whose names are to be asked */
+    uint32_t unresolved;                     /* names without an address */
+    struct address locals[CORE_LOCALS_MAX];
+    uint32_t local_count;
+    bool is_served;             /* SM_NOTIFY may leave */
+    uint64_t served_ns;         /* from then on in any case; UINT64_MAX: we are not ready yet */
+    uint64_t lockd_reported_ns; /* when a restart of the lock manager may be reported again */
+};
+
+__attribute__((warn_unused_result)) int watched_init(struct core *core, const uint32_t slots[]);
+void watched_done(struct core *core);
+
+/* A registrant came, new or with these addresses from the store; it goes. */
+void watched_add(struct core *core, uint32_t slot, const struct address *hosts);
+void watched_remove(struct core *core, uint32_t slot);
+struct watched *watched_at(const struct core *core, uint32_t slot);
+/* The addresses as the store keeps them: none for a mon_name that spells its own. */
+void watched_put_hosts(const struct core *core, uint32_t slot,
+                       struct address ret[static RECORD_HOSTS_MAX]);
+/* Where its host is; family 0: not known (yet). */
+struct address watched_address(const struct core *core, uint32_t slot);
+
+/* Its priv is of this boot of the machine. */
+bool watched_is_current(const struct core *core, uint32_t slot);
+/* Its host was not yet told of our last reboot. */
+bool watched_is_owed(const struct core *core, uint32_t slot);
+/* How many are. */
+uint32_t watched_owed_count(const struct core *core);
+/* The same, and it can be told now. */
+bool watched_is_callable(const struct core *core, uint32_t slot);
+
+/* SM_NOTIFY came from this address: whoever watches its host is owed an upcall. Returns how many
+ * registrants watch it, and in *ret_news whether any of them did not know. */
+uint32_t watched_hear(struct core *core, const struct address *from, uint32_t state,
+                      bool *ret_news);
+
+/* Its lock manager registers it with another priv, and did not unregister it: it has lost its
+ * locks, most likely. Reported; with --on-lockd-restart notify everybody is told. */
+void watched_lockd_restarted(struct core *core, uint32_t slot);
+/* Everybody is told that our locks are lost, though the machine did not reboot. */
+void watched_restart_notice(struct core *core);
+/* SM_UNMON: it goes, unless its host is still owed something. True: it is gone. */
+bool watched_unregister(struct core *core, uint32_t slot);
+/* SM_UNMON_ALL with --unmon-all notify: its host is told that its locks are lost. */
+void watched_tell_lost(struct core *core, uint32_t slot);
+
+/* The SM_NOTIFY that its host is owed: from the next of our addresses. */
+void watched_put_call(struct core *core, uint32_t slot, struct core_call *ret);
+/* It has ended. */
+void watched_answered(struct core *core, uint32_t slot, uint32_t state, bool is_answered);
+/* Another of our addresses was not tried since the last rest. */
+bool watched_has_other_way(const struct core *core, uint32_t slot);
+/* Not to be tried again in this run: who answered one of our addresses was told. */
+void watched_given_up(struct core *core, uint32_t slot);
+/* What this machine itself is owed as a host that it watches is settled by being here. */
+void watched_settle_ourselves(struct core *core);
+/* Told, and registered by nobody in this boot: the record has no more use. True: it is gone. */
+bool watched_settle(struct core *core, uint32_t slot);
+
+/* CORE_READY, CORE_SERVED. */
+void watched_ready(struct core *core);
+void watched_served(struct core *core);
+void watched_work(struct core *core);
+uint64_t watched_deadline_ns(const struct core *core);
+
+/* watched_name.c: names to be asked; what was said. `slot` is asked at this time. */
+void watched_want_lookup(struct core *core, uint32_t slot, uint64_t time_ns);
+bool watched_next_lookup(struct core *core, uint32_t *ret_slot, struct bytes *ret_name);
+uint64_t watched_lookup_deadline_ns(const struct core *core);
+void watched_resolved(struct core *core, uint32_t slot, const struct address *addresses,
+                      uint32_t count);
+/* The addresses of its host are these from now on, as many as there is room for. */
+void watched_set_hosts(struct core *core, uint32_t slot, const struct address *hosts,
+                       uint32_t count);
+
+void watched_check(const struct core *core);
+
+#endif

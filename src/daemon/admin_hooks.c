@@ -1,0 +1,188 @@
+/*
+ * admin_hooks.c -- the hooks of the HTTP endpoints; see admin_hooks.h.
+ */
+#include "daemon/admin_hooks.h"
+
+#include "base/check.h"
+#include "daemon/config_value.h"
+#include "file/file.h"
+#include "store/store.h"
+
+static bool is_ready(void *context, struct text *ret_reason)
+{
+    const struct admin_hooks *hooks = context;
+    if (hooks->driver == NULL) {
+        if (!takeover_explain(hooks->takeover, ret_reason))
+            text_add(ret_reason, "starting");
+        return false;
+    }
+    return driver_is_ready(hooks->driver, ret_reason);
+}
+
+static const char *rpcbind_word(const struct config *config)
+{
+    const struct config_option *option = config_find("rpcbind");
+    CHECK(option != NULL);
+    return option->choices[config->rpcbind];
+}
+
+static bool tell_option(void *context, uint32_t index, struct admin_option *ret)
+{
+    static const char *const origins[] = {"default", "file", "command line"};
+    const struct admin_hooks *hooks = context;
+    if (index >= config_option_count)
+        return false;
+    const struct config_option *option = &config_options[index];
+    bool is_monitor = hooks->config->role == CONFIG_MONITOR;
+    uint32_t hidden = CONFIG_NO_KEY | (is_monitor ? CONFIG_NOT_OF_MONITOR : CONFIG_NOT_OF_SERVER);
+    *ret = (struct admin_option){
+        .name = (option->flags & hidden) != 0 ? NULL : option->name,
+        .help = option->help,
+        .default_text = option->default_text != NULL ? option->default_text : option->default_shown,
+        .origin = origins[hooks->config->origins[index]],
+    };
+    return true;
+}
+
+static bool tell_option_value(void *context, uint32_t option, uint32_t index, struct text *ret)
+{
+    const struct admin_hooks *hooks = context;
+    const struct config_option *row = &config_options[option];
+    if (index >= config_value_count(hooks->config, row))
+        return false;
+    if (row->type == CONFIG_STORE)
+        text_add(ret, hooks->store);
+    else
+        config_value_add(ret, hooks->config, row, index);
+    return true;
+}
+
+static void tell_files(struct file_service *service, struct admin_files *ret)
+{
+    struct file_status status;
+    file_get_status(service, &status);
+    *ret = (struct admin_files){.is_served = true,
+                                .exports = status.exports,
+                                .open_files = status.open_files,
+                                .calls = status.calls,
+                                .refused = status.refused,
+                                .sync_errors = status.sync_errors};
+}
+
+static void tell_facts(void *context, struct admin_facts *ret)
+{
+    struct admin_hooks *hooks = context;
+    uint64_t now_ns = clock_now_ns(hooks->clock);
+    *ret = (struct admin_facts){
+        .now_ns = now_ns,
+        .wall_ns = clock_wall_ns(hooks->clock),
+        .uptime_ns = now_ns - hooks->start_ns,
+        .store = hooks->store,
+        .is_standby = hooks->config->standby && hooks->driver == NULL,
+        .rpcbind = rpcbind_word(hooks->config),
+    };
+    struct text why;
+    text_init(&why, ret->not_found_why, sizeof ret->not_found_why);
+    if (hooks->driver == NULL || hooks->registrar == NULL) {
+        text_add(&why, "starting");
+        return;
+    }
+    const struct commits *commits = driver_commits(hooks->driver);
+    ret->commit_age_ns = commits_age_ns(commits);
+    ret->commit_durations = &commits->meter.durations;
+    ret->batch_records = &commits->meter.batch_records;
+    ret->is_found = registrar_is_ready(hooks->registrar, &why);
+    if (hooks->files != NULL)
+        tell_files(hooks->files, &ret->files);
+}
+
+static const char *name_of(enum order_kind kind)
+{
+    switch (kind) {
+    case ORDER_END_GRACE:
+        return "end the grace period";
+    case ORDER_RELEASE:
+        return "release a client's locks";
+    case ORDER_NOTIFY:
+        return "notify a client again";
+    case ORDER_MOVE:
+        return "move a client to another address";
+    case ORDER_RESTART_NOTICE:
+        return "notify every watched host of a restart";
+    }
+    UNREACHABLE();
+}
+
+static const char *name_of_result(enum order_result result)
+{
+    switch (result) {
+    case ORDER_DONE:
+        return "done";
+    case ORDER_BEGUN:
+        return "begun";
+    case ORDER_NO_CLIENT:
+        return "no such client";
+    case ORDER_NOTHING:
+        return "nothing to do";
+    case ORDER_LATER:
+        return "later";
+    case ORDER_BAD_ADDRESS:
+        return "not the address of a host";
+    case ORDER_TAKEN:
+        return "a client of that name holds locks there";
+    case ORDER_NO_BYTES:
+        return "no room for the address";
+    }
+    UNREACHABLE();
+}
+
+static void obey(void *context, const struct order *order, const struct admin_caller *who,
+                 struct core_answer *ret)
+{
+    struct admin_hooks *hooks = context;
+    *ret = (struct core_answer){.order_result = ORDER_LATER};
+    if (hooks->driver != NULL)
+        driver_order(hooks->driver, order, ret);
+    if (ret->order_result == ORDER_LATER)
+        return; /* it is given again in the next turn */
+    char client[32], file[2 * RECORD_FH_MAX + 1], to[ADDRESS_TEXT_MAX];
+    struct text id, hex;
+    text_init(&id, client, sizeof client);
+    text_add_char(&id, 'c');
+    text_add_u64(&id, order->client);
+    text_init(&hex, file, sizeof file);
+    text_add_hex(&hex, order->fh);
+    address_text(&order->to, to);
+    bool is_move = order->kind == ORDER_MOVE;
+    const struct log_field fields[] = {
+        LOG_MESSAGE("operator command"),
+        LOG_TEXT("order", name_of(order->kind)),
+        LOG_TEXT("result", name_of_result(ret->order_result)),
+        LOG_NUMBER("uid", who->uid),
+        LOG_NUMBER("pid", (uint64_t)who->pid),
+        LOG_TEXT("client", client), /* these two are not part of every order */
+        LOG_TEXT(is_move ? "to" : "file", is_move ? to : file),
+    };
+    bool is_of_all = order->kind == ORDER_END_GRACE || order->kind == ORDER_RESTART_NOTICE;
+    size_t absent = is_of_all ? 2 : order->fh.len == 0 && !is_move ? 1 : 0;
+    log_fields(hooks->log, LOG_LEVEL_WARNING, clock_wall_ns(hooks->clock), fields,
+               sizeof fields / sizeof fields[0] - absent);
+}
+
+void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, struct log *log,
+                      struct clock *clock)
+{
+    *hooks = (struct admin_hooks){
+        .admin = {.context = hooks,
+                  .is_ready = is_ready,
+                  .facts = tell_facts,
+                  .option = tell_option,
+                  .option_value = tell_option_value,
+                  .obey = obey},
+        .config = config,
+        .log = log,
+        .clock = clock,
+        .start_ns = clock_now_ns(clock),
+    };
+    store_show_url(config->store, hooks->store, sizeof hooks->store);
+}

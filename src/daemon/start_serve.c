@@ -1,0 +1,244 @@
+/*
+ * start_serve.c -- see start_serve.h.
+ */
+#include "daemon/start_serve.h"
+
+#include "admin/http.h"
+#include "base/check.h"
+#include "base/units.h"
+#include "daemon/monitor.h"
+#include "daemon/sd_notify.h"
+#include "daemon/start_net.h"
+
+#include <stdio.h>
+
+enum { CALL_BYTES = 4096 }; /* for the messages of one call of ours */
+
+int start_serve_files(struct daemon *daemon)
+{
+    if (!files_is_wanted(&daemon->config))
+        return 0;
+    struct core_status status;
+    core_status(daemon->core, &status);
+    struct files_parts parts = {.loop = &daemon->loop,
+                                .log = &daemon->log,
+                                .clock = &daemon->clock,
+                                .config = &daemon->config,
+                                .server = daemon->server,
+                                .epoch = status.epoch,
+                                .argc = daemon->argc,
+                                .argv = daemon->argv};
+    char buffer[1024];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    daemon->files = files_new(&parts, &why);
+    daemon->hooks.files = daemon->files != NULL ? files_service(daemon->files) : NULL;
+    if (daemon->hooks.files != NULL)
+        return 0;
+    return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
+}
+
+int start_serve_wire(struct daemon *daemon)
+{
+    daemon->wire =
+        wire_new(&daemon->loop, daemon->server, &daemon->clock, daemon->connections.callers);
+    return daemon->wire != NULL ? 0
+                                : daemon_fail(daemon, DAEMON_EXIT_USAGE,
+                                              "cannot reserve memory; lower --max-connections");
+}
+
+int start_serve_calls(struct daemon *daemon)
+{
+    struct rpc_client_limits limits = {
+        .attempts_max = DAEMON_CALLS_MAX,
+        .connections_max = daemon->connections.calls,
+        .bytes_max = (uint64_t)DAEMON_CALLS_MAX * CALL_BYTES,
+        .lease = &daemon->lease,
+        .our_ports = {daemon->sockets.port, daemon->nsm_sockets.port},
+    };
+    struct core_status status;
+    core_status(daemon->core, &status);
+    /* Calls of this start must not be taken for those of the last one (D6). */
+    uint32_t first_xid = (uint32_t)(status.epoch << 20) ^ (uint32_t)daemon_seed();
+    struct caller_options options = {.source_port_low = daemon->config.source_ports.low,
+                                     .source_port_high = daemon->config.source_ports.high,
+                                     .listener = daemon->wire,
+                                     .privileged_fd = daemon->privileged_fd};
+    daemon->client = rpc_client_new(&limits, first_xid, daemon_seed());
+    if (daemon->client != NULL)
+        daemon->caller = caller_new(&daemon->loop, daemon->client, &daemon->clock, &options);
+    daemon->resolving = resolving_new(&daemon->loop, daemon->core, daemon->server);
+    if (daemon->caller == NULL || daemon->resolving == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, "cannot reserve memory for calls to clients");
+    rpc_server_set_client(daemon->server, daemon->client);
+    return 0;
+}
+
+int start_serve_driver(struct daemon *daemon)
+{
+    struct driver_parts parts = {
+        .loop = &daemon->loop,
+        .log = &daemon->log,
+        .store = {.clock = &daemon->clock,
+                  .lease = &daemon->lease,
+                  .core = daemon->core,
+                  .server = daemon->server,
+                  .control = daemon->control_http,
+                  .store = daemon->store,
+                  .timeout_ns = daemon->config.store_timeout_s * SECOND_NS,
+                  .is_metered = daemon->config.metrics == CONFIG_ON},
+        .client = daemon->client,
+        .wire = daemon->wire,
+        .caller = daemon->caller,
+        .registrar = daemon->registrar,
+        .resolving = daemon->resolving,
+        .events = daemon->hooks.admin.events,
+    };
+    daemon->driver = driver_new(&parts);
+    if (daemon->driver == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_STORE, "out of memory");
+    daemon->store = NULL; /* the driver's from here on */
+    daemon->hooks.driver = daemon->driver;
+    daemon->hooks.registrar = daemon->registrar;
+    daemon->hooks.admin.core = daemon->core;
+    daemon->hooks.admin.meter = rpc_server_meter(daemon->server);
+    return driver_start(daemon->driver)
+               ? 0
+               : daemon_fail(daemon, DAEMON_EXIT_STORE,
+                             "cannot start the store thread; raise the limit of threads "
+                             "(TasksMax=, ulimit -u)");
+}
+
+int start_serve_listen(struct daemon *daemon)
+{
+    const struct listen_set *files_at = daemon->files != NULL ? start_net_files_at(daemon) : NULL;
+    int err = wire_listen(daemon->wire, &daemon->sockets, files_at == &daemon->sockets);
+    if (err == 0)
+        err = wire_listen(daemon->wire, &daemon->nsm_sockets, files_at == &daemon->nsm_sockets);
+    if (err == 0)
+        err = wire_listen(daemon->wire, &daemon->nfs_sockets, true);
+    if (err == 0)
+        return 0;
+    log_say(&daemon->log, LOG_LEVEL_ERROR, clock_wall_ns(&daemon->clock),
+            LOG_MESSAGE("cannot listen; another process may have taken the port"),
+            LOG_NUMBER("port", daemon->sockets.port), LOG_TEXT("cause", uv_strerror(err)));
+    return DAEMON_EXIT_UNAVAILABLE;
+}
+
+int start_serve_register(struct daemon *daemon)
+{
+    return registrar_start(daemon->registrar, daemon->core);
+}
+
+static void add_summary(const struct daemon *daemon, const struct core_status *status,
+                        struct text *line)
+{
+    bool is_monitor = daemon->config.role == CONFIG_MONITOR;
+    text_add(line, is_monitor ? "monitoring on port " : "ready on port ");
+    text_add_u64(line, daemon->sockets.port);
+    text_add(line, " (state ");
+    text_add_u64(line, status->state);
+    text_add(line, ", ");
+    text_add_count(line, (uint64_t)status->registrants + status->clients);
+    if (is_monitor) {
+        text_add(line, status->registrants == 1 ? " host)" : " hosts)");
+        return;
+    }
+    text_add(line, " clients, ");
+    text_add_count(line, status->locks);
+    text_add(line, " locks, grace ");
+    text_add_u64(line, (status->grace.remaining_ns + SECOND_NS - 1) / SECOND_NS);
+    text_add(line, " s)");
+}
+
+/* One line that scripts wait for, on standard output; the log has it too, and is complete when that
+ * line comes. */
+static void announce(struct daemon *daemon)
+{
+    struct core_status status;
+    core_status(daemon->core, &status);
+    char buffer[256];
+    struct text line;
+    text_init(&line, buffer, sizeof buffer);
+    add_summary(daemon, &status, &line);
+    char store[256];
+    store_show_url(daemon->config.store, store, sizeof store);
+    log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
+            LOG_TEXT("store", store), LOG_NUMBER("epoch", status.epoch));
+    if (daemon->nsm_sockets.port != 0)
+        log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("the status monitor has its own port"),
+                LOG_NUMBER("port", daemon->nsm_sockets.port));
+    if (daemon->files != NULL)
+        log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("serving files"), LOG_NUMBER("port", start_net_files_at(daemon)->port));
+    char page[128];
+    struct text url;
+    text_init(&url, page, sizeof page);
+    if (daemon->http != NULL) {
+        http_add_url(daemon->http, &url);
+        log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("serving HTTP"), LOG_NUMBER("port", http_port(daemon->http)),
+                LOG_TEXT("page", page));
+    }
+    if (status.incomplete)
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("the store may have lost records: raised the state number past the "
+                            "clock, so clients will see a restart"));
+    (void)printf("holdfast: %s\n", buffer);
+    (void)fflush(stdout);
+    int err = sd_notify_started(buffer);
+    if (err != 0)
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("cannot notify the service manager"),
+                LOG_TEXT("cause", strerror(-err)));
+}
+
+/*
+ * A server that we have replaced without its knowing may still send (base/lease.h). Who is told to
+ * reclaim before that is over does not reclaim what such an answer grants. Nobody reclaims where
+ * nothing is held.
+ */
+static uint64_t telling_wait_ns(struct daemon *daemon)
+{
+    struct core_status status;
+    core_status(daemon->core, &status);
+    return status.grace.remaining_ns == 0 ? 0
+                                          : lease_sends_left_ns(&daemon->lease, clock_boot_ns());
+}
+
+/* Clients can find us, and what they may call us is known, as far as that is possible. */
+static void become_ready(struct daemon *daemon)
+{
+    if (!daemon->is_registered || !daemon->is_named)
+        return;
+    announce(daemon);
+    driver_ready(daemon->driver, telling_wait_ns(daemon));
+    if (daemon->config.role == CONFIG_MONITOR)
+        monitor_run(daemon);
+}
+
+static void on_named(void *context)
+{
+    struct daemon *daemon = context;
+    daemon->is_named = true;
+    become_ready(daemon);
+}
+
+void start_serve_settled(void *context, int exit_code)
+{
+    struct daemon *daemon = context;
+    if (exit_code != 0) {
+        driver_stop(daemon->driver, exit_code);
+        return;
+    }
+    daemon->is_registered = true;
+    become_ready(daemon);
+}
+
+int start_serve_run(struct daemon *daemon)
+{
+    names_ask(daemon->names, daemon->core, daemon, on_named);
+    clock_turn_over(&daemon->clock);
+    return driver_run(daemon->driver);
+}

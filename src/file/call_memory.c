@@ -1,0 +1,98 @@
+/*
+ * call_memory.c -- see call_memory.h.
+ */
+#include "file/call_memory.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+/* Bytes behind the call: small calls, listings and pages, reads and writes of clients' usual size,
+ * and the largest. */
+static const uint32_t class_len[CALL_SIZE_CLASSES] = {4096, 24576, 147456, NFS_DATA_MAX + 2 * 8192};
+static const uint32_t class_kept_max[CALL_SIZE_CLASSES] = {1024, 256, 128, 64};
+
+void call_memory_init(struct call_memory *memory, uint32_t calls_max, uint64_t bytes_max)
+{
+    *memory = (struct call_memory){.calls_max = calls_max, .bytes_max = bytes_max};
+    for (int i = 0; i < CALL_SIZE_CLASSES; i++)
+        list_init(&memory->kept[i]);
+}
+
+void call_memory_done(struct call_memory *memory)
+{
+    for (int i = 0; i < CALL_SIZE_CLASSES; i++) {
+        struct list *head = &memory->kept[i];
+        for (struct list *at = head->next, *next; at != head; at = next) {
+            next = at->next;
+            free(LIST_ELEMENT(at, struct call, link));
+        }
+        list_init(head);
+    }
+}
+
+/* Everything but the identity's list of groups, which its count describes. */
+static void clear(struct call *call)
+{
+    memset(call, 0, offsetof(struct call, identity));
+    size_t behind = offsetof(struct call, has_identity);
+    memset((uint8_t *)call + behind, 0, sizeof *call - behind);
+    call->identity.group_count = 0;
+}
+
+static struct call *take(struct call_memory *memory, uint32_t size_class)
+{
+    struct list *kept = &memory->kept[size_class];
+    struct call *call;
+    if (list_is_empty(kept)) {
+        call = malloc(sizeof *call + class_len[size_class]);
+        if (call == NULL)
+            return NULL;
+    } else {
+        call = LIST_ELEMENT(kept->prev, struct call, link); /* the warmest */
+        list_remove(&call->link);
+        memory->kept_count[size_class]--;
+    }
+    clear(call);
+    list_init(&call->link);
+    call->memory = (uint8_t *)(call + 1);
+    call->memory_len = class_len[size_class];
+    call->size_class = size_class;
+    memory->calls++;
+    memory->bytes += class_len[size_class];
+    return call;
+}
+
+struct call *call_memory_take(struct call_memory *memory, uint32_t payload_max, uint32_t args_len)
+{
+    uint32_t len = JOB_HEADROOM + NFS_HEAD_MAX + payload_max + 8 + args_len;
+    uint32_t size_class = 0;
+    while (size_class < CALL_SIZE_CLASSES && class_len[size_class] < len)
+        size_class++;
+    if (size_class == CALL_SIZE_CLASSES || memory->calls >= memory->calls_max ||
+        memory->bytes + class_len[size_class] > memory->bytes_max)
+        return NULL;
+    struct call *call = take(memory, size_class);
+    if (call != NULL)
+        call->payload_max = payload_max;
+    return call;
+}
+
+struct call *call_memory_take_spare(struct call_memory *memory)
+{
+    return take(memory, 0);
+}
+
+void call_memory_give_back(struct call_memory *memory, struct call *call)
+{
+    uint32_t size_class = call->size_class;
+    CHECK(memory->calls > 0);
+    memory->calls--;
+    memory->bytes -= class_len[size_class];
+    if (memory->kept_count[size_class] == class_kept_max[size_class]) {
+        free(call);
+        return;
+    }
+    list_append(&memory->kept[size_class], &call->link);
+    memory->kept_count[size_class]++;
+}

@@ -1,0 +1,398 @@
+/*
+ * descriptor.c -- see descriptor.h.
+ *
+ *            find, add                        release by the last user
+ *   (none) -----------> IN USE <--------------------------------------+
+ *                        |  ^  find                                   |
+ *                        |  +--------- UNUSED <-----------------------+ cached
+ *                        |               | too many, forgotten
+ *                        +---------------+----> OVER ---> closed by a sweep
+ *                          not cached
+ *
+ * Always true:
+ *  (1) A file has one cached entry: its mutex is the file's.
+ *  (2) A descriptor of an entry that has a user is not closed.
+ *  (3) What was written through an entry is synced before it is closed: the kernel may forget that
+ *      writing back failed once nobody has the file open, and a later COMMIT would not hear of it.
+ */
+#include "file/descriptor.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SWEEP_MAX = 32 };
+
+/* Timestamps of many file systems advance by this much at a time. */
+#define CTIME_STEP_NS INT64_C(20000000)
+
+struct descriptor_cache {
+    pthread_mutex_t mutex; /* guards the links, and who uses what; never held over a close */
+    struct descriptor **buckets;
+    uint32_t bucket_count; /* a power of two */
+    struct list unused;    /* oldest first */
+    struct list over;
+    atomic_uint open_count;
+    atomic_uint over_count;
+    uint32_t files_max;
+    uint64_t seed;
+    void (*failed)(void *context);
+    void *context;
+};
+
+static void lock(struct descriptor_cache *cache)
+{
+    CHECK(pthread_mutex_lock(&cache->mutex) == 0);
+}
+
+static void unlock(struct descriptor_cache *cache)
+{
+    CHECK(pthread_mutex_unlock(&cache->mutex) == 0);
+}
+
+struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
+                                              void (*failed)(void *context), void *context)
+{
+    struct descriptor_cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+    cache->files_max = files_max;
+    cache->seed = seed;
+    cache->failed = failed;
+    cache->context = context;
+    for (cache->bucket_count = 64; cache->bucket_count < files_max;)
+        cache->bucket_count *= 2;
+    cache->buckets = calloc(cache->bucket_count, sizeof(struct descriptor *));
+    if (cache->buckets == NULL) {
+        free(cache);
+        return NULL;
+    }
+    list_init(&cache->unused);
+    list_init(&cache->over);
+    CHECK(pthread_mutex_init(&cache->mutex, NULL) == 0);
+    return cache;
+}
+
+static struct descriptor **bucket_of(struct descriptor_cache *cache, uint32_t export_id,
+                                     const struct handle_object *object)
+{
+    uint64_t hash = hash_bytes(cache->seed ^ export_id, (struct bytes){object->bytes, object->len});
+    return &cache->buckets[hash & (cache->bucket_count - 1)];
+}
+
+static struct descriptor *find(struct descriptor_cache *cache, uint32_t export_id,
+                               const struct handle_object *object)
+{
+    struct descriptor *at = *bucket_of(cache, export_id, object);
+    while (at != NULL && (at->export_id != export_id || at->object.type != object->type ||
+                          at->object.len != object->len ||
+                          memcmp(at->object.bytes, object->bytes, object->len) != 0))
+        at = at->next;
+    return at;
+}
+
+static void use(struct descriptor *descriptor)
+{
+    if (descriptor->users++ == 0)
+        list_remove(&descriptor->link);
+}
+
+static void uncache(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    struct descriptor **at = bucket_of(cache, descriptor->export_id, &descriptor->object);
+    while (*at != descriptor)
+        at = &(*at)->next;
+    *at = descriptor->next;
+    descriptor->next = NULL;
+    descriptor->is_cached = false;
+}
+
+/* Nobody uses it, and nobody finds it. */
+static void set_over(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    list_remove(&descriptor->link);
+    list_append(&cache->over, &descriptor->link);
+    atomic_fetch_add(&cache->over_count, 1);
+}
+
+struct descriptor *descriptor_find(struct descriptor_cache *cache, uint32_t export_id,
+                                   const struct handle_object *object)
+{
+    lock(cache);
+    struct descriptor *found = find(cache, export_id, object);
+    if (found != NULL)
+        use(found);
+    unlock(cache);
+    return found;
+}
+
+static struct descriptor *make(uint32_t export_id, const struct handle_object *object, int path_fd)
+{
+    struct descriptor *descriptor = calloc(1, sizeof *descriptor);
+    if (descriptor == NULL)
+        return NULL;
+    descriptor->export_id = export_id;
+    descriptor->object = *object;
+    descriptor->path_fd = path_fd;
+    atomic_init(&descriptor->read_fd, -1);
+    atomic_init(&descriptor->write_fd, -1);
+    list_init(&descriptor->link);
+    list_init(&descriptor->sync_link);
+    list_init(&descriptor->sync_waiters);
+    CHECK(pthread_mutex_init(&descriptor->mutex, NULL) == 0);
+    CHECK(pthread_mutex_init(&descriptor->access_mutex, NULL) == 0);
+    return descriptor;
+}
+
+struct descriptor *descriptor_add(struct descriptor_cache *cache, uint32_t export_id,
+                                  const struct handle_object *object, int path_fd)
+{
+    struct descriptor *fresh = make(export_id, object, path_fd);
+    if (fresh == NULL) {
+        (void)close(path_fd);
+        return NULL;
+    }
+    lock(cache);
+    struct descriptor *found = find(cache, export_id, object);
+    if (found != NULL) {
+        use(found);
+    } else {
+        struct descriptor **bucket = bucket_of(cache, export_id, object);
+        fresh->users = 1;
+        fresh->is_cached = true;
+        fresh->next = *bucket;
+        *bucket = fresh;
+    }
+    unlock(cache);
+    if (found == NULL) {
+        atomic_fetch_add(&cache->open_count, 1);
+        return fresh;
+    }
+    (void)close(path_fd);
+    free(fresh);
+    return found;
+}
+
+void descriptor_keep(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    lock(cache);
+    use(descriptor);
+    unlock(cache);
+}
+
+void descriptor_release(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    if (descriptor == NULL)
+        return;
+    lock(cache);
+    CHECK(descriptor->users > 0);
+    if (--descriptor->users == 0) {
+        if (descriptor->is_cached)
+            list_append(&cache->unused, &descriptor->link);
+        else
+            set_over(cache, descriptor);
+    }
+    unlock(cache);
+}
+
+void descriptor_forget(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    lock(cache);
+    if (descriptor->is_cached) {
+        uncache(cache, descriptor);
+        if (descriptor->users == 0)
+            set_over(cache, descriptor);
+    }
+    unlock(cache);
+}
+
+void descriptor_forget_others(struct descriptor_cache *cache, const struct export_table *table)
+{
+    lock(cache);
+    for (uint32_t i = 0; i < cache->bucket_count; i++)
+        for (struct descriptor *at = cache->buckets[i], *next; at != NULL; at = next) {
+            next = at->next;
+            if (export_table_find(table, at->export_id) != NULL)
+                continue;
+            uncache(cache, at);
+            if (at->users == 0)
+                set_over(cache, at);
+        }
+    unlock(cache);
+}
+
+/* ---- data ---- */
+
+static int open_data(struct descriptor_cache *cache, const struct descriptor *descriptor, int flags)
+{
+    struct stat st;
+    if (fstat(descriptor->path_fd, &st) != 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return -EINVAL;
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor->path_fd);
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    atomic_fetch_add(&cache->open_count, 1);
+    return fd;
+}
+
+/* The first of two threads wins; the other one's descriptor goes. */
+static int keep_data(struct descriptor_cache *cache, atomic_int *place, int fd)
+{
+    int none = -1;
+    if (atomic_compare_exchange_strong(place, &none, fd))
+        return fd;
+    (void)close(fd);
+    atomic_fetch_sub(&cache->open_count, 1);
+    return none;
+}
+
+int descriptor_open_for_reading(const struct descriptor *descriptor)
+{
+    int fd = atomic_load(&descriptor->read_fd);
+    return fd >= 0 ? fd : atomic_load(&descriptor->write_fd);
+}
+
+int descriptor_for_reading(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    int fd = descriptor_open_for_reading(descriptor);
+    if (fd >= 0)
+        return fd;
+    fd = open_data(cache, descriptor, O_RDONLY);
+    return fd < 0 ? fd : keep_data(cache, &descriptor->read_fd, fd);
+}
+
+int descriptor_for_writing(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    int fd = atomic_load(&descriptor->write_fd);
+    if (fd >= 0)
+        return fd;
+    fd = open_data(cache, descriptor, O_RDWR);
+    return fd < 0 ? fd : keep_data(cache, &descriptor->write_fd, fd);
+}
+
+/* ---- access ---- */
+
+uint32_t descriptor_get_access(struct descriptor *descriptor, uint64_t mark,
+                               const struct timespec *ctime, uint32_t *ret_granted)
+{
+    uint32_t known = 0;
+    CHECK(pthread_mutex_lock(&descriptor->access_mutex) == 0);
+    const struct descriptor_access *access = &descriptor->access;
+    if (access->mark == mark && access->ctime.tv_sec == ctime->tv_sec &&
+        access->ctime.tv_nsec == ctime->tv_nsec) {
+        known = access->known;
+        *ret_granted = access->granted;
+    }
+    CHECK(pthread_mutex_unlock(&descriptor->access_mutex) == 0);
+    return known;
+}
+
+/* A file that was changed just now may change once more under the same time. */
+static bool is_settled(const struct timespec *ctime)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_REALTIME, &now) == 0);
+    int64_t seconds = now.tv_sec - ctime->tv_sec;
+    if (seconds < 0 || seconds > 1)
+        return seconds > 1;
+    return seconds * 1000000000 + now.tv_nsec - ctime->tv_nsec > CTIME_STEP_NS;
+}
+
+void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
+                           const struct timespec *ctime, uint32_t known, uint32_t granted)
+{
+    if (!is_settled(ctime))
+        return;
+    CHECK(pthread_mutex_lock(&descriptor->access_mutex) == 0);
+    struct descriptor_access *access = &descriptor->access;
+    if (access->mark != mark || access->ctime.tv_sec != ctime->tv_sec ||
+        access->ctime.tv_nsec != ctime->tv_nsec)
+        *access = (struct descriptor_access){.mark = mark, .ctime = *ctime};
+    access->known |= known;
+    access->granted = (access->granted & ~known) | granted;
+    CHECK(pthread_mutex_unlock(&descriptor->access_mutex) == 0);
+}
+
+/* ---- closing ---- */
+
+static void close_all(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    int read_fd = atomic_load(&descriptor->read_fd), write_fd = atomic_load(&descriptor->write_fd);
+    if (write_fd >= 0 && atomic_load(&descriptor->is_dirty) && fdatasync(write_fd) != 0)
+        cache->failed(cache->context);
+    uint32_t count = 1;
+    (void)close(descriptor->path_fd);
+    if (read_fd >= 0 && ++count)
+        (void)close(read_fd);
+    if (write_fd >= 0 && ++count)
+        (void)close(write_fd);
+    atomic_fetch_sub(&cache->open_count, count);
+    CHECK(pthread_mutex_destroy(&descriptor->mutex) == 0);
+    CHECK(pthread_mutex_destroy(&descriptor->access_mutex) == 0);
+    free(descriptor);
+}
+
+static void sweep(struct descriptor_cache *cache, uint32_t files_max)
+{
+    struct descriptor *taken[SWEEP_MAX];
+    uint32_t count = 0;
+    lock(cache);
+    uint32_t surplus = atomic_load(&cache->open_count);
+    surplus = surplus > files_max ? surplus - files_max : 0;
+    for (; surplus > 0 && !list_is_empty(&cache->unused); surplus--) {
+        struct descriptor *oldest = LIST_ELEMENT(cache->unused.next, struct descriptor, link);
+        uncache(cache, oldest);
+        set_over(cache, oldest);
+    }
+    while (count < SWEEP_MAX && !list_is_empty(&cache->over)) {
+        taken[count] = LIST_ELEMENT(cache->over.next, struct descriptor, link);
+        list_remove(&taken[count++]->link);
+        atomic_fetch_sub(&cache->over_count, 1);
+    }
+    unlock(cache);
+    for (uint32_t i = 0; i < count; i++)
+        close_all(cache, taken[i]);
+}
+
+void descriptor_sweep(struct descriptor_cache *cache)
+{
+    if (atomic_load(&cache->over_count) == 0 && atomic_load(&cache->open_count) <= cache->files_max)
+        return;
+    sweep(cache, cache->files_max);
+}
+
+void descriptor_cache_free(struct descriptor_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    while (atomic_load(&cache->open_count) > 0)
+        sweep(cache, 0);
+    CHECK(pthread_mutex_destroy(&cache->mutex) == 0);
+    free(cache->buckets);
+    free(cache);
+}
+
+uint32_t descriptor_count(const struct descriptor_cache *cache)
+{
+    return atomic_load(&cache->open_count);
+}
+
+uint32_t descriptor_count_of(struct descriptor_cache *cache, uint32_t export_id)
+{
+    uint32_t count = 0;
+    lock(cache);
+    for (uint32_t i = 0; i < cache->bucket_count; i++)
+        for (const struct descriptor *at = cache->buckets[i]; at != NULL; at = at->next)
+            count += at->export_id == export_id;
+    unlock(cache);
+    return count;
+}

@@ -1,0 +1,95 @@
+/*
+ * descriptor.h -- open files, by handle: a bounded cache.
+ *
+ * An entry stands for one file. It has a descriptor that only names the file (O_PATH) and, once
+ * data was read or written, one for that. Entries that nobody uses stay until others need their
+ * place, least recently used first, so that most calls open nothing.
+ *
+ * Everything here may be called from any thread; nothing here waits for a disk but
+ * descriptor_sweep, which closes what is over and belongs to the pool.
+ */
+#ifndef FILE_DESCRIPTOR_H
+#define FILE_DESCRIPTOR_H
+
+#include "base/list.h"
+#include "file/export_table.h"
+#include "file/handle.h"
+
+#include <pthread.h>
+
+struct descriptor_cache;
+
+/* What the kernel said about a caller and a file, and when that is no longer true. */
+struct descriptor_access {
+    uint64_t mark; /* of the identity */
+    struct timespec ctime;
+    uint32_t known, granted; /* bits of R_OK, W_OK, X_OK */
+};
+
+struct descriptor {
+    uint32_t export_id;
+    struct handle_object object;
+    int path_fd;          /* as long as the entry lives */
+    atomic_int read_fd;   /* -1, or open for reading; once open it stays */
+    atomic_int write_fd;  /* -1, or open for both */
+    atomic_bool is_dirty; /* written since the last sync began */
+
+    pthread_mutex_t mutex; /* one change of this file at a time: attributes before and after */
+
+    pthread_mutex_t access_mutex; /* never held over a system call */
+    struct descriptor_access access;
+
+    /* The syncer's, under its mutex. */
+    struct list sync_link, sync_waiters;
+    bool is_sync_queued, is_sync_running, needs_metadata;
+    int sync_root_fd;
+
+    /* The cache's, under its mutex. */
+    struct list link; /* unused ones by age; or those to be closed */
+    struct descriptor *next;
+    uint32_t users;
+    bool is_cached;
+};
+
+/* `failed` runs in descriptor_sweep when what was written cannot be synced. */
+struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
+                                              void (*failed)(void *context), void *context);
+/* Everything is released already. Syncs what is dirty. */
+void descriptor_cache_free(struct descriptor_cache *cache);
+
+/* The entry of a file, with one more user; NULL: not there. */
+struct descriptor *descriptor_find(struct descriptor_cache *cache, uint32_t export_id,
+                                   const struct handle_object *object);
+/* Takes over path_fd, or closes it if the file is there already. NULL: out of memory. */
+struct descriptor *descriptor_add(struct descriptor_cache *cache, uint32_t export_id,
+                                  const struct handle_object *object, int path_fd);
+void descriptor_keep(struct descriptor_cache *cache, struct descriptor *descriptor);
+void descriptor_release(struct descriptor_cache *cache, struct descriptor *descriptor);
+
+/* Not found any more: the file is gone, or its descriptors are not to be trusted. */
+void descriptor_forget(struct descriptor_cache *cache, struct descriptor *descriptor);
+/* The same for every file of exports that a table does not have. */
+void descriptor_forget_others(struct descriptor_cache *cache, const struct export_table *table);
+
+/* A descriptor for data; opened as the thread's own identity, which the caller has assumed. A
+ * directory or a regular file only: nothing else is ever opened. -errno. */
+int descriptor_for_reading(struct descriptor_cache *cache, struct descriptor *descriptor);
+int descriptor_for_writing(struct descriptor_cache *cache, struct descriptor *descriptor);
+/* The one that there is already, or -1. */
+int descriptor_open_for_reading(const struct descriptor *descriptor);
+
+/* What is known of this caller's access: known bits of `asked`, those granted in *ret_granted. */
+uint32_t descriptor_get_access(struct descriptor *descriptor, uint64_t mark,
+                               const struct timespec *ctime, uint32_t *ret_granted);
+void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
+                           const struct timespec *ctime, uint32_t known, uint32_t granted);
+
+/* Closes what is over, and the oldest while there are too many. */
+void descriptor_sweep(struct descriptor_cache *cache);
+
+/* Descriptors that are open now. */
+uint32_t descriptor_count(const struct descriptor_cache *cache);
+/* Files of one export. */
+uint32_t descriptor_count_of(struct descriptor_cache *cache, uint32_t export_id);
+
+#endif

@@ -1,0 +1,456 @@
+/*
+ * file.c -- see file.h: the desk, and what happens to a call between its two ends.
+ *
+ *                      try, on the server's thread
+ *   submit --+----------------------------------------------------> JOB_DONE
+ *            |        +-> groups (--groups server, first time)
+ *            +--------+----> pool: execute --+-------------------> finished --> next --> release
+ *                                            +--> syncer (F-DUR) --^
+ *
+ * Always true:
+ *  (1) A call that may block runs on a thread of ours, never on the server's.
+ *  (2) With `sync`, what an OK says is on disk when it leaves; a WRITE never claims a stability
+ *      that an error of another sync may have undone: it is answered JUKEBOX and comes again.
+ *  (3) When there is no room for one more call, the answer is JUKEBOX, not silence.
+ */
+#include "file/file.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/minmax.h"
+#include "file/service.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    SYNC_THREADS = 8,
+    LISTING_MAX = 131072, /* entries in one reply */
+    LINK_MAX_LEN = 4096,
+    MOUNT_LIST_MAX = 65536,
+    MOUNT_LIST_UDP_MAX = 32768,
+};
+
+struct operation {
+    call_execute_fn execute;
+    call_try_fn try_now; /* NULL: it always may block */
+};
+
+static const struct operation operations[NFS_PROCEDURE_COUNT] = {
+    [NFS_GETATTR] = {op_getattr, op_try_getattr},
+    [NFS_SETATTR] = {op_setattr, NULL},
+    [NFS_LOOKUP] = {op_lookup, op_try_lookup},
+    [NFS_ACCESS] = {op_access, op_try_access},
+    [NFS_READLINK] = {op_readlink, NULL},
+    [NFS_READ] = {op_read, op_try_read},
+    [NFS_WRITE] = {op_write, NULL},
+    [NFS_CREATE] = {op_create, NULL},
+    [NFS_MKDIR] = {op_mkdir, NULL},
+    [NFS_SYMLINK] = {op_symlink, NULL},
+    [NFS_MKNOD] = {op_mknod, NULL},
+    [NFS_REMOVE] = {op_remove, NULL},
+    [NFS_RMDIR] = {op_rmdir, NULL},
+    [NFS_RENAME] = {op_rename, NULL},
+    [NFS_LINK] = {op_link, NULL},
+    [NFS_READDIR] = {op_readdir, NULL},
+    [NFS_READDIRPLUS] = {op_readdir, NULL},
+    [NFS_FSSTAT] = {op_fsstat, NULL},
+    [NFS_FSINFO] = {op_fsinfo, NULL},
+    [NFS_PATHCONF] = {op_pathconf, NULL},
+    [NFS_COMMIT] = {op_commit, NULL},
+};
+
+/* ---- what the parts ask for ---- */
+
+const struct file_system *call_system(const struct call *call)
+{
+    return call->service->system;
+}
+
+struct descriptor_cache *call_cache(const struct call *call)
+{
+    return call->service->descriptors;
+}
+
+const struct mac_key *call_key(const struct call *call)
+{
+    return &call->service->options.key;
+}
+
+void call_get_verifier(const struct call *call, uint8_t ret[NFS_VERF_LEN], uint32_t *ret_errors)
+{
+    uint32_t errors = atomic_load(&call->service->errors);
+    store_be64(ret, call->service->options.epoch << 32 | errors);
+    *ret_errors = errors;
+}
+
+void service_count_error(struct file_service *service)
+{
+    atomic_fetch_add(&service->errors, 1);
+}
+
+static void count_error(void *context)
+{
+    service_count_error(context);
+}
+
+/* Whose groups this machine's books know, if they are asked at all. */
+static bool has_own_groups(const struct call *call)
+{
+    return call->service->groups != NULL && call->credential.flavor == RPC_AUTH_SYS &&
+           call->credential.uid != 0;
+}
+
+bool call_take_identity(struct call *call)
+{
+    if (call->has_identity)
+        return true;
+    identity_of(&call->credential, call->rights, &call->identity);
+    call->has_identity = !has_own_groups(call) || call->rights->squash == EXPORT_SQUASH_ALL ||
+                         groups_get(call->service->groups, call->rights, &call->identity);
+    return call->has_identity;
+}
+
+void call_must_sync(struct call *call, struct descriptor *descriptor, bool with_metadata)
+{
+    for (uint32_t i = 0; i < call->sync_count; i++)
+        if (call->syncs[i].descriptor == descriptor) {
+            call->syncs[i].with_metadata |= with_metadata;
+            return;
+        }
+    CHECK(call->sync_count < CALL_SYNCS_MAX);
+    struct call_sync *sync = &call->syncs[call->sync_count++];
+    *sync =
+        (struct call_sync){.call = call, .descriptor = descriptor, .with_metadata = with_metadata};
+    list_init(&sync->link);
+}
+
+/* ---- the end of a call ---- */
+
+static void encode(struct call *call)
+{
+    enum nfs_procedure procedure = (enum nfs_procedure)call->procedure;
+    struct nfs_result *result = &call->result;
+    struct job *job = &call->job;
+    job->status = (uint32_t)result->stat;
+    if (result->stat != NFS_OK)
+        job->data_len = 0;
+    bool has_payload = result->stat == NFS_OK && nfs_results_has_payload(procedure);
+    uint32_t head_len = has_payload ? nfs_results_payload_head_len(procedure, result) : 0;
+    job->body = has_payload ? call_payload(call) - head_len : call->memory + JOB_HEADROOM;
+    struct xdr_out out = xdr_out_of(job->body, has_payload ? head_len : NFS_HEAD_MAX);
+    nfs_results_put(&out, procedure, result);
+    CHECK(!out.overflowed);
+    job->body_len = xdr_out_len(&out);
+    if (!has_payload)
+        return;
+    CHECK(job->body_len == head_len);
+    uint32_t padding = -result->payload_len & 3;
+    memset(call_payload(call) + result->payload_len, 0, padding);
+    job->body_len += result->payload_len + padding;
+}
+
+static void release_objects(struct call *call)
+{
+    for (uint32_t i = 0; i < call->object_count; i++)
+        descriptor_release(call_cache(call), call->objects[i]);
+    call->object_count = 0;
+}
+
+/* What the syncs say of a result that was good before them. */
+static void judge(struct call *call)
+{
+    struct nfs_result *result = &call->result;
+    if (result->stat != NFS_OK)
+        return;
+    if (call->sync_error != 0)
+        result->stat = call_stat_of(call->sync_error);
+    else if (call->procedure == NFS_COMMIT)
+        call_get_verifier(call, result->verf, &call->errors_before);
+    else if (call->procedure == NFS_WRITE && result->committed != NFS_UNSTABLE &&
+             call->errors_before != atomic_load(&call->service->errors))
+        result->stat = NFS_JUKEBOX;
+}
+
+void call_finish(struct call *call)
+{
+    struct file_service *service = call->service;
+    if (call->program == NFS_PROGRAM) {
+        judge(call);
+        encode(call);
+    }
+    release_objects(call);
+    CHECK(pthread_mutex_lock(&service->mutex) == 0);
+    bool was_empty = list_is_empty(&service->finished);
+    list_append(&service->finished, &call->link);
+    CHECK(pthread_mutex_unlock(&service->mutex) == 0);
+    if (was_empty)
+        service->options.wake(service->options.context);
+}
+
+/* ---- threads of the pool ---- */
+
+static void begin(void *context)
+{
+    (void)context;
+    identity_begin_thread();
+    identity_own();
+}
+
+static void execute(void *context, struct list *work)
+{
+    struct file_service *service = context;
+    struct call *call = LIST_ELEMENT(work, struct call, link);
+    if (call->program == MOUNT_PROGRAM)
+        op_mount(call);
+    else
+        operations[call->procedure].execute(call);
+    if (call->sync_count > 0 && call->result.stat == NFS_OK)
+        syncer_add(service->syncer, call);
+    else
+        call_finish(call);
+    identity_own();
+    descriptor_sweep(service->descriptors);
+}
+
+void service_queue(struct file_service *service, struct call *call)
+{
+    pool_add(service->pool, &call->link);
+}
+
+static void groups_are_there(void *context, struct list *work)
+{
+    service_queue(context, LIST_ELEMENT(work, struct call, link));
+}
+
+/* ---- the desk ---- */
+
+static bool decode(const struct job_request *request, struct nfs_args *ret_args,
+                   struct bytes *ret_path)
+{
+    struct xdr_in in = xdr_in_of(request->args);
+    if (request->program == MOUNT_PROGRAM)
+        return request->procedure < MOUNT_PROCEDURE_COUNT &&
+               mount_xdr_get_args(&in, (enum mount_procedure)request->procedure, ret_path);
+    return request->procedure < NFS_PROCEDURE_COUNT &&
+           nfs_args_get(&in, (enum nfs_procedure)request->procedure, ret_args);
+}
+
+static uint32_t payload_of(const struct job_request *request, const struct nfs_args *args)
+{
+    if (request->program == MOUNT_PROGRAM)
+        return request->procedure != MOUNT_DUMP && request->procedure != MOUNT_EXPORT ? 0
+               : request->from->transport == RECORD_UDP ? MOUNT_LIST_UDP_MAX
+                                                        : MOUNT_LIST_MAX;
+    switch (request->procedure) {
+    case NFS_READ:
+        return min_u32(args->count, NFS_DATA_MAX);
+    case NFS_READLINK:
+        return LINK_MAX_LEN;
+    case NFS_READDIR:
+    case NFS_READDIRPLUS:
+        return min_u32(args->count, LISTING_MAX);
+    default:
+        return 0;
+    }
+}
+
+static void fill(struct file_service *service, struct call *call, const struct job_request *request)
+{
+    call->service = service;
+    call->job.token = request->token;
+    call->program = request->program;
+    call->procedure = request->procedure;
+    call->from = request->from->address;
+    call->port = request->from->port;
+    call->credential = *request->credential;
+    call->credential.machine = (struct bytes){0};
+    call->exports = export_table_keep(service->exports);
+}
+
+/* No room: not now. */
+static enum job_verdict refuse(struct file_service *service, const struct job_request *request,
+                               struct job **ret)
+{
+    struct call *call = call_memory_take_spare(&service->memory);
+    CHECK(call != NULL); /* as everywhere: without four kilobytes nothing goes on */
+    fill(service, call, request);
+    service->refused++;
+    call->result.stat = NFS_JUKEBOX;
+    if (request->program == NFS_PROGRAM) {
+        encode(call);
+    } else {
+        /* MOUNT has no such status; only MNT has one at all. */
+        struct mount_result result = {.stat = MOUNT_SERVERFAULT};
+        struct xdr_out out = xdr_out_of(call->memory + JOB_HEADROOM, NFS_HEAD_MAX);
+        if (request->procedure == MOUNT_MNT)
+            mount_xdr_put_mnt(&out, &result);
+        else if (request->procedure == MOUNT_DUMP || request->procedure == MOUNT_EXPORT)
+            mount_xdr_put_end(&out);
+        call->job.body = call->memory + JOB_HEADROOM;
+        call->job.body_len = xdr_out_len(&out);
+        call->job.status = MOUNT_SERVERFAULT;
+    }
+    *ret = &call->job;
+    return JOB_DONE;
+}
+
+static bool try_now(struct call *call)
+{
+    call_try_fn try_fn = call->program == NFS_PROGRAM ? operations[call->procedure].try_now : NULL;
+    bool is_done = try_fn != NULL && try_fn(call);
+    if (is_done)
+        encode(call);
+    else
+        call->result = (struct nfs_result){0};
+    release_objects(call);
+    call->has_identity = false;
+    return is_done;
+}
+
+/* The arguments become the call's own. */
+static void keep_args(struct call *call, const struct job_request *request)
+{
+    uint8_t *copy = call_payload(call) + call->payload_max + 8;
+    memcpy(copy, request->args.at, request->args.len);
+    struct job_request own = *request;
+    own.args = (struct bytes){copy, request->args.len};
+    CHECK(decode(&own, &call->args, &call->path));
+}
+
+static enum job_verdict submit(void *context, const struct job_request *request, struct job **ret)
+{
+    struct file_service *service = context;
+    struct nfs_args args;
+    struct bytes path = {0};
+    if (!decode(request, &args, &path))
+        return JOB_GARBAGE;
+    struct call *call =
+        call_memory_take(&service->memory, payload_of(request, &args), request->args.len);
+    if (call == NULL)
+        return refuse(service, request, ret);
+    fill(service, call, request);
+    *ret = &call->job;
+    if (request->program == NFS_PROGRAM) {
+        call->args = args;
+        if (request->procedure == NFS_NULL) {
+            call->job.body = call->memory + JOB_HEADROOM;
+            return JOB_DONE;
+        }
+    }
+    if (try_now(call))
+        return JOB_DONE;
+    keep_args(call, request);
+    if (has_own_groups(call) && !groups_are_known(service->groups, call->credential.uid))
+        groups_ask(service->groups, call->credential.uid, &call->link);
+    else
+        service_queue(service, call);
+    return JOB_LATER;
+}
+
+static struct job *next(void *context)
+{
+    struct file_service *service = context;
+    struct call *call = NULL;
+    CHECK(pthread_mutex_lock(&service->mutex) == 0);
+    if (!list_is_empty(&service->finished)) {
+        call = LIST_ELEMENT(service->finished.next, struct call, link);
+        list_remove(&call->link);
+    }
+    CHECK(pthread_mutex_unlock(&service->mutex) == 0);
+    return call == NULL ? NULL : &call->job;
+}
+
+static void release(void *context, struct job *job)
+{
+    struct file_service *service = context;
+    struct call *call = (struct call *)(void *)job;
+    export_table_drop(call->exports);
+    call_memory_give_back(&service->memory, call);
+}
+
+/* ---- life ---- */
+
+static bool start(struct file_service *service, const struct export_line *lines, uint32_t count,
+                  struct text *why)
+{
+    const struct file_options *options = &service->options;
+    if (!identity_check(why))
+        return false;
+    service->exports = export_table_new(lines, count, &options->key, export_table_resolve, why);
+    if (service->exports == NULL)
+        return false;
+    service->descriptors =
+        descriptor_cache_new(options->limits.files_max, options->seed, count_error, service);
+    service->mounts = mounts_new();
+    service->syncer = syncer_new(SYNC_THREADS, service);
+    service->pool = pool_new(options->limits.threads, begin, execute, service);
+    bool has_groups = true;
+    if (options->groups_of_server) {
+        service->groups = groups_new(groups_are_there, service);
+        has_groups = service->groups != NULL;
+    }
+    if (service->descriptors != NULL && service->mounts != NULL && service->syncer != NULL &&
+        service->pool != NULL && has_groups)
+        return true;
+    text_add(why, "cannot start the threads of the file service; raise the limit of threads "
+                  "(TasksMax=, ulimit -u) or of memory");
+    return false;
+}
+
+struct file_service *file_new(const struct file_options *options, const struct export_line *lines,
+                              uint32_t count, struct text *ret_why)
+{
+    struct file_service *service = calloc(1, sizeof *service);
+    if (service == NULL) {
+        text_add(ret_why, "out of memory");
+        return NULL;
+    }
+    service->options = *options;
+    service->system = options->system != NULL ? options->system : &file_system_real;
+    service->desk =
+        (struct job_desk){.submit = submit, .next = next, .release = release, .context = service};
+    CHECK(pthread_mutex_init(&service->mutex, NULL) == 0);
+    list_init(&service->finished);
+    call_memory_init(&service->memory, options->limits.calls_max, options->limits.bytes_max);
+    if (start(service, lines, count, ret_why))
+        return service;
+    file_free(service);
+    return NULL;
+}
+
+void file_free(struct file_service *service)
+{
+    if (service == NULL)
+        return;
+    groups_free(service->groups);
+    pool_free(service->pool);
+    syncer_free(service->syncer);
+    for (struct job *job = next(service); job != NULL; job = next(service))
+        release(service, job);
+    descriptor_cache_free(service->descriptors);
+    mounts_free(service->mounts);
+    export_table_drop(service->exports);
+    call_memory_done(&service->memory);
+    CHECK(pthread_mutex_destroy(&service->mutex) == 0);
+    free(service);
+}
+
+const struct job_desk *file_desk(struct file_service *service)
+{
+    return &service->desk;
+}
+
+bool file_reload(struct file_service *service, const struct export_line *lines, uint32_t count,
+                 struct text *ret_why)
+{
+    struct export_table *table =
+        export_table_new(lines, count, &service->options.key, export_table_resolve, ret_why);
+    if (table == NULL)
+        return false;
+    export_table_drop(service->exports);
+    service->exports = table;
+    descriptor_forget_others(service->descriptors, table);
+    return true;
+}

@@ -1,0 +1,75 @@
+/*
+ * file.h -- the file service: NFS version 3 and MOUNT over a pool of threads.
+ *
+ * It executes calls that the RPC server hands over a desk (proto/job.h), on exported directories
+ * of this machine. What cannot block is done at once; the rest goes to threads of its own, and
+ * comes back through the desk. Nothing here knows a socket, the core or the store.
+ *
+ * All functions belong to the server's thread.
+ */
+#ifndef FILE_FILE_H
+#define FILE_FILE_H
+
+#include "base/mac.h"
+#include "file/export_line.h"
+#include "proto/job.h"
+
+struct file_service;
+struct file_system;
+
+struct file_limits {
+    uint32_t threads;   /* of the pool */
+    uint32_t files_max; /* descriptors that are kept open */
+    uint32_t calls_max; /* under way in all; more are answered JUKEBOX */
+    uint64_t bytes_max; /* the same of their memory */
+};
+
+struct file_options {
+    struct file_limits limits;
+    struct mac_key key;    /* of handles: the same at every start */
+    uint64_t epoch;        /* another one at every start */
+    uint64_t seed;         /* of hash tables */
+    bool groups_of_server; /* groups are looked up here by uid, and the wire's are ignored */
+    const struct file_system *system; /* NULL: the kernel's */
+    void (*wake)(void *context);      /* runs on other threads: there is something to collect */
+    void *context;
+};
+
+/* NULL with a sentence in *ret_why: an export that cannot be served, no memory, no threads. */
+struct file_service *file_new(const struct file_options *options, const struct export_line *lines,
+                              uint32_t count, struct text *ret_why);
+/* Every job that next returned was released; waits for those under way. */
+void file_free(struct file_service *service);
+
+const struct job_desk *file_desk(struct file_service *service);
+
+/* Other exports from now on. False: nothing changed, and *ret_why says why. */
+bool file_reload(struct file_service *service, const struct export_line *lines, uint32_t count,
+                 struct text *ret_why);
+
+/* For operators. */
+struct file_status {
+    uint32_t exports, open_files, mounts;
+    uint32_t calls, queued; /* under way, and of these without a thread yet */
+    uint64_t bytes;         /* of memory for calls under way */
+    uint64_t refused;       /* calls answered JUKEBOX */
+    uint64_t sync_errors;   /* each changed the verifier */
+};
+void file_get_status(struct file_service *service, struct file_status *ret);
+
+struct file_export_view {
+    const char *directory;
+    uint32_t fsid, open_files, mounts;
+    uint32_t client_count;
+};
+/* The exports in their order; false: there are no more. */
+bool file_get_export(struct file_service *service, uint32_t index, struct file_export_view *ret);
+/* One client of it, as it was written, and its rights. */
+bool file_get_client(struct file_service *service, uint32_t index, uint32_t client,
+                     const char **ret_name, const struct export_rights **ret_rights);
+
+/* The path of a file that a handle of ours names and that is open now. False: none of ours, or not
+ * open: finding it would have to wait for a disk. */
+bool file_get_path(struct file_service *service, struct bytes fh, struct text *ret);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * identity.c -- see identity.h.
+ *
+ *              identity_assume(c)
+ *      OWN  -----------------------> c -----+ identity_assume(d)
+ *       ^                            |  <---+
+ *       +------ identity_own --------+
+ *
+ * setfsuid moves the capabilities of the file system out of the effective set when it leaves uid
+ * 0, and back when it returns; a process that has the capabilities without being uid 0 does the
+ * same by capset. The library's wrappers would change every thread of the process, hence the raw
+ * calls.
+ */
+#include "file/identity.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What makes the kernel overlook permissions: the calls of a caller must not have it. */
+#define FILE_CAPABILITIES                                                                          \
+    (UINT32_C(1) << CAP_CHOWN | UINT32_C(1) << CAP_DAC_OVERRIDE |                                  \
+     UINT32_C(1) << CAP_DAC_READ_SEARCH | UINT32_C(1) << CAP_FOWNER | UINT32_C(1) << CAP_FSETID |  \
+     UINT32_C(1) << CAP_MKNOD | UINT32_C(1) << CAP_LINUX_IMMUTABLE)
+
+static const struct {
+    uint32_t number;
+    const char *name;
+} needed[] = {
+    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"},
+    {CAP_SETUID, "CAP_SETUID"},
+    {CAP_SETGID, "CAP_SETGID"},
+    {CAP_CHOWN, "CAP_CHOWN"},
+    {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},
+    {CAP_FOWNER, "CAP_FOWNER"},
+    {CAP_MKNOD, "CAP_MKNOD"},
+};
+
+/* What the calling thread is now. */
+static _Thread_local struct {
+    bool is_known, is_own;
+    uint32_t uid, gid, group_count;
+    uint32_t groups[IDENTITY_GROUPS_MAX];
+} current;
+
+struct capabilities {
+    struct __user_cap_data_struct words[2];
+};
+
+static struct capabilities get_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct capabilities ret = {0};
+    CHECK(syscall(SYS_capget, &header, ret.words) == 0);
+    return ret;
+}
+
+static void set_capabilities(const struct capabilities *capabilities)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    CHECK(syscall(SYS_capset, &header, capabilities->words) == 0);
+}
+
+/* ---- who somebody is ---- */
+
+uint32_t identity_squash_uid(const struct export_rights *rights, uint32_t uid)
+{
+    bool is_squashed =
+        rights->squash == EXPORT_SQUASH_ALL || (rights->squash == EXPORT_SQUASH_ROOT && uid == 0);
+    return is_squashed ? rights->anonymous_uid : uid;
+}
+
+uint32_t identity_squash_gid(const struct export_rights *rights, uint32_t gid)
+{
+    bool is_squashed =
+        rights->squash == EXPORT_SQUASH_ALL || (rights->squash == EXPORT_SQUASH_ROOT && gid == 0);
+    return is_squashed ? rights->anonymous_gid : gid;
+}
+
+static void set_mark(struct identity *identity)
+{
+    uint64_t mark = hash_mix(0, (uint64_t)identity->uid << 32 | identity->gid);
+    struct bytes groups = {(const uint8_t *)identity->groups, identity->group_count * 4};
+    identity->mark = hash_mix(mark, hash_bytes(mark, groups));
+}
+
+void identity_of(const struct rpc_credential *credential, const struct export_rights *rights,
+                 struct identity *ret)
+{
+    ret->group_count = 0;
+    if (credential->flavor != RPC_AUTH_SYS || rights->squash == EXPORT_SQUASH_ALL ||
+        (rights->squash == EXPORT_SQUASH_ROOT && credential->uid == 0)) {
+        ret->uid = rights->anonymous_uid;
+        ret->gid = rights->anonymous_gid;
+    } else {
+        ret->uid = credential->uid;
+        ret->gid = identity_squash_gid(rights, credential->gid);
+        for (uint32_t i = 0; i < credential->group_count; i++)
+            ret->groups[ret->group_count++] = identity_squash_gid(rights, credential->groups[i]);
+    }
+    set_mark(ret);
+}
+
+void identity_set_groups(struct identity *identity, const struct export_rights *rights,
+                         const uint32_t *groups, uint32_t count)
+{
+    CHECK(count <= IDENTITY_GROUPS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        identity->groups[i] = identity_squash_gid(rights, groups[i]);
+    identity->group_count = count;
+    set_mark(identity);
+}
+
+/* ---- the calling thread ---- */
+
+void identity_begin_thread(void)
+{
+    /* Modes are the caller's; the umask of the process is for the store's files. */
+    CHECK(unshare(CLONE_FS) == 0);
+    (void)umask(0);
+    /* Or no quota would hold for anybody, nor the blocks that are reserved for root. */
+    struct capabilities own = get_capabilities();
+    own.words[0].effective &= ~(UINT32_C(1) << CAP_SYS_RESOURCE);
+    set_capabilities(&own);
+}
+
+static void set_file_capabilities(bool is_own)
+{
+    if (geteuid() == 0)
+        return; /* setfsuid does it */
+    struct capabilities now = get_capabilities();
+    uint32_t permitted = now.words[0].permitted & FILE_CAPABILITIES;
+    now.words[0].effective =
+        (now.words[0].effective & ~FILE_CAPABILITIES) | (is_own ? permitted : 0);
+    set_capabilities(&now);
+}
+
+static void set_groups(const uint32_t *groups, uint32_t count)
+{
+    if (current.is_known && current.group_count == count &&
+        (count == 0 || memcmp(current.groups, groups, count * sizeof groups[0]) == 0))
+        return;
+    CHECK(syscall(SYS_setgroups, count, groups) == 0);
+    current.group_count = count;
+    if (count > 0)
+        memcpy(current.groups, groups, count * sizeof groups[0]);
+}
+
+/* They return what was, never a failure; asked once more, they say what is. */
+static void set_ids(uint32_t uid, uint32_t gid)
+{
+    if (!current.is_known || current.gid != gid) {
+        (void)syscall(SYS_setfsgid, gid);
+        CHECK((uint32_t)syscall(SYS_setfsgid, UINT32_MAX) == gid);
+        current.gid = gid;
+    }
+    if (!current.is_known || current.uid != uid) {
+        (void)syscall(SYS_setfsuid, uid);
+        CHECK((uint32_t)syscall(SYS_setfsuid, UINT32_MAX) == uid);
+        current.uid = uid;
+    }
+}
+
+void identity_assume(const struct identity *identity)
+{
+    /* UINT32_MAX is nobody's id: the kernel takes it for a question. */
+    uint32_t uid = identity->uid == UINT32_MAX ? EXPORT_ANONYMOUS : identity->uid;
+    uint32_t gid = identity->gid == UINT32_MAX ? EXPORT_ANONYMOUS : identity->gid;
+    set_groups(identity->groups, identity->group_count);
+    set_ids(uid, gid);
+    if (!current.is_known || current.is_own)
+        set_file_capabilities(uid == 0);
+    current.is_own = false;
+    current.is_known = true;
+}
+
+void identity_own(void)
+{
+    if (current.is_known && current.is_own)
+        return;
+    set_ids(geteuid(), getegid());
+    set_file_capabilities(true);
+    /* The groups stay: who may do everything needs none. */
+    if (!current.is_known)
+        set_groups(NULL, 0);
+    current.is_own = true;
+    current.is_known = true;
+}
+
+bool identity_check(struct text *ret_why)
+{
+    struct capabilities own = get_capabilities();
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if ((own.words[0].effective & UINT32_C(1) << needed[i].number) != 0)
+            continue;
+        text_add(ret_why, "serving files needs root, or ");
+        text_add(ret_why, needed[i].name);
+        text_add(ret_why, "; start the server as root, or let systemd give it: "
+                          "AmbientCapabilities=CAP_DAC_READ_SEARCH CAP_SETUID CAP_SETGID CAP_CHOWN "
+                          "CAP_DAC_OVERRIDE CAP_FOWNER CAP_MKNOD");
+        return false;
+    }
+    return true;
+}

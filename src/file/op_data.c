@@ -1,0 +1,212 @@
+/*
+ * op_data.c -- READ, WRITE, COMMIT.
+ *
+ * Data goes from the file straight into the reply, and from the call straight into the file.
+ *
+ * Verifier and stability: a WRITE takes the verifier before it writes, a COMMIT after it synced.
+ * An error of writing back that falls in between changes it, and the client writes again. A WRITE
+ * never claims more than was done: FILE_SYNC only after a sync of data and metadata, DATA_SYNC
+ * after one of the data; also with `async`.
+ */
+#include "file/op_data.h"
+
+#include "base/check.h"
+#include "base/minmax.h"
+#include "file/attributes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* A read on the server's thread is at most this long. */
+enum { QUICK_READ_MAX = 65536 };
+
+/* Is it a file with data? */
+static enum nfs_stat check_type(const struct stat *st)
+{
+    if (S_ISREG(st->st_mode))
+        return NFS_OK;
+    return S_ISDIR(st->st_mode) ? NFS_ISDIR : NFS_INVAL;
+}
+
+static bool is_owner(const struct call *call, const struct stat *st)
+{
+    return st->st_uid == call->identity.uid;
+}
+
+int op_data_open_for_writing(struct call *call, struct descriptor *descriptor,
+                             const struct stat *st)
+{
+    if (!is_owner(call, st) && !resolve_may(call, descriptor, st, W_OK))
+        return -EACCES;
+    if (atomic_load(&descriptor->write_fd) < 0)
+        identity_own();
+    int fd = descriptor_for_writing(call_cache(call), descriptor);
+    identity_assume(&call->identity);
+    return fd;
+}
+
+/* Who may execute a file may read it: the client must load it. */
+static int open_for_reading(struct call *call, struct descriptor *descriptor, const struct stat *st)
+{
+    if (!is_owner(call, st) && !resolve_may(call, descriptor, st, R_OK) &&
+        !resolve_may(call, descriptor, st, X_OK))
+        return -EACCES;
+    if (descriptor_open_for_reading(descriptor) < 0)
+        identity_own();
+    int fd = descriptor_for_reading(call_cache(call), descriptor);
+    identity_assume(&call->identity);
+    return fd;
+}
+
+/* ---- READ ---- */
+
+/* What there is to read of what was asked for; `st` is as of now. */
+static uint32_t readable(const struct call *call, const struct stat *st)
+{
+    uint64_t size = (uint64_t)st->st_size, offset = call->args.offset;
+    uint64_t rest = offset < size ? size - offset : 0;
+    return (uint32_t)min_u64(rest, min_u32(call->args.count, call->payload_max));
+}
+
+static void put_data(struct call *call, const struct stat *st, uint32_t len)
+{
+    call->result.payload_len = len;
+    call->result.eof = call->args.offset >= (uint64_t)st->st_size ||
+                       call->args.offset + len >= (uint64_t)st->st_size;
+    call->result.attr.is_there = true;
+    attributes_of(call, st, &call->result.attr.attr);
+    call->job.data_len = len;
+}
+
+void op_read(struct call *call)
+{
+    struct stat st;
+    struct descriptor *descriptor = resolve_handle(call, call->args.fh, &st);
+    if (descriptor == NULL)
+        return;
+    call->result.attr.is_there = true;
+    attributes_of(call, &st, &call->result.attr.attr);
+    int fd = -1;
+    if (call_fail(call, check_type(&st))->stat != NFS_OK)
+        return;
+    fd = open_for_reading(call, descriptor, &st);
+    uint32_t wanted = readable(call, &st), len = 0;
+    while (fd >= 0 && len < wanted) {
+        ssize_t count =
+            pread(fd, call_payload(call) + len, wanted - len, (off_t)(call->args.offset + len));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0) {
+            fd = count < 0 && len == 0 ? -errno : fd;
+            break; /* it became shorter meanwhile */
+        }
+        len += (uint32_t)count;
+    }
+    if (fd < 0) {
+        (void)call_fail(call, call_stat_of(fd));
+        return;
+    }
+    if (fstat(descriptor->path_fd, &st) == 0)
+        put_data(call, &st, len);
+    else
+        (void)call_fail(call, NFS_STALE);
+}
+
+bool op_try_read(struct call *call)
+{
+    struct stat st;
+    struct descriptor *descriptor = resolve_cached(call, call->args.fh, &st);
+    if (descriptor == NULL || !S_ISREG(st.st_mode))
+        return false;
+    int fd = descriptor_open_for_reading(descriptor);
+    if (fd < 0 || (!is_owner(call, &st) && !resolve_may_cached(call, descriptor, &st, R_OK)))
+        return false;
+    uint32_t wanted = readable(call, &st);
+    if (wanted > QUICK_READ_MAX)
+        return false;
+    struct iovec place = {call_payload(call), wanted};
+    ssize_t len = wanted == 0 ? 0
+                              : preadv2(fd, &place, 1, (off_t)call->args.offset,
+                                        call->export->is_memory ? 0 : RWF_NOWAIT);
+    if (len != (ssize_t)wanted || fstat(descriptor->path_fd, &st) != 0)
+        return false;
+    put_data(call, &st, wanted);
+    return true;
+}
+
+/* ---- WRITE ---- */
+
+static int write_all(struct call *call, int fd, uint32_t *ret_len)
+{
+    const struct nfs_args *args = &call->args;
+    uint32_t len = 0;
+    while (len < args->data.len) {
+        ssize_t count = call_system(call)->pwrite(fd, args->data.at + len, args->data.len - len,
+                                                  (off_t)(args->offset + len));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0) {
+            *ret_len = len;
+            return len > 0 ? 0 : count < 0 ? -errno : -EIO;
+        }
+        len += (uint32_t)count;
+    }
+    *ret_len = len;
+    return 0;
+}
+
+static int write_locked(struct call *call, struct descriptor *descriptor, const struct stat *st)
+{
+    const struct nfs_args *args = &call->args;
+    if (!call->rights->is_writable)
+        return -EROFS;
+    if (args->data.len != args->count)
+        return -EINVAL;
+    if (args->offset > INT64_MAX || args->offset + args->count > INT64_MAX)
+        return -EFBIG;
+    int fd = op_data_open_for_writing(call, descriptor, st);
+    if (fd < 0)
+        return fd;
+    call_get_verifier(call, call->result.verf, &call->errors_before);
+    atomic_store(&descriptor->is_dirty, true);
+    return write_all(call, fd, &call->result.count);
+}
+
+void op_write(struct call *call)
+{
+    struct stat st;
+    struct descriptor *descriptor = resolve_handle(call, call->args.fh, &st);
+    if (descriptor == NULL)
+        return;
+    CHECK(pthread_mutex_lock(&descriptor->mutex) == 0);
+    if (fstat(descriptor->path_fd, &st) == 0)
+        attributes_before(&st, &call->result.wcc.before);
+    if (call_fail(call, check_type(&st))->stat == NFS_OK)
+        call->result.stat = call_stat_of(write_locked(call, descriptor, &st));
+    attributes_after(call, descriptor->path_fd, &call->result.wcc.after);
+    CHECK(pthread_mutex_unlock(&descriptor->mutex) == 0);
+    if (call->result.stat != NFS_OK)
+        return;
+    call->job.data_len = call->result.count;
+    call->result.committed = call->args.stable;
+    if (call->args.stable != NFS_UNSTABLE)
+        call_must_sync(call, descriptor, call->args.stable == NFS_FILE_SYNC);
+}
+
+/* ---- COMMIT ---- */
+
+/* Whoever may use the export may ask for it: it changes nothing, and the writer may have lost its
+ * right to write meanwhile. Its verifier is taken when the sync is done (call_finish). */
+void op_commit(struct call *call)
+{
+    struct stat st;
+    struct descriptor *descriptor = resolve_handle(call, call->args.fh, &st);
+    if (descriptor == NULL)
+        return;
+    attributes_before(&st, &call->result.wcc.before);
+    attributes_after(call, descriptor->path_fd, &call->result.wcc.after);
+    if (call_fail(call, check_type(&st))->stat == NFS_OK)
+        call_must_sync(call, descriptor, true);
+}

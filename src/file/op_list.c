@@ -1,0 +1,172 @@
+/*
+ * op_list.c -- READDIR and READDIRPLUS.
+ *
+ * A cookie is the file system's own position behind an entry, so a listing goes on wherever it
+ * was, also after a restart, and needs no memory of ours. The verifier is constant: positions stay
+ * valid while entries come and go, and clients restart a listing whose verifier changes.
+ *
+ * Each call opens the directory for itself, because a position belongs to an open file. Entries
+ * are taken until the reply is full; the kernel's buffer may hold more, which the next call reads
+ * again. READDIRPLUS opens every entry for a moment, so that handle and attributes are those of
+ * one object; an entry that is gone meanwhile, or that the caller may not look up, or on which
+ * something is mounted, has neither.
+ */
+#include "base/check.h"
+#include "base/minmax.h"
+#include "file/attributes.h"
+#include "file/call.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { KERNEL_BUFFER = 32768 };
+
+struct listing {
+    struct call *call;
+    int fd;
+    bool is_root, is_plus;
+    uint64_t parent_inode;   /* of `..` when is_root: the root itself */
+    uint32_t room, dir_room; /* bytes that are left of count or maxcount, and of dircount */
+    uint32_t entry_count;
+    struct xdr_out out;
+};
+
+/* As the kernel writes it. */
+struct kernel_entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t len;
+    uint8_t type;
+    char name[];
+};
+
+/* What READDIRPLUS says of an entry beyond its name. */
+static bool look_at(struct listing *listing, const char *name, struct nfs_attr *ret_attr,
+                    struct nfs_fh *ret_fh)
+{
+    struct call *call = listing->call;
+    struct handle_object object;
+    struct stat st;
+    bool is_parent = strcmp(name, "..") == 0;
+    int fd = is_parent && !listing->is_root
+                 ? openat(listing->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC)
+                 : resolve_open_at(listing->fd, is_parent ? "." : name, O_PATH);
+    if (fd < 0)
+        return false;
+    bool is_known = fstat(fd, &st) == 0 && st.st_dev == call->export->device &&
+                    handle_object_of(fd, &object) == 0;
+    (void)close(fd);
+    if (!is_known)
+        return false;
+    attributes_of(call, &st, ret_attr);
+    handle_make(call_key(call), call->export->id, &object, ret_fh);
+    return true;
+}
+
+/* False: it does not fit any more. */
+static bool put_entry(struct listing *listing, const struct kernel_entry *from)
+{
+    enum nfs_procedure procedure = (enum nfs_procedure)listing->call->procedure;
+    struct nfs_attr attr;
+    struct nfs_fh fh;
+    struct nfs_entry entry = {
+        .fileid = from->inode, .cookie = (uint64_t)from->next, .name = bytes_of_text(from->name)};
+    if (listing->is_root && strcmp(from->name, "..") == 0)
+        entry.fileid = listing->parent_inode;
+    uint32_t dir_len = nfs_results_dircount_len(&entry);
+    if (listing->is_plus && dir_len > listing->dir_room && listing->entry_count > 0)
+        return false;
+    if (listing->is_plus && look_at(listing, from->name, &attr, &fh)) {
+        entry.fileid = attr.fileid;
+        entry.attr = &attr;
+        entry.fh = &fh;
+    }
+    uint32_t len = nfs_results_entry_len(procedure, &entry);
+    if (len > listing->room)
+        return false;
+    nfs_results_put_entry(&listing->out, procedure, &entry);
+    listing->room -= len;
+    listing->dir_room -= min_u32(dir_len, listing->dir_room);
+    listing->entry_count++;
+    return true;
+}
+
+/* 1: the end was reached; 0: the reply is full; or -errno. */
+static int put_entries(struct listing *listing)
+{
+    _Alignas(struct kernel_entry) static _Thread_local char buffer[KERNEL_BUFFER];
+    uint32_t size = min_u32(KERNEL_BUFFER, listing->is_plus ? listing->dir_room : listing->room);
+    size = size < 1024 ? 1024 : size;
+    for (;;) {
+        long len = syscall(SYS_getdents64, listing->fd, buffer, size);
+        if (len <= 0)
+            return len == 0 ? 1 : -errno;
+        for (long at = 0; at < len;) {
+            const struct kernel_entry *entry = (const void *)(buffer + at);
+            if (!put_entry(listing, entry))
+                return 0;
+            at += entry->len;
+        }
+    }
+}
+
+static enum nfs_stat list(struct listing *listing)
+{
+    struct call *call = listing->call;
+    if (call->args.cookie > INT64_MAX ||
+        (call->args.cookie != 0 && lseek(listing->fd, (off_t)call->args.cookie, SEEK_SET) < 0))
+        return NFS_BAD_COOKIE;
+    int code = put_entries(listing);
+    if (code < 0)
+        return call_stat_of(code);
+    if (code == 0 && listing->entry_count == 0)
+        return NFS_TOOSMALL;
+    nfs_results_put_entries_end(&listing->out, code == 1);
+    CHECK(!listing->out.overflowed);
+    call->result.payload_len = xdr_out_len(&listing->out);
+    return NFS_OK;
+}
+
+void op_readdir(struct call *call)
+{
+    struct stat st;
+    struct descriptor *directory = resolve_handle(call, call->args.fh, &st);
+    if (directory == NULL)
+        return;
+    attributes_after(call, directory->path_fd, &call->result.attr);
+    if (!S_ISDIR(st.st_mode)) {
+        (void)call_fail(call, NFS_NOTDIR);
+        return;
+    }
+    uint32_t count = min_u32(call->args.count, call->payload_max);
+    if (count < NFS_DIR_HEAD_MAX + NFS_ENTRIES_END_LEN) {
+        (void)call_fail(call, NFS_TOOSMALL);
+        return;
+    }
+    bool is_plus = call->procedure == NFS_READDIRPLUS;
+    /* Not by its name `.`: that would need the right to search it, too. */
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", directory->path_fd);
+    struct listing listing = {
+        .call = call,
+        .fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .is_root = st.st_ino == call->export->root_inode && st.st_dev == call->export->device,
+        .is_plus = is_plus,
+        .parent_inode = st.st_ino,
+        .room = count - NFS_DIR_HEAD_MAX - NFS_ENTRIES_END_LEN,
+        .dir_room = is_plus ? call->args.dircount : UINT32_MAX,
+        .out = xdr_out_of(call_payload(call), call->payload_max),
+    };
+    if (listing.fd < 0) {
+        (void)call_fail(call, call_stat_of(errno));
+        return;
+    }
+    call->result.stat = list(&listing);
+    (void)close(listing.fd);
+    /* Reading it may have changed the time of access. */
+    attributes_after(call, directory->path_fd, &call->result.attr);
+}

@@ -1,0 +1,171 @@
+/*
+ * op_name.c -- LOOKUP, REMOVE, RMDIR, RENAME, LINK.
+ *
+ * `.` and `..` mean something to LOOKUP only; what the others answer is what RFC 1813 says of
+ * each.
+ */
+#include "base/check.h"
+#include "file/attributes.h"
+#include "file/directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- LOOKUP ---- */
+
+static void put_dir(struct call *call, const struct stat *st)
+{
+    call->result.dir_attr.is_there = true;
+    attributes_of(call, st, &call->result.dir_attr.attr);
+}
+
+static bool is_root(const struct call *call, const struct stat *st)
+{
+    return st->st_ino == call->export->root_inode && st->st_dev == call->export->device;
+}
+
+/* The directory above: at the root it is the root, and no mount is left. */
+static int open_parent(const struct call *call, int directory_fd, const struct stat *st)
+{
+    const char *name = is_root(call, st) ? "." : "..";
+    int fd = openat(directory_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat parent;
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &parent) == 0 && parent.st_dev == call->export->device)
+        return fd;
+    (void)close(fd);
+    return -EACCES;
+}
+
+static void put_found(struct call *call, int fd)
+{
+    struct stat st;
+    if (fd < 0) {
+        (void)call_fail(call, fd == -EXDEV ? NFS_ACCES : call_stat_of(fd));
+        return;
+    }
+    if (resolve_new(call, fd, &call->result.fh, &st) == NULL)
+        return;
+    call->result.has_fh = true;
+    call->result.attr.is_there = true;
+    attributes_of(call, &st, &call->result.attr.attr);
+}
+
+void op_lookup(struct call *call)
+{
+    struct stat st;
+    char name[CALL_NAME_MAX + 1];
+    struct descriptor *directory = resolve_handle(call, call->args.fh, &st);
+    if (directory == NULL)
+        return;
+    put_dir(call, &st);
+    if (!S_ISDIR(st.st_mode)) {
+        (void)call_fail(call, NFS_NOTDIR);
+        return;
+    }
+    if (call_fail(call, resolve_name(call->args.name, name))->stat != NFS_OK)
+        return;
+    /* So that the next one need not come here. */
+    (void)resolve_may(call, directory, &st, X_OK);
+    put_found(call, strcmp(name, "..") == 0 ? open_parent(call, directory->path_fd, &st)
+                                            : resolve_open_at(directory->path_fd, name, O_PATH));
+}
+
+/* Only what the kernel has in memory, for a caller that may search the directory. */
+bool op_try_lookup(struct call *call)
+{
+    struct stat st;
+    char name[CALL_NAME_MAX + 1];
+    struct descriptor *directory = resolve_cached(call, call->args.fh, &st);
+    if (directory == NULL || !S_ISDIR(st.st_mode) ||
+        resolve_name(call->args.name, name) != NFS_OK || strcmp(name, "..") == 0 ||
+        !resolve_may_cached(call, directory, &st, X_OK))
+        return false;
+    struct open_how how = {
+        .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_BENEATH | RESOLVE_CACHED,
+    };
+    long fd = syscall(SYS_openat2, directory->path_fd, name, &how, sizeof how);
+    if (fd < 0 && errno != ENOENT)
+        return false;
+    put_dir(call, &st);
+    put_found(call, fd < 0 ? -ENOENT : (int)fd);
+    return true;
+}
+
+/* ---- REMOVE, RMDIR ---- */
+
+static void remove_name(struct call *call, int flags, enum nfs_stat dots)
+{
+    struct directory directory;
+    if (!directory_begin(call, dots, &directory))
+        return;
+    directory_lock(&directory);
+    struct descriptor *victim = directory_find_victim(call, &directory);
+    if (unlinkat(directory.descriptor->path_fd, directory.name, flags) != 0)
+        (void)call_fail(call, call_stat_of(errno));
+    directory_lose_victim(call, victim);
+    directory_unlock(call, &directory);
+}
+
+void op_remove(struct call *call)
+{
+    remove_name(call, 0, NFS_INVAL);
+}
+
+void op_rmdir(struct call *call)
+{
+    /* RFC 1813: `.` is INVAL, `..` is EXIST. */
+    bool is_parent = call->args.name.len == 2;
+    remove_name(call, AT_REMOVEDIR, is_parent ? NFS_EXIST : NFS_INVAL);
+}
+
+/* ---- RENAME ---- */
+
+void op_rename(struct call *call)
+{
+    struct directory from, to;
+    if (!directory_begin(call, NFS_INVAL, &from))
+        return;
+    if (!directory_open_other(call, &call->result.to_wcc, NFS_INVAL, &to)) {
+        attributes_after(call, from.descriptor->path_fd, &from.wcc->after);
+        return;
+    }
+    directory_lock_both(&from, &to);
+    struct descriptor *victim = directory_find_victim(call, &to);
+    if (renameat(from.descriptor->path_fd, from.name, to.descriptor->path_fd, to.name) != 0)
+        (void)call_fail(call, call_stat_of(errno));
+    directory_lose_victim(call, victim);
+    directory_unlock_both(call, &from, &to);
+}
+
+/* ---- LINK ---- */
+
+void op_link(struct call *call)
+{
+    struct stat st;
+    struct directory to;
+    struct descriptor *object = resolve_handle(call, call->args.fh, &st);
+    if (object == NULL)
+        return;
+    if (!directory_open_other(call, &call->result.wcc, NFS_EXIST, &to)) {
+        attributes_after(call, object->path_fd, &call->result.attr);
+        return;
+    }
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", object->path_fd);
+    directory_lock(&to);
+    if (S_ISDIR(st.st_mode))
+        (void)call_fail(call, NFS_ISDIR);
+    else if (linkat(AT_FDCWD, path, to.descriptor->path_fd, to.name, AT_SYMLINK_FOLLOW) != 0)
+        (void)call_fail(call, call_stat_of(errno));
+    attributes_after(call, object->path_fd, &call->result.attr);
+    directory_unlock(call, &to);
+    if (call->result.stat == NFS_OK && !call->rights->is_async && !call->export->is_journaled)
+        call_must_sync(call, object, true);
+}

@@ -1,0 +1,261 @@
+/*
+ * resolve.c -- from the handles and names of a call to open objects, and what the caller may do.
+ *
+ * A handle is checked at three doors: is it ours (the MAC), may this client use its export, and is
+ * the file still there. Only then does the thread become the caller.
+ *
+ * A name is one component, looked up in an open directory by openat2, which follows no symbolic
+ * link and leaves neither the directory nor the file system. `..` is looked up on its own and
+ * stays at the root of the export.
+ */
+#include "base/check.h"
+#include "file/attributes.h"
+#include "file/call.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum nfs_stat call_stat_of(int err)
+{
+    switch (err < 0 ? -err : err) {
+    case 0:
+        return NFS_OK;
+    case EPERM:
+        return NFS_PERM;
+    case ENOENT:
+        return NFS_NOENT;
+    case EIO:
+        return NFS_IO;
+    case ENXIO:
+        return NFS_NXIO;
+    case EACCES:
+    case EBUSY:   /* something is mounted there */
+    case ETXTBSY: /* it runs on this machine */
+        return NFS_ACCES;
+    case EEXIST:
+        return NFS_EXIST;
+    case EXDEV:
+        return NFS_XDEV;
+    case ENODEV:
+        return NFS_NODEV;
+    case ENOTDIR:
+        return NFS_NOTDIR;
+    case EISDIR:
+        return NFS_ISDIR;
+    case EINVAL:
+    case ELOOP:
+        return NFS_INVAL;
+    case EFBIG:
+    case EOVERFLOW:
+        return NFS_FBIG;
+    case ENOSPC:
+        return NFS_NOSPC;
+    case EROFS:
+        return NFS_ROFS;
+    case EMLINK:
+        return NFS_MLINK;
+    case ENAMETOOLONG:
+        return NFS_NAMETOOLONG;
+    case ENOTEMPTY:
+        return NFS_NOTEMPTY;
+    case EDQUOT:
+        return NFS_DQUOT;
+    case ESTALE:
+        return NFS_STALE;
+    case EOPNOTSUPP:
+        return NFS_NOTSUPP;
+    case EAGAIN: /* a lease is being broken, or there is no memory: not for long */
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+        return NFS_JUKEBOX;
+    default:
+        return NFS_IO;
+    }
+}
+
+enum nfs_stat resolve_export(struct call *call, struct bytes fh, struct handle_object *ret)
+{
+    uint32_t id;
+    if (!handle_read(call_key(call), fh, &id, ret))
+        return NFS_BADHANDLE;
+    const struct export *export = export_table_find(call->exports, id);
+    const struct export_rights *rights =
+        export == NULL ? NULL : export_rights_of(export, &call->from, call->port);
+    if (rights == NULL)
+        return NFS_ACCES;
+    if (call->export != NULL && call->export != export)
+        return NFS_XDEV;
+    call->export = export;
+    call->rights = rights;
+    return NFS_OK;
+}
+
+/* The call uses it until it is finished. */
+static struct descriptor *hold(struct call *call, struct descriptor *descriptor)
+{
+    CHECK(call->object_count < CALL_OBJECTS_MAX);
+    return call->objects[call->object_count++] = descriptor;
+}
+
+/* A name that was removed keeps its inode while we have it open. */
+static bool is_gone(struct call *call, struct descriptor *descriptor, const struct stat *st)
+{
+    if (st->st_nlink != 0)
+        return false;
+    atomic_store(&descriptor->is_dirty, false);
+    descriptor_forget(call_cache(call), descriptor);
+    return true;
+}
+
+static struct descriptor *open_object(struct call *call, const struct handle_object *object)
+{
+    struct descriptor *found = descriptor_find(call_cache(call), call->export->id, object);
+    if (found != NULL)
+        return hold(call, found);
+    identity_own();
+    int fd = handle_open(call->export->root_fd, object);
+    if (fd < 0) {
+        (void)call_fail(call, fd == -ENOENT ? NFS_STALE : call_stat_of(fd));
+        return NULL;
+    }
+    found = descriptor_add(call_cache(call), call->export->id, object, fd);
+    if (found == NULL)
+        (void)call_fail(call, NFS_JUKEBOX);
+    return found == NULL ? NULL : hold(call, found);
+}
+
+struct descriptor *resolve_other(struct call *call, struct bytes fh, struct stat *ret)
+{
+    struct handle_object object;
+    enum nfs_stat stat = resolve_export(call, fh, &object);
+    if (stat != NFS_OK) {
+        (void)call_fail(call, stat);
+        return NULL;
+    }
+    if (!call_take_identity(call)) {
+        (void)call_fail(call, NFS_JUKEBOX);
+        return NULL;
+    }
+    struct descriptor *found = open_object(call, &object);
+    if (found == NULL)
+        return NULL;
+    if (fstat(found->path_fd, ret) != 0 || is_gone(call, found, ret)) {
+        (void)call_fail(call, NFS_STALE);
+        return NULL;
+    }
+    identity_assume(&call->identity);
+    return found;
+}
+
+struct descriptor *resolve_handle(struct call *call, struct bytes fh, struct stat *ret)
+{
+    call->export = NULL;
+    return resolve_other(call, fh, ret);
+}
+
+struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct stat *ret)
+{
+    struct handle_object object;
+    call->export = NULL;
+    if (resolve_export(call, fh, &object) != NFS_OK)
+        return NULL;
+    struct descriptor *found = descriptor_find(call_cache(call), call->export->id, &object);
+    if (found == NULL)
+        return NULL;
+    (void)hold(call, found);
+    if (fstat(found->path_fd, ret) != 0 || ret->st_nlink == 0)
+        return NULL;
+    return call_take_identity(call) ? found : NULL;
+}
+
+enum nfs_stat resolve_name(struct bytes name, char ret[CALL_NAME_MAX + 1])
+{
+    if (name.len == 0)
+        return NFS_ACCES;
+    if (name.len > CALL_NAME_MAX)
+        return NFS_NAMETOOLONG;
+    if (memchr(name.at, 0, name.len) != NULL || memchr(name.at, '/', name.len) != NULL)
+        return NFS_ACCES;
+    memcpy(ret, name.at, name.len);
+    ret[name.len] = 0;
+    return NFS_OK;
+}
+
+int resolve_open_at(int directory_fd, const char *name, uint64_t flags)
+{
+    struct open_how how = {
+        .flags = flags | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_BENEATH,
+    };
+    for (int tries = 0;; tries++) {
+        long fd = syscall(SYS_openat2, directory_fd, name, &how, sizeof how);
+        if (fd >= 0)
+            return (int)fd;
+        if (errno != EAGAIN || tries == 16) /* a rename ran at the same time */
+            return -errno;
+    }
+}
+
+struct descriptor *resolve_new(struct call *call, int path_fd, struct nfs_fh *ret_fh,
+                               struct stat *ret)
+{
+    struct handle_object object;
+    int code = fstat(path_fd, ret) != 0 ? -errno : handle_object_of(path_fd, &object);
+    if (code != 0) {
+        (void)close(path_fd);
+        (void)call_fail(call, code == -EOVERFLOW ? NFS_SERVERFAULT : call_stat_of(code));
+        return NULL;
+    }
+    handle_make(call_key(call), call->export->id, &object, ret_fh);
+    struct descriptor *found = descriptor_add(call_cache(call), call->export->id, &object, path_fd);
+    if (found == NULL) {
+        (void)call_fail(call, NFS_JUKEBOX);
+        return NULL;
+    }
+    return hold(call, found);
+}
+
+/* ---- permissions ---- */
+
+static uint32_t ask_kernel(const struct descriptor *descriptor, uint32_t asked)
+{
+    static const uint32_t bits[] = {R_OK, W_OK, X_OK};
+    uint32_t granted = 0;
+    for (int i = 0; i < 3; i++)
+        if ((asked & bits[i]) != 0 &&
+            faccessat(descriptor->path_fd, "", (int)bits[i], AT_EACCESS | AT_EMPTY_PATH) == 0)
+            granted |= bits[i];
+    return granted;
+}
+
+uint32_t resolve_access(struct call *call, struct descriptor *descriptor, const struct stat *st,
+                        uint32_t asked)
+{
+    uint32_t granted = 0;
+    uint32_t known = descriptor_get_access(descriptor, call->identity.mark, &st->st_ctim, &granted);
+    uint32_t missing = asked & ~known;
+    if (missing != 0) {
+        uint32_t found = ask_kernel(descriptor, missing);
+        descriptor_set_access(descriptor, call->identity.mark, &st->st_ctim, missing, found);
+        granted = (granted & known) | found;
+    }
+    return granted & asked;
+}
+
+bool resolve_may(struct call *call, struct descriptor *descriptor, const struct stat *st,
+                 uint32_t mask)
+{
+    return resolve_access(call, descriptor, st, mask) == mask;
+}
+
+bool resolve_may_cached(struct call *call, struct descriptor *descriptor, const struct stat *st,
+                        uint32_t mask)
+{
+    uint32_t granted = 0;
+    uint32_t known = descriptor_get_access(descriptor, call->identity.mark, &st->st_ctim, &granted);
+    return (known & granted & mask) == mask;
+}

@@ -1,0 +1,36 @@
+/*
+ * service.h -- the insides of the file service, for file.c and the parts that it is made of.
+ */
+#ifndef FILE_SERVICE_H
+#define FILE_SERVICE_H
+
+#include "file/call.h"
+#include "file/call_memory.h"
+#include "file/groups.h"
+#include "file/mounts.h"
+#include "file/pool.h"
+#include "file/sync.h"
+
+struct file_service {
+    struct file_options options;
+    const struct file_system *system;
+    struct job_desk desk;
+    struct export_table *exports; /* of calls from now on */
+    struct descriptor_cache *descriptors;
+    struct mounts *mounts;
+    struct groups *groups; /* NULL: the wire's are used */
+    struct pool *pool;
+    struct syncer *syncer;
+    struct call_memory memory; /* the server thread's */
+    atomic_uint errors;        /* syncs that failed: part of the verifier */
+    uint64_t refused;
+
+    pthread_mutex_t mutex; /* guards what follows */
+    struct list finished;  /* oldest first */
+};
+
+void service_count_error(struct file_service *service);
+/* To the pool. */
+void service_queue(struct file_service *service, struct call *call);
+
+#endif

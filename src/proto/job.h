@@ -1,0 +1,58 @@
+/*
+ * job.h -- a call that another thread executes: how the RPC server hands it over and gets it back.
+ *
+ * The server knows a desk, not who works behind it. A call is submitted with its arguments still in
+ * XDR; the desk reads them, copies what it keeps, and either has the result at once or finishes the
+ * job later on a thread of its own. Finished jobs are collected on the server's thread, which is
+ * the only one that calls a desk.
+ *
+ *            submit                       next
+ *   (none) ---------> JOB_LATER: under way -----> finished ---+
+ *      |                                                       | release
+ *      +-----------> JOB_DONE: finished at once --------------+--------> (none)
+ *
+ * Always true:
+ *  (1) Every job that was submitted with JOB_LATER comes out of next exactly once.
+ *  (2) A finished job and its bytes stay as they are until it is released.
+ */
+#ifndef PROTO_JOB_H
+#define PROTO_JOB_H
+
+#include "codec/rpc_msg.h"
+#include "core/message.h"
+
+/* Writable bytes in front of a finished job's body: for a record mark and the reply header. */
+#define JOB_HEADROOM 64
+
+enum job_verdict {
+    JOB_DONE,    /* *ret is finished: send it, then release it */
+    JOB_LATER,   /* *ret is under way; next returns it when it is finished */
+    JOB_GARBAGE, /* the arguments do not decode: GARBAGE_ARGS. There is no job */
+};
+
+struct job_request {
+    uint32_t program, procedure;
+    const struct peer *from;
+    const struct rpc_credential *credential;
+    struct bytes args; /* dies when submit returns */
+    uint64_t token;    /* the submitter's own; comes back in the job */
+};
+
+struct job {
+    uint64_t token;
+    uint8_t *body; /* the result behind the reply header; JOB_HEADROOM bytes in front of it are the
+                      submitter's to write */
+    uint32_t body_len;
+    uint32_t status;   /* what the result says first: nfsstat3 or mountstat3; 0: OK */
+    uint32_t data_len; /* file bytes that were read or written */
+};
+
+struct job_desk {
+    enum job_verdict (*submit)(void *context, const struct job_request *request, struct job **ret);
+    /* A finished job, oldest first; NULL: none now. */
+    struct job *(*next)(void *context);
+    void (*release)(void *context, struct job *job);
+    void *context;
+};
+
+#endif

@@ -1,0 +1,191 @@
+#!/bin/bash
+# monitor.sh -- --role monitor between a lock manager and status monitors that others wrote.
+#
+# usage: monitor.sh WATCHER, the program made of watcher.c; without it the test is skipped
+#
+# Two hosts with a cable between them (statd_hosts.sh): nodea has rpcbind, our monitor and watcher.c, a
+# lock manager made of libtirpc that prints every upcall; nodeb has rpcbind, rpc.statd and sm-notify.
+# Reboots of nodea are another boot id in a /proc of the test's own. Passing proves:
+#  (1) registered with the rpcbind of its machine, 100024 only, over both transports; options that mean
+#      nothing in this role are refused by name; a store has one role;
+#  (2) SM_MON is of this machine and of lock managers; a name is answered at once and resolved behind;
+#  (3) a reboot of nodeb that the real sm-notify reports, under another name than it is watched by, is
+#      one upcall, from loopback, with the registered mon_name and priv; strangers cause none;
+#  (4) kill -9 and restart, again and again, under registrations: the state stands, no upcall, nobody is
+#      notified, nothing that was answered is lost;
+#  (5) it never leaves rpcbind: not at a stop, not when killed; when rpcbind starts anew, or somebody
+#      removes the entry, it is back at once;
+#  (6) after a reboot of nodea the state is two more, nodeb's rpc.statd is notified under both names
+#      once its NFS server is registered and not before, with no upcall; then the record goes;
+#  (7) nobody to notify: the kernel's grace period is ended;
+#  (8) restart-notice tells everybody, in the same boot, and the upcalls go on; hosts lists what is owed.
+# shellcheck disable=SC2317 # expect and wait_until call functions by their names
+set -u
+. "$(dirname "$0")/statd_hosts.sh"
+enter 1 "$@"
+. "$(dirname "$0")/lib.sh"
+watcher=$1
+
+name_a=nodea.example
+name_b=nodeb.example
+address_a=10.77.1.1
+address_b=10.77.1.2
+names=$(printf '%s %s\n%s %s' "$address_a" "$name_a" "$address_b" "$name_b")
+export HOLDFAST_MACHINE_ROOT=$work/machine
+boot=0
+
+boot_anew() { # the machine of our server boots
+    boot=$((boot + 1))
+    printf '%08d-1111-2222-3333-444444444444\n' "$boot" \
+        > "$HOLDFAST_MACHINE_ROOT/proc/sys/kernel/random/boot_id"
+}
+
+is_monitoring_or_gone() { grep -q '^holdfast: monitoring on port' "$1" || is_gone "$2"; }
+
+# monitor NAME OPTIONS...: as start of lib.sh. Sets pid, state, hosts.
+monitor() {
+    local name=$1 line
+    shift
+    : > "$work/$name.out"
+    "$HOLDFAST" serve --role monitor --http off --store "lmdb:$work/store" "$@" \
+        2> "$work/$name.log" > "$work/$name.out" < /dev/null &
+    pid=$!
+    server_pids+=("$pid")
+    wait_until is_monitoring_or_gone "$work/$name.out" "$pid"
+    line=$(grep '^holdfast: monitoring on port' "$work/$name.out") || {
+        sed 's/^/    /' "$work/$name.log"
+        return 1
+    }
+    matches "$line" 'on port 12049 \(state ([0-9]+), ([0-9,]+) hosts?\)$' || return 1
+    state=${BASH_REMATCH[1]}
+    hosts=${BASH_REMATCH[2]//,/}
+}
+
+peer() { "$PEER" -s 127.0.0.1 127.0.0.1 12049 "$@"; }
+mon() { "$watcher" mon 127.0.0.1 tcp "$1" "$name_a" "$2"; }
+upcalls() { grep -c '^told' "$work/lockd.log"; }
+has_upcalls() { [ "$(upcalls)" -ge "$1" ]; }
+is_registered() { rpcinfo -p 127.0.0.1 2> /dev/null | grep -q '100024  *1  *udp  *12049'; }
+notices() { grep -c 'SM_NOTIFY from' "$work/statd.log"; }
+has_notices() { [ "$(notices)" -ge "$1" ]; }
+owed() { "$HOLDFAST" hosts --control "$work/store/control.sock" --json; }
+is_owed() { owed | grep -q "\"owed\": *true"; }
+
+mkdir -p "$HOLDFAST_MACHINE_ROOT/proc/sys/kernel/random" "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd" \
+    "$HOLDFAST_MACHINE_ROOT/etc"
+boot_anew
+furnish "$name_a" "$names"
+start_host 1 "$name_b" "$names" || { echo "nodeb did not start"; exit 1; }
+rpcbind -f -w 2> "$work/rpcbind-a.log" &
+rpcbind_pid=$!
+server_pids+=("$rpcbind_pid")
+background 1 rpcbind-b.log rpcbind -f
+need "rpcbind of nodea" wait_until quiet rpcinfo
+need "rpcbind of nodeb" wait_until quiet on 1 rpcinfo
+mkdir -p "$work/nfs/sm" "$work/nfs/sm.bak"
+background 1 statd.log rpc.statd -F -d -L -p 13024 -P "$work/nfs"
+need "rpc.statd is registered" wait_until quiet rpcinfo -T tcp "$address_b" 100024 1
+
+# (1)
+monitor first || finish
+expect "only the status monitor is registered" same \
+    "$(rpcinfo -p 127.0.0.1 | awk '$4 == 12049 {print $1 "/" $2 "/" $3}' | sort | xargs)" \
+    "100024/1/tcp 100024/1/udp"
+run_to_end grace --role monitor --grace 5
+expect "an option of locks is refused" same "$code" 2
+expect "by its name" log_has "$work/grace.log" '--grace: means nothing with --role monitor'
+run_to_end after --notify-after 5
+expect "so is one of monitors, elsewhere" log_has "$work/after.log" '--notify-after: only with'
+"$watcher" serve > "$work/lockd.log" 2>&1 < /dev/null &
+server_pids+=($!)
+need "the lock manager is registered" wait_until quiet rpcinfo -T udp 127.0.0.1 100021 3
+
+# (2)
+expect "from elsewhere it is refused" same \
+    "$(on 1 "$PEER" -s "$address_b" "$address_a" 12049 mon x us 100021 3 16)" "fail $state"
+expect "so is another program" same "$(peer mon "$address_b" us 100003 3 16)" "fail $state"
+expect "a name that nobody knows is answered" same "$(mon nobody.example priv-of-nobody-1)" "succ $state"
+expect "and reported" log_has "$work/first.log" 'does not resolve'
+expect "SM_MON by address" same "$(mon "$address_b" priv-of-address1)" "succ $state"
+
+# (3)
+echo "0100007f 000186b5 00000003 00000010 00000000000000000000000000000000 $address_a $name_b" > "$work/nfs/sm/$address_a"
+on 1 sm-notify -d -f -P "$work/nfs" -v "$name_b" > "$work/sm-notify.log" 2>&1 < /dev/null &
+server_pids+=($!)
+need "the reboot of nodeb reaches the lock manager" wait_until has_upcalls 1
+expect "as it was registered, from loopback" matches "$(grep '^told' "$work/lockd.log")" \
+    "^told by 127.0.0.1 over udp: mon_name=$address_b state=[0-9]+ priv=priv-of-address1$"
+on 1 "$PEER" -s "$address_b" "$address_a" 12049 notify "$name_b" 9999 > /dev/null
+need "the next one, too" wait_until has_upcalls 2
+on 1 "$PEER" -s "$address_b" "$address_a" 12049 notify "$name_b" 9999 > /dev/null
+"$PEER" -s "$address_a" "$address_a" 12049 notify "$address_b" 77 > /dev/null
+peer notify "$address_b" 77 > /dev/null
+expect "a stranger is not believed" log_has "$work/first.log" 'ignored a reboot notification'
+
+# (4)
+first_state=$state
+rounds=${HOLDFAST_KILL_ROUNDS:-5}
+for round in $(seq "$rounds"); do
+    expect "registered" same "$(mon "10.77.9.$round" priv-of-rounds-1)" "succ $first_state"
+    stop KILL
+    monitor "again-$round" || finish
+    expect "the state stands" same "$state" "$first_state"
+    expect "nothing is lost" same "$hosts" $((round + 2))
+done
+expect "no upcall by a restart" same "$(upcalls)" 2
+expect "nobody is notified by one" same "$(notices)" 0
+
+# (5)
+stop TERM
+expect "a stop ends it" same "$code" 0
+expect "and leaves it registered" is_registered
+monitor back || finish
+end TERM "$rpcbind_pid"
+rpcbind -f 2> "$work/rpcbind-a2.log" &
+rpcbind_pid=$!
+server_pids+=("$rpcbind_pid")
+expect "registered with the next rpcbind" wait_until is_registered
+rpcinfo -d 100024 1
+expect "and again when it was removed" wait_until is_registered
+
+# (6)
+stop KILL
+boot_anew
+: > "$HOLDFAST_MACHINE_ROOT/etc/exports"
+echo "/srv *(rw)" > "$HOLDFAST_MACHINE_ROOT/etc/exports"
+: > "$work/lockd.log"
+monitor rebooted || finish
+expect "two more" same "$state" $((first_state + 2))
+expect "it waits for the NFS server" same "$(notices)" 0
+expect "hosts are owed" wait_until is_owed
+stop KILL
+echo "# nothing" > "$HOLDFAST_MACHINE_ROOT/etc/exports"
+monitor clientonly --name other.example || finish
+expect "nodeb is notified under three names" wait_until has_notices 3
+expect "its record goes" log_has "$work/clientonly.log" 'first round of notifications finished'
+sleep 0.2
+expect "no upcall by a reboot" same "$(upcalls)" 0
+
+# (7)
+stop KILL
+rm -rf "$work/store"
+boot_anew
+: > "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd/nlm_end_grace"
+monitor nobody || finish
+"$watcher" serve > "$work/lockd.log" 2>&1 < /dev/null &
+server_pids+=($!)
+expect "the kernel's grace is over" wait_until grep -q Y \
+    "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd/nlm_end_grace"
+
+# (8)
+expect "SM_MON" same "$(mon "$address_b" priv-of-address2)" "succ $state"
+: > "$work/statd.log"
+expect "restart-notice" quiet "$HOLDFAST" restart-notice --control "$work/store/control.sock" --yes
+expect "tells nodeb" wait_until has_notices 2
+on 1 "$PEER" -s "$address_b" "$address_a" 12049 notify "$name_b" 4711 > /dev/null
+expect "and upcalls go on" wait_until has_upcalls 1
+expect "hosts shows it" matches "$(owed)" "$address_b"
+stop TERM
+run_to_end server --store "lmdb:$work/store" --no-rpcbind
+expect "the store is a monitor's" log_has "$work/server.log" 'the store is of a status monitor'
+finish

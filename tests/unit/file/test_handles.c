@@ -1,0 +1,153 @@
+/*
+ * test_handles.c -- handles: ours or not, there or gone, and that they live on.
+ */
+#include "caller.h"
+
+#include "../test.h"
+#include "file/handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct caller c;
+
+TEST_FIXTURE(start)
+{
+    caller_start(&c, "rw,no_root_squash");
+}
+
+TEST_FIXTURE(stop)
+{
+    caller_stop(&c);
+}
+
+TEST(test_handles__every_changed_bit_and_every_length_is_badhandle)
+{
+    struct nfs_fh file;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    assert_true(file.len <= HANDLE_MAX && file.len % 4 == 0);
+    for (uint32_t bit = 0; bit < file.len * 8; bit++) {
+        struct nfs_fh forged = file;
+        forged.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(caller_getattr(&c, &forged), NFS_BADHANDLE);
+    }
+    for (uint32_t len = 0; len < NFS_FH_MAX; len++) {
+        struct nfs_fh cut = file;
+        memset(cut.data + file.len, 0, NFS_FH_MAX - file.len);
+        cut.len = len;
+        if (len != file.len)
+            assert_int_equal(caller_getattr(&c, &cut), NFS_BADHANDLE);
+    }
+}
+
+TEST(test_handles__another_key_is_badhandle)
+{
+    struct nfs_fh file;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    c.options.key.words[1]++;
+    caller_restart(&c, "rw");
+    assert_int_equal(caller_getattr(&c, &file), NFS_BADHANDLE);
+}
+
+TEST(test_handles__they_survive_restarts_and_renames)
+{
+    struct nfs_fh file, directory, again;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    assert_int_equal(caller_mkdir(&c, &c.root, "d", 0755, &directory), NFS_OK);
+    caller_restart(&c, "rw");
+    assert_int_equal(caller_getattr(&c, &file), NFS_OK);
+    assert_int_equal(caller_call(&c, NFS_RENAME,
+                                 &(struct nfs_args){.fh = caller_bytes(&c.root),
+                                                    .name = bytes_of_text("f"),
+                                                    .to_fh = caller_bytes(&directory),
+                                                    .to_name = bytes_of_text("g")}),
+                     NFS_OK);
+    assert_int_equal(caller_getattr(&c, &file), NFS_OK);
+    assert_int_equal(caller_lookup(&c, &directory, "g", &again), NFS_OK);
+    assert_int_equal(again.len, file.len);
+    assert_memory_equal(again.data, file.data, file.len);
+}
+
+TEST(test_handles__a_file_that_is_gone_is_stale)
+{
+    struct nfs_fh file, directory;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    assert_int_equal(caller_mkdir(&c, &c.root, "d", 0755, &directory), NFS_OK);
+    assert_int_equal(caller_getattr(&c, &file), NFS_OK); /* it is open here */
+    assert_int_equal(unlink(caller_path(&c, "f")), 0);   /* by somebody else */
+    assert_int_equal(caller_getattr(&c, &file), NFS_STALE);
+    assert_int_equal(rmdir(caller_path(&c, "d")), 0);
+    assert_int_equal(caller_create(&c, &directory, "x", 0644, NULL), NFS_STALE);
+    caller_restart(&c, "rw");
+    assert_int_equal(caller_getattr(&c, &file), NFS_STALE);
+}
+
+TEST(test_handles__a_removed_file_gives_its_space_back)
+{
+    struct nfs_fh file;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    assert_int_equal(caller_write(&c, &file, 0, "data", NFS_UNSTABLE), NFS_OK);
+    struct file_status before, after;
+    file_get_status(c.service, &before);
+    assert_int_equal(
+        caller_call(&c, NFS_REMOVE,
+                    &(struct nfs_args){.fh = caller_bytes(&c.root), .name = bytes_of_text("f")}),
+        NFS_OK);
+    /* A thread of the pool closes it behind the answer. */
+    for (int i = 0; i < 1000; i++) {
+        file_get_status(c.service, &after);
+        if (after.open_files < before.open_files)
+            return;
+        assert_int_equal(
+            caller_call(&c, NFS_FSSTAT, &(struct nfs_args){.fh = caller_bytes(&c.root)}), NFS_OK);
+    }
+    fail_msg("%u files were open, %u still are", before.open_files, after.open_files);
+}
+
+TEST(test_handles__dots_stay_inside)
+{
+    struct nfs_fh directory, up;
+    assert_int_equal(caller_mkdir(&c, &c.root, "d", 0755, &directory), NFS_OK);
+    assert_int_equal(caller_lookup(&c, &c.root, "..", &up), NFS_OK);
+    assert_memory_equal(up.data, c.root.data, c.root.len);
+    assert_int_equal(caller_lookup(&c, &c.root, ".", &up), NFS_OK);
+    assert_memory_equal(up.data, c.root.data, c.root.len);
+    assert_int_equal(caller_lookup(&c, &directory, "..", &up), NFS_OK);
+    assert_memory_equal(up.data, c.root.data, c.root.len);
+}
+
+TEST(test_handles__links_are_never_followed)
+{
+    struct nfs_fh link;
+    assert_int_equal(symlink("/", caller_path(&c, "link")), 0);
+    assert_int_equal(caller_lookup(&c, &c.root, "link", &link), NFS_OK);
+    assert_int_equal(c.result.attr.attr.type, NFS_TYPE_LNK);
+    assert_int_equal(caller_lookup(&c, &link, "etc", NULL), NFS_NOTDIR);
+    assert_int_equal(caller_create(&c, &c.root, "link", 0644, NULL), NFS_EXIST);
+    assert_int_equal(caller_read(&c, &link, 0, 10), NFS_INVAL);
+}
+
+TEST(test_handles__more_files_than_may_be_open)
+{
+    struct nfs_fh files[200];
+    char name[16];
+    for (int i = 0; i < 200; i++) {
+        (void)snprintf(name, sizeof name, "f%d", i);
+        assert_int_equal(caller_create(&c, &c.root, name, 0644, &files[i]), NFS_OK);
+        assert_int_equal(caller_write(&c, &files[i], 0, name, NFS_UNSTABLE), NFS_OK);
+    }
+    struct file_status status;
+    file_get_status(c.service, &status);
+    assert_true(status.open_files <= c.options.limits.files_max + 16);
+    for (int i = 0; i < 200; i++) {
+        (void)snprintf(name, sizeof name, "f%d", i);
+        assert_int_equal(caller_read(&c, &files[i], 0, 16), NFS_OK);
+        assert_string_equal((char *)c.payload, name);
+    }
+}
+
+TEST_MAIN(start, stop, NULL, NULL)
