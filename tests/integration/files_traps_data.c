@@ -67,8 +67,8 @@ static void check_read(struct files_traps *traps)
         HARNESS_EXPECT(res->data.len == rows[i].len && res->eof == rows[i].eof,
                        "READ at %llu of %u: %u bytes, eof %d", (unsigned long long)rows[i].offset,
                        rows[i].count, res->data.len, res->eof);
-        HARNESS_EXPECT(res->data.len == 0 ||
-                           memcmp(res->data.at, &"0123456789"[rows[i].offset], res->data.len) == 0,
+        HARNESS_EXPECT(res->data.len == 0 || memcmp(res->data.at, &"0123456789"[rows[i].offset],
+                                                    res -> data.len) == 0,
                        "READ at %llu gives other bytes", (unsigned long long)rows[i].offset);
     }
     const struct peer_nfs_res *res =
