@@ -49,7 +49,8 @@ static void check_write(struct files_traps *traps)
 static void check_read(struct files_traps *traps)
 {
     struct peer_link *link = traps->link;
-    files_stage_put_local(traps->path, "read", "0123456789", 0644);
+    const char *digits = "0123456789";
+    files_stage_put_local(traps->path, "read", digits, 0644);
     struct peer_nfs_fh fh = files_stage_lookup(link, traps->root, "read");
     static const struct {
         uint64_t offset;
@@ -67,8 +68,8 @@ static void check_read(struct files_traps *traps)
         HARNESS_EXPECT(res->data.len == rows[i].len && res->eof == rows[i].eof,
                        "READ at %llu of %u: %u bytes, eof %d", (unsigned long long)rows[i].offset,
                        rows[i].count, res->data.len, res->eof);
-        HARNESS_EXPECT(res->data.len == 0 || memcmp(res->data.at, &"0123456789"[rows[i].offset],
-                                                    res -> data.len) == 0,
+        HARNESS_EXPECT(res->data.len == 0 ||
+                           memcmp(res->data.at, digits + rows[i].offset, res->data.len) == 0,
                        "READ at %llu gives other bytes", (unsigned long long)rows[i].offset);
     }
     const struct peer_nfs_res *res =
