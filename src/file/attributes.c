@@ -82,6 +82,13 @@ void attributes_before(const struct stat *st, struct nfs_pre_attr *ret)
     };
 }
 
+void attributes_unchanged(const struct call *call, const struct stat *st, struct nfs_wcc *ret)
+{
+    attributes_before(st, &ret->before);
+    ret->after.is_there = true;
+    attributes_of(call, st, &ret->after.attr);
+}
+
 bool attributes_are_valid(const struct nfs_sattr *sattr)
 {
     return sattr->atime.nseconds < NANOSECONDS && sattr->mtime.nseconds < NANOSECONDS;

@@ -11,6 +11,8 @@ void attributes_of(const struct call *call, const struct stat *st, struct nfs_at
 /* As of now; left out if the kernel does not say. */
 void attributes_after(const struct call *call, int fd, struct nfs_post_attr *ret);
 void attributes_before(const struct stat *st, struct nfs_pre_attr *ret);
+/* Both of one look: of a call that changes nothing, so that no change of others lies between. */
+void attributes_unchanged(const struct call *call, const struct stat *st, struct nfs_wcc *ret);
 
 /* May it be set at all: times that the kernel takes. */
 bool attributes_are_valid(const struct nfs_sattr *sattr);

@@ -41,6 +41,7 @@ struct descriptor_cache {
     atomic_uint over_count;
     uint32_t files_max;
     uint64_t seed;
+    const struct file_system *system;
     void (*failed)(void *context);
     void *context;
 };
@@ -56,6 +57,7 @@ static void unlock(struct descriptor_cache *cache)
 }
 
 struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
+                                              const struct file_system *system,
                                               void (*failed)(void *context), void *context)
 {
     struct descriptor_cache *cache = calloc(1, sizeof *cache);
@@ -63,6 +65,7 @@ struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
         return NULL;
     cache->files_max = files_max;
     cache->seed = seed;
+    cache->system = system;
     cache->failed = failed;
     cache->context = context;
     for (cache->bucket_count = 64; cache->bucket_count < files_max;)
@@ -85,12 +88,12 @@ static struct descriptor **bucket_of(struct descriptor_cache *cache, uint32_t ex
     return &cache->buckets[hash & (cache->bucket_count - 1)];
 }
 
-static struct descriptor *find(struct descriptor_cache *cache, uint32_t export_id,
+static struct descriptor *find(struct descriptor_cache *cache, const struct export *export,
                                const struct handle_object *object)
 {
-    struct descriptor *at = *bucket_of(cache, export_id, object);
-    while (at != NULL && (at->export_id != export_id || at->object.type != object->type ||
-                          at->object.len != object->len ||
+    struct descriptor *at = *bucket_of(cache, export->id, object);
+    while (at != NULL && (at->export_id != export->id || at->device != export->device ||
+                          at->object.type != object->type || at->object.len != object->len ||
                           memcmp(at->object.bytes, object->bytes, object->len) != 0))
         at = at->next;
     return at;
@@ -120,23 +123,25 @@ static void set_over(struct descriptor_cache *cache, struct descriptor *descript
     atomic_fetch_add(&cache->over_count, 1);
 }
 
-struct descriptor *descriptor_find(struct descriptor_cache *cache, uint32_t export_id,
+struct descriptor *descriptor_find(struct descriptor_cache *cache, const struct export *export,
                                    const struct handle_object *object)
 {
     lock(cache);
-    struct descriptor *found = find(cache, export_id, object);
+    struct descriptor *found = find(cache, export, object);
     if (found != NULL)
         use(found);
     unlock(cache);
     return found;
 }
 
-static struct descriptor *make(uint32_t export_id, const struct handle_object *object, int path_fd)
+static struct descriptor *make(const struct export *export, const struct handle_object *object,
+                               int path_fd)
 {
     struct descriptor *descriptor = calloc(1, sizeof *descriptor);
     if (descriptor == NULL)
         return NULL;
-    descriptor->export_id = export_id;
+    descriptor->export_id = export->id;
+    descriptor->device = export->device;
     descriptor->object = *object;
     descriptor->path_fd = path_fd;
     atomic_init(&descriptor->read_fd, -1);
@@ -149,20 +154,20 @@ static struct descriptor *make(uint32_t export_id, const struct handle_object *o
     return descriptor;
 }
 
-struct descriptor *descriptor_add(struct descriptor_cache *cache, uint32_t export_id,
+struct descriptor *descriptor_add(struct descriptor_cache *cache, const struct export *export,
                                   const struct handle_object *object, int path_fd)
 {
-    struct descriptor *fresh = make(export_id, object, path_fd);
+    struct descriptor *fresh = make(export, object, path_fd);
     if (fresh == NULL) {
         (void)close(path_fd);
         return NULL;
     }
     lock(cache);
-    struct descriptor *found = find(cache, export_id, object);
+    struct descriptor *found = find(cache, export, object);
     if (found != NULL) {
         use(found);
     } else {
-        struct descriptor **bucket = bucket_of(cache, export_id, object);
+        struct descriptor **bucket = bucket_of(cache, export->id, object);
         fresh->users = 1;
         fresh->is_cached = true;
         fresh->next = *bucket;
@@ -217,7 +222,8 @@ void descriptor_forget_others(struct descriptor_cache *cache, const struct expor
     for (uint32_t i = 0; i < cache->bucket_count; i++)
         for (struct descriptor *at = cache->buckets[i], *next; at != NULL; at = next) {
             next = at->next;
-            if (export_table_find(table, at->export_id) != NULL)
+            const struct export *export = export_table_find(table, at->export_id);
+            if (export != NULL && export->device == at->device)
                 continue;
             uncache(cache, at);
             if (at->users == 0)
@@ -327,7 +333,8 @@ void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
 static void close_all(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
     int read_fd = atomic_load(&descriptor->read_fd), write_fd = atomic_load(&descriptor->write_fd);
-    if (write_fd >= 0 && atomic_load(&descriptor->is_dirty) && fdatasync(write_fd) != 0)
+    if (write_fd >= 0 && atomic_load(&descriptor->is_dirty) &&
+        cache->system->fdatasync(write_fd) != 0)
         cache->failed(cache->context);
     uint32_t count = 1;
     (void)close(descriptor->path_fd);

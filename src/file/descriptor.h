@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "file/export_table.h"
 #include "file/handle.h"
+#include "file/system.h"
 
 #include <pthread.h>
 
@@ -28,6 +29,7 @@ struct descriptor_access {
 
 struct descriptor {
     uint32_t export_id;
+    dev_t device; /* another file system may be mounted there at a reload: its files are others */
     struct handle_object object;
     int path_fd;          /* as long as the entry lives */
     atomic_int read_fd;   /* -1, or open for reading; once open it stays */
@@ -53,22 +55,23 @@ struct descriptor {
 
 /* `failed` runs in descriptor_sweep when what was written cannot be synced. */
 struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
+                                              const struct file_system *system,
                                               void (*failed)(void *context), void *context);
 /* Everything is released already. Syncs what is dirty. */
 void descriptor_cache_free(struct descriptor_cache *cache);
 
 /* The entry of a file, with one more user; NULL: not there. */
-struct descriptor *descriptor_find(struct descriptor_cache *cache, uint32_t export_id,
+struct descriptor *descriptor_find(struct descriptor_cache *cache, const struct export *export,
                                    const struct handle_object *object);
 /* Takes over path_fd, or closes it if the file is there already. NULL: out of memory. */
-struct descriptor *descriptor_add(struct descriptor_cache *cache, uint32_t export_id,
+struct descriptor *descriptor_add(struct descriptor_cache *cache, const struct export *export,
                                   const struct handle_object *object, int path_fd);
 void descriptor_keep(struct descriptor_cache *cache, struct descriptor *descriptor);
 void descriptor_release(struct descriptor_cache *cache, struct descriptor *descriptor);
 
 /* Not found any more: the file is gone, or its descriptors are not to be trusted. */
 void descriptor_forget(struct descriptor_cache *cache, struct descriptor *descriptor);
-/* The same for every file of exports that a table does not have. */
+/* The same for every file of exports that a table does not have, or has on another device. */
 void descriptor_forget_others(struct descriptor_cache *cache, const struct export_table *table);
 
 /* A descriptor for data; opened as the thread's own identity, which the caller has assumed. A

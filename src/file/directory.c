@@ -28,8 +28,7 @@ static bool take(struct call *call, const struct stat *st, struct bytes name, en
         stat = dots;
     if (stat == NFS_OK)
         return true;
-    attributes_before(st, &directory->wcc->before);
-    attributes_after(call, directory->descriptor->path_fd, &directory->wcc->after);
+    attributes_unchanged(call, st, directory->wcc);
     (void)call_fail(call, stat);
     return false;
 }
@@ -115,7 +114,7 @@ struct descriptor *directory_find_victim(struct call *call, const struct directo
     struct handle_object object;
     if (handle_object_at(directory->descriptor->path_fd, directory->name, &object) != 0)
         return NULL;
-    return descriptor_find(call_cache(call), call->export->id, &object);
+    return descriptor_find(call_cache(call), call->export, &object);
 }
 
 void directory_lose_victim(struct call *call, struct descriptor *victim)

@@ -381,8 +381,8 @@ static bool start(struct file_service *service, const struct export_line *lines,
     service->exports = export_table_new(lines, count, &options->key, export_table_resolve, why);
     if (service->exports == NULL)
         return false;
-    service->descriptors =
-        descriptor_cache_new(options->limits.files_max, options->seed, count_error, service);
+    service->descriptors = descriptor_cache_new(options->limits.files_max, options->seed,
+                                                service->system, count_error, service);
     service->mounts = mounts_new();
     service->syncer = syncer_new(SYNC_THREADS, service);
     service->pool = pool_new(options->limits.threads, begin, execute, service);

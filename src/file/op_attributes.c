@@ -66,11 +66,14 @@ static int set_size(struct call *call, struct descriptor *descriptor, const stru
 
 static int set_attributes(struct call *call, struct descriptor *descriptor, const struct stat *st)
 {
-    const struct nfs_sattr *sattr = &call->args.sattr;
-    int code = sattr->set_size ? set_size(call, descriptor, st) : 0;
+    struct nfs_sattr rest = call->args.sattr;
+    int code = rest.set_size ? set_size(call, descriptor, st) : 0;
     if (code != 0)
         return code;
-    return attributes_set(call, descriptor->path_fd, S_ISLNK(st->st_mode), sattr);
+    /* It came with the size. Alone, it would be the owner's to set: not so for who may write. */
+    if (rest.set_size && rest.mtime_how == NFS_TIME_SERVER && rest.atime_how == NFS_TIME_KEEP)
+        rest.mtime_how = NFS_TIME_KEEP;
+    return attributes_set(call, descriptor->path_fd, S_ISLNK(st->st_mode), &rest);
 }
 
 void op_setattr(struct call *call)

@@ -264,9 +264,11 @@ static void complete(struct call *call, struct directory *directory, bool needs_
     struct descriptor *descriptor = put_object(call, fd, &st);
     if (descriptor == NULL)
         return;
-    int code = needs_more ? attributes_set(call, descriptor->path_fd, S_ISLNK(st.st_mode),
-                                           &call->args.sattr)
-                          : 0;
+    struct nfs_sattr sattr = call->args.sattr;
+    if (S_ISDIR(st.st_mode) && (sattr.mode & (S_ISUID | S_ISGID)) == 0)
+        sattr.set_mode = false; /* made with it; now it has the setgid bit of its parent, too */
+    int code =
+        needs_more ? attributes_set(call, descriptor->path_fd, S_ISLNK(st.st_mode), &sattr) : 0;
     if (code != 0) {
         (void)unlinkat(directory->descriptor->path_fd, directory->name, flags);
         (void)call_fail(call, call_stat_of(code));

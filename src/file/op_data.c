@@ -170,8 +170,10 @@ static int write_locked(struct call *call, struct descriptor *descriptor, const 
     if (fd < 0)
         return fd;
     call_get_verifier(call, call->result.verf, &call->errors_before);
+    int code = write_all(call, fd, &call->result.count);
+    /* Not before: a sync that runs meanwhile may miss what was written. */
     atomic_store(&descriptor->is_dirty, true);
-    return write_all(call, fd, &call->result.count);
+    return code;
 }
 
 void op_write(struct call *call)
@@ -205,8 +207,7 @@ void op_commit(struct call *call)
     struct descriptor *descriptor = resolve_handle(call, call->args.fh, &st);
     if (descriptor == NULL)
         return;
-    attributes_before(&st, &call->result.wcc.before);
-    attributes_after(call, descriptor->path_fd, &call->result.wcc.after);
+    attributes_unchanged(call, &st, &call->result.wcc);
     if (call_fail(call, check_type(&st))->stat == NFS_OK)
         call_must_sync(call, descriptor, true);
 }

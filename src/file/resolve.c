@@ -111,9 +111,18 @@ static bool is_gone(struct call *call, struct descriptor *descriptor, const stru
     return true;
 }
 
+/* A handle of a file system that was mounted here once may fit an object of the one below it: its
+ * root has the same in all of a kind. What a mount begins with is in no export but its own. */
+static bool is_outside(const struct export *export, int fd)
+{
+    struct statx stx;
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stx) != 0 ||
+           ((stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && stx.stx_ino != export->root_inode);
+}
+
 static struct descriptor *open_object(struct call *call, const struct handle_object *object)
 {
-    struct descriptor *found = descriptor_find(call_cache(call), call->export->id, object);
+    struct descriptor *found = descriptor_find(call_cache(call), call->export, object);
     if (found != NULL)
         return hold(call, found);
     identity_own();
@@ -122,7 +131,12 @@ static struct descriptor *open_object(struct call *call, const struct handle_obj
         (void)call_fail(call, fd == -ENOENT ? NFS_STALE : call_stat_of(fd));
         return NULL;
     }
-    found = descriptor_add(call_cache(call), call->export->id, object, fd);
+    if (is_outside(call->export, fd)) {
+        (void)close(fd);
+        (void)call_fail(call, NFS_STALE);
+        return NULL;
+    }
+    found = descriptor_add(call_cache(call), call->export, object, fd);
     if (found == NULL)
         (void)call_fail(call, NFS_JUKEBOX);
     return found == NULL ? NULL : hold(call, found);
@@ -163,7 +177,7 @@ struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct sta
     call->export = NULL;
     if (resolve_export(call, fh, &object) != NFS_OK)
         return NULL;
-    struct descriptor *found = descriptor_find(call_cache(call), call->export->id, &object);
+    struct descriptor *found = descriptor_find(call_cache(call), call->export, &object);
     if (found == NULL)
         return NULL;
     (void)hold(call, found);
@@ -211,7 +225,7 @@ struct descriptor *resolve_new(struct call *call, int path_fd, struct nfs_fh *re
         return NULL;
     }
     handle_make(call_key(call), call->export->id, &object, ret_fh);
-    struct descriptor *found = descriptor_add(call_cache(call), call->export->id, &object, path_fd);
+    struct descriptor *found = descriptor_add(call_cache(call), call->export, &object, path_fd);
     if (found == NULL) {
         (void)call_fail(call, NFS_JUKEBOX);
         return NULL;

@@ -52,7 +52,9 @@ bool file_get_path(struct file_service *service, struct bytes fh, struct text *r
     struct handle_object object;
     if (!handle_read(&service->options.key, fh, &export_id, &object))
         return false;
-    struct descriptor *found = descriptor_find(service->descriptors, export_id, &object);
+    const struct export *export = export_table_find(service->exports, export_id);
+    struct descriptor *found =
+        export == NULL ? NULL : descriptor_find(service->descriptors, export, &object);
     if (found == NULL)
         return false;
     char link[32], path[4096];

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static struct caller c;
@@ -120,6 +121,24 @@ TEST(test_attributes__only_the_owner_changes_them)
     assert_int_equal(c.result.wcc.after.attr.uid, 1001);
 }
 
+/* As open(O_TRUNC) sends it: the size, and the time of the server. */
+TEST(test_attributes__who_may_write_may_truncate)
+{
+    assert_int_equal(set(&file, (struct nfs_sattr){.set_mode = true, .mode = 0666}), NFS_OK);
+    assert_int_equal(caller_write(&c, &file, 0, "12345", NFS_UNSTABLE), NFS_OK);
+    struct nfs_sattr truncation = {.set_size = true, .size = 2, .mtime_how = NFS_TIME_SERVER};
+    struct nfs_sattr old = {.mtime_how = NFS_TIME_CLIENT, .mtime = {1, 2}};
+    assert_int_equal(set(&file, old), NFS_OK);
+    caller_be(&c, 4711, 4711);
+    assert_int_equal(set(&file, truncation), NFS_OK);
+    assert_int_equal(c.result.wcc.after.attr.size, 2);
+    assert_true(c.result.wcc.after.attr.mtime.seconds > 1);
+    truncation.atime_how = NFS_TIME_SERVER;
+    assert_int_equal(set(&file, truncation), NFS_OK);
+    truncation.mtime_how = NFS_TIME_CLIENT; /* any other time is the owner's to say */
+    assert_int_equal(set(&file, truncation), NFS_PERM);
+}
+
 TEST(test_attributes__chown_and_chmod_in_one_call_keep_the_mode)
 {
     caller_be(&c, 0, 0);
@@ -196,6 +215,39 @@ TEST(test_attributes__access_is_what_the_kernel_allows)
             assert_int_equal(ask(&file), expected);
         }
     }
+}
+
+/* One more user may read and write, by an access control list as the kernel stores it. */
+TEST(test_attributes__access_control_lists_count)
+{
+    static const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, rights;
+            uint32_t id;
+        } entries[5];
+    } list = {2,
+              {{0x01, 6, UINT32_MAX},
+               {0x02, 6, 4711},
+               {0x04, 0, UINT32_MAX},
+               {0x10, 7, UINT32_MAX},
+               {0x20, 0, UINT32_MAX}}};
+    struct nfs_args args = {.fh = caller_bytes(&file),
+                            .access = NFS_ACCESS_READ | NFS_ACCESS_MODIFY | NFS_ACCESS_EXECUTE};
+    if (setxattr(caller_path(&c, "f"), "system.posix_acl_access", &list, sizeof list, 0) != 0) {
+        print_message("# skipped: this file system has no access control lists\n");
+        skip();
+    }
+    caller_be(&c, 4711, 4711);
+    assert_int_equal(caller_call(&c, NFS_ACCESS, &args), NFS_OK);
+    assert_int_equal(c.result.access, NFS_ACCESS_READ | NFS_ACCESS_MODIFY);
+    assert_int_equal(caller_write(&c, &file, 0, "acl", NFS_UNSTABLE), NFS_OK);
+    assert_int_equal(caller_read(&c, &file, 0, 3), NFS_OK);
+    caller_be(&c, 4712, 4711);
+    assert_int_equal(caller_call(&c, NFS_ACCESS, &args), NFS_OK);
+    assert_int_equal(c.result.access, 0);
+    assert_int_equal(caller_write(&c, &file, 0, "acl", NFS_UNSTABLE), NFS_ACCES);
+    assert_int_equal(caller_read(&c, &file, 0, 3), NFS_ACCES);
 }
 
 TEST(test_attributes__access_to_directories)

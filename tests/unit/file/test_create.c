@@ -169,6 +169,16 @@ TEST(test_create__the_group_of_a_setgid_directory)
     assert_int_equal(caller_lookup(&c, &c.root, "d", &directory), NFS_OK);
     assert_int_equal(caller_create(&c, &directory, "f", 0644, NULL), NFS_OK);
     assert_int_equal(c.result.attr.attr.gid, 4242);
+    /* A directory inherits the bit as well, also one that is given more than a mode. */
+    assert_int_equal(caller_mkdir(&c, &directory, "e", 0755, NULL), NFS_OK);
+    assert_int_equal(c.result.attr.attr.mode, 02755);
+    struct nfs_args args = {
+        .fh = caller_bytes(&directory),
+        .name = bytes_of_text("timed"),
+        .sattr = {.set_mode = true, .mode = 0755, .mtime_how = NFS_TIME_CLIENT, .mtime = {5, 6}}};
+    assert_int_equal(caller_call(&c, NFS_MKDIR, &args), NFS_OK);
+    assert_int_equal(c.result.attr.attr.mode, 02755);
+    assert_int_equal(c.result.attr.attr.mtime.seconds, 5);
 }
 
 TEST(test_create__directories)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -280,6 +281,33 @@ TEST(test_data__the_attributes_before_are_those_before)
     assert_int_equal(c.result.wcc.before.size, 3);
     assert_int_equal(c.result.wcc.before.ctime.seconds, ctime.seconds);
     assert_int_equal(c.result.wcc.before.ctime.nseconds, ctime.nseconds);
+}
+
+/* Another one changes the file all the time: nothing of that lies between the two. */
+static void *change_size(void *argument)
+{
+    atomic_bool *is_over = argument;
+    int fd = open(caller_path(&c, "f"), O_WRONLY | O_CLOEXEC);
+    for (off_t size = 1; fd >= 0 && !atomic_load(is_over); size++)
+        (void)!ftruncate(fd, size);
+    (void)close(fd);
+    return NULL;
+}
+
+TEST(test_data__a_commit_claims_no_change_of_others)
+{
+    atomic_bool is_over = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, change_size, &is_over), 0);
+    uint32_t wrong = 0;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(caller_call(&c, NFS_COMMIT, &(struct nfs_args){.fh = caller_bytes(&file)}),
+                         NFS_OK);
+        wrong += c.result.wcc.before.size != c.result.wcc.after.attr.size;
+    }
+    atomic_store(&is_over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(wrong, 0);
 }
 
 TEST_MAIN(start, stop, NULL, NULL)

@@ -86,6 +86,30 @@ TEST(test_handles__a_file_that_is_gone_is_stale)
     assert_int_equal(caller_getattr(&c, &file), NFS_STALE);
 }
 
+/* The root of a file system has the same handle in all file systems of a kind: one that was mounted
+ * on the exported directory must not lead to the one that is found when it is not. */
+TEST(test_handles__the_root_of_the_file_system_is_not_in_an_export_below_it)
+{
+    struct statx stx = {0};
+    struct handle_object object;
+    struct nfs_fh fh;
+    int fd = open(c.directory, O_PATH | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (uint32_t i = 0; (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0; i++) {
+        assert_true(i < 100);
+        int above = openat(fd, "..", O_PATH | O_CLOEXEC);
+        (void)close(fd);
+        fd = above;
+        assert_int_equal(statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stx), 0);
+    }
+    assert_int_equal(handle_object_of(fd, &object), 0);
+    (void)close(fd);
+    handle_make(&c.options.key, load_be32(c.root.data + 4), &object, &fh);
+    assert_int_equal(caller_getattr(&c, &fh), NFS_STALE);
+    assert_int_equal(caller_lookup(&c, &fh, "etc", &fh), NFS_STALE);
+    assert_int_equal(caller_getattr(&c, &c.root), NFS_OK);
+}
+
 TEST(test_handles__a_removed_file_gives_its_space_back)
 {
     struct nfs_fh file;

@@ -33,8 +33,20 @@ static int gated(int fd)
     return fsync(fd);
 }
 
+/* So does a write, when it is asked to. */
+static atomic_int writes;
+static atomic_bool holds_writes;
+
+static ssize_t gated_write(int fd, const void *data, size_t len, off_t offset)
+{
+    atomic_fetch_add(&writes, 1);
+    while (atomic_load(&holds_writes))
+        (void)usleep(100);
+    return pwrite(fd, data, len, offset);
+}
+
 static const struct file_system gated_system = {
-    .fsync = gated, .fdatasync = gated, .syncfs = gated, .pwrite = pwrite};
+    .fsync = gated, .fdatasync = gated, .syncfs = gated, .pwrite = gated_write};
 
 static void set_gate(bool is_open)
 {
@@ -192,6 +204,26 @@ TEST(test_limits__a_stable_write_does_not_outlive_an_error_of_others)
     const struct job_desk *desk = file_desk(c.service);
     desk->release(desk->context, first);
     desk->release(desk->context, second);
+}
+
+/* Closed without a sync, the kernel would forget that writing it back failed. */
+TEST(test_limits__what_is_written_during_a_sync_is_synced_before_it_is_closed)
+{
+    struct nfs_fh file;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    struct nfs_args args = {.fh = caller_bytes(&file), .count = 1, .data = bytes_of_text("x")};
+    atomic_store(&writes, 0);
+    atomic_store(&holds_writes, true);
+    assert_null(caller_submit(&c, NFS_WRITE, &args));
+    while (atomic_load(&writes) == 0)
+        (void)usleep(100);
+    assert_null(caller_submit(&c, NFS_COMMIT, &(struct nfs_args){.fh = caller_bytes(&file)}));
+    assert_int_equal(caller_take(&c, NFS_COMMIT, caller_wait(&c)), NFS_OK);
+    atomic_store(&holds_writes, false);
+    assert_int_equal(caller_take(&c, NFS_WRITE, caller_wait(&c)), NFS_OK);
+    atomic_store(&syncs, 0);
+    caller_restart(&c, "rw");
+    assert_int_equal(atomic_load(&syncs), 1);
 }
 
 TEST(test_limits__too_many_calls_are_answered_jukebox)
