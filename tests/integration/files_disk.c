@@ -3,8 +3,8 @@
  *
  * Passing shows, on small tmpfs in a mount namespace of this test:
  *  (1) a full one: what a WRITE says was written is there, then NOSPC; without room for an inode
- *      CREATE, MKDIR, SYMLINK and MKNOD answer NOSPC; nothing else is touched, and what REMOVE frees
- *      can be used again;
+ *      CREATE, MKDIR, SYMLINK and MKNOD answer NOSPC; nothing else is touched, and what REMOVE
+ *      frees can be used again;
  *  (2) one that is unmounted under the server: it serves what it has open, and the kernel keeps the
  *      file system for as long;
  *  (3) after a reload or a restart the directory is what is there now: handles of the file system
