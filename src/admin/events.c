@@ -327,8 +327,7 @@ void events_answer(struct exchange *exchange)
     list_append(&events->streams, &stream->node);
     if (events->stream_count++ == 0)
         CHECK(uv_timer_start(&events->timer, on_second, STATUS_MS, STATUS_MS) == 0);
-    exchange_stream(exchange, MHD_HTTP_OK, "text/event-stream", PIECE_BYTES, read_stream, stream,
-                    free_stream);
+    exchange_stream(exchange, "text/event-stream", PIECE_BYTES, read_stream, stream, free_stream);
 }
 
 /* ---- birth and end ---- */

@@ -65,12 +65,12 @@ static void respond(struct exchange *exchange, unsigned status, const char *type
     set_headers(exchange, type);
 }
 
-void exchange_stream(struct exchange *exchange, unsigned status, const char *type, size_t block,
+void exchange_stream(struct exchange *exchange, const char *type, size_t block,
                      MHD_ContentReaderCallback reader, void *context,
                      MHD_ContentReaderFreeCallback free_context)
 {
     CHECK(exchange->response == NULL);
-    exchange->status = status;
+    exchange->status = MHD_HTTP_OK;
     exchange->response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, reader, context, free_context);
     if (exchange->response == NULL)

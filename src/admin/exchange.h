@@ -51,8 +51,8 @@ void exchange_error(struct exchange *exchange, unsigned status, const char *erro
 /* Takes what was written; a writer that failed, because there was no memory, is a 500. */
 void exchange_json(struct exchange *exchange, unsigned status, struct writer *writer);
 
-/* A response that is written while it is sent; takes `context` over, even when out of memory. */
-void exchange_stream(struct exchange *exchange, unsigned status, const char *type, size_t block,
+/* A 200 that is written while it is sent; takes `context` over, even when out of memory. */
+void exchange_stream(struct exchange *exchange, const char *type, size_t block,
                      MHD_ContentReaderCallback reader, void *context,
                      MHD_ContentReaderFreeCallback free_context);
 

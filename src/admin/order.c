@@ -30,6 +30,24 @@ static void say(struct exchange *exchange, unsigned status, const char *result)
     exchange_json(exchange, status, &out);
 }
 
+/* There is nothing to do. */
+static void report_nothing(struct exchange *exchange, const struct order *order)
+{
+    if (order->kind == ORDER_RESTART_NOTICE)
+        exchange_error(exchange, MHD_HTTP_CONFLICT, "this server is no status monitor",
+                       (struct bytes){0}, "its own restart notifies its clients");
+    else if (order->kind == ORDER_END_GRACE)
+        exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace period is active", (struct bytes){0},
+                       "new locks are already granted");
+    else if (order->kind == ORDER_MOVE)
+        exchange_error(exchange, MHD_HTTP_CONFLICT, "already at that address: ", exchange->id,
+                       "nothing to move");
+    else
+        exchange_error(exchange, MHD_HTTP_CONFLICT,
+                       order->fh.len > 0 ? "holds no locks on that file: " : "holds no locks: ",
+                       exchange->id, "see the log for what happened to them");
+}
+
 static void report(struct exchange *exchange, const struct order *order, enum order_result result)
 {
     struct bytes id = exchange->id;
@@ -46,19 +64,7 @@ static void report(struct exchange *exchange, const struct order *order, enum or
                 : "it is gone, unknown, or not a lock client; holdfast clients lists them");
         return;
     case ORDER_NOTHING:
-        if (order->kind == ORDER_RESTART_NOTICE)
-            exchange_error(exchange, MHD_HTTP_CONFLICT, "this server is no status monitor",
-                           (struct bytes){0}, "its own restart notifies its clients");
-        else if (order->kind == ORDER_END_GRACE)
-            exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace period is active",
-                           (struct bytes){0}, "new locks are already granted");
-        else if (order->kind == ORDER_MOVE)
-            exchange_error(exchange, MHD_HTTP_CONFLICT, "already at that address: ", id,
-                           "nothing to move");
-        else
-            exchange_error(exchange, MHD_HTTP_CONFLICT,
-                           order->fh.len > 0 ? "holds no locks on that file: " : "holds no locks: ",
-                           id, "see the log for what happened to them");
+        report_nothing(exchange, order);
         return;
     case ORDER_BAD_ADDRESS:
         if (address_is_link_local(&order->to))

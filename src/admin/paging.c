@@ -136,6 +136,5 @@ void paging_answer(struct exchange *exchange, const struct paging *first)
     paging->cursor = cursor;
     if (paging->filter.fh.len > 0)
         paging->filter.fh.at = paging->handle;
-    exchange_stream(exchange, MHD_HTTP_OK, "application/json", PIECE_BYTES, read_listing, paging,
-                    free_listing);
+    exchange_stream(exchange, "application/json", PIECE_BYTES, read_listing, paging, free_listing);
 }

@@ -106,9 +106,22 @@ static int read_option(const struct command *command, int argc, char **argv, int
     return -1;
 }
 
-bool arguments_read(const struct command *command, int argc, char **argv, int words_min,
-                    int words_max, struct arguments *ret, int *ret_exit_code)
+/* How many words follow the name, as its row says: in brackets those that may be missing. */
+static void count_words(const char *words, int *ret_min, int *ret_max)
 {
+    *ret_min = *ret_max = 0;
+    for (const char *word = words; word != NULL; word = strchr(word, ' ')) {
+        word += *word == ' ';
+        *ret_min += *word != '[';
+        *ret_max += 1;
+    }
+}
+
+bool arguments_read(const struct command *command, int argc, char **argv, struct arguments *ret,
+                    int *ret_exit_code)
+{
+    int words_min, words_max;
+    count_words(command->words, &words_min, &words_max);
     *ret = (struct arguments){.command = command};
     bool has_ended = false; /* after "--" everything is a word */
     for (int at = 1; at < argc; at++) {

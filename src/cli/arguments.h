@@ -23,8 +23,8 @@ struct arguments {
  * True: continue. False: the command ends with *ret_exit_code, because of --help or an error;
  * either was printed. Options may come before and after the words.
  */
-bool arguments_read(const struct command *command, int argc, char **argv, int words_min,
-                    int words_max, struct arguments *ret, int *ret_exit_code);
+bool arguments_read(const struct command *command, int argc, char **argv, struct arguments *ret,
+                    int *ret_exit_code);
 
 bool arguments_has(const struct arguments *arguments, const char *name);
 /* The value of an option; NULL: not given. */

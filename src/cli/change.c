@@ -160,7 +160,7 @@ int change_end_grace(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)
@@ -181,7 +181,7 @@ int change_restart_notice(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)
@@ -286,7 +286,7 @@ int change_release(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     const char *file = arguments_value(&arguments, "file");
     if (file != NULL && !arguments_is_handle(file)) {
@@ -373,7 +373,7 @@ int change_move(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct address address;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 2, 2, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     if (!address_parse(bytes_of_text(arguments.words[1]), &address)) {
         (void)fputs("holdfast move: \"", stderr);

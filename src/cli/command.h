@@ -27,7 +27,7 @@ struct command_option {
 struct command {
     const char *name;
     int (*run)(const struct command *command, int argc, char **argv); /* argv[0] is the name */
-    const char *words;                    /* what follows the name; NULL: nothing */
+    const char *words; /* what follows the name, in [brackets] what may; NULL: nothing */
     const struct command_option *options; /* NULL: none of its own; see command_common */
     bool is_alone;                        /* it does not talk to the server */
     const char *help;                     /* one line */

@@ -232,7 +232,7 @@ int explain_run(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     int exit_code;
     json_t *client = NULL;
-    if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)

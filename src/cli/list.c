@@ -146,7 +146,7 @@ int list_clients(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 1, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     for (size_t i = 0; i < sizeof client_filters / sizeof client_filters[0]; i++) {
         if (arguments.word_count == 0 || !arguments_has(&arguments, client_filters[i]))
@@ -204,7 +204,7 @@ int list_hosts(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)
@@ -422,7 +422,7 @@ int list_locks(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)

@@ -35,7 +35,7 @@ int about_version(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     (void)puts("holdfast " HOLDFAST_VERSION);
     return arguments_finish();
@@ -59,7 +59,7 @@ int about_help(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 1, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     if (arguments.word_count > 0) {
         const struct command *other = find(arguments.words[0]);

@@ -66,7 +66,7 @@ int manual_run(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     (void)puts(".Dd $Mdocdate$\n.Dt HOLDFAST 1\n.Os\n.Sh NAME\n.Nm holdfast\n"
                ".Nd inspect and operate the lock server for NFSv3\n"
@@ -157,7 +157,7 @@ int manual_completion(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     (void)fputs("# bash completion for holdfast, made by `holdfast completion`.\n"
                 "_holdfast()\n{\n"

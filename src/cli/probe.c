@@ -114,7 +114,7 @@ int probe_check_client(const struct command *command, int argc, char **argv)
     struct address address;
     struct probe_report report;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 1, 1, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     int timeout_ms = read_timeout(&arguments);
     if (timeout_ms == 0)
@@ -334,7 +334,7 @@ int probe_drill(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct drill drill = {0};
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     drill.timeout_ms = read_timeout(&arguments);
     if (drill.timeout_ms == 0)

@@ -378,7 +378,7 @@ int status_run(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
-    if (!arguments_read(command, argc, argv, 0, 0, &arguments, &exit_code))
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)

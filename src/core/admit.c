@@ -79,6 +79,26 @@ bool admit_lock(struct core *core, const struct peer *from, const struct lock_re
     return has_room(core, from, r, room_for(core, from, client), QUOTA_LOCK);
 }
 
+bool admit_waiter(struct core *core, const struct peer *from, const struct lock_request *r,
+                  uint32_t client)
+{
+    if (waiter_count(core) >= core->limits.waiters_max) {
+        MARK("waiter_limit");
+        report(core, EVENT_WAITER_LIMIT, from, r, core->limits.waiters_max);
+        return false;
+    }
+    if (!quota_admits(core, client_at(core, client)->quota, QUOTA_WAITER)) {
+        quota_refused(core, &from->address, r->caller_name, QUOTA_WAITER);
+        return false;
+    }
+    if (core->limits.resume && !core->has_room) {
+        MARK("waiter_no_room_in_the_store");
+        report(core, EVENT_NO_ROOM, from, r, 0);
+        return false;
+    }
+    return true;
+}
+
 void admit_report_share(struct core *core, const struct peer *from, const struct lock_request *r,
                         uint32_t client)
 {

@@ -18,6 +18,11 @@ uint32_t admit_client(struct core *core, const struct peer *from, const struct l
 bool admit_lock(struct core *core, const struct peer *from, const struct lock_request *r,
                 uint32_t client);
 
+/* May it wait for one more? A waiter that is stored needs room like a lock. False: it is reported
+ * why. */
+bool admit_waiter(struct core *core, const struct peer *from, const struct lock_request *r,
+                  uint32_t client);
+
 /* Reports why one more share was refused; */
 void admit_report_share(struct core *core, const struct peer *from, const struct lock_request *r,
                         uint32_t client);

@@ -33,13 +33,11 @@ struct subject {
     struct claim claim; /* its owner and file likewise */
 };
 
-/* The client that asks; SLOT_NONE: not known. Whoever calls is there (D5 (6)). */
-static uint32_t find_client(struct core *core, const struct peer *from, struct bytes name)
+uint32_t locking_find_client(struct core *core, const struct peer *from, struct bytes name)
 {
     uint32_t slot = client_find(core, &from->address, name);
-    if (slot != SLOT_NONE) {
+    if (slot != SLOT_NONE)
         client_called(core, slot);
-    }
     return slot;
 }
 
@@ -47,7 +45,7 @@ static struct subject find_subject(struct core *core, const struct peer *from,
                                    const struct lock_request *r)
 {
     struct subject s = {
-        .client = find_client(core, from, r->caller_name),
+        .client = locking_find_client(core, from, r->caller_name),
         .claim = {r->start, r->end, SLOT_NONE, SLOT_NONE, r->exclusive},
     };
     if (s.client != SLOT_NONE)
@@ -227,9 +225,8 @@ static bool replace(struct core *core, uint32_t waiter)
     return true;
 }
 
-/* `is_news`: nobody has confirmed that before, or not all of it. */
-static void note_reclaim(struct core *core, const struct peer *from, const struct lock_request *r,
-                         enum lock_status status, bool is_news)
+void locking_note_reclaim(struct core *core, const struct peer *from, const struct lock_request *r,
+                          enum lock_status status, bool is_news)
 {
     if (status == LOCK_GRANTED) {
         uint32_t client = client_find(core, &from->address, r->caller_name);
@@ -274,7 +271,7 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
         status = grant(core, from, r, s, SLOT_NONE);
     else
         namesake_of_reclaim(core, from, r);
-    note_reclaim(core, from, r, status, is_news);
+    locking_note_reclaim(core, from, r, status, is_news);
     return status;
 }
 
@@ -377,72 +374,6 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
     return LOCK_GRANTED;
 }
 
-/* ---- SHARE ---- */
-
-/* As for locks: what is stored, or anything that fits where the store may have lost something. */
-static bool may_reclaim_share(struct core *core, uint32_t client, const struct lock_request *r)
-{
-    bool is_known = client != SLOT_NONE && share_matches(core, client, r);
-    return is_known || (grace_is_on(core) && grace_trusts(core));
-}
-
-/* Who started anew is in nobody's way. */
-static void free_doomed_shares(struct core *core, struct bytes fh)
-{
-    uint32_t file = file_find(core, fh);
-    if (file == SLOT_NONE)
-        return;
-    file_keep(core, file);
-    share_free_doomed(core, file, DOOMED_PER_REQUEST);
-    file_release(core, file);
-}
-
-static enum lock_status take_share(struct core *core, const struct peer *from,
-                                   const struct lock_request *r, uint32_t client)
-{
-    free_doomed_shares(core, r->fh);
-    if (share_is_denied(core, client, r)) {
-        MARK("share_denied");
-        namesake_of_share(core, from, r);
-        return LOCK_DENIED;
-    }
-    client = admit_client(core, from, r, client);
-    if (client == SLOT_NONE)
-        return LOCK_NO_RESOURCES;
-    enum lock_status status = share_take(core, client, r, core->wall_ns);
-    if (status == LOCK_NO_RESOURCES)
-        admit_report_share(core, from, r, client);
-    client_settle(core, client); /* a client that is new and was refused has nothing here */
-    return status;
-}
-
-static enum lock_status share(struct core *core, const struct peer *from,
-                              const struct lock_request *r)
-{
-    if (r->is_bad_handle)
-        return LOCK_STALE_HANDLE;
-    uint32_t client = find_client(core, from, r->caller_name);
-    if (!r->reclaim)
-        return grace_is_on(core) ? LOCK_GRACE : take_share(core, from, r, client);
-    enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
-    bool is_known = client != SLOT_NONE && share_matches(core, client, r);
-    uint32_t unsettled = is_known ? client_at(core, client)->recovery.unsettled_shares : 0;
-    if (may_reclaim_share(core, client, r))
-        status = take_share(core, from, r, client);
-    else
-        namesake_of_share_reclaim(core, from, r);
-    bool is_news = !is_known || client_at(core, client)->recovery.unsettled_shares < unsettled;
-    note_reclaim(core, from, r, status, is_news);
-    return status;
-}
-
-static void unshare(struct core *core, const struct peer *from, const struct lock_request *r)
-{
-    uint32_t client = find_client(core, from, r->caller_name);
-    if (client != SLOT_NONE)
-        share_release(core, client, r);
-}
-
 /*
  * Who is told that it does not have these bytes may ask for them again, and wait. While a callback
  * about them can still arrive it would be taken for the answer, so it is not told yet.
@@ -482,10 +413,10 @@ void locking_answer(struct core *core, const struct peer *from, const struct req
         grant_result(core, from, request->cookie, r->status);
         return;
     case REQUEST_NLM_SHARE:
-        ret->status = share(core, from, r);
+        ret->status = locking_share(core, from, r);
         return;
     case REQUEST_NLM_UNSHARE:
-        unshare(core, from, r);
+        locking_unshare(core, from, r);
         return;
     case REQUEST_NLM_FREE_ALL:
         (void)client_free_all(core, &from->address, request->mon_name, request->state);

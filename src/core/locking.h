@@ -15,4 +15,14 @@ struct core;
 void locking_answer(struct core *core, const struct peer *from, const struct request *request,
                     struct response *ret);
 
+/* For locking_share.c: the client that asks; SLOT_NONE: not known. It calls: it is alive (D5). */
+uint32_t locking_find_client(struct core *core, const struct peer *from, struct bytes name);
+/* A reclaim ended like this. `is_news`: nobody has confirmed that before, or not all of it. */
+void locking_note_reclaim(struct core *core, const struct peer *from, const struct lock_request *r,
+                          enum lock_status status, bool is_news);
+/* locking_share.c. */
+enum lock_status locking_share(struct core *core, const struct peer *from,
+                               const struct lock_request *r);
+void locking_unshare(struct core *core, const struct peer *from, const struct lock_request *r);
+
 #endif

@@ -17,12 +17,11 @@
 #include "core/notify.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "core/state.h"
 
 #include <stdlib.h>
 
-#define SECOND_NS       UINT64_C(1000000000)
-#define MS_NS           UINT64_C(1000000)
 #define WINDOW_RETRY_NS (5 * SECOND_NS)  /* D5 (4): at least this often while the window stands */
 #define LAST_CALL_NS    (10 * SECOND_NS) /* D5 (4): and once more so long before grace ends */
 #define JITTER_NS       (SECOND_NS / 2)
@@ -63,11 +62,6 @@ static bool is_owed(const struct core *core, uint32_t target)
     return owed.state != 0 || owed.notice != 0;
 }
 
-static bool is_phase_owed(enum notify_phase phase)
-{
-    return phase != NOTIFY_IDLE;
-}
-
 static void set_phase(struct core *core, uint32_t target, enum notify_phase phase)
 {
     struct notify_job *job = notify_job(core, target);
@@ -79,8 +73,8 @@ static void set_phase(struct core *core, uint32_t target, enum notify_phase phas
         else
             list_remove(&job->by_age);
     }
-    counters->owed += is_phase_owed(phase) && !is_phase_owed(job->phase);
-    counters->owed -= !is_phase_owed(phase) && is_phase_owed(job->phase);
+    counters->owed += phase != NOTIFY_IDLE;
+    counters->owed -= job->phase != NOTIFY_IDLE;
     job->phase = phase;
 }
 
@@ -146,48 +140,10 @@ void notify_ready(struct core *core)
     notify_begin(core);
 }
 
-/*
- * Clients that neither rely on anything nor wait need not be told: the store says so, unless it may
- * have lost what they held (D16), or they knew nothing of the restart before.
- */
-static void spare_idle(struct core *core, const struct record_server *before)
-{
-    const struct table *table = &core->clients.table;
-    bool is_restart = before->state != core->server.state;
-    bool is_complete = !(core->server.flags & RECORD_SERVER_INCOMPLETE);
-    uint32_t slot = table_next(table, SLOT_NONE);
-    for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
-        struct client *client = client_at(core, slot);
-        bool is_idle = client->life.lock_count == 0 && client->life.share_count == 0 &&
-                       !(client->stored.flags & RECORD_CLIENT_WAITS);
-        client->recovery.is_spared = is_restart && is_complete && is_idle &&
-                                     target_knows(before, client->stored.told_state) &&
-                                     (client->stored.flags & RECORD_CLIENT_MONITORED);
-        evict_rank(core, slot);
-    }
-    core->notify.spare_at = table_next(table, SLOT_NONE);
-}
-
-/* What is spared is written down, as far as the open batch takes it. A crash before that only has
- * them told in vain. */
-static void write_spared(struct core *core)
-{
-    const struct table *table = &core->clients.table;
-    uint32_t *at = &core->notify.spare_at;
-    for (; *at != SLOT_NONE && !core_is_full(core); *at = table_next(table, *at)) {
-        if (!table_is_live(table, *at) || !client_at(core, *at)->recovery.is_spared)
-            continue;
-        MARK("notify_spares_the_idle");
-        client_at(core, *at)->recovery.is_spared = false;
-        client_at(core, *at)->stored.told_state = core->server.state;
-        dirty_put(&core->dirty, RECORD_CLIENT, *at);
-    }
-}
-
 void notify_restarted(struct core *core, const struct record_server *before)
 {
-    spare_idle(core, before);
-    write_spared(core);
+    notify_spare_idle(core, before);
+    notify_write_spared(core);
     if (core->notify.is_ready)
         notify_begin(core);
 }
@@ -450,7 +406,7 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
 
 void notify_work(struct core *core)
 {
-    write_spared(core);
+    notify_write_spared(core);
     unreached_work(core);
 }
 

@@ -125,9 +125,14 @@ uint32_t notify_first_given_up(const struct core *core);
 
 void notify_check(const struct core *core);
 
-/* What both files need. A round begins with everybody who is owed our state; a target's attempt has
- * ended, which counts if it told of that state; it leaves, untried. */
+/* notify_spare.c: after a restart, who is spared; and that is written down, as far as the open
+ * batch takes it. A crash before that only has them called in vain. */
+void notify_spare_idle(struct core *core, const struct record_server *before);
+void notify_write_spared(struct core *core);
+
 struct notify_job *notify_job(const struct core *core, uint32_t target);
+/* notify_round.c: a round begins with everybody who is owed our state; a target's attempt has
+ * ended, which counts if it told of that state; a target leaves, untried. */
 void notify_round_begin(struct core *core);
 void notify_round_tried(struct core *core, uint32_t target, bool is_reached);
 void notify_round_leave(struct core *core, uint32_t target, bool is_heard);

@@ -3,9 +3,8 @@
  */
 #include "base/check.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "core/state.h"
-
-#define MS_NS UINT64_C(1000000)
 
 /* Everybody was tried once: what an operator waits for after a restart. */
 static void report_round(struct core *core)

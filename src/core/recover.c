@@ -409,42 +409,49 @@ static void note_boot(struct core *core, const struct core_boot *boot)
         server->boot_epoch = server->epoch;
 }
 
+/* Is this the run before, continued? If not, we have a new state; and one past the clock where the
+ * store may have lost the last one. */
+static void choose_state(struct core *core, const struct core_boot *boot)
+{
+    struct record_server *server = &core->server;
+    bool is_monitor = core->limits.is_monitor;
+    core->is_resumed = is_monitor ? is_same_boot(core, boot) : may_resume(core);
+    if (is_monitor && core->is_resumed) /* a new state cannot make up for hosts that are lost */
+        server->flags &= ~(uint32_t)RECORD_SERVER_INCOMPLETE;
+    if (!core->is_resumed)
+        server->state = core_next_state(server->state);
+    if (server->flags & RECORD_SERVER_INCOMPLETE) {
+        uint32_t clock_state = (uint32_t)(boot->wall_ns / SECOND_NS & STATE_MAX) | 1;
+        if (clock_state > server->state)
+            server->state = clock_state;
+    }
+    if (!core->is_resumed)
+        server->restart_state = server->state;
+}
+
 void core_start(struct core *core, const struct core_boot *boot)
 {
     CHECK(!core->started);
     core->now_ns = boot->now_ns;
     core->wall_ns = boot->wall_ns;
     struct record_server *server = &core->server;
-    uint64_t wall_seconds = boot->wall_ns / SECOND_NS;
     bool server_lost = !core->server_loaded && (core->records_loaded > 0 || core->corrupt_found);
     if (server_lost) {
         MARK("start_without_server_record");
-        replace_lost_server(core, wall_seconds);
+        replace_lost_server(core, boot->wall_ns / SECOND_NS);
     }
     if (server->next_id == 0)
         server->next_id = 1;
     pass_what_is_loaded(core);
-    bool is_monitor = core->limits.is_monitor;
     if (server_lost || core->corrupt_found || boot->may_have_lost)
         server->flags |= RECORD_SERVER_INCOMPLETE;
 
     struct record_server before = *server;
-    bool is_resumed = core->is_resumed = is_monitor ? is_same_boot(core, boot) : may_resume(core);
-    if (is_monitor && is_resumed) /* whoever is lost cannot be made up for by a new state */
-        server->flags &= ~(uint32_t)RECORD_SERVER_INCOMPLETE;
-    if (!is_resumed)
-        server->state = core_next_state(server->state);
-    if (server->flags & RECORD_SERVER_INCOMPLETE) {
-        uint32_t clock_state = (uint32_t)(wall_seconds & STATE_MAX) | 1;
-        if (clock_state > server->state)
-            server->state = clock_state;
-    }
-    if (!is_resumed)
-        server->restart_state = server->state;
+    choose_state(core, boot);
     server->flags &= ~(uint32_t)RECORD_SERVER_WAITERS;
     server->flags |= core->limits.resume ? RECORD_SERVER_WAITERS : 0U;
     server->epoch++;
-    if (is_monitor)
+    if (core->limits.is_monitor)
         note_boot(core, boot);
     core->server_changed = true;
     core->state_txn = core_gate_txn(core);
@@ -454,7 +461,7 @@ void core_start(struct core *core, const struct core_boot *boot)
     client_start(core);
     tracker_start(core);
     echo_begin(core, boot->echo_until_ns);
-    if (is_resumed) {
+    if (core->is_resumed) {
         MARK("start_resumes");
         restore_offers(core); /* without a waiter: of a run before the last */
         waiter_start(core);

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "core/admit.h"
 #include "core/state.h"
 
 #define PATIENCE_NS (300 * SECOND_NS) /* R-BLK-6: a queued waiter not heard of for that long goes */
@@ -245,29 +246,6 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     client_settle(core, client);
 }
 
-/* May one more wait? One that is stored needs room like a lock (R-PER-8). The reason is reported
- * when it may not. */
-static bool may_wait(struct core *core, uint32_t client, const struct peer *from,
-                     const struct lock_request *r)
-{
-    if (waiter_count(core) >= core->limits.waiters_max) {
-        MARK("waiter_limit");
-        event_add(&core->events, EVENT_WAITER_LIMIT, &from->address, r->caller_name,
-                  core->limits.waiters_max);
-        return false;
-    }
-    if (!quota_admits(core, client_at(core, client)->quota, QUOTA_WAITER)) {
-        quota_refused(core, &from->address, r->caller_name, QUOTA_WAITER);
-        return false;
-    }
-    if (core->limits.resume && !core->has_room) {
-        MARK("waiter_no_room_in_the_store");
-        event_add(&core->events, EVENT_NO_ROOM, &from->address, r->caller_name, 0);
-        return false;
-    }
-    return true;
-}
-
 /* A slot for one of this owner who may wait. Where those who only keep a place have taken all of
  * them, the one that has kept it longest goes. */
 static uint32_t take_slot(struct core *core, uint32_t owner)
@@ -291,7 +269,7 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
     struct waiters *all = &core->waiters;
     const struct lock_request *r = &request->lock;
     uint32_t client = owner_at(core, claim->owner)->client;
-    if (!may_wait(core, client, from, r))
+    if (!admit_waiter(core, from, r, client))
         return LOCK_NO_RESOURCES;
     struct waiter fresh = {
         .order = all->next_order,
@@ -348,7 +326,7 @@ enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct pee
         waiter_be_patient(core, slot);
         return LOCK_BLOCKED;
     case WAITER_PLACE:
-        if (!may_wait(core, waiter_client(core, w), from, &request->lock))
+        if (!admit_waiter(core, from, &request->lock, waiter_client(core, w)))
             return LOCK_NO_RESOURCES;
         MARK("waiter_takes_its_place_again");
         leave_place(core, slot);

@@ -102,7 +102,7 @@ bool watched_unregister(struct core *core, uint32_t slot);
 /* SM_UNMON_ALL with --unmon-all notify: its host is told that its locks are lost. */
 void watched_tell_lost(struct core *core, uint32_t slot);
 
-/* The SM_NOTIFY that its host is owed: from the next of our addresses. */
+/* watched_call.c: the SM_NOTIFY that its host is owed, from the next of our addresses. */
 void watched_put_call(struct core *core, uint32_t slot, struct core_call *ret);
 /* It has ended. */
 void watched_answered(struct core *core, uint32_t slot, uint32_t state, bool is_answered);
@@ -110,6 +110,8 @@ void watched_answered(struct core *core, uint32_t slot, uint32_t state, bool is_
 bool watched_has_other_way(const struct core *core, uint32_t slot);
 /* Not to be tried again in this run: who answered one of our addresses was told. */
 void watched_given_up(struct core *core, uint32_t slot);
+/* It knows this state of ours. */
+void watched_note_told(struct core *core, uint32_t slot, uint32_t state);
 /* What this machine itself is owed as a host that it watches is settled by being here. */
 void watched_settle_ourselves(struct core *core);
 /* Told, and registered by nobody in this boot: the record has no more use. True: it is gone. */

@@ -24,8 +24,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "daemon/portmapper.h"
 #include "wire/rpcbind.h"
-#include "wire/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,10 +40,8 @@ enum {
     RETRY_MS = 1000,
     MONITOR_VERIFY_MS = 1000, /* the kernel does not wait for a status monitor that is not found */
     MONITOR_RETRY_MS = 100,
-    WATCH_MS = 100,        /* while the NFS server is waited for */
-    CONNECTIONS_MAX = 256, /* to our own portmapper */
-    REMIND_S = 60,         /* between two log lines about waiting for an rpcbind */
-    REFUSED_LOG_S = 10,    /* between two lines about refused SET and UNSET */
+    WATCH_MS = 100, /* while the NFS server is waited for */
+    REMIND_S = 60,  /* between two log lines about waiting for an rpcbind */
     SENTENCE_MAX = 1024,
 };
 
@@ -73,12 +71,7 @@ struct registrar {
     bool is_looking;            /* in registrar_prepare */
     enum rpcbind_result looked; /* what came of it */
 
-    struct listen_set sockets; /* port 111 */
-    struct portmap *portmap;
-    const struct program *programs[1];
-    struct rpc_server *server;
-    struct wire *wire;
-    uint64_t refused_told, refused_told_ns;
+    struct portmapper portmapper;
 };
 
 static void on_end(void *context, enum registration_goal goal, enum rpcbind_result result);
@@ -105,49 +98,11 @@ struct registrar *registrar_new(const struct registrar_parts *parts)
     return registrar;
 }
 
-/* The address to register for a family: the one we listen on, or all of them if there are more. */
-static bool address_for(const struct listen_set *sockets, uint32_t family, struct address *ret)
-{
-    uint32_t count = 0;
-    struct address address = {.family = family};
-    for (uint32_t i = 0; i < sockets->count; i++) {
-        if (sockets->at[i].address.family != family)
-            continue;
-        address = sockets->at[i].address;
-        count++;
-    }
-    address = address_without_zone(&address);
-    *ret = count == 1 ? address : (struct address){.family = family};
-    return count > 0;
-}
-
-/* The services of one program: versions, families, protocols; room for `max`. */
-static uint32_t services_of(const struct program *program, const struct listen_set *sockets,
-                            struct portmap_service *ret, uint32_t max)
-{
-    static const uint32_t families[] = {4, 6}, protocols[] = {PORTMAP_TCP, PORTMAP_UDP};
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < program->version_count; i++)
-        for (uint32_t j = 0; j < 4; j++) {
-            struct portmap_service service = {.prog = program->number,
-                                              .vers = program->versions[i].number,
-                                              .prot = protocols[j % 2],
-                                              .port = sockets->port};
-            if (program->is_stream_only && service.prot == PORTMAP_UDP)
-                continue;
-            if (!address_for(sockets, families[j / 2], &service.address))
-                continue;
-            CHECK(count < max);
-            ret[count++] = service;
-        }
-    return count;
-}
-
 void registrar_add(struct registrar *registrar, const struct program *program,
                    const struct listen_set *sockets)
 {
     struct portmap_service services[REGISTRATION_MAX];
-    uint32_t count = services_of(program, sockets, services, REGISTRATION_MAX);
+    uint32_t count = portmapper_services(program, sockets, services, REGISTRATION_MAX);
     for (uint32_t i = 0; i < count; i++)
         registration_add(&registrar->registration, &services[i]);
 }
@@ -223,16 +178,10 @@ static int refuse(struct registrar *registrar, enum rpcbind_result result)
     return REGISTRAR_EXIT_FOREIGN;
 }
 
-static int bind_portmapper(struct registrar *registrar, struct listen_failure *failure)
-{
-    const struct config_addresses *listen = &registrar->parts.config->listen;
-    return listen_open(listen->at, listen->count, PORTMAP_PORT, &registrar->sockets, failure);
-}
-
 static int prepare_embedded(struct registrar *registrar)
 {
     struct listen_failure failure;
-    if (bind_portmapper(registrar, &failure) == 0) {
+    if (portmapper_bind(&registrar->portmapper, &registrar->parts.config->listen, &failure) == 0) {
         registrar->state = STATE_EMBEDDED;
         return 0;
     }
@@ -278,7 +227,7 @@ int registrar_prepare(struct registrar *registrar)
     struct listen_failure failure;
     if (is_monitor(registrar))
         return 0; /* the system's will come; ours would go with us */
-    if (bind_portmapper(registrar, &failure) == 0)
+    if (portmapper_bind(&registrar->portmapper, &registrar->parts.config->listen, &failure) == 0)
         registrar->state = STATE_EMBEDDED;
     else
         log_say(registrar->parts.log, LOG_LEVEL_INFO, clock_wall_ns(registrar->parts.clock),
@@ -289,34 +238,12 @@ int registrar_prepare(struct registrar *registrar)
 
 static int serve_portmapper(struct registrar *registrar, struct core *core)
 {
-    registrar->portmap = portmap_new();
-    if (registrar->portmap == NULL)
-        return REGISTRAR_EXIT_UNAVAILABLE;
-    registrar->programs[0] = portmap_program(registrar->portmap);
-    struct portmap_service own[REGISTRATION_MAX];
-    uint32_t count =
-        services_of(registrar->programs[0], &registrar->sockets, own, REGISTRATION_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        CHECK(portmap_add(registrar->portmap, &own[i]));
-    for (uint32_t i = 0; i < registrar->registration.count; i++)
-        CHECK(portmap_add(registrar->portmap, &registrar->registration.entries[i].service));
-
-    struct rpc_server_limits limits = {.outbox_max = 1, .cache_max = 2}; /* nothing ever waits */
-    registrar->server = rpc_server_new(&limits, registrar->programs, 1, core, 0);
-    if (registrar->server != NULL)
-        registrar->wire = wire_new(registrar->parts.loop, registrar->server, registrar->parts.clock,
-                                   CONNECTIONS_MAX);
-    if (registrar->wire == NULL) {
-        say(registrar, LOG_LEVEL_ERROR, "cannot reserve memory for the portmapper");
-        return REGISTRAR_EXIT_UNAVAILABLE;
-    }
-    int err = wire_listen(registrar->wire, &registrar->sockets, false);
-    if (err != 0) {
-        say(registrar, LOG_LEVEL_ERROR, uv_strerror(err));
-        return REGISTRAR_EXIT_UNAVAILABLE;
-    }
-    say(registrar, LOG_LEVEL_INFO, "no rpcbind is running: serving port 111 ourselves");
-    return 0;
+    const struct registrar_parts *parts = &registrar->parts;
+    const char *error = portmapper_serve(&registrar->portmapper, &registrar->registration, core,
+                                         parts->loop, parts->clock);
+    say(registrar, error != NULL ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
+        error != NULL ? error : "no rpcbind is running: serving port 111 ourselves");
+    return error != NULL ? REGISTRAR_EXIT_UNAVAILABLE : 0;
 }
 
 static void settle(struct registrar *registrar, int exit_code)
@@ -451,28 +378,9 @@ static void on_end(void *context, enum registration_goal goal, enum rpcbind_resu
     settle(registrar, 0);
 }
 
-static void tell_refused(struct registrar *registrar)
-{
-    struct address last = {0};
-    uint64_t refused = portmap_refused(registrar->portmap, &last);
-    uint64_t now_ns = clock_now_ns(registrar->parts.clock);
-    bool is_soon = registrar->refused_told > 0 &&
-                   now_ns - registrar->refused_told_ns < REFUSED_LOG_S * SECOND_NS;
-    if (refused == registrar->refused_told || is_soon)
-        return;
-    log_say(registrar->parts.log, LOG_LEVEL_WARNING, clock_wall_ns(registrar->parts.clock),
-            LOG_MESSAGE("refused to register a service for another host"),
-            LOG_ADDRESS("from", &last), LOG_NUMBER("count", refused - registrar->refused_told));
-    registrar->refused_told = refused;
-    registrar->refused_told_ns = now_ns;
-}
-
 void registrar_turn(struct registrar *registrar)
 {
-    if (registrar->wire == NULL)
-        return;
-    wire_flush(registrar->wire);
-    tell_refused(registrar);
+    portmapper_turn(&registrar->portmapper, registrar->parts.clock, registrar->parts.log);
 }
 
 bool registrar_is_ready(const struct registrar *registrar, struct text *ret_reason)
@@ -518,8 +426,7 @@ void registrar_watch(struct registrar *registrar, bool is_watched)
 void registrar_stop(struct registrar *registrar)
 {
     (void)uv_timer_stop(&registrar->again);
-    if (registrar->wire != NULL)
-        wire_quiesce(registrar->wire);
+    portmapper_quiesce(&registrar->portmapper);
     bool is_registered = registrar->state == STATE_HELD || registrar->state == STATE_LOST ||
                          registrar->state == STATE_CLAIMING;
     if (is_registered && !is_monitor(registrar)) {
@@ -541,8 +448,7 @@ void registrar_close(struct registrar *registrar)
         return;
     rpcbind_close(registrar->rpcbind);
     uv_close((uv_handle_t *)&registrar->again, NULL);
-    if (registrar->wire != NULL)
-        wire_close(registrar->wire);
+    portmapper_close(&registrar->portmapper);
 }
 
 void registrar_free(struct registrar *registrar)
@@ -550,9 +456,6 @@ void registrar_free(struct registrar *registrar)
     if (registrar == NULL)
         return;
     rpcbind_free(registrar->rpcbind);
-    wire_free(registrar->wire);
-    listen_close(&registrar->sockets);
-    rpc_server_free(registrar->server);
-    portmap_free(registrar->portmap);
+    portmapper_free(&registrar->portmapper);
     free(registrar);
 }

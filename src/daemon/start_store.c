@@ -83,19 +83,10 @@ static int load_record(void *context, enum record_kind kind, uint32_t slot, stru
     UNREACHABLE();
 }
 
-int start_store_load(struct daemon *daemon)
+static struct core_limits limits_of(struct daemon *daemon)
 {
     const struct config *config = &daemon->config;
     bool is_monitor = config->role == CONFIG_MONITOR;
-    struct store_failure failure;
-    store_summarize(daemon->store, &daemon->summary);
-    if (daemon->summary.note[0] != '\0')
-        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
-                LOG_MESSAGE(daemon->summary.note));
-
-    daemon->names = names_new(&daemon->loop, config);
-    if (daemon->names == NULL)
-        return daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory");
     struct core_limits limits = {.clients_max = config->clients_max,
                                  .locks_max = config->locks_max,
                                  .locks_per_client_max = config->locks_per_client_max,
@@ -126,6 +117,21 @@ int start_store_load(struct daemon *daemon)
     if (is_monitor) /* of its own names a host knows the one that its lock manager says */
         limits.name_count = config->names.count;
     memcpy(limits.slots_used, daemon->summary.slots_used, sizeof limits.slots_used);
+    return limits;
+}
+
+int start_store_load(struct daemon *daemon)
+{
+    struct store_failure failure;
+    store_summarize(daemon->store, &daemon->summary);
+    if (daemon->summary.note[0] != '\0')
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE(daemon->summary.note));
+
+    daemon->names = names_new(&daemon->loop, &daemon->config);
+    if (daemon->names == NULL)
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory");
+    struct core_limits limits = limits_of(daemon);
     daemon->core = core_new(&limits, daemon_seed());
     if (daemon->core == NULL)
         return daemon_fail(
@@ -141,10 +147,11 @@ int start_store_load(struct daemon *daemon)
         return daemon_fail(daemon, failure.exit_code, failure.text);
     if (!core_is_of_role(daemon->core))
         return daemon_fail(daemon, DAEMON_EXIT_USAGE,
-                           is_monitor ? "the store is of a lock server; use another --store, or "
-                                        "--role server. Nothing was changed"
-                                      : "the store is of a status monitor; use another --store, or "
-                                        "--role monitor. Nothing was changed");
+                           limits.is_monitor
+                               ? "the store is of a lock server; use another --store, or "
+                                 "--role server. Nothing was changed"
+                               : "the store is of a status monitor; use another --store, or "
+                                 "--role monitor. Nothing was changed");
     return 0;
 }
 

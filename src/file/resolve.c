@@ -20,61 +20,45 @@
 
 enum nfs_stat call_stat_of(int err)
 {
-    switch (err < 0 ? -err : err) {
-    case 0:
-        return NFS_OK;
-    case EPERM:
-        return NFS_PERM;
-    case ENOENT:
-        return NFS_NOENT;
-    case EIO:
-        return NFS_IO;
-    case ENXIO:
-        return NFS_NXIO;
-    case EACCES:
-    case EBUSY:   /* something is mounted there */
-    case ETXTBSY: /* it runs on this machine */
-        return NFS_ACCES;
-    case EEXIST:
-        return NFS_EXIST;
-    case EXDEV:
-        return NFS_XDEV;
-    case ENODEV:
-        return NFS_NODEV;
-    case ENOTDIR:
-        return NFS_NOTDIR;
-    case EISDIR:
-        return NFS_ISDIR;
-    case EINVAL:
-    case ELOOP:
-        return NFS_INVAL;
-    case EFBIG:
-    case EOVERFLOW:
-        return NFS_FBIG;
-    case ENOSPC:
-        return NFS_NOSPC;
-    case EROFS:
-        return NFS_ROFS;
-    case EMLINK:
-        return NFS_MLINK;
-    case ENAMETOOLONG:
-        return NFS_NAMETOOLONG;
-    case ENOTEMPTY:
-        return NFS_NOTEMPTY;
-    case EDQUOT:
-        return NFS_DQUOT;
-    case ESTALE:
-        return NFS_STALE;
-    case EOPNOTSUPP:
-        return NFS_NOTSUPP;
-    case EAGAIN: /* a lease is being broken, or there is no memory: not for long */
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-        return NFS_JUKEBOX;
-    default:
-        return NFS_IO;
-    }
+    static const struct {
+        int err;
+        enum nfs_stat stat;
+    } rows[] = {
+        {0, NFS_OK},
+        {EPERM, NFS_PERM},
+        {ENOENT, NFS_NOENT},
+        {EIO, NFS_IO},
+        {ENXIO, NFS_NXIO},
+        {EACCES, NFS_ACCES},
+        {EBUSY, NFS_ACCES},   /* something is mounted there */
+        {ETXTBSY, NFS_ACCES}, /* it runs on this machine */
+        {EEXIST, NFS_EXIST},
+        {EXDEV, NFS_XDEV},
+        {ENODEV, NFS_NODEV},
+        {ENOTDIR, NFS_NOTDIR},
+        {EISDIR, NFS_ISDIR},
+        {EINVAL, NFS_INVAL},
+        {ELOOP, NFS_INVAL},
+        {EFBIG, NFS_FBIG},
+        {EOVERFLOW, NFS_FBIG},
+        {ENOSPC, NFS_NOSPC},
+        {EROFS, NFS_ROFS},
+        {EMLINK, NFS_MLINK},
+        {ENAMETOOLONG, NFS_NAMETOOLONG},
+        {ENOTEMPTY, NFS_NOTEMPTY},
+        {EDQUOT, NFS_DQUOT},
+        {ESTALE, NFS_STALE},
+        {EOPNOTSUPP, NFS_NOTSUPP},
+        /* A lease is being broken, or there is no memory: not for long. */
+        {EAGAIN, NFS_JUKEBOX},
+        {ENOMEM, NFS_JUKEBOX},
+        {EMFILE, NFS_JUKEBOX},
+        {ENFILE, NFS_JUKEBOX},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].err == (err < 0 ? -err : err))
+            return rows[i].stat;
+    return NFS_IO;
 }
 
 enum nfs_stat resolve_export(struct call *call, struct bytes fh, struct handle_object *ret)

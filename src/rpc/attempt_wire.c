@@ -179,7 +179,7 @@ static struct bytes put_call(struct rpc_client *client, const struct attempt *a,
     struct xdr_out out =
         xdr_out_of(client->message + skip, (uint32_t)sizeof client->message - skip);
     if (is_question) {
-        lookup_put(&a->lookup, way, a->xid, a->call.to.family, a->call.prog, a->call.vers, &out);
+        lookup_put(&a->lookup, way, a->xid, a->call.prog, a->call.vers, &out);
     } else {
         uint32_t i = a->message_index;
         rpc_msg_put_call(&out, a->xid, a->call.prog, a->call.vers, a->call.proc);

@@ -1,6 +1,6 @@
 /*
  * incoming.h -- the insides of the RPC server, and one call on its way through it. For server.c,
- * repeat.c and leaving.c; nobody else looks in here.
+ * repeat.c, leaving.c and away.c; nobody else looks in here.
  */
 #ifndef RPC_INCOMING_H
 #define RPC_INCOMING_H
@@ -45,6 +45,15 @@ struct incoming {
     uint64_t now_ns, wall_ns;
     struct xdr_out *reply; /* for what is answered at once */
 };
+
+/* incoming_find.c: the reply to a header that is not RPC_CALL_OK. */
+enum rpc_verdict incoming_refuse(struct rpc_server *server, enum rpc_call_result result,
+                                 const struct rpc_source *from, uint32_t xid,
+                                 struct xdr_out *reply);
+/* The row of a call, or NULL with the refusal already in *reply. */
+const struct procedure *incoming_find(struct rpc_server *server, const struct rpc_call *call,
+                                      const struct rpc_source *from,
+                                      const struct program **ret_program, struct xdr_out *reply);
 
 void incoming_report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
                      uint64_t value);

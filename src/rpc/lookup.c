@@ -14,6 +14,7 @@ struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only)
     return (struct lookup){
         .vers = family == 6 ? PORTMAP_VERSION_RPCB4 : PORTMAP_VERSION_PMAP,
         .prot = family == 6 ? PORTMAP_UDP : prot,
+        .family = family,
         .is_last = is_only,
     };
 }
@@ -28,8 +29,8 @@ uint32_t lookup_prot(const struct lookup *lookup, uint32_t way)
     return lookup->vers == PORTMAP_VERSION_PMAP ? lookup->prot : way;
 }
 
-void lookup_put(const struct lookup *lookup, uint32_t way, uint32_t xid, uint32_t family,
-                uint32_t prog, uint32_t vers, struct xdr_out *out)
+void lookup_put(const struct lookup *lookup, uint32_t way, uint32_t xid, uint32_t prog,
+                uint32_t vers, struct xdr_out *out)
 {
     uint32_t prot = lookup_prot(lookup, way);
     rpc_msg_put_call(out, xid, PORTMAP_PROGRAM, lookup->vers, PORTMAP_GETPORT);
@@ -38,7 +39,7 @@ void lookup_put(const struct lookup *lookup, uint32_t way, uint32_t xid, uint32_
             out, &(struct portmap_mapping){.prog = prog, .vers = vers, .prot = prot});
         return;
     }
-    struct bytes netid = bytes_of_text(portmap_netid(prot, family));
+    struct bytes netid = bytes_of_text(portmap_netid(prot, lookup->family));
     portmap_xdr_put_rpcb(out, &(struct portmap_rpcb){.prog = prog, .vers = vers, .netid = netid});
 }
 

@@ -21,7 +21,8 @@
 struct lookup {
     uint32_t vers; /* of the portmapper's protocol */
     uint32_t prot; /* of the program: PORTMAP_TCP or PORTMAP_UDP */
-    bool is_last;  /* the other one is not asked for (any more) */
+    uint32_t family;
+    bool is_last; /* the other one is not asked for (any more) */
 };
 
 /* It has to go over TCP; the others may go either way. */
@@ -40,8 +41,8 @@ enum lookup_step {
 struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only);
 
 /* The whole call. `way` is PORTMAP_TCP or PORTMAP_UDP: what it goes, and its answer came, over. */
-void lookup_put(const struct lookup *lookup, uint32_t way, uint32_t xid, uint32_t family,
-                uint32_t prog, uint32_t vers, struct xdr_out *out);
+void lookup_put(const struct lookup *lookup, uint32_t way, uint32_t xid, uint32_t prog,
+                uint32_t vers, struct xdr_out *out);
 
 enum lookup_step lookup_answered(struct lookup *lookup, uint32_t way,
                                  const struct rpc_answer *answer, uint16_t *ret_port);

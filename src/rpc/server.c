@@ -15,7 +15,6 @@
 #include "rpc/server.h"
 
 #include "base/check.h"
-#include "base/text.h"
 #include "rpc/away.h"
 #include "rpc/incoming.h"
 #include "rpc/repeat.h"
@@ -159,101 +158,6 @@ void incoming_report(struct rpc_server *server, enum event_kind kind, const stru
                      uint64_t value)
 {
     event_add(core_events(server->core), kind, &from->peer.address, (struct bytes){0}, value);
-}
-
-/* What is wrong with a header that is not RPC_CALL_OK. */
-static enum rpc_verdict refuse_header(struct rpc_server *server, enum rpc_call_result result,
-                                      const struct rpc_source *from, uint32_t xid,
-                                      struct xdr_out *reply)
-{
-    switch (result) {
-    case RPC_CALL_OK:
-        break;
-    case RPC_CALL_DROP:
-        incoming_report(server, EVENT_MALFORMED, from, 0);
-        return RPC_NO_ANSWER;
-    case RPC_CALL_RPC_MISMATCH:
-        incoming_report(server, EVENT_RPC_VERSION, from, 0);
-        rpc_msg_put_rpc_mismatch(reply, xid);
-        return RPC_ANSWERED;
-    case RPC_CALL_BAD_CRED:
-        incoming_report(server, EVENT_BAD_CREDENTIAL, from, 0);
-        rpc_msg_put_auth_error(reply, xid, RPC_AUTH_BADCRED);
-        return RPC_ANSWERED;
-    case RPC_CALL_REJECTED:
-        incoming_report(server, EVENT_BAD_CREDENTIAL, from, 0);
-        rpc_msg_put_auth_error(reply, xid, RPC_AUTH_REJECTEDCRED);
-        return RPC_ANSWERED;
-    }
-    UNREACHABLE();
-}
-
-/* Is it served where this call came in? */
-static bool is_here(const struct program *program, const struct rpc_source *from)
-{
-    if (program->is_away && !from->has_files)
-        return false;
-    return !program->is_stream_only || from->peer.transport != RECORD_UDP;
-}
-
-static const struct program *find_program(const struct rpc_server *server, uint32_t number,
-                                          const struct rpc_source *from)
-{
-    for (uint32_t i = 0; i < server->program_count; i++)
-        if (server->programs[i]->number == number && is_here(server->programs[i], from))
-            return server->programs[i];
-    return NULL;
-}
-
-static const struct program_version *find_version(const struct program *program, uint32_t number)
-{
-    for (uint32_t i = 0; i < program->version_count; i++)
-        if (program->versions[i].number == number)
-            return &program->versions[i];
-    return NULL;
-}
-
-/* What was asked for, in words, because three numbers in a log line say nothing. */
-static void report_unknown(struct rpc_server *server, const struct rpc_call *call,
-                           const struct rpc_source *from)
-{
-    char buffer[EVENT_NAME_MAX];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    text_add(&text, "program ");
-    text_add_u64(&text, call->prog);
-    text_add(&text, " version ");
-    text_add_u64(&text, call->vers);
-    text_add(&text, " procedure ");
-    text_add_u64(&text, call->proc);
-    event_add(core_events(server->core), EVENT_UNKNOWN_CALL, &from->peer.address,
-              bytes_of_text(buffer), 0);
-}
-
-/* The row of a call, or NULL with the refusal already in *reply. */
-static const struct procedure *find_procedure(struct rpc_server *server,
-                                              const struct rpc_call *call,
-                                              const struct rpc_source *from,
-                                              const struct program **ret_program,
-                                              struct xdr_out *reply)
-{
-    const struct program *program = find_program(server, call->prog, from);
-    const struct program_version *version =
-        program != NULL ? find_version(program, call->vers) : NULL;
-    if (program == NULL) {
-        rpc_msg_put_accepted(reply, call->xid, RPC_PROG_UNAVAIL);
-    } else if (version == NULL) {
-        rpc_msg_put_prog_mismatch(reply, call->xid, program->versions[0].number,
-                                  program->versions[program->version_count - 1].number);
-    } else if (call->proc >= version->procedure_count ||
-               version->procedures[call->proc].name == NULL) {
-        rpc_msg_put_accepted(reply, call->xid, RPC_PROC_UNAVAIL);
-    } else {
-        *ret_program = program;
-        return &version->procedures[call->proc];
-    }
-    report_unknown(server, call, from);
-    return NULL;
 }
 
 /* A procedure that needs no core. */
@@ -457,11 +361,11 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
     enum rpc_call_result result = rpc_msg_get_call(message, &call);
     if (result != RPC_CALL_OK) {
         count_unknown(server);
-        return refuse_header(server, result, from, call.xid, reply);
+        return incoming_refuse(server, result, from, call.xid, reply);
     }
     struct incoming in = {
         .from = from, .call = &call, .now_ns = now_ns, .wall_ns = wall_ns, .reply = reply};
-    in.procedure = find_procedure(server, &call, from, &in.program, reply);
+    in.procedure = incoming_find(server, &call, from, &in.program, reply);
     if (in.procedure == NULL) {
         count_unknown(server);
         return RPC_ANSWERED;

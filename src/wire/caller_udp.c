@@ -291,8 +291,8 @@ void caller_udp_send(struct caller_udp *udp, const struct client_action *action)
     struct datagram *data = &udp->out_data[udp->out_count];
     uint8_t *bytes = udp->out_bytes + (size_t)udp->out_count * CALL_MAX;
     memcpy(bytes, action->bytes.at, action->bytes.len);
-    datagram_prepare_to(message, data, bytes, action->bytes.len, &action->to, action->port,
-                        &action->local);
+    datagram_prepare(message, data, bytes, action->bytes.len);
+    datagram_send_to(message, data, &action->to, action->port, &action->local);
     udp->out_count++;
 }
 

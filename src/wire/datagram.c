@@ -29,11 +29,9 @@ static void put_control(struct msghdr *message, int level, int type, const void 
     memcpy(CMSG_DATA(c), info, len);
 }
 
-void datagram_prepare_to(struct mmsghdr *message, struct datagram *datagram, uint8_t *bytes,
-                         size_t len, const struct address *to, uint16_t port,
-                         const struct address *local)
+void datagram_send_to(struct mmsghdr *message, struct datagram *datagram, const struct address *to,
+                      uint16_t port, const struct address *local)
 {
-    datagram_prepare(message, datagram, bytes, len);
     struct msghdr *header = &message->msg_hdr;
     header->msg_namelen = sockaddr_of(to, port, &datagram->peer);
     if (local->family == 4) {

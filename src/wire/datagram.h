@@ -31,10 +31,9 @@ struct datagram {
 void datagram_prepare(struct mmsghdr *message, struct datagram *datagram, uint8_t *bytes,
                       size_t len);
 
-/* The same for one that is sent to (to, port) from one of our addresses; family 0: from any. */
-void datagram_prepare_to(struct mmsghdr *message, struct datagram *datagram, uint8_t *bytes,
-                         size_t len, const struct address *to, uint16_t port,
-                         const struct address *local);
+/* A prepared one is sent to (to, port) from one of our addresses; family 0: from any. */
+void datagram_send_to(struct mmsghdr *message, struct datagram *datagram, const struct address *to,
+                      uint16_t port, const struct address *local);
 
 /* The address that a received one was sent to; family 0 if the kernel does not say. */
 struct address datagram_asked(const struct mmsghdr *message);

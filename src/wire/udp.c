@@ -103,8 +103,8 @@ static void commit(struct udp *udp, const struct peer *to, uint32_t len)
 {
     struct mmsghdr *message = &udp->out[udp->out_count];
     struct datagram *data = &udp->out_data[udp->out_count];
-    datagram_prepare_to(message, data, udp->out_bytes + (size_t)udp->out_count * udp->reply_max,
-                        len, &to->address, to->port, &to->local);
+    datagram_prepare(message, data, udp->out_bytes + (size_t)udp->out_count * udp->reply_max, len);
+    datagram_send_to(message, data, &to->address, to->port, &to->local);
     udp->out_count++;
 }
 

@@ -1,0 +1,43 @@
+/*
+ * lmdb_store.h -- the insides of the embedded back end, for lmdb.c, lmdb_open.c and lmdb_space.c;
+ * nobody else looks in here. lmdb.c says what must always be true.
+ */
+#ifndef STORE_LMDB_STORE_H
+#define STORE_LMDB_STORE_H
+
+#include "store/lmdb_env.h"
+#include "store/reserve.h"
+
+struct lmdb {
+    struct directory directory;
+    struct lmdb_env env;
+    struct reserve reserve;
+    uint64_t tree_len; /* what the next commit may have to copy at most */
+    bool sync_process;
+    /* Damaged records lie behind every intact one, from this slot on; the first commit removes
+     * them, because the core cannot: its tables end before. */
+    bool has_strays;
+    uint32_t stray_from[RECORD_KIND_END];
+    bool is_loss_marked; /* invariant (2): the mark of another boot is still there */
+    bool has_failed;
+};
+
+/* lmdb_open.c. Its directory is open: so is the store, for a server or read-only. 0; or -EIO with
+ * *ret_failure filled. */
+__attribute__((warn_unused_result)) int lmdb_open_server(struct lmdb *lmdb,
+                                                         struct store_summary *summary,
+                                                         struct store_failure *ret_failure);
+__attribute__((warn_unused_result)) int lmdb_open_reader(struct lmdb *lmdb,
+                                                         struct store_summary *summary,
+                                                         struct store_failure *ret_failure);
+
+/* lmdb_space.c. Begins to keep space ahead of need; 0 or LMDB's code. */
+__attribute__((warn_unused_result)) int lmdb_space_begin(struct lmdb *lmdb);
+/* Bytes that a batch may need: how many records it puts, how many it changes in all. */
+uint64_t lmdb_space_need(const struct lmdb *lmdb, uint64_t put_count, uint64_t change_count);
+/* After every commit: how much is left, and is it enough? */
+void lmdb_space_settle(struct lmdb *lmdb);
+/* Below the low-water mark, and unable to grow: looks for what was freed inside the file. */
+void lmdb_space_find(struct lmdb *lmdb);
+
+#endif
