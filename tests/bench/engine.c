@@ -13,11 +13,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define INPUT_MAX  16384
 #define MARK_LAST  UINT32_C(0x80000000)
-#define OUTPUT_MAX (ENGINE_IN_FLIGHT_MAX * (ENGINE_CALL_MAX + 4))
 #define CONNECT_MS 5000
-#define STALL_MS   1000
+#define STALL_MS   10000
 #define BUCKETS    (64 * 8)
 
 struct slot {
@@ -30,7 +28,7 @@ struct connection {
     uint32_t sequence, free_count, out_len, in_len;
     uint8_t free[ENGINE_IN_FLIGHT_MAX];
     struct slot slots[ENGINE_IN_FLIGHT_MAX];
-    uint8_t out[OUTPUT_MAX], in[INPUT_MAX];
+    uint8_t *out, *in;
 };
 
 static struct {
@@ -38,6 +36,7 @@ static struct {
     struct engine_work work;
     struct connection *connections;
     int epoll_fd;
+    uint32_t input_max;
     uint64_t start_ns, stop_ns, now_ns;
     uint64_t posted, answered, wrong;
     uint64_t window_answered, window_last_ns;
@@ -119,7 +118,7 @@ static void post_calls(struct connection *link, uint32_t index)
         uint8_t at = link->free[i];
         struct engine_call call;
         if (!run.work.make(run.work.context, index, at, is_over, &call) ||
-            call.len > ENGINE_CALL_MAX) {
+            call.len > run.options.call_max) {
             link->free[kept++] = at;
             continue;
         }
@@ -151,7 +150,7 @@ static bool send_calls(struct connection *link)
 static bool take_answers(struct connection *link, uint32_t index)
 {
     uint32_t at = 0;
-    ssize_t got = recv(link->fd, link->in + link->in_len, INPUT_MAX - link->in_len, 0);
+    ssize_t got = recv(link->fd, link->in + link->in_len, run.input_max - link->in_len, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (got <= 0) {
@@ -161,7 +160,7 @@ static bool take_answers(struct connection *link, uint32_t index)
     link->in_len += (uint32_t)got;
     while (link->in_len - at >= 4) {
         uint32_t mark = packet_xid(link->in + at, 4), len = mark & ~MARK_LAST;
-        if ((mark & MARK_LAST) == 0 || len > INPUT_MAX / 2) {
+        if ((mark & MARK_LAST) == 0 || len > run.options.answer_max) {
             complain(link->in + at, link->in_len - at, "not one fragment of an answer's length");
             return false;
         }
@@ -170,7 +169,8 @@ static bool take_answers(struct connection *link, uint32_t index)
         take_answer(link, index, link->in + at + 4, len);
         at += 4 + len;
     }
-    memmove(link->in, link->in + at, link->in_len - at);
+    if (at > 0)
+        memmove(link->in, link->in + at, link->in_len - at);
     link->in_len -= at;
     return true;
 }
@@ -183,6 +183,10 @@ static bool open_connections(void)
     for (uint32_t i = 0; i < options->connections; i++) {
         struct connection *link = &run.connections[i];
         struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
+        link->out = malloc((size_t)options->in_flight * (options->call_max + 4));
+        link->in = malloc(run.input_max);
+        if (!link->out || !link->in)
+            return false;
         route.source = dial_endpoint_v4(options->source + i % options->sources, 0);
         link->fd = dial_open(&route, CONNECT_MS);
         if (link->fd < 0 || epoll_ctl(run.epoll_fd, EPOLL_CTL_ADD, link->fd, &event) < 0) {
@@ -239,7 +243,9 @@ void engine_defaults(struct engine_options *options)
                                        .milliseconds = 1000,
                                        .drain = 5000,
                                        .source = INADDR_LOOPBACK,
-                                       .sources = 1};
+                                       .sources = 1,
+                                       .call_max = ENGINE_CALL_MAX,
+                                       .answer_max = ENGINE_ANSWER_MAX};
 }
 
 bool engine_number(const char *text, const char *name, uint32_t max, uint32_t *ret)
@@ -274,6 +280,7 @@ bool engine_run(const struct engine_options *options, const struct engine_work *
     run.work = *work;
     run.connections = calloc(options->connections, sizeof(*run.connections));
     run.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    run.input_max = 2 * options->answer_max;
     if (!run.connections || run.epoll_fd < 0 || options->sources == 0) {
         fprintf(stderr, "traffic: no memory, or nobody to send it\n");
         return false;

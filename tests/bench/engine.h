@@ -14,13 +14,15 @@
 
 #include "peer/packet.h"
 
-#define ENGINE_CONNECTIONS_MAX 256
-#define ENGINE_IN_FLIGHT_MAX   64 /* a power of two: the low bits of an xid are its slot */
-#define ENGINE_CALL_MAX        1024
+#define ENGINE_CONNECTIONS_MAX 1024
+#define ENGINE_IN_FLIGHT_MAX   64   /* a power of two: the low bits of an xid are its slot */
+#define ENGINE_CALL_MAX        1024 /* unless the options say more */
+#define ENGINE_ANSWER_MAX      8192 /* the same */
 
 struct engine_options {
     uint32_t port, connections, in_flight, milliseconds, drain;
-    uint32_t source, sources; /* connection c comes from source + c % sources, IPv4 */
+    uint32_t source, sources;      /* connection c comes from source + c % sources, IPv4 */
+    uint32_t call_max, answer_max; /* bytes */
 };
 
 /* A whole call; its first word will be the xid. Valid until the next one is made. */

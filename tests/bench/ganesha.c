@@ -33,18 +33,18 @@ static bool make_files(uint32_t count)
 }
 
 /* Only what locks need, and no grace period: it would refuse locks for its time. */
-static bool write_config(void)
+static bool write_config(const char *directory, bool has_locks)
 {
     FILE *file = fopen(peers_path(CONFIG), "we");
     if (!file)
         return false;
     fprintf(file,
             "NFS_CORE_PARAM { Protocols = 3; NFS_Port = " NFS_PORT "; MNT_Port = " MOUNT_PORT ";"
-            " NLM_Port = %d; Enable_NLM = true; Enable_RQUOTA = false; }\n"
+            " NLM_Port = %d; Enable_NLM = %s; Enable_RQUOTA = false; }\n"
             "NFSv4 { Graceless = true; }\n"
             "EXPORT { Export_Id = 1; Path = %s; Pseudo = /bench; Protocols = 3; Transports = TCP;"
             " Access_Type = RW; Squash = None; SecType = sys; FSAL { Name = VFS; } }\n",
-            NLM_PORT, peers_path(EXPORT));
+            NLM_PORT, has_locks ? "true" : "false", directory);
     return fclose(file) == 0;
 }
 
@@ -60,7 +60,7 @@ static bool find_handles(uint32_t count)
            peers_fail("nfs-ganesha gave no file handles: %s", process_last_words(&process));
 }
 
-static bool start(struct ganesha *ganesha)
+static bool start(struct ganesha *ganesha, uint16_t port)
 {
     struct peers_server *server = &ganesha->server;
     char config[600], pid[600];
@@ -69,9 +69,9 @@ static bool start(struct ganesha *ganesha)
     const char *arguments[] = {"ganesha.nfsd", "-F",     "-f", config,    "-p", pid,
                                "-L",           "STDERR", "-N", "NIV_MAJ", NULL};
     server->kind = PEERS_GANESHA;
-    server->port = NLM_PORT;
+    server->port = port;
     return (process_start(&server->process, arguments) &&
-            process_wait_port(&server->process, NLM_PORT, START_MS)) ||
+            process_wait_port(&server->process, port, START_MS)) ||
            peers_fail("nfs-ganesha did not start: %s", process_last_words(&server->process));
 }
 
@@ -80,9 +80,25 @@ bool ganesha_start(struct ganesha *ganesha, uint32_t files)
     *ganesha = (struct ganesha){.handles = HANDLES};
     if (!process_is_installed("ganesha.nfsd"))
         return peers_fail("not installed (Debian: nfs-ganesha, nfs-ganesha-vfs)");
-    if (!make_files(files) || !write_config())
+    if (!make_files(files) || !write_config(peers_path(EXPORT), true))
         return peers_fail("cannot write %s: %s", peers_path(EXPORT), strerror(errno));
-    if (peers_start_statd(&ganesha->statd, STATD, 0) && start(ganesha) && find_handles(files))
+    if (peers_start_statd(&ganesha->statd, STATD, 0) && start(ganesha, NLM_PORT) &&
+        find_handles(files))
+        return true;
+    ganesha_stop(ganesha);
+    return false;
+}
+
+bool ganesha_start_files(struct ganesha *ganesha, const char *directory)
+{
+    *ganesha = (struct ganesha){0};
+    if (!process_is_installed("ganesha.nfsd"))
+        return peers_fail("not installed (Debian: nfs-ganesha, nfs-ganesha-vfs)");
+    if (!write_config(directory, false))
+        return peers_fail("cannot write %s: %s", peers_path(CONFIG), strerror(errno));
+    /* It registers with rpcbind, or does not start. */
+    if (peers_start_rpcbind() && start(ganesha, GANESHA_NFS_PORT) &&
+        process_wait_port(&ganesha->server.process, GANESHA_MOUNT_PORT, START_MS))
         return true;
     ganesha_stop(ganesha);
     return false;

@@ -29,6 +29,7 @@ static const struct {
     {"locks", rows_locks},         {"newcomers", rows_newcomers},
     {"file", rows_file},           {"postgres", rows_postgres},
     {"http", rows_http},           {"storm", rows_storm},
+    {"files", rows_files},         {"files", rows_files_durable},
 };
 
 struct options {
@@ -87,7 +88,7 @@ int main(int count, char **arguments)
         fprintf(stderr,
                 "usage: bench HOLDFASTD TOOLS WORK JSON [--compare FILE] [--rounds N]"
                 " [--only calls|registrations|reachable|silent|locks|newcomers|file|postgres|http|"
-                "storm]"
+                "storm|files]"
                 " [--quick]\n");
         return 2;
     }

@@ -177,7 +177,7 @@ bool peers_start_echo(struct peers_server *server)
     return true;
 }
 
-static bool start_rpcbind(void)
+bool peers_start_rpcbind(void)
 {
     const char *arguments[] = {"rpcbind", "-f", NULL};
     if (process_is_alive(&peers.rpcbind))
@@ -244,7 +244,7 @@ bool peers_start_statd(struct peers_server *server, const char *name, uint32_t r
     if (access(directory, F_OK) < 0 &&
         !peers_write_statd_directory(name, UINT32_C(10) << 24, registered))
         return false;
-    if (!start_rpcbind())
+    if (!peers_start_rpcbind())
         return false;
     if (!process_start(&server->process, arguments) ||
         !process_wait_port(&server->process, STATD_PORT, START_MS)) {

@@ -60,6 +60,8 @@ bool peers_start_echo(struct peers_server *server);
  * needs rpcbind, which is started once and stays until peers_stop_rpcbind. */
 bool peers_start_statd(struct peers_server *server, const char *name, uint32_t registered);
 void peers_stop(struct peers_server *server, int signal);
+/* Started once; it stays. */
+bool peers_start_rpcbind(void);
 void peers_stop_rpcbind(void);
 /* Files as rpc.statd writes them, one for each address from `first` on. */
 bool peers_write_statd_directory(const char *name, uint32_t first, uint32_t count);

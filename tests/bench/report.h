@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define REPORT_ROUNDS_MAX 32
-#define REPORT_LINES_MAX  32
+#define REPORT_LINES_MAX  64
 #define REPORT_TEXT_MAX   240
 
 /* One measurement. 0 means "not measured". */

@@ -42,6 +42,11 @@ void rows_http(struct rows *rows);
 /* What an honest client feels of a hostile one. */
 void rows_storm(struct rows *rows);
 
+/* NFS: calls, data, names and listings in memory, against nfs-ganesha. */
+void rows_files(struct rows *rows);
+/* The same: durable work on a disk, against the file system itself; and locks meanwhile. */
+void rows_files_durable(struct rows *rows);
+
 /* Says what is being done, for the patient. */
 __attribute__((format(printf, 1, 2))) void rows_say(const char *format, ...);
 /* An answer was wrong, or what was acknowledged is not there. */
