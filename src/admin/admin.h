@@ -24,7 +24,8 @@ struct admin_caller {
 /* Of the file service. */
 struct admin_files {
     bool is_served; /* --export; everything else is 0 without it */
-    uint32_t exports, open_files, calls;
+    uint32_t exports, open_files;
+    uint32_t calls, queued; /* under way, and of these waiting for a thread */
     uint64_t refused, sync_errors;
 };
 
@@ -42,12 +43,40 @@ struct admin_facts {
     struct admin_files files;
 };
 
+/* One exported directory. The strings live until the next turn. */
+struct admin_export {
+    const char *directory;
+    uint32_t id; /* its fsid; names it among the others */
+    uint32_t client_count, mounts, open_files;
+};
+
+/* Who may use it, and how. */
+struct admin_export_client {
+    const char *name;  /* as it was written */
+    char options[160]; /* as in exports(5) */
+    bool is_async;     /* what it is told may not be durable yet */
+};
+
 /* One option of the server. */
 struct admin_option {
     const char *name; /* NULL: not shown */
     const char *help;
     const char *default_text; /* or the default in words; NULL: none */
     const char *origin;       /* "default", "file", "command line" */
+};
+
+/* One option that a reload changes. NULL: it had, or has, no value; an export is new, or gone. */
+struct admin_change {
+    const char *option;
+    char *from, *to;
+};
+
+struct admin_reload {
+    bool is_done;    /* false: nothing has changed, and `why` says why */
+    const char *why; /* a sentence */
+    uint32_t change_count, restart_count;
+    const struct admin_change *changes;
+    const char *const *needs_restart; /* options that differ, too, and stay as they are */
 };
 
 struct events;
@@ -63,9 +92,19 @@ struct admin {
     /* The options by index, and their values by index; false: no more. */
     bool (*option)(void *context, uint32_t index, struct admin_option *ret);
     bool (*option_value)(void *context, uint32_t option, uint32_t index, struct text *ret);
+    /* Exports by index, and their clients by index; false: no more. */
+    bool (*export)(void *context, uint32_t index, struct admin_export *ret);
+    bool (*export_client)(void *context, uint32_t index, uint32_t client,
+                          struct admin_export_client *ret);
+    /* The id of the export that a file is of; false: of none. */
+    bool (*export_of)(void *context, struct bytes fh, uint32_t *ret_id);
     /* Steps the command and logs who gave it. */
     void (*obey)(void *context, const struct order *order, const struct admin_caller *who,
                  struct core_answer *ret);
+    /* Reads the options anew, and logs who said so. The number of that reading; its report is NULL
+     * while it is not over, and lives until the next turn. */
+    uint64_t (*reload)(void *context, const struct admin_caller *who);
+    const struct admin_reload *(*reload_report)(void *context, uint64_t number);
 };
 
 #endif

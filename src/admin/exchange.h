@@ -30,6 +30,7 @@ struct exchange {
 
     bool is_pending;  /* no response yet: `answer` is called again in the next turn */
     uint64_t freeing; /* what view_handle said of the client whose release has begun; 0: none */
+    uint64_t reading; /* of the options, which has begun; 0: none */
 
     struct MHD_Response *response; /* NULL: not answered yet */
     unsigned status;

@@ -299,13 +299,35 @@ static void add_store(struct text *out, const struct admin_facts *facts,
 
 /* ---- files ---- */
 
-static void add_files(struct text *out, const struct admin_files *files)
+/* Bytes that a procedure of NFS has read or written. */
+static uint64_t bytes_of(const struct meter *meter, const char *procedure)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < meter->program_count; i++)
+        for (uint32_t proc = 0; proc < METER_PROCEDURES_MAX; proc++) {
+            const char *name = meter_name(meter, i, proc);
+            if (meter->programs[i]->number == NFS_PROGRAM && name != NULL &&
+                strcmp(name, procedure) == 0)
+                bytes += meter_at(meter, i, proc)->bytes;
+        }
+    return bytes;
+}
+
+static void add_files(struct text *out, const struct meter *meter, const struct admin_files *files)
 {
     if (!files->is_served)
         return;
+    begin(out, "nfs_bytes_total", "counter", "Bytes of files that clients have read and written.");
+    add(out, "nfs_bytes_total", &(struct label){"direction", "read"}, NULL,
+        bytes_of(meter, "READ"));
+    add(out, "nfs_bytes_total", &(struct label){"direction", "write"}, NULL,
+        bytes_of(meter, "WRITE"));
     add_one(out, "nfs_exports", "gauge", "Exported directories.", files->exports);
     add_one(out, "nfs_open_files", "gauge", "Files kept open.", files->open_files);
-    add_one(out, "nfs_queue_length", "gauge", "NFS and MOUNT calls in progress.", files->calls);
+    add_one(out, "nfs_queue_length", "gauge", "NFS and MOUNT calls that wait for a thread.",
+            files->queued);
+    add_one(out, "nfs_calls_in_progress", "gauge", "NFS and MOUNT calls not answered yet.",
+            files->calls);
     add_one(out, "nfs_refused_total", "counter",
             "Calls told to come back later (JUKEBOX) because too many were in progress.",
             files->refused);
@@ -336,7 +358,7 @@ void metrics_answer(struct exchange *exchange)
     add_locks(&out, admin->core, &status, facts.now_ns);
     add_grace(&out, &status);
     add_store(&out, &facts, &status);
-    add_files(&out, &facts.files);
+    add_files(&out, admin->meter, &facts.files);
     CHECK(out.len < out.max); /* nothing was cut */
     exchange_body(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", body, out.len);
 }

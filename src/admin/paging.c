@@ -21,6 +21,7 @@ static void free_listing(void *context)
 {
     struct paging *paging = context;
     writer_free(&paging->writer);
+    free(paging->own);
     free(paging);
 }
 
@@ -112,28 +113,39 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
     return value <= max;
 }
 
-void paging_answer(struct exchange *exchange, const struct paging *first)
+/* Limit and cursor of the request. False: already responded. */
+static bool read_page(struct exchange *exchange, struct paging *paging)
 {
     const char *limit_text = exchange_parameter(exchange, "limit");
     const char *cursor_text = exchange_parameter(exchange, "cursor");
-    uint64_t limit = LIMIT_DEFAULT, cursor = 0;
+    uint64_t limit = LIMIT_DEFAULT;
     if (limit_text != NULL && (!parse_number(limit_text, PAGING_LIMIT_MAX, &limit) || limit == 0)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a limit: ", bytes_of_text(limit_text),
                        "allowed: 1 to 1000");
-        return;
+        return false;
     }
-    if (cursor_text != NULL && !parse_number(cursor_text, UINT64_MAX, &cursor)) {
+    if (cursor_text != NULL && !parse_number(cursor_text, UINT64_MAX, &paging->cursor)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a cursor: ", bytes_of_text(cursor_text),
                        "use the value of next from the previous page");
+        return false;
+    }
+    paging->limit = (uint32_t)limit;
+    return true;
+}
+
+void paging_answer(struct exchange *exchange, const struct paging *first)
+{
+    struct paging *paging = malloc(sizeof *paging);
+    if (paging == NULL) {
+        free(first->own);
         return;
     }
-    struct paging *paging = malloc(sizeof *paging);
-    if (paging == NULL)
-        return;
     *paging = *first;
     paging->admin = exchange->admin;
-    paging->limit = (uint32_t)limit;
-    paging->cursor = cursor;
+    if (!read_page(exchange, paging)) {
+        free_listing(paging);
+        return;
+    }
     if (paging->filter.fh.len > 0)
         paging->filter.fh.at = paging->handle;
     exchange_stream(exchange, "application/json", PIECE_BYTES, read_listing, paging, free_listing);

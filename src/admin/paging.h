@@ -36,6 +36,7 @@ struct paging {
     struct view_filter filter;
     uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
     struct paging_clients clients;
+    void *own; /* more that the row needs, of malloc; NULL: nothing */
 
     uint64_t cursor;
     uint32_t limit, row_count;
@@ -45,7 +46,8 @@ struct paging {
     bool has_begun, has_ended;
 };
 
-/* Answers with a list like `first`, with limit and cursor from the request. */
+/* Answers with a list like `first`, whose `own` it takes over, with limit and cursor from the
+ * request. */
 void paging_answer(struct exchange *exchange, const struct paging *first);
 
 #endif

@@ -4,10 +4,12 @@
 #include "admin/route.h"
 
 #include "admin/events.h"
+#include "admin/exports.h"
 #include "admin/list.h"
 #include "admin/metrics.h"
 #include "admin/options.h"
 #include "admin/order.h"
+#include "admin/reload.h"
 #include "admin/status.h"
 #include "admin/web_page.h"
 
@@ -84,7 +86,12 @@ static const struct route routes[] = {
      .parameters = "limit, cursor",
      .needs_core = true,
      .answers[METHOD_READ] = list_shares},
+    {.path = "/api/v1/exports",
+     .parameters = "limit, cursor",
+     .needs_core = true,
+     .answers[METHOD_READ] = exports_answer},
     {.path = "/api/v1/events", .needs_core = true, .answers[METHOD_READ] = events_answer},
+    {.path = "/api/v1/reload", .needs_core = true, .answers[METHOD_POST] = reload_answer},
     {.path = "/api/v1/restart-notice",
      .needs_core = true,
      .answers[METHOD_POST] = order_restart_notice},

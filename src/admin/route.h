@@ -13,10 +13,12 @@
  *   GET    /api/v1/waiters              the same
  *   GET    /api/v1/notifications        notifications of our restart
  *   GET    /api/v1/shares               the named sets of files
+ *   GET    /api/v1/exports              exported directories, their clients, how much they are used
  *   GET    /api/v1/events               what happens, as it happens (events.h)
  *   DELETE /api/v1/grace                control socket: end the grace period
  *   DELETE /api/v1/clients/{id}         control socket: release its locks; ?file: on that file
  *   POST   /api/v1/clients/{id}/notify  control socket: notify it again
+ *   POST   /api/v1/reload               control socket: read the options again
  *
  * Any other path is a 404, another method a 405 with Allow, a change that does not come over the
  * control socket a 403, a parameter that is unknown, empty or repeated a 400. Errors are JSON,

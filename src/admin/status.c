@@ -7,6 +7,7 @@
  */
 #include "admin/status.h"
 
+#include "admin/exports.h"
 #include "admin/list.h"
 #include "base/programs.h"
 #include "base/units.h"
@@ -131,7 +132,7 @@ static void add_rpcbind(struct writer *out, const struct admin_facts *facts)
 static void add_activity(struct writer *out, const struct admin *admin,
                          const struct admin_facts *facts)
 {
-    uint64_t nlm = 0, nsm = 0;
+    uint64_t nlm = 0, nsm = 0, files = 0;
     const struct meter *meter = admin->meter;
     if (meter == NULL || facts->commit_durations == NULL) {
         writer_null(out, "activity");
@@ -140,12 +141,15 @@ static void add_activity(struct writer *out, const struct admin *admin,
     for (uint32_t i = 0; i < meter->program_count; i++)
         for (uint32_t proc = 0; proc < METER_PROCEDURES_MAX; proc++) {
             const struct meter_row *row = meter_at(meter, i, proc);
-            *(meter->programs[i]->number == NLM_PROGRAM ? &nlm : &nsm) +=
-                row->succeeded + row->failed;
+            uint32_t number = meter->programs[i]->number;
+            *(number == NLM_PROGRAM   ? &nlm
+              : number == NSM_PROGRAM ? &nsm
+                                      : &files) += row->succeeded + row->failed;
         }
     writer_object(out, "activity");
     writer_number(out, "nlm_requests", nlm);
     writer_number(out, "nsm_requests", nsm);
+    writer_number(out, "nfs_requests", files);
     writer_number(out, "commits", histogram_total(facts->commit_durations));
     writer_seconds(out, "commit_seconds", facts->commit_durations->sum);
     writer_end_object(out);
@@ -174,6 +178,7 @@ void status_write(struct writer *out, const struct admin *admin)
     add_namesakes(out, admin);
     add_rpcbind(out, &facts);
     add_activity(out, admin, &facts);
+    exports_add_status(out, admin, &facts.files);
     writer_time(out, "time", facts.wall_ns);
     writer_text(out, "version", HOLDFAST_VERSION);
     writer_end_object(out);

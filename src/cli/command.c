@@ -41,7 +41,7 @@ static const struct command_option client_options[] = {
     {0},
 };
 
-static const struct command_option host_options[] = {
+static const struct command_option json_options[] = {
     {"json", NULL, "Print the server's JSON, unchanged."},
     {0},
 };
@@ -85,7 +85,7 @@ const struct command commands[] = {
              "another's id, write id:c17 or name:c17."},
     {.name = "hosts",
      .run = list_hosts,
-     .options = host_options,
+     .options = json_options,
      .help = "list the hosts that a status monitor watches, and what each is owed",
      .more = "Of a server with --role monitor. OWED: the host is still to be notified of the last "
              "reboot of this machine. LAST REBOOT: when it last reported one of its own."},
@@ -93,6 +93,13 @@ const struct command commands[] = {
      .run = list_locks,
      .options = lock_options,
      .help = "list held locks, or waiting requests"},
+    {.name = "exports",
+     .run = exports_run,
+     .options = json_options,
+     .help = "list exported directories, their clients, and how much they are used",
+     .more = "MOUNTS: what clients said they mounted and did not say they unmounted, a hint. OPEN: "
+             "files that the server keeps open. An option async means that the server answers "
+             "before a change is on disk."},
     {.name = "explain",
      .run = explain_run,
      .words = "CLIENT",
@@ -128,6 +135,14 @@ const struct command commands[] = {
      .run = change_end_grace,
      .options = confirmed_options,
      .help = "end the grace period now; release locks that were not reclaimed"},
+    {.name = "reload",
+     .run = reload_run,
+     .options = json_options,
+     .help = "read options and exports again, and say what changed",
+     .more =
+         "As SIGHUP does. A wrong file, line or directory changes nothing, and the exit code is "
+         "1. Exports, names, the log, and two limits upwards change while the server runs; "
+         "what else differs is named, and needs a restart."},
     {.name = "restart-notice",
      .run = change_restart_notice,
      .options = confirmed_options,

@@ -55,11 +55,13 @@ int change_release(const struct command *command, int argc, char **argv);
 int list_clients(const struct command *command, int argc, char **argv);
 int list_hosts(const struct command *command, int argc, char **argv);
 int list_locks(const struct command *command, int argc, char **argv);
+int exports_run(const struct command *command, int argc, char **argv);
 int explain_run(const struct command *command, int argc, char **argv);
 int probe_check_client(const struct command *command, int argc, char **argv);
 int probe_drill(const struct command *command, int argc, char **argv);
 int manual_run(const struct command *command, int argc, char **argv);
 int manual_completion(const struct command *command, int argc, char **argv);
+int reload_run(const struct command *command, int argc, char **argv);
 int status_run(const struct command *command, int argc, char **argv);
 
 #endif

@@ -211,6 +211,38 @@ static void print_rpcbind(FILE *out, const json_t *rpcbind)
     (void)fputc('\n', out);
 }
 
+/*
+ * files     2 exports, 12 files open
+ * async     /srv/scratch: answers before a change is on disk
+ */
+static void print_files(FILE *out, const json_t *files)
+{
+    const json_t *async = json_object_get(files, "async");
+    long long errors = print_integer(files, "sync_errors");
+    if (!json_is_object(files))
+        return;
+    (void)fputs("files     ", out);
+    print_plural(out, print_integer(files, "exports"), "export");
+    (void)fputs(", ", out);
+    print_plural(out, print_integer(files, "open_files"), "file");
+    (void)fputs(" open", out);
+    if (errors > 0) {
+        (void)fputs(", ", out);
+        print_plural(out, errors, "failed sync");
+    }
+    (void)fputc('\n', out);
+    if (json_array_size(async) == 0)
+        return;
+    (void)fputs("async     ", out);
+    for (size_t i = 0; i < json_array_size(async); i++) {
+        (void)fputs(i > 0 ? ", " : "", out);
+        print_safe(out, json_string_value(json_array_get(async, i)));
+    }
+    if (print_integer(files, "async_exports") > (long long)json_array_size(async))
+        (void)fputs(" and others", out);
+    (void)fputs(": answers before a change is on disk\n", out);
+}
+
 static void print_standby(FILE *out, const json_t *status)
 {
     (void)fputs("\nstandby   ", out);
@@ -246,6 +278,7 @@ static void print_status(FILE *out, const json_t *status, const struct shape *sh
     print_conflicts(out, json_object_get(status, "name_conflicts"), shape);
     print_store(out, json_object_get(status, "store"));
     print_rpcbind(out, json_object_get(status, "rpcbind"));
+    print_files(out, json_object_get(status, "files"));
 }
 
 /* Lines of a terminal that the text takes, including the cursor's. An escape up to its "m" takes no

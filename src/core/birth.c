@@ -1,5 +1,6 @@
 /*
- * birth.c -- everything a core will ever need, reserved at once; and given back.
+ * birth.c -- everything a core will ever need, reserved at once; what may change later; and given
+ * back.
  *
  * Tables are as large as the limits, or as what is stored when that is more: what was stored must
  * be loaded whatever the limits are now. The address space is reserved and touched on use, so large
@@ -126,4 +127,17 @@ void core_free(struct core *core)
     arena_free(core->arena);
     free(core->batch_memory);
     free(core);
+}
+
+void core_change(struct core *core, const struct core_changes *changes)
+{
+    struct core_limits *limits = &core->limits;
+    CHECK(changes->locks_per_client_max >= limits->locks_per_client_max);
+    CHECK(changes->per_address_percent >= limits->per_address_percent);
+    CHECK(changes->name_count <= CORE_NAMES_MAX);
+    limits->locks_per_client_max = changes->locks_per_client_max;
+    limits->per_address_percent = changes->per_address_percent;
+    limits->server_name = changes->server_name;
+    limits->names = changes->names;
+    limits->name_count = changes->name_count;
 }

@@ -303,6 +303,16 @@ void core_learn_name(struct core *core, const struct address *local, struct byte
  * from each; what comes from them is not believed. */
 void core_set_locals(struct core *core, const struct address *locals, uint32_t count);
 
+/* What may change while the server runs. No table depends on these limits; they only go up, so that
+ * nobody holds more than he may. The names are borrowed, as in the limits. */
+struct core_changes {
+    uint32_t locks_per_client_max, per_address_percent;
+    struct bytes server_name;
+    const struct bytes *names;
+    uint32_t name_count;
+};
+void core_change(struct core *core, const struct core_changes *changes);
+
 struct event_ring *core_events(struct core *core);
 /* What is not for the log, because it happens all the time: kinds of its own. Nobody needs to take
  * it; what does not fit is counted. */

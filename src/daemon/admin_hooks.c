@@ -65,6 +65,7 @@ static void tell_files(struct file_service *service, struct admin_files *ret)
                                 .exports = status.exports,
                                 .open_files = status.open_files,
                                 .calls = status.calls,
+                                .queued = status.queued,
                                 .refused = status.refused,
                                 .sync_errors = status.sync_errors};
 }
@@ -169,6 +170,57 @@ static void obey(void *context, const struct order *order, const struct admin_ca
                sizeof fields / sizeof fields[0] - absent);
 }
 
+static bool tell_export(void *context, uint32_t index, struct admin_export *ret)
+{
+    const struct admin_hooks *hooks = context;
+    struct file_export_view view;
+    if (hooks->files == NULL || !file_get_export(hooks->files, index, &view))
+        return false;
+    *ret = (struct admin_export){.directory = view.directory,
+                                 .id = view.fsid,
+                                 .client_count = view.client_count,
+                                 .mounts = view.mounts,
+                                 .open_files = view.open_files};
+    return true;
+}
+
+static bool tell_export_client(void *context, uint32_t index, uint32_t client,
+                               struct admin_export_client *ret)
+{
+    const struct admin_hooks *hooks = context;
+    const struct export_rights *rights;
+    struct text options;
+    if (hooks->files == NULL || !file_get_client(hooks->files, index, client, &ret->name, &rights))
+        return false;
+    text_init(&options, ret->options, sizeof ret->options);
+    export_line_add_rights(&options, rights);
+    ret->is_async = rights->is_async;
+    return true;
+}
+
+static bool tell_export_of(void *context, struct bytes fh, uint32_t *ret_id)
+{
+    const struct admin_hooks *hooks = context;
+    return hooks->files != NULL && file_get_export_id(hooks->files, fh, ret_id);
+}
+
+static uint64_t start_reload(void *context, const struct admin_caller *who)
+{
+    struct admin_hooks *hooks = context;
+    const struct log_field fields[] = {
+        LOG_MESSAGE("operator command"), LOG_TEXT("order", "reload the options"),
+        LOG_NUMBER("uid", who->uid), LOG_NUMBER("pid", (uint64_t)who->pid)};
+    log_fields(hooks->log, LOG_LEVEL_WARNING, clock_wall_ns(hooks->clock), fields,
+               sizeof fields / sizeof fields[0]);
+    return reload_ask(hooks->reload);
+}
+
+static const struct admin_reload *tell_reload(void *context, uint64_t number)
+{
+    const struct admin_hooks *hooks = context;
+    return reload_report(hooks->reload, number);
+}
+
 void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, struct log *log,
                       struct clock *clock)
 {
@@ -178,7 +230,12 @@ void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, st
                   .facts = tell_facts,
                   .option = tell_option,
                   .option_value = tell_option_value,
-                  .obey = obey},
+                  .export = tell_export,
+                  .export_client = tell_export_client,
+                  .export_of = tell_export_of,
+                  .obey = obey,
+                  .reload = start_reload,
+                  .reload_report = tell_reload},
         .config = config,
         .log = log,
         .clock = clock,

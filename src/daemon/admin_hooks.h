@@ -10,6 +10,7 @@
 #include "admin/admin.h"
 #include "daemon/config.h"
 #include "daemon/driver.h"
+#include "daemon/reload.h"
 #include "daemon/takeover.h"
 
 struct admin_hooks {
@@ -18,6 +19,7 @@ struct admin_hooks {
     const struct registrar *registrar;
     struct file_service *files; /* NULL: no --export */
     struct takeover *takeover;  /* NULL: the store is not being opened */
+    struct reload *reload;
     const struct config *config;
     struct log *log;
     struct clock *clock;
@@ -25,7 +27,7 @@ struct admin_hooks {
     char store[1024]; /* its URL, without a password */
 };
 
-/* Everything is borrowed; driver, registrar, takeover and admin.core are set later. */
+/* Everything is borrowed; driver, registrar, takeover, reload and admin.core are set later. */
 void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, struct log *log,
                       struct clock *clock);
 

@@ -55,6 +55,8 @@ enum config_flag {
     CONFIG_NO_KEY = 2,         /* of the command line only */
     CONFIG_NOT_OF_MONITOR = 4, /* means nothing with --role monitor, and is refused there */
     CONFIG_NOT_OF_SERVER = 8,  /* the same with --role server */
+    CONFIG_RELOADS = 16,       /* may change while the server runs: reload.h */
+    CONFIG_RAISES = 32,        /* the same, but only upwards */
 };
 
 struct config_option {

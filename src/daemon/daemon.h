@@ -18,6 +18,7 @@
 #include "daemon/names.h"
 #include "daemon/privilege.h"
 #include "daemon/registrar.h"
+#include "daemon/reload.h"
 #include "daemon/takeover.h"
 
 enum {
@@ -34,7 +35,7 @@ enum {
 /* What is NULL or zero was not reached by the start. */
 struct daemon {
     struct config config;
-    int argc; /* the command line, for a reload */
+    int argc; /* the command line; a reload reads it again */
     char **argv;
     struct log log;
     struct clock clock;
@@ -52,6 +53,7 @@ struct daemon {
     struct descriptors_shares connections;
     struct rpc_server *server;
     struct files *files; /* NULL: no --export */
+    struct reload *reload;
     struct rpc_client *client;
     struct wire *wire;
     struct caller *caller;

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <linux/capability.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -31,7 +30,6 @@ struct files {
     struct files_parts parts;
     struct file_service *service;
     uv_async_t wake;
-    uv_signal_t hang_up;
     atomic_bool is_closed;
 };
 
@@ -118,6 +116,21 @@ static uint32_t thread_count(void)
     return count > THREADS_MIN ? count : THREADS_MIN;
 }
 
+/* At least one. */
+static bool read_lines(const struct config *config, struct config_export_lines *ret,
+                       struct text *ret_why)
+{
+    if (config_export_read(&config->exports, config->exports_file, ret, ret_why) != 0)
+        return false;
+    if (ret->count > 0)
+        return true;
+    text_add(ret_why, config->exports_file == NULL
+                          ? "no export is left; to serve locks alone, restart without --export"
+                          : "--exports: the file has no line in it; write a directory, and who may "
+                            "use it, such as '/srv/files *(rw)'");
+    return false;
+}
+
 static struct file_service *open_service(struct files *files, struct text *ret_why)
 {
     const struct config *config = files->parts.config;
@@ -135,35 +148,11 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
     if (files_key_get(config->store, &options.key, ret_why) != 0)
         return NULL;
     struct config_export_lines lines;
-    if (config_export_read(&config->exports, config->exports_file, &lines, ret_why) != 0)
+    if (!read_lines(config, &lines, ret_why))
         return NULL;
-    struct file_service *service = NULL;
-    if (lines.count == 0)
-        text_add(ret_why, "--exports: the file has no line in it; write a directory, and who may "
-                          "use it, such as '/srv/files *(rw)'");
-    else
-        service = file_new(&options, lines.at, lines.count, ret_why);
+    struct file_service *service = file_new(&options, lines.at, lines.count, ret_why);
     config_export_lines_done(&lines);
     return service;
-}
-
-static void say(const struct files *files, enum log_level level, const char *sentence,
-                const char *cause)
-{
-    if (cause != NULL)
-        log_say(files->parts.log, level, clock_wall_ns(files->parts.clock), LOG_MESSAGE(sentence),
-                LOG_TEXT("cause", cause));
-    else
-        log_say(files->parts.log, level, clock_wall_ns(files->parts.clock), LOG_MESSAGE(sentence));
-}
-
-static void on_hang_up(uv_signal_t *handle, int number)
-{
-    (void)number;
-    char buffer[1024];
-    struct text why;
-    text_init(&why, buffer, sizeof buffer);
-    (void)files_reload(handle->data, &why); /* it says itself how it went */
 }
 
 struct files *files_new(const struct files_parts *parts, struct text *ret_why)
@@ -175,13 +164,10 @@ struct files *files_new(const struct files_parts *parts, struct text *ret_why)
     }
     files->parts = *parts;
     CHECK(uv_async_init(parts->loop, &files->wake, on_wake) == 0);
-    CHECK(uv_signal_init(parts->loop, &files->hang_up) == 0);
-    files->hang_up.data = files;
     files->service = open_service(files, ret_why);
     if (files->service == NULL)
         return files; /* with its handles, for files_close */
     rpc_server_set_desk(parts->server, file_desk(files->service));
-    CHECK(uv_signal_start(&files->hang_up, on_hang_up, SIGHUP) == 0);
     return files;
 }
 
@@ -190,39 +176,20 @@ struct file_service *files_service(struct files *files)
     return files->service;
 }
 
-/* The exports of these options instead of ours. */
-static bool take_exports(struct files *files, struct config *fresh, struct text *ret_why)
+struct export_table *files_prepare(const struct files *files, const struct config *config,
+                                   struct text *ret_why)
 {
-    struct config *config = files->parts.config;
     struct config_export_lines lines;
-    if (config_export_read(&fresh->exports, fresh->exports_file, &lines, ret_why) != 0)
-        return false;
-    bool is_done = file_reload(files->service, lines.at, lines.count, ret_why);
+    if (!read_lines(config, &lines, ret_why))
+        return NULL;
+    struct export_table *exports = file_prepare(files->service, lines.at, lines.count, ret_why);
     config_export_lines_done(&lines);
-    if (!is_done)
-        return false;
-    struct config_exports ours = config->exports; /* the old ones go with the fresh options */
-    config->exports = fresh->exports;
-    fresh->exports = ours;
-    config->log_level = fresh->log_level;
-    log_set_level(files->parts.log, fresh->log_level);
-    return true;
+    return exports;
 }
 
-bool files_reload(struct files *files, struct text *ret_why)
+void files_take(struct files *files, struct export_table *exports)
 {
-    struct config fresh;
-    bool is_done = false;
-    if (config_read(files->parts.argc, files->parts.argv, &fresh, ret_why) == 0) {
-        is_done = take_exports(files, &fresh, ret_why);
-        config_done(&fresh);
-    }
-    if (is_done)
-        say(files, LOG_LEVEL_INFO, "exports reloaded", NULL);
-    else
-        say(files, LOG_LEVEL_ERROR, "cannot reload the exports; they are unchanged",
-            ret_why->start);
-    return is_done;
+    file_take(files->service, exports);
 }
 
 void files_close(struct files *files)
@@ -231,7 +198,6 @@ void files_close(struct files *files)
         return;
     atomic_store(&files->is_closed, true);
     uv_close((uv_handle_t *)&files->wake, NULL);
-    uv_close((uv_handle_t *)&files->hang_up, NULL);
 }
 
 void files_free(struct files *files)

@@ -1,5 +1,5 @@
 /*
- * files.h -- the file service in the daemon: what --export needs, its start, and a reload.
+ * files.h -- the file service in the daemon: what --export needs, its start, and other exports.
  */
 #ifndef DAEMON_FILES_H
 #define DAEMON_FILES_H
@@ -22,11 +22,9 @@ struct files_parts {
     uv_loop_t *loop;
     struct log *log;
     struct clock *clock;
-    struct config *config; /* a reload changes its exports */
+    const struct config *config;
     struct rpc_server *server;
     uint64_t epoch; /* of this start */
-    int argc;       /* the command line, for a reload */
-    char *const *argv;
 };
 
 /* Are files served at all? */
@@ -40,9 +38,11 @@ bool files_is_possible(const struct config *config, struct text *ret_why);
 struct files *files_new(const struct files_parts *parts, struct text *ret_why);
 struct file_service *files_service(struct files *files);
 
-/* SIGHUP and `holdfast reload`: reads the options anew and takes the exports from them. False:
- * nothing changed, and *ret_why says why. Both are logged. */
-bool files_reload(struct files *files, struct text *ret_why);
+/* A reload (reload.h): the exports of these options, opened on any thread; NULL with a sentence in
+ * *ret_why. Then they are served instead of those before, from the loop. */
+struct export_table *files_prepare(const struct files *files, const struct config *config,
+                                   struct text *ret_why);
+void files_take(struct files *files, struct export_table *exports);
 
 /* Before the loop ends; then files_free, when it has closed the handles. NULL is legal. */
 void files_close(struct files *files);

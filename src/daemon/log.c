@@ -203,9 +203,10 @@ void log_init(struct log *log, enum log_level level, enum log_format format, int
     *log = (struct log){.level = level, .format = format, .fd = fd};
 }
 
-void log_set_level(struct log *log, enum log_level level)
+void log_set(struct log *log, enum log_level level, enum log_format format)
 {
     log->level = level;
+    log->format = format;
 }
 
 static void add_time(struct text *text, uint64_t wall_ns)

@@ -67,7 +67,8 @@ struct log {
 
 /* The file descriptor is borrowed. The process ignores SIGPIPE, or a closed pipe ends it. */
 void log_init(struct log *log, enum log_level level, enum log_format format, int fd);
-void log_set_level(struct log *log, enum log_level level);
+/* Other ones from now on. */
+void log_set(struct log *log, enum log_level level, enum log_format format);
 
 /* One line; the first field is the message. `wall_ns` is the time shown. */
 #define log_say(log, level, wall_ns, ...)                                                          \

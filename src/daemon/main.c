@@ -41,6 +41,7 @@ typedef int (*step_fn)(struct daemon *daemon);
 /* Ports come before the store, so that a port in use costs no state number, and so that --user is
  * obeyed before anything is written. */
 static const step_fn active_start[] = {
+    start_net_reload,      /* a signal that comes early ends nothing */
     start_net_user,        /* a wrong name costs nothing */
     start_net_files,       /* nor does an export without the rights for it */
     start_net_directory,   /* while we may be root */
@@ -66,10 +67,10 @@ static const step_fn active_start[] = {
 /* A standby takes no port before it is its turn: the address may not be here yet, and what is sent
  * to a server that only waits must not be answered hours later. */
 static const step_fn standby_start[] = {
-    start_net_user,        start_net_files,    start_net_directory,  start_net_http,
-    start_net_control,     /* `holdfast status` shows that it waits */
-    start_store_open,      /* waits, for weeks if need be */
-    start_store_take_over, /* now active */
+    start_net_reload,      start_net_user,     start_net_files,      start_net_directory,
+    start_net_http,        start_net_control, /* `holdfast status` shows that it waits */
+    start_store_open,                         /* waits, for weeks if need be */
+    start_store_take_over,                    /* now active */
     start_net_ports,       start_net_rpcbind,  start_net_privileges, start_store_load,
     start_store_boot,      start_serve_files,  start_serve_wire,     start_serve_calls,
     start_serve_driver,    start_serve_listen, start_serve_register, NULL,
@@ -92,6 +93,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
 {
     control_close(&daemon->control); /* before its socket is closed */
     bool is_idle = names_close(daemon->names);
+    is_idle &= reload_close(daemon->reload);
     if (!resolving_close(daemon->resolving) || !is_idle)
         _exit(exit_code); /* what is left to be done is to free memory */
     http_free(daemon->http);
@@ -117,6 +119,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     listen_close(&daemon->sockets);
     listen_close(&daemon->nsm_sockets);
     listen_close(&daemon->nfs_sockets);
+    reload_free(daemon->reload);
     files_free(daemon->files);
     rpc_server_free(daemon->server);
     core_free(daemon->core);

@@ -57,6 +57,19 @@ static void add(struct names *names, struct bytes name)
     names->list[names->count++] = name;
 }
 
+void names_change(struct names *names, const struct config *config)
+{
+    names->count = 0;
+    for (uint32_t i = 0; i < config->names.count; i++)
+        add(names, bytes_of_text(config->names.at[i]));
+    struct bytes host = bytes_of_text(names->host_name);
+    if (host.len > 0 && host.at[0] != '.' && !is_loopback_name(host)) {
+        add(names, host);
+        add(names, (struct bytes){host.at, (uint32_t)strcspn(names->host_name, ".")});
+    }
+    names->first = names->count > 0 ? names->list[0] : bytes_of_text("localhost");
+}
+
 struct names *names_new(uv_loop_t *loop, const struct config *config)
 {
     struct names *names = calloc(1, sizeof *names);
@@ -68,16 +81,9 @@ struct names *names_new(uv_loop_t *loop, const struct config *config)
         free(names);
         return NULL;
     }
-    for (uint32_t i = 0; i < config->names.count; i++)
-        add(names, bytes_of_text(config->names.at[i]));
     if (gethostname(names->host_name, HOST_NAME_MAX_LEN) != 0)
         names->host_name[0] = '\0';
-    struct bytes host = bytes_of_text(names->host_name);
-    if (host.len > 0 && host.at[0] != '.' && !is_loopback_name(host)) {
-        add(names, host);
-        add(names, (struct bytes){host.at, (uint32_t)strcspn(names->host_name, ".")});
-    }
-    names->first = names->count > 0 ? names->list[0] : bytes_of_text("localhost");
+    names_change(names, config);
     return names;
 }
 

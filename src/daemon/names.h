@@ -29,6 +29,9 @@ struct bytes names_first(const struct names *names);
 /* Those that are known at once; the array lives as long as `names`. */
 uint32_t names_list(const struct names *names, const struct bytes **ret);
 
+/* Other options: the list is another one from now on. */
+void names_change(struct names *names, const struct config *config);
+
 /* Asks the resolver what this core needs; when all of it came, or the time is over, on_done is
  * called, once, also from inside. */
 typedef void (*names_done_fn)(void *context);

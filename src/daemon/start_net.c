@@ -20,6 +20,18 @@ static const char *store_path(const char *url)
     return strncmp(url, "lmdb:", 5) == 0 ? url + 5 : NULL;
 }
 
+int start_net_reload(struct daemon *daemon)
+{
+    struct reload_parts parts = {.loop = &daemon->loop,
+                                 .log = &daemon->log,
+                                 .clock = &daemon->clock,
+                                 .config = &daemon->config,
+                                 .argc = daemon->argc,
+                                 .argv = daemon->argv};
+    daemon->reload = daemon->hooks.reload = reload_new(&parts);
+    return daemon->reload == NULL ? daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory") : 0;
+}
+
 int start_net_user(struct daemon *daemon)
 {
     char buffer[512];

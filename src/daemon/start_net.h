@@ -7,11 +7,13 @@
 
 #include "daemon/daemon.h"
 
+/* From here on SIGHUP is for us. */
+int start_net_reload(struct daemon *daemon);
 /* Finds the user of --user. */
 int start_net_user(struct daemon *daemon);
-/* Without a store the control socket has a directory of its own, if it can be made. */
 /* May we serve files, if we are to? */
 int start_net_files(struct daemon *daemon);
+/* Without a store the control socket has a directory of its own, if it can be made. */
 int start_net_directory(struct daemon *daemon);
 int start_net_http(struct daemon *daemon);
 /* Bound, not yet listening. */

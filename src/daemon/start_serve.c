@@ -25,9 +25,7 @@ int start_serve_files(struct daemon *daemon)
                                 .clock = &daemon->clock,
                                 .config = &daemon->config,
                                 .server = daemon->server,
-                                .epoch = status.epoch,
-                                .argc = daemon->argc,
-                                .argv = daemon->argv};
+                                .epoch = status.epoch};
     char buffer[1024];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
@@ -102,6 +100,7 @@ int start_serve_driver(struct daemon *daemon)
     daemon->hooks.registrar = daemon->registrar;
     daemon->hooks.admin.core = daemon->core;
     daemon->hooks.admin.meter = rpc_server_meter(daemon->server);
+    reload_serve(daemon->reload, daemon->core, daemon->names, daemon->files);
     return driver_start(daemon->driver)
                ? 0
                : daemon_fail(daemon, DAEMON_EXIT_STORE,

@@ -405,4 +405,8 @@ void export_line_add_rights(struct text *text, const struct export_rights *right
         text_add(text, ",anongid=");
         text_add_u64(text, rights->anonymous_gid);
     }
+    if (rights->has_fsid) {
+        text_add(text, ",fsid=");
+        text_add_u64(text, rights->fsid);
+    }
 }

@@ -442,15 +442,26 @@ const struct job_desk *file_desk(struct file_service *service)
     return &service->desk;
 }
 
-bool file_reload(struct file_service *service, const struct export_line *lines, uint32_t count,
-                 struct text *ret_why)
+struct export_table *file_prepare(const struct file_service *service,
+                                  const struct export_line *lines, uint32_t count,
+                                  struct text *ret_why)
 {
-    struct export_table *table =
-        export_table_new(lines, count, &service->options.key, export_table_resolve, ret_why);
-    if (table == NULL)
-        return false;
+    return export_table_new(lines, count, &service->options.key, export_table_resolve, ret_why);
+}
+
+void file_take(struct file_service *service, struct export_table *exports)
+{
     export_table_drop(service->exports);
-    service->exports = table;
-    descriptor_forget_others(service->descriptors, table);
-    return true;
+    service->exports = exports;
+    descriptor_forget_others(service->descriptors, exports);
+}
+
+void file_drop(struct export_table *exports)
+{
+    export_table_drop(exports);
+}
+
+const struct export_table *file_exports(const struct file_service *service)
+{
+    return service->exports;
 }

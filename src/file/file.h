@@ -5,7 +5,7 @@
  * of this machine. What cannot block is done at once; the rest goes to threads of its own, and
  * comes back through the desk. Nothing here knows a socket, the core or the store.
  *
- * All functions belong to the server's thread.
+ * All functions but file_prepare belong to the server's thread.
  */
 #ifndef FILE_FILE_H
 #define FILE_FILE_H
@@ -14,6 +14,7 @@
 #include "file/export_line.h"
 #include "proto/job.h"
 
+struct export_table;
 struct file_service;
 struct file_system;
 
@@ -43,9 +44,18 @@ void file_free(struct file_service *service);
 
 const struct job_desk *file_desk(struct file_service *service);
 
-/* Other exports from now on. False: nothing changed, and *ret_why says why. */
-bool file_reload(struct file_service *service, const struct export_line *lines, uint32_t count,
-                 struct text *ret_why);
+/*
+ * Other exports, in two parts. The first opens directories and resolves names, which may take long:
+ * it may run on any thread, and NULL says why it cannot be done. The second has them served from
+ * now on; or they are dropped.
+ */
+struct export_table *file_prepare(const struct file_service *service,
+                                  const struct export_line *lines, uint32_t count,
+                                  struct text *ret_why);
+void file_take(struct file_service *service, struct export_table *exports);
+void file_drop(struct export_table *exports);
+/* Those that are served. */
+const struct export_table *file_exports(const struct file_service *service);
 
 /* For operators. */
 struct file_status {
@@ -67,6 +77,9 @@ bool file_get_export(struct file_service *service, uint32_t index, struct file_e
 /* One client of it, as it was written, and its rights. */
 bool file_get_client(struct file_service *service, uint32_t index, uint32_t client,
                      const char **ret_name, const struct export_rights **ret_rights);
+
+/* The fsid of the export that a handle of ours is of; false: not one of ours. */
+bool file_get_export_id(const struct file_service *service, struct bytes fh, uint32_t *ret);
 
 /* The path of a file that a handle of ours names and that is open now. False: none of ours, or not
  * open: finding it would have to wait for a disk. */

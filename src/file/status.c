@@ -46,6 +46,12 @@ bool file_get_client(struct file_service *service, uint32_t index, uint32_t clie
     return true;
 }
 
+bool file_get_export_id(const struct file_service *service, struct bytes fh, uint32_t *ret)
+{
+    struct handle_object object;
+    return handle_read(&service->options.key, fh, ret, &object);
+}
+
 bool file_get_path(struct file_service *service, struct bytes fh, struct text *ret)
 {
     uint32_t export_id;

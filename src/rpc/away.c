@@ -267,8 +267,10 @@ bool rpc_server_next_job(struct rpc_server *server, uint64_t now_ns, struct rpc_
     };
     if (call->cache_entry != DRC_NONE)
         drc_end(away->cache, call->cache_entry, (struct bytes){ret->message, ret->len}, now_ns);
-    if (server->meter != NULL)
+    if (server->meter != NULL) {
         meter_count(server->meter, call->meter_row, job->status != 0, now_ns - call->received_ns);
+        meter_count_bytes(server->meter, call->meter_row, job->data_len);
+    }
     drop(away, job->token);
     return true;
 }

@@ -54,6 +54,12 @@ void meter_count(struct meter *meter, uint32_t row, bool is_error, uint64_t dura
     histogram_add(&at->durations, duration_ns);
 }
 
+void meter_count_bytes(struct meter *meter, uint32_t row, uint32_t bytes)
+{
+    if (row != METER_NONE)
+        meter->rows[row].bytes += bytes;
+}
+
 bool meter_is_error(const struct response *response)
 {
     return response->refused || response->status == LOCK_NO_RESOURCES ||

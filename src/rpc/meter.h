@@ -17,6 +17,7 @@
 
 struct meter_row {
     uint64_t succeeded, failed;
+    uint64_t bytes; /* of files, read or written */
     struct histogram durations;
 };
 
@@ -35,6 +36,8 @@ void meter_free(struct meter *meter);
 /* The row of a procedure. */
 uint32_t meter_find(const struct meter *meter, uint32_t prog, uint32_t proc);
 void meter_count(struct meter *meter, uint32_t row, bool is_error, uint64_t duration_ns);
+/* The same call read or wrote so many bytes of a file. */
+void meter_count_bytes(struct meter *meter, uint32_t row, uint32_t bytes);
 
 /* Is this answer one that operators should hear of? STAT_FAIL, and locks that could not be looked
  * at: no resources, a handle or a range that means nothing. DENIED and BLOCKED are answers. */

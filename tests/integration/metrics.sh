@@ -20,7 +20,7 @@ options=(--listen 127.0.0.1 --port 0 --http "127.0.0.1:0" --store "lmdb:$work/st
 # --export needs root; without it there are no metrics of files.
 files='^(nfs|mount)_'
 if [ "$(id -u)" = 0 ]; then
-    mkdir "$work/exported"
+    install -d -m 777 "$work/exported"
     options+=(--export "$work/exported *(rw)" --nfs-port 0)
     files='^$'
 fi
@@ -77,6 +77,24 @@ expect "a lock is held" same "$(value 'nlm_locks_held{share="default"}')" 1
 expect "two are registered" same "$(value nsm_clients_registered)" 2
 expect "commits are timed" same "$(value holdfast_store_commit_duration_seconds_count)" \
     "$(value holdfast_store_batch_records_count)"
+if [ "$(id -u)" = 0 ]; then
+    nfs=$(sed -n 's/.*serving files port=\([0-9]*\).*/\1/p' "$work/first.log")
+    files() { "$PEER" 127.0.0.1 "$nfs" files "$work/exported" "$@"; }
+    head -c 5000 /dev/zero | files put zeros > /dev/null
+    expect "it is read" same "$(files cat zeros | wc -c)" 5000
+    expect "and again" same "$(files cat zeros | wc -c)" 5000
+    expect "a name that is not there" matches "$(files rm nothing 2>&1)" NOENT
+    scrape
+    expect "bytes written" same "$(value 'nfs_bytes_total{direction="write"}')" 5000
+    expect "bytes read" same "$(value 'nfs_bytes_total{direction="read"}')" 10000
+    expect "CREATE" same "$(value 'nfs_requests_total{procedure="CREATE",result="success"}')" 1
+    expect "REMOVE that failed" matches \
+        "$(value 'nfs_requests_total{procedure="REMOVE",result="error"}')" '^[1-9]'
+    expect "MNT" matches "$(value 'mount_requests_total{procedure="MNT",result="success"}')" '^[1-9]'
+    expect "an export" same "$(value nfs_exports)" 1
+    expect "open files" matches "$(value nfs_open_files)" '^[1-9]'
+    expect "nobody waits" same "$(value nfs_queue_length)" 0
+fi
 stop KILL
 
 # Two to be told, and nobody there. Later attempts are counted apart, so that the first ones stay as

@@ -174,4 +174,21 @@ TEST(test_limits__incarnations_begin_anew_with_echoes)
     lock_fixture_echo_ns = 0;
 }
 
+TEST(test_limits__what_is_raised_holds_at_once)
+{
+    struct core_limits limits = fixture_limits;
+    limits.locks_per_client_max = 2;
+    limits.per_address_percent = 1;
+    locker_new(&limits);
+    tell("A lock 0 1 X -> granted; A lock 10 1 X -> granted; A lock 20 1 X -> nolocks");
+    struct core_changes changes = {.locks_per_client_max = 3,
+                                   .per_address_percent = 100,
+                                   .server_name = limits.server_name,
+                                   .names = limits.names,
+                                   .name_count = limits.name_count};
+    core_change(the_core, &changes);
+    tell("A lock 20 1 X -> granted; A lock 30 1 X -> nolocks");
+    core_check(the_core);
+}
+
 TEST_MAIN(locker_set_up, locker_tear_down, NULL, NULL)

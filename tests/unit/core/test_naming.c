@@ -143,4 +143,19 @@ TEST(test_naming__the_table_is_bounded)
     core_free(core);
 }
 
+TEST(test_naming__other_names_from_now_on)
+{
+    static struct bytes fresh[1];
+    begin("given srv");
+    fresh[0] = bytes_of_text("new.example");
+    struct core_changes changes = {.locks_per_client_max = UINT32_MAX,
+                                   .per_address_percent = 100,
+                                   .server_name = fresh[0],
+                                   .names = fresh,
+                                   .name_count = 1};
+    core_change(core, &changes);
+    assert_names("10.0.0.1", "new.example 10.0.0.1");
+    core_free(core);
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)

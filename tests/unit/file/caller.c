@@ -537,3 +537,14 @@ const char *caller_path(const struct caller *caller, const char *name)
     (void)snprintf(path, sizeof path, "%s/%s", caller->directory, name);
     return path;
 }
+
+bool caller_reload(struct caller *caller, const char *line, struct text *why)
+{
+    struct export_line parsed;
+    assert_int_equal(export_line_parse(line, &parsed, why), 0);
+    struct export_table *exports = file_prepare(caller->service, &parsed, 1, why);
+    export_line_done(&parsed);
+    if (exports != NULL)
+        file_take(caller->service, exports);
+    return exports != NULL;
+}

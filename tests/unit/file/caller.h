@@ -45,6 +45,9 @@ enum nfs_stat caller_take(struct caller *caller, enum nfs_procedure procedure, s
 
 enum mount_stat caller_mount(struct caller *caller, const char *path, struct nfs_fh *ret);
 
+/* Other exports: one line. False: refused, and nothing changed; the sentence is in `why`. */
+bool caller_reload(struct caller *caller, const char *line, struct text *why);
+
 /* Often used. */
 struct bytes caller_bytes(const struct nfs_fh *fh);
 enum nfs_stat caller_lookup(struct caller *caller, const struct nfs_fh *directory, const char *name,

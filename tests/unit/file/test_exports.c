@@ -129,12 +129,8 @@ TEST(test_exports__a_number_is_the_same_at_every_start)
 static bool reload(const char *rest)
 {
     struct text text;
-    struct export_line line;
     text_init(&text, why, sizeof why);
-    assert_int_equal(export_line_parse(line_of(rest), &line, &text), 0);
-    bool is_done = file_reload(c.service, &line, 1, &text);
-    export_line_done(&line);
-    return is_done;
+    return caller_reload(&c, line_of(rest), &text);
 }
 
 TEST(test_exports__a_client_that_loses_its_export_gets_acces)
@@ -154,11 +150,8 @@ TEST(test_exports__a_client_that_loses_its_export_gets_acces)
 TEST(test_exports__a_wrong_reload_changes_nothing)
 {
     struct text text;
-    struct export_line line;
     text_init(&text, why, sizeof why);
-    assert_int_equal(export_line_parse("/no/such/directory *", &line, &text), 0);
-    assert_false(file_reload(c.service, &line, 1, &text));
-    export_line_done(&line);
+    assert_false(caller_reload(&c, "/no/such/directory *", &text));
     assert_non_null(strstr(why, "/no/such/directory"));
     assert_int_equal(caller_getattr(&c, &c.root), NFS_OK);
 }

@@ -278,15 +278,12 @@ TEST(test_limits__exports_change_under_running_calls)
 {
     struct text text;
     char line[160], why[256];
-    struct export_line parsed;
     text_init(&text, why, sizeof why);
     (void)snprintf(line, sizeof line, "%s 192.0.2.1(rw)", c.directory);
-    assert_int_equal(export_line_parse(line, &parsed, &text), 0);
     set_gate(false);
     for (uint32_t i = 0; i < 20; i++)
         submit_create(i);
-    assert_true(file_reload(c.service, &parsed, 1, &text));
-    export_line_done(&parsed);
+    assert_true(caller_reload(&c, line, &text));
     set_gate(true);
     for (int i = 0; i < 20; i++) /* those that had begun go on */
         assert_int_equal(caller_take(&c, NFS_CREATE, caller_wait(&c)), NFS_OK);

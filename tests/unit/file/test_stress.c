@@ -96,13 +96,10 @@ static void change_exports(void)
 {
     char line[160], why[256];
     struct text text;
-    struct export_line parsed;
     static const char *const rights[] = {"*(rw,async)", "*(ro)", "192.0.2.1(rw)", "*(rw,sync)"};
     text_init(&text, why, sizeof why);
     (void)snprintf(line, sizeof line, "%s %s", c.directory, rights[pick(4)]);
-    assert_int_equal(export_line_parse(line, &parsed, &text), 0);
-    assert_true(file_reload(c.service, &parsed, 1, &text));
-    export_line_done(&parsed);
+    assert_true(caller_reload(&c, line, &text));
 }
 
 /* The handle of a new file takes the place of an old one. */
