@@ -83,11 +83,15 @@ void call_must_sync(struct call *call, struct descriptor *descriptor, bool with_
 
 /* Which export, may this client use it, and as whom. Nothing here blocks. */
 enum nfs_stat resolve_export(struct call *call, struct bytes fh, struct handle_object *ret);
-/* The object of a handle, used until the call ends, and its attributes. NULL: the result has the
- * status. Leaves the thread as the caller's identity. */
-struct descriptor *resolve_handle(struct call *call, struct bytes fh, struct stat *ret);
+/* The object of a handle, used until the call ends. NULL: the result has the status. Leaves the
+ * thread as the caller's identity. */
+struct descriptor *resolve_first(struct call *call, struct bytes fh);
 /* The same of the second handle of a call: of the same export, or XDEV. */
-struct descriptor *resolve_other(struct call *call, struct bytes fh, struct stat *ret);
+struct descriptor *resolve_other(struct call *call, struct bytes fh);
+/* Its attributes as of now. False: it is gone, and the result says so. */
+bool resolve_look(struct call *call, struct descriptor *descriptor, struct stat *ret);
+/* The first of these, and its attributes. */
+struct descriptor *resolve_handle(struct call *call, struct bytes fh, struct stat *ret);
 /* The same, if it is open already. NULL: somebody else must do it; the result has no status. */
 struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct stat *ret);
 /* A name that may be looked up. */
@@ -95,6 +99,9 @@ enum nfs_stat resolve_name(struct bytes name, char ret[CALL_NAME_MAX + 1]);
 /* The object of a descriptor that was just opened, which this takes over, with its handle. */
 struct descriptor *resolve_new(struct call *call, int path_fd, struct nfs_fh *ret_fh,
                                struct stat *ret);
+/* An object that is open already, and its handle. NULL: it is not; the result has no status. */
+struct descriptor *resolve_open(struct call *call, const struct handle_object *object,
+                                struct nfs_fh *ret_fh);
 /* Opens a name in a directory without following it anywhere. A descriptor, or -errno. */
 int resolve_open_at(int directory_fd, const char *name, uint64_t flags);
 /* May the caller do all of this (R_OK, W_OK, X_OK)? The kernel says so, or said so before. */

@@ -16,40 +16,6 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static bool take(struct call *call, const struct stat *st, struct bytes name, enum nfs_stat dots,
-                 struct directory *directory)
-{
-    enum nfs_stat stat = resolve_name(name, directory->name);
-    if (!S_ISDIR(st->st_mode))
-        stat = NFS_NOTDIR;
-    else if (!call->rights->is_writable)
-        stat = NFS_ROFS;
-    else if (stat == NFS_OK && is_dots(directory->name))
-        stat = dots;
-    if (stat == NFS_OK)
-        return true;
-    attributes_unchanged(call, st, directory->wcc);
-    (void)call_fail(call, stat);
-    return false;
-}
-
-bool directory_begin(struct call *call, enum nfs_stat dots, struct directory *ret)
-{
-    struct stat st;
-    ret->wcc = &call->result.wcc;
-    ret->descriptor = resolve_handle(call, call->args.fh, &st);
-    return ret->descriptor != NULL && take(call, &st, call->args.name, dots, ret);
-}
-
-bool directory_open_other(struct call *call, struct nfs_wcc *wcc, enum nfs_stat dots,
-                          struct directory *ret)
-{
-    struct stat st;
-    ret->wcc = wcc;
-    ret->descriptor = resolve_other(call, call->args.to_fh, &st);
-    return ret->descriptor != NULL && take(call, &st, call->args.to_name, dots, ret);
-}
-
 static void lock(struct descriptor *descriptor)
 {
     CHECK(pthread_mutex_lock(&descriptor->mutex) == 0);
@@ -60,31 +26,103 @@ static void unlock(struct descriptor *descriptor)
     CHECK(pthread_mutex_unlock(&descriptor->mutex) == 0);
 }
 
-static void look_before(struct directory *directory)
+static enum nfs_stat check(const struct call *call, const struct stat *st, struct bytes name,
+                           enum nfs_stat dots, struct directory *directory)
+{
+    enum nfs_stat stat = resolve_name(name, directory->name);
+    if (!S_ISDIR(st->st_mode))
+        return NFS_NOTDIR;
+    if (!call->rights->is_writable)
+        return NFS_ROFS;
+    return stat == NFS_OK && is_dots(directory->name) ? dots : stat;
+}
+
+/* It is locked. False: it is not to be changed. */
+static bool take(struct call *call, const struct stat *st, struct bytes name, enum nfs_stat dots,
+                 struct directory *directory)
+{
+    attributes_before(st, &directory->wcc->before);
+    if (call_fail(call, check(call, st, name, dots, directory))->stat == NFS_OK)
+        return true;
+    attributes_unchanged(call, st, directory->wcc);
+    return false;
+}
+
+static bool begin(struct call *call, struct bytes name, enum nfs_stat dots, struct directory *ret)
 {
     struct stat st;
-    if (fstat(directory->descriptor->path_fd, &st) == 0)
-        attributes_before(&st, &directory->wcc->before);
+    if (ret->descriptor == NULL)
+        return false;
+    lock(ret->descriptor);
+    if (resolve_look(call, ret->descriptor, &st) && take(call, &st, name, dots, ret))
+        return true;
+    unlock(ret->descriptor);
+    return false;
 }
 
-void directory_lock(struct directory *directory)
+bool directory_begin(struct call *call, enum nfs_stat dots, struct directory *ret)
 {
-    lock(directory->descriptor);
-    look_before(directory);
+    ret->wcc = &call->result.wcc;
+    ret->descriptor = resolve_first(call, call->args.fh);
+    return begin(call, call->args.name, dots, ret);
 }
 
-void directory_lock_both(struct directory *a, struct directory *b)
+bool directory_begin_other(struct call *call, enum nfs_stat dots, struct directory *ret)
 {
-    struct descriptor *first = a->descriptor, *second = b->descriptor;
-    if (first > second) {
-        first = b->descriptor;
-        second = a->descriptor;
+    ret->wcc = &call->result.wcc;
+    ret->descriptor = resolve_other(call, call->args.to_fh);
+    return begin(call, call->args.to_name, dots, ret);
+}
+
+static void lock_both(struct descriptor *a, struct descriptor *b)
+{
+    lock(a < b ? a : b);
+    if (a != b)
+        lock(a < b ? b : a);
+}
+
+static void unlock_both(struct descriptor *a, struct descriptor *b)
+{
+    unlock(a);
+    if (a != b)
+        unlock(b);
+}
+
+/* Both are locked. */
+static bool take_both(struct call *call, enum nfs_stat dots, struct directory *from,
+                      struct directory *to)
+{
+    struct stat from_st, to_st;
+    if (!resolve_look(call, from->descriptor, &from_st) ||
+        !take(call, &from_st, call->args.name, dots, from))
+        return false;
+    if (to->descriptor == from->descriptor)
+        to_st = from_st;
+    if ((to->descriptor == from->descriptor || resolve_look(call, to->descriptor, &to_st)) &&
+        take(call, &to_st, call->args.to_name, dots, to))
+        return true;
+    attributes_unchanged(call, &from_st, from->wcc);
+    return false;
+}
+
+bool directory_begin_both(struct call *call, enum nfs_stat dots, struct directory *from,
+                          struct directory *to)
+{
+    from->wcc = &call->result.wcc;
+    to->wcc = &call->result.to_wcc;
+    from->descriptor = resolve_first(call, call->args.fh);
+    if (from->descriptor == NULL)
+        return false;
+    to->descriptor = resolve_other(call, call->args.to_fh);
+    if (to->descriptor == NULL) {
+        attributes_after(call, from->descriptor->path_fd, &from->wcc->after);
+        return false;
     }
-    lock(first);
-    if (first != second)
-        lock(second);
-    look_before(a);
-    look_before(b);
+    lock_both(from->descriptor, to->descriptor);
+    if (take_both(call, dots, from, to))
+        return true;
+    unlock_both(from->descriptor, to->descriptor);
+    return false;
 }
 
 static void look_after(struct call *call, struct directory *directory)
@@ -94,25 +132,27 @@ static void look_after(struct call *call, struct directory *directory)
         call_must_sync(call, directory->descriptor, true);
 }
 
-void directory_unlock(struct call *call, struct directory *directory)
+void directory_end(struct call *call, struct directory *directory)
 {
     look_after(call, directory);
     unlock(directory->descriptor);
 }
 
-void directory_unlock_both(struct call *call, struct directory *a, struct directory *b)
+void directory_end_both(struct call *call, struct directory *a, struct directory *b)
 {
     look_after(call, a);
-    look_after(call, b);
-    unlock(a->descriptor);
-    if (a->descriptor != b->descriptor)
-        unlock(b->descriptor);
+    if (b->descriptor == a->descriptor)
+        b->wcc->after = a->wcc->after;
+    else
+        look_after(call, b);
+    unlock_both(a->descriptor, b->descriptor);
 }
 
 struct descriptor *directory_find_victim(struct call *call, const struct directory *directory)
 {
     struct handle_object object;
-    if (handle_object_at(directory->descriptor->path_fd, directory->name, &object) != 0)
+    int ignored; /* on what is mounted there the kernel refuses the change */
+    if (handle_object_at(directory->descriptor->path_fd, directory->name, &object, &ignored) != 0)
         return NULL;
     return descriptor_find(call_cache(call), call->export, &object);
 }

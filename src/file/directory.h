@@ -13,20 +13,19 @@ struct directory {
     char name[CALL_NAME_MAX + 1];
 };
 
-/* The directory of the call's handle and a name in it that may be changed. False: the result has
- * the status, and the attributes that there are. `dots` is the status of `.` and `..`. */
+/* The directory of the call's handle and a name in it that may be changed, locked: nobody else
+ * changes it through us. False: the result has the status, and the attributes that there are.
+ * `dots` is the status of `.` and `..`. */
 bool directory_begin(struct call *call, enum nfs_stat dots, struct directory *ret);
-/* The second one: of to_fh and to_name. */
-bool directory_open_other(struct call *call, struct nfs_wcc *wcc, enum nfs_stat dots,
-                          struct directory *ret);
+/* The same of to_fh and to_name. */
+bool directory_begin_other(struct call *call, enum nfs_stat dots, struct directory *ret);
+/* Both, locked in an order that all agree on. */
+bool directory_begin_both(struct call *call, enum nfs_stat dots, struct directory *from,
+                          struct directory *to);
 
-/* From here on nobody else changes it through us. */
-void directory_lock(struct directory *directory);
-/* Both, in an order that all agree on. */
-void directory_lock_both(struct directory *a, struct directory *b);
 /* Attributes as they are now; and what was changed must be synced. */
-void directory_unlock(struct call *call, struct directory *directory);
-void directory_unlock_both(struct call *call, struct directory *a, struct directory *b);
+void directory_end(struct call *call, struct directory *directory);
+void directory_end_both(struct call *call, struct directory *a, struct directory *b);
 
 /* What a name meant that is about to go, if it is open: so that it can be forgotten. */
 struct descriptor *directory_find_victim(struct call *call, const struct directory *directory);

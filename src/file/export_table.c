@@ -90,7 +90,7 @@ static bool open_root(struct export *export, struct text *why)
     export->device = st.st_dev;
     export->root_inode = st.st_ino;
     struct handle_object object;
-    int code = handle_object_of(export->root_fd, &object);
+    int code = handle_object_at(export->root_fd, ".", &object, &export->mount_id);
     if (code == -EOVERFLOW)
         return say(why, export->directory, "this file system has handles of more than 40 bytes", 0),
                false;

@@ -33,6 +33,7 @@ struct export
     int root_fd;                              /* open for reading */
     dev_t device;
     ino_t root_inode;
+    int mount_id;      /* as the kernel names it in handles */
     bool is_memory;    /* tmpfs: a read never waits for a disk */
     bool is_journaled; /* one sync of a directory makes a whole operation durable */
     uint32_t rule_count;

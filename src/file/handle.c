@@ -14,12 +14,12 @@ union kernel_handle {
     uint8_t room[sizeof(struct file_handle) + HANDLE_OBJECT_MAX];
 };
 
-static int object_of(int fd, const char *name, int flags, struct handle_object *ret)
+static int object_of(int fd, const char *name, int flags, struct handle_object *ret,
+                     int *ret_mount_id)
 {
     union kernel_handle kernel;
-    int mount_id;
     kernel.handle.handle_bytes = HANDLE_OBJECT_MAX;
-    if (name_to_handle_at(fd, name, &kernel.handle, &mount_id, flags) != 0)
+    if (name_to_handle_at(fd, name, &kernel.handle, ret_mount_id, flags) != 0)
         return -errno;
     if (kernel.handle.handle_bytes > HANDLE_OBJECT_MAX || kernel.handle.handle_type < 0 ||
         kernel.handle.handle_type > UINT8_MAX)
@@ -32,12 +32,14 @@ static int object_of(int fd, const char *name, int flags, struct handle_object *
 
 int handle_object_of(int fd, struct handle_object *ret)
 {
-    return object_of(fd, "", AT_EMPTY_PATH, ret);
+    int ignored;
+    return object_of(fd, "", AT_EMPTY_PATH, ret, &ignored);
 }
 
-int handle_object_at(int directory_fd, const char *name, struct handle_object *ret)
+int handle_object_at(int directory_fd, const char *name, struct handle_object *ret,
+                     int *ret_mount_id)
 {
-    return object_of(directory_fd, name, 0, ret);
+    return object_of(directory_fd, name, 0, ret, ret_mount_id);
 }
 
 static uint32_t padded(uint32_t len)

@@ -28,9 +28,10 @@ struct handle_object {
 
 /* Of an open descriptor. 0, -EOVERFLOW: longer than we carry, or -errno. */
 __attribute__((warn_unused_result)) int handle_object_of(int fd, struct handle_object *ret);
-/* Of a name in a directory, which is not followed. */
-__attribute__((warn_unused_result)) int handle_object_at(int directory_fd, const char *name,
-                                                         struct handle_object *ret);
+/* Of a name in a directory, which is not followed; what is mounted on it is, and has another mount
+ * id than the directory. */
+__attribute__((warn_unused_result)) int
+handle_object_at(int directory_fd, const char *name, struct handle_object *ret, int *ret_mount_id);
 
 void handle_make(const struct mac_key *key, uint32_t export_id, const struct handle_object *object,
                  struct nfs_fh *ret);

@@ -44,6 +44,7 @@ static const struct {
 /* What the calling thread is now. */
 static _Thread_local struct {
     bool is_known, is_own;
+    uint32_t own_uid, own_gid; /* of the process: they do not change */
     uint32_t uid, gid, group_count;
     uint32_t groups[IDENTITY_GROUPS_MAX];
 } current;
@@ -123,6 +124,8 @@ void identity_begin_thread(void)
     /* Modes are the caller's; the umask of the process is for the store's files. */
     CHECK(unshare(CLONE_FS) == 0);
     (void)umask(0);
+    current.own_uid = geteuid();
+    current.own_gid = getegid();
     /* Or no quota would hold for anybody, nor the blocks that are reserved for root. */
     struct capabilities own = get_capabilities();
     own.words[0].effective &= ~(UINT32_C(1) << CAP_SYS_RESOURCE);
@@ -131,7 +134,7 @@ void identity_begin_thread(void)
 
 static void set_file_capabilities(bool is_own)
 {
-    if (geteuid() == 0)
+    if (current.own_uid == 0)
         return; /* setfsuid does it */
     struct capabilities now = get_capabilities();
     uint32_t permitted = now.words[0].permitted & FILE_CAPABILITIES;
@@ -183,7 +186,7 @@ void identity_own(void)
 {
     if (current.is_known && current.is_own)
         return;
-    set_ids(geteuid(), getegid());
+    set_ids(current.own_uid, current.own_gid);
     set_file_capabilities(true);
     /* The groups stay: who may do everything needs none. */
     if (!current.is_known)

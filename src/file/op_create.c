@@ -112,14 +112,25 @@ static int make_unnamed(struct call *call, const struct directory *directory, mo
     return code;
 }
 
-static int make_named(struct call *call, const struct directory *directory, mode_t mode,
-                      bool needs_more)
+/* A mode is all it needs: made by name, and never opened for data. */
+static int make_plain(const struct directory *directory, mode_t mode)
+{
+    int directory_fd = directory->descriptor->path_fd;
+    if (mknodat(directory_fd, directory->name, S_IFREG | mode, 0) != 0)
+        return -errno;
+    int fd = resolve_open_at(directory_fd, directory->name, O_PATH);
+    if (fd < 0)
+        (void)unlinkat(directory_fd, directory->name, 0);
+    return fd;
+}
+
+static int make_named(struct call *call, const struct directory *directory, mode_t mode)
 {
     int fd = openat(directory->descriptor->path_fd, directory->name,
                     O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
     if (fd < 0)
         return -errno;
-    int code = needs_more ? set_all(call, fd) : 0;
+    int code = set_all(call, fd);
     if (code == 0)
         return fd;
     (void)unlinkat(directory->descriptor->path_fd, directory->name, 0);
@@ -142,19 +153,16 @@ static int make_file(struct call *call, const struct directory *directory)
 {
     const struct nfs_args *args = &call->args;
     mode_t mode = args->sattr.set_mode ? args->sattr.mode & 07777 : 0;
-    bool is_exclusive = args->create == NFS_EXCLUSIVE;
-    bool needs_more = is_exclusive || attributes_need_setting(call, &args->sattr);
-    int fd = -EOPNOTSUPP;
-    if (needs_more) {
-        int there = resolve_open_at(directory->descriptor->path_fd, directory->name, O_PATH);
-        if (there >= 0) {
-            (void)close(there);
-            return -EEXIST;
-        }
-        fd = make_unnamed(call, directory, mode);
+    if (args->create != NFS_EXCLUSIVE && !attributes_need_setting(call, &args->sattr))
+        return make_plain(directory, mode);
+    int there = resolve_open_at(directory->descriptor->path_fd, directory->name, O_PATH);
+    if (there >= 0) {
+        (void)close(there);
+        return -EEXIST;
     }
+    int fd = make_unnamed(call, directory, mode);
     if (fd == -EOPNOTSUPP)
-        fd = make_named(call, directory, mode, needs_more);
+        fd = make_named(call, directory, mode);
     return fd < 0 ? fd : without_data(fd);
 }
 
@@ -241,7 +249,6 @@ void op_create(struct call *call)
     struct stat st;
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
-    directory_lock(&directory);
     int fd = attributes_are_valid(&call->args.sattr) ? make_file(call, &directory) : -EINVAL;
     if (fd == -EEXIST)
         create_existing(call, &directory);
@@ -249,7 +256,7 @@ void op_create(struct call *call)
         (void)call_fail(call, call_stat_of(fd));
     else
         sync_object(call, put_object(call, fd, &st));
-    directory_unlock(call, &directory);
+    directory_end(call, &directory);
 }
 
 /* ---- everything else that has a name ---- */
@@ -285,7 +292,6 @@ void op_mkdir(struct call *call)
     const struct nfs_sattr *sattr = &call->args.sattr;
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
-    directory_lock(&directory);
     mode_t mode = sattr->set_mode ? sattr->mode & 07777 : 0;
     if (!attributes_are_valid(sattr))
         (void)call_fail(call, NFS_INVAL);
@@ -295,7 +301,7 @@ void op_mkdir(struct call *call)
         complete(call, &directory,
                  (mode & (S_ISUID | S_ISGID)) != 0 || attributes_need_setting(call, sattr),
                  AT_REMOVEDIR);
-    directory_unlock(call, &directory);
+    directory_end(call, &directory);
 }
 
 void op_symlink(struct call *call)
@@ -305,7 +311,6 @@ void op_symlink(struct call *call)
     char path[4096];
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
-    directory_lock(&directory);
     if (target.len == 0 || memchr(target.at, 0, target.len) != NULL ||
         !attributes_are_valid(&call->args.sattr)) {
         (void)call_fail(call, NFS_INVAL);
@@ -319,7 +324,7 @@ void op_symlink(struct call *call)
         else
             complete(call, &directory, attributes_need_setting(call, &call->args.sattr), 0);
     }
-    directory_unlock(call, &directory);
+    directory_end(call, &directory);
 }
 
 /* 0: not of this procedure. */
@@ -348,7 +353,6 @@ void op_mknod(struct call *call)
     const struct nfs_args *args = &call->args;
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
-    directory_lock(&directory);
     mode_t type = node_type(args), mode = args->sattr.set_mode ? args->sattr.mode & 07777 : 0;
     dev_t device =
         type == S_IFBLK || type == S_IFCHR ? makedev(args->rdev_major, args->rdev_minor) : 0;
@@ -361,5 +365,5 @@ void op_mknod(struct call *call)
         (void)call_fail(call, call_stat_of(errno));
     else
         complete(call, &directory, attributes_need_setting(call, &args->sattr), 0);
-    directory_unlock(call, &directory);
+    directory_end(call, &directory);
 }

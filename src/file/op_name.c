@@ -42,18 +42,20 @@ static int open_parent(const struct call *call, int directory_fd, const struct s
     return -EACCES;
 }
 
+static void put_object(struct call *call, const struct stat *st)
+{
+    call->result.has_fh = true;
+    call->result.attr.is_there = true;
+    attributes_of(call, st, &call->result.attr.attr);
+}
+
 static void put_found(struct call *call, int fd)
 {
     struct stat st;
-    if (fd < 0) {
+    if (fd < 0)
         (void)call_fail(call, fd == -EXDEV ? NFS_ACCES : call_stat_of(fd));
-        return;
-    }
-    if (resolve_new(call, fd, &call->result.fh, &st) == NULL)
-        return;
-    call->result.has_fh = true;
-    call->result.attr.is_there = true;
-    attributes_of(call, &st, &call->result.attr.attr);
+    else if (resolve_new(call, fd, &call->result.fh, &st) != NULL)
+        put_object(call, &st);
 }
 
 void op_lookup(struct call *call)
@@ -76,16 +78,35 @@ void op_lookup(struct call *call)
                                             : resolve_open_at(directory->path_fd, name, O_PATH));
 }
 
+/* On a file system in memory a name is found without opening it, if its file is open already. */
+static struct descriptor *find_open(struct call *call, struct descriptor *directory,
+                                    const char *name, struct stat *ret)
+{
+    struct handle_object object;
+    int mount_id;
+    if (!call->export->is_memory ||
+        handle_object_at(directory->path_fd, name, &object, &mount_id) != 0 ||
+        mount_id != call->export->mount_id)
+        return NULL;
+    struct descriptor *found = resolve_open(call, &object, &call->result.fh);
+    return found != NULL && fstat(found->path_fd, ret) == 0 && ret->st_nlink != 0 ? found : NULL;
+}
+
 /* Only what the kernel has in memory, for a caller that may search the directory. */
 bool op_try_lookup(struct call *call)
 {
-    struct stat st;
+    struct stat st, found;
     char name[CALL_NAME_MAX + 1];
     struct descriptor *directory = resolve_cached(call, call->args.fh, &st);
     if (directory == NULL || !S_ISDIR(st.st_mode) ||
         resolve_name(call->args.name, name) != NFS_OK || strcmp(name, "..") == 0 ||
         !resolve_may_cached(call, directory, &st, X_OK))
         return false;
+    if (find_open(call, directory, name, &found) != NULL) {
+        put_dir(call, &st);
+        put_object(call, &found);
+        return true;
+    }
     struct open_how how = {
         .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
         .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_BENEATH | RESOLVE_CACHED,
@@ -105,12 +126,11 @@ static void remove_name(struct call *call, int flags, enum nfs_stat dots)
     struct directory directory;
     if (!directory_begin(call, dots, &directory))
         return;
-    directory_lock(&directory);
     struct descriptor *victim = directory_find_victim(call, &directory);
     if (unlinkat(directory.descriptor->path_fd, directory.name, flags) != 0)
         (void)call_fail(call, call_stat_of(errno));
     directory_lose_victim(call, victim);
-    directory_unlock(call, &directory);
+    directory_end(call, &directory);
 }
 
 void op_remove(struct call *call)
@@ -130,18 +150,13 @@ void op_rmdir(struct call *call)
 void op_rename(struct call *call)
 {
     struct directory from, to;
-    if (!directory_begin(call, NFS_INVAL, &from))
+    if (!directory_begin_both(call, NFS_INVAL, &from, &to))
         return;
-    if (!directory_open_other(call, &call->result.to_wcc, NFS_INVAL, &to)) {
-        attributes_after(call, from.descriptor->path_fd, &from.wcc->after);
-        return;
-    }
-    directory_lock_both(&from, &to);
     struct descriptor *victim = directory_find_victim(call, &to);
     if (renameat(from.descriptor->path_fd, from.name, to.descriptor->path_fd, to.name) != 0)
         (void)call_fail(call, call_stat_of(errno));
     directory_lose_victim(call, victim);
-    directory_unlock_both(call, &from, &to);
+    directory_end_both(call, &from, &to);
 }
 
 /* ---- LINK ---- */
@@ -153,19 +168,18 @@ void op_link(struct call *call)
     struct descriptor *object = resolve_handle(call, call->args.fh, &st);
     if (object == NULL)
         return;
-    if (!directory_open_other(call, &call->result.wcc, NFS_EXIST, &to)) {
+    if (!directory_begin_other(call, NFS_EXIST, &to)) {
         attributes_after(call, object->path_fd, &call->result.attr);
         return;
     }
     char path[32];
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", object->path_fd);
-    directory_lock(&to);
     if (S_ISDIR(st.st_mode))
         (void)call_fail(call, NFS_ISDIR);
     else if (linkat(AT_FDCWD, path, to.descriptor->path_fd, to.name, AT_SYMLINK_FOLLOW) != 0)
         (void)call_fail(call, call_stat_of(errno));
     attributes_after(call, object->path_fd, &call->result.attr);
-    directory_unlock(call, &to);
+    directory_end(call, &to);
     if (call->result.stat == NFS_OK && !call->rights->is_async && !call->export->is_journaled)
         call_must_sync(call, object, true);
 }

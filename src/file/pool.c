@@ -28,13 +28,20 @@ struct pool {
     bool is_waking, is_stopping;
 };
 
-/* The mutex is held. */
-static void call_next(struct pool *pool)
+/* Is a thread to be called? The mutex is held; it is called when it is not, or it would wake up
+ * only to wait for that. */
+static bool must_call(struct pool *pool)
 {
     if (pool->idle == 0 || pool->is_waking || list_is_empty(&pool->queue))
-        return;
-    pool->is_waking = true;
-    CHECK(pthread_cond_signal(&pool->work_there) == 0);
+        return false;
+    return pool->is_waking = true;
+}
+
+static void unlock_and_call(struct pool *pool, bool must)
+{
+    CHECK(pthread_mutex_unlock(&pool->mutex) == 0);
+    if (must)
+        CHECK(pthread_cond_signal(&pool->work_there) == 0);
 }
 
 static void *run(void *argument)
@@ -47,8 +54,7 @@ static void *run(void *argument)
             struct list *work = pool->queue.next;
             list_remove(work);
             pool->waiting--;
-            call_next(pool);
-            CHECK(pthread_mutex_unlock(&pool->mutex) == 0);
+            unlock_and_call(pool, must_call(pool));
             pool->run(pool->context, work);
             CHECK(pthread_mutex_lock(&pool->mutex) == 0);
         } else if (pool->is_stopping) {
@@ -126,8 +132,7 @@ void pool_add(struct pool *pool, struct list *work)
     CHECK(pthread_mutex_lock(&pool->mutex) == 0);
     list_append(&pool->queue, work);
     pool->waiting++;
-    call_next(pool);
-    CHECK(pthread_mutex_unlock(&pool->mutex) == 0);
+    unlock_and_call(pool, must_call(pool));
 }
 
 uint32_t pool_waiting(struct pool *pool)

@@ -86,13 +86,17 @@ static struct descriptor *hold(struct call *call, struct descriptor *descriptor)
 }
 
 /* A name that was removed keeps its inode while we have it open. */
-static bool is_gone(struct call *call, struct descriptor *descriptor, const struct stat *st)
+bool resolve_look(struct call *call, struct descriptor *descriptor, struct stat *ret)
 {
-    if (st->st_nlink != 0)
-        return false;
-    atomic_store(&descriptor->is_dirty, false);
-    descriptor_forget(call_cache(call), descriptor);
-    return true;
+    bool is_known = fstat(descriptor->path_fd, ret) == 0;
+    if (is_known && ret->st_nlink != 0)
+        return true;
+    if (is_known) {
+        atomic_store(&descriptor->is_dirty, false);
+        descriptor_forget(call_cache(call), descriptor);
+    }
+    (void)call_fail(call, NFS_STALE);
+    return false;
 }
 
 /* A handle of a file system that was mounted here once may fit an object of the one below it: its
@@ -126,7 +130,7 @@ static struct descriptor *open_object(struct call *call, const struct handle_obj
     return found == NULL ? NULL : hold(call, found);
 }
 
-struct descriptor *resolve_other(struct call *call, struct bytes fh, struct stat *ret)
+struct descriptor *resolve_other(struct call *call, struct bytes fh)
 {
     struct handle_object object;
     enum nfs_stat stat = resolve_export(call, fh, &object);
@@ -139,20 +143,21 @@ struct descriptor *resolve_other(struct call *call, struct bytes fh, struct stat
         return NULL;
     }
     struct descriptor *found = open_object(call, &object);
-    if (found == NULL)
-        return NULL;
-    if (fstat(found->path_fd, ret) != 0 || is_gone(call, found, ret)) {
-        (void)call_fail(call, NFS_STALE);
-        return NULL;
-    }
-    identity_assume(&call->identity);
+    if (found != NULL)
+        identity_assume(&call->identity);
     return found;
+}
+
+struct descriptor *resolve_first(struct call *call, struct bytes fh)
+{
+    call->export = NULL;
+    return resolve_other(call, fh);
 }
 
 struct descriptor *resolve_handle(struct call *call, struct bytes fh, struct stat *ret)
 {
-    call->export = NULL;
-    return resolve_other(call, fh, ret);
+    struct descriptor *found = resolve_first(call, fh);
+    return found != NULL && resolve_look(call, found, ret) ? found : NULL;
 }
 
 struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct stat *ret)
@@ -196,6 +201,16 @@ int resolve_open_at(int directory_fd, const char *name, uint64_t flags)
         if (errno != EAGAIN || tries == 16) /* a rename ran at the same time */
             return -errno;
     }
+}
+
+struct descriptor *resolve_open(struct call *call, const struct handle_object *object,
+                                struct nfs_fh *ret_fh)
+{
+    struct descriptor *found = descriptor_find(call_cache(call), call->export, object);
+    if (found == NULL)
+        return NULL;
+    handle_make(call_key(call), call->export->id, object, ret_fh);
+    return hold(call, found);
 }
 
 struct descriptor *resolve_new(struct call *call, int path_fd, struct nfs_fh *ret_fh,
