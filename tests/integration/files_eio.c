@@ -3,8 +3,8 @@
  *
  * Passing shows (F-DUR):
  *  (1) no client believes that lost data is stable: four write at random with every stability, some
- *      syncs fail, and each writes again what an error or another verifier tells it to; whatever was
- *      said to be stable is on the disk at that moment, byte for byte;
+ *      syncs fail, and each writes again what an error or another verifier tells it to; whatever
+ *      was said to be stable is on the disk at that moment, byte for byte;
  *  (2) the verifier has changed when the error arrives, for other files, too;
  *  (3) while every sync fails, nothing that must be durable is answered OK;
  *  (4) when the disk works again, so does everything.

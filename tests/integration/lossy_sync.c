@@ -1,5 +1,5 @@
 /*
- * lossy_sync.c -- a library for LD_PRELOAD: a disk that loses what was not synced when a sync fails.
+ * lossy_sync.c -- a library for LD_PRELOAD: a disk that loses what it could not sync.
  *
  * It concerns files directly below the directory HOLDFAST_LOSSY_FILES. What a sync made durable of
  * one is kept as a copy in HOLDFAST_LOSSY_DISK, named by its inode: that is what a power loss would
