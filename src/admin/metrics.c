@@ -177,7 +177,7 @@ static void add_calls(struct text *out, const struct meter *meter)
 
 /* ---- the status monitor's side: clients, notifications, crashes ---- */
 
-static void add_clients(struct text *out, const struct core_status *status)
+static void add_notifications(struct text *out, const struct core_status *status)
 {
     static const char *const results[] = {"started", "success", "failed"};
     static const char *const ends[] = {"success", "failed"};
@@ -196,6 +196,13 @@ static void add_clients(struct text *out, const struct core_status *status)
     add_histogram(out, "nsm_notification_duration_seconds", NULL, status->notify_durations);
     add_results(out, "holdfast_notify_retries_total",
                 "Later attempts to notify a client of a restart.", ends, retries);
+    add_one(out, "holdfast_notify_given_up_total", "counter",
+            "Clients that could not be notified within --give-up, including SM_MON registrations.",
+            notify->given_up);
+}
+
+static void add_clients(struct text *out, const struct core_status *status)
+{
     add_one(out, "holdfast_address_limit_refusals_total", "counter",
             "New clients, registrations, locks and waiting requests refused by --max-per-address.",
             status->quota.refused);
@@ -215,9 +222,24 @@ static void add_clients(struct text *out, const struct core_status *status)
             status->reboots.locks_cleaned);
     add_one(out, "holdfast_released_locks_total", "counter",
             "Locks and share reservations released by an operator.", status->reboots.released);
-    add_one(out, "holdfast_notify_given_up_total", "counter",
-            "Clients that could not be notified within --give-up, including SM_MON registrations.",
-            notify->given_up);
+}
+
+/* The hosts that a monitor watches, and its calls to the lock manager of this machine. */
+static void add_monitor(struct text *out, const struct core_status *status)
+{
+    static const char *const results[] = {"success", "failed"};
+    const struct notify_counters *upcalls = &status->upcalls;
+    const uint64_t counts[] = {upcalls->succeeded + upcalls->retries_succeeded,
+                               upcalls->failed + upcalls->retries_failed};
+    add_one(out, "holdfast_monitor_hosts_owed", "gauge",
+            "Hosts not yet notified of the last reboot of this machine.", status->hosts_owed);
+    add_one(out, "holdfast_monitor_unresolved_names", "gauge",
+            "Watched hosts whose name does not resolve: they can be neither notified nor believed.",
+            status->unresolved);
+    add_one(out, "holdfast_monitor_upcalls_owed", "gauge",
+            "Hosts whose reboot the lock manager has not been told of yet.", upcalls->owed);
+    add_results(out, "holdfast_monitor_upcalls_total",
+                "Calls that tell the lock manager of a reboot of a host.", results, counts);
 }
 
 /* ---- locks, grace, store ---- */
@@ -354,9 +376,14 @@ void metrics_answer(struct exchange *exchange)
     core_status(admin->core, &status);
     admin->facts(admin->context, &facts);
     add_calls(&out, admin->meter);
-    add_clients(&out, &status);
-    add_locks(&out, admin->core, &status, facts.now_ns);
-    add_grace(&out, &status);
+    add_notifications(&out, &status);
+    if (status.is_monitor) {
+        add_monitor(&out, &status);
+    } else {
+        add_clients(&out, &status);
+        add_locks(&out, admin->core, &status, facts.now_ns);
+        add_grace(&out, &status);
+    }
     add_store(&out, &facts, &status);
     add_files(&out, admin->meter, &facts.files);
     CHECK(out.len < out.max); /* nothing was cut */

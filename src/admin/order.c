@@ -30,6 +30,18 @@ static void say(struct exchange *exchange, unsigned status, const char *result)
     exchange_json(exchange, status, &out);
 }
 
+static void report_no_grace(struct exchange *exchange)
+{
+    struct core_status status;
+    core_status(exchange->admin->core, &status);
+    exchange_error(
+        exchange, MHD_HTTP_CONFLICT,
+        status.is_monitor ? "a status monitor has no grace period" : "no grace period is active",
+        (struct bytes){0},
+        status.is_monitor ? "for the kernel's, as root: echo Y > /proc/fs/lockd/nlm_end_grace"
+                          : "new locks are already granted");
+}
+
 /* There is nothing to do. */
 static void report_nothing(struct exchange *exchange, const struct order *order)
 {
@@ -37,8 +49,7 @@ static void report_nothing(struct exchange *exchange, const struct order *order)
         exchange_error(exchange, MHD_HTTP_CONFLICT, "this server is no status monitor",
                        (struct bytes){0}, "its own restart notifies its clients");
     else if (order->kind == ORDER_END_GRACE)
-        exchange_error(exchange, MHD_HTTP_CONFLICT, "no grace period is active", (struct bytes){0},
-                       "new locks are already granted");
+        report_no_grace(exchange);
     else if (order->kind == ORDER_MOVE)
         exchange_error(exchange, MHD_HTTP_CONFLICT, "already at that address: ", exchange->id,
                        "nothing to move");

@@ -207,7 +207,8 @@ const clientTags = {
 
 function isUnreached(client) {
     const news = client.notification;
-    return news.state === 'given_up' || news.state === 'waiting' && news.attempts > 0;
+    return news.state === 'given_up' ||
+        ['waiting', 'calling'].includes(news.state) && news.attempts > 0;
 }
 
 function rank(client) {
@@ -240,6 +241,26 @@ const ui = {
     view: 'overview', argument: '', search: '', filter: 'all', page: 0, filePage: 0,
     lockSearch: '', logSearch: '', theme: 'auto',
 };
+
+// ---- a status monitor (--role monitor) ------------------------------------------------------
+
+// It watches hosts for the lock manager of its machine and keeps no locks of its own.
+function isMonitor() {
+    return state.status !== null && state.status.role === 'monitor';
+}
+
+// What the parts of the page that it shares with a lock server look at, where it has nothing.
+const lockless = {
+    clients: 0, registrants: 0, locks: 0, offers: 0, share_reservations: 0, waiters: 0,
+    grace: {active: false, remaining_seconds: 0, unsettled_locks: 0, waiting_for: [],
+        waiting_for_more: false},
+    silent_holders: [], name_conflicts: [],
+};
+
+// What hosts are notified of.
+function restart() {
+    return isMonitor() ? 'reboot of this machine' : 'restart';
+}
 
 // ---- asking ---------------------------------------------------------------------------------
 
@@ -352,15 +373,19 @@ async function readStatus() {
     }
 }
 
-function takeStatus(status) {
+function takeStatus(said) {
     const old = state.status;
+    const status = said.role === 'monitor' ? {...lockless, ...said} : said;
     const changed = !old || old.store.durable_txn !== status.store.durable_txn ||
         old.epoch !== status.epoch || old.locks !== status.locks ||
-        old.waiters !== status.waiters || status.grace.unsettled_locks > 0;
+        old.waiters !== status.waiters || status.grace.unsettled_locks > 0 ||
+        JSON.stringify(old.hosts) !== JSON.stringify(status.hosts);
     state.starting = '';
     state.skewMs = (Date.parse(status.time) || Date.now()) - Date.now();
     state.status = status;
     state.statusMs = Date.now();
+    if (isMonitor() && ['locks', 'file'].includes(ui.view))
+        ui.view = 'overview';
     notice(status);
     if (changed)
         wantLists();
@@ -419,7 +444,7 @@ async function readAttention() {
     const [crashed, givenUp, waiters, notifications] = await Promise.all([
         ask(query('clients', {state: 'crashed', limit: 20})),
         ask(query('clients', {state: 'given_up', limit: 20})),
-        ask(query('waiters', {limit: 100})),
+        isMonitor() ? {waiters: []} : ask(query('waiters', {limit: 100})),
         ask(query('notifications', {limit: PAGE_MAX})),
     ]);
     state.absent = [...crashed.clients, ...givenUp.clients];
@@ -547,7 +572,9 @@ async function readFile() {
 const always = () => true;
 const readers = {
     status: new Reader(readStatus, always),
-    attention: new Reader(readAttention, () => ['overview', 'notifications'].includes(ui.view)),
+    // Whose waiters are to be asked for the status says.
+    attention: new Reader(readAttention, () => state.status !== null &&
+        ['overview', 'notifications'].includes(ui.view)),
     clients: new Reader(readClients, () => ui.view === 'clients', 20),
     client: new Reader(readClient, () => ui.view === 'client'),
     locks: new Reader(readLocks, () => ui.view === 'locks', 10),
@@ -637,7 +664,8 @@ function idOf(event) {
 
 // What is said of each kind of event: how it is marked, and the sentence.
 const kinds = {
-    registered: ['', e => `A host at ${e.address} monitors ${e.name} (SM_MON).`],
+    registered: ['', e => isMonitor() ? `The lock manager watches ${e.name} (SM_MON).`
+        : `A host at ${e.address} monitors ${e.name} (SM_MON).`],
     client_added: ['good', e => `New lock client ${e.name} at ${e.address} (${idOf(e)}).`],
     blocked: ['warn', e => `${e.name} (${idOf(e)}) is waiting for a lock.`],
     granted: ['good', e => `${e.name} (${idOf(e)}) got the lock it waited for.`],
@@ -650,8 +678,8 @@ const kinds = {
         `${e.address}: the name does not resolve to that address.`],
     notice_unconfirmed: ['', e => `Ignored a reboot notification for ${e.name} from ` +
         `${e.address}: its own status monitor does not confirm it.`],
-    told: ['', e => `Notified ${e.name} of the restart (state ${e.value}).`],
-    not_reached: ['warn', e => `Could not notify ${e.name} at ${e.address} of the restart ` +
+    told: ['', e => `Notified ${e.name} of the ${restart()} (state ${e.value}).`],
+    not_reached: ['warn', e => `Could not notify ${e.name} at ${e.address} of the ${restart()} ` +
         'yet; retrying.'],
     given_up: ['bad', e => `Could not notify ${e.name} at ${e.address} within --give-up; ` +
         'the next start tries again.'],
@@ -779,7 +807,9 @@ function missingWords(client) {
 
 function rpcbindWords(rpcbind) {
     return rpcbind.mode + ': ' + (rpcbind.mode === 'off' ? 'clients must know the port'
-        : rpcbind.registered ? 'registered; clients can find the server' : rpcbind.reason);
+        : !rpcbind.registered ? rpcbind.reason
+        : isMonitor() ? 'registered; the lock manager can find the monitor'
+        : 'registered; clients can find the server');
 }
 
 function graceLeft(grace) {
@@ -803,14 +833,26 @@ function troublesOf(status) {
             words: `a commit has been running for ${duration(store.commit_seconds)}; ` +
                 'replies wait for it.'});
     if (!store.has_room)
-        list.push({key: 'room', title: 'The store is full',
-            words: 'new locks are refused; unlocking works.'});
+        list.push({key: 'room', title: 'The store is full', words: isMonitor()
+            ? 'new hosts are refused, and with them their locks.'
+            : 'new locks are refused; unlocking works.'});
     if (store.incomplete)
         list.push({key: 'incomplete', isMild: true, title: 'The store may have lost records',
-            words: 'the grace period runs in full, and reclaims of unknown locks are granted.'});
+            words: isMonitor() ? 'a host may miss the notice of the last reboot.'
+                : 'the grace period runs in full, and reclaims of unknown locks are granted.'});
     if (rpcbind.mode !== 'off' && !rpcbind.registered)
-        list.push({key: 'rpcbind', title: 'Clients cannot find the server',
-            words: `rpcbind (${rpcbind.mode}): ${rpcbind.reason}`});
+        list.push({key: 'rpcbind', title: isMonitor() ? 'The lock manager cannot find the monitor'
+            : 'Clients cannot find the server',
+        words: `rpcbind (${rpcbind.mode}): ${rpcbind.reason}`});
+    const hosts = status.hosts;
+    if (hosts && hosts.upcalls_owed > 0)
+        list.push({key: 'upcalls', title: 'The lock manager does not answer',
+            words: `it is still to be told of ${plural(hosts.upcalls_owed, 'reboot')}; until ` +
+                'then it keeps the locks of hosts that have lost them.'});
+    if (hosts && hosts.unresolved > 0)
+        list.push({key: 'names', isMild: true, title: 'Names do not resolve',
+            words: `${plural(hosts.unresolved, 'watched host')} can be neither notified nor ` +
+                'believed.'});
     for (const holder of status.silent_holders || [])
         list.push({key: holder.id, isMild: true, client: holder.id,
             title: `${holder.name} does not answer`,
@@ -819,6 +861,23 @@ function troublesOf(status) {
                 `${holder.name}), silent for ${duration(holder.silent_seconds)}.`,
             command: `holdfast release ${holder.id}`});
     return list;
+}
+
+// The same of a status monitor.
+function monitorNow(hosts, troubles, grave) {
+    if (grave || state.notReady)
+        return {look: 'bad', troubles, title: !grave ? 'Not ready' : {rpcbind: 'Hard to find',
+            upcalls: 'Upcalls wait'}[grave.key] || 'Store trouble', words: !grave ? state.notReady
+            : 'Watched hosts are remembered; what is owed is tried again.'};
+    if (hosts.owed > 0)
+        return {look: 'warn', troubles, title: hosts.notifying ? 'Notifying' : 'Waiting',
+            words: `${plural(hosts.owed, 'host')} of ${count(hosts.watched)} not yet notified of ` +
+                'the last reboot of this machine' + (hosts.notifying ? '.'
+                : '; that begins when its NFS server is up.')};
+    return {look: troubles.length ? 'warn' : 'good', title: 'Monitoring', troubles,
+        words: hosts.watched === 0 ? 'No host is watched yet.'
+            : `${plural(hosts.watched, 'host')} watched for the lock manager of this machine. ` +
+                'Nothing is owed.'};
 }
 
 // Title, words and colour of the state. The first that applies is what matters most.
@@ -836,6 +895,8 @@ function stateNow() {
             clockOf(state.statusMs) + '. Still trying.'};
     const troubles = troublesOf(status), grace = status.grace;
     const grave = troubles.find(trouble => !trouble.isMild);
+    if (isMonitor())
+        return monitorNow(status.hosts, troubles, grave);
     if (grace.active)
         return {look: 'warn', title: 'Recovering', clock: graceLeft(grace) + ' s left', troubles,
             words: grace.unsettled_locks === 0
@@ -1190,6 +1251,18 @@ function figures() {
         return null;
     const one = (href, number, words, look) => h('a', {href}, h('span', {class: 'figure' +
         (look || '')}, number), h('span', {class: 'soft small'}, words));
+    const up = h('div', null, h('span', {class: 'figure'}, duration(status.uptime_seconds +
+        (state.link === 'live' ? 0 : (Date.now() - state.statusMs) / 1000))),
+    h('span', {class: 'soft small'}, `up, state ${status.state}, start ${status.epoch}`));
+    if (isMonitor()) {
+        const {watched, owed, upcalls_owed: upcalls} = status.hosts;
+        return h('div', {class: 'sheet figures' + staleClass()},
+            one('#/clients', count(watched), watched === 1 ? 'host watched' : 'hosts watched'),
+            one('#/notifications', count(owed), owed === 1 ? 'host to notify' : 'hosts to notify',
+                owed ? ' warn' : ''),
+            one('#/clients', count(upcalls), upcalls === 1 ? 'upcall owed' : 'upcalls owed',
+                upcalls ? ' warn' : ''), up);
+    }
     return h('div', {class: 'sheet figures' + staleClass()},
         one('#/clients', count(status.clients + status.registrants), status.registrants
             ? `clients, ${count(status.registrants)} of them monitor-only`
@@ -1197,9 +1270,7 @@ function figures() {
         one('#/locks', count(status.locks), status.locks === 1 ? 'lock held' : 'locks held'),
         one('#/locks', count(status.waiters), status.waiters === 1 ? 'request waiting'
             : 'requests waiting', status.waiters ? ' warn' : ''),
-        h('div', null, h('span', {class: 'figure'}, duration(status.uptime_seconds +
-            (state.link === 'live' ? 0 : (Date.now() - state.statusMs) / 1000))),
-        h('span', {class: 'soft small'}, `up, state ${status.state}, start ${status.epoch}`)));
+        up);
 }
 
 function attention() {
@@ -1208,18 +1279,24 @@ function attention() {
         const isGivenUp = client.state === 'given_up';
         items.push({key: 'x' + client.id, look: 'bad', word: isGivenUp ? 'unreachable' : 'crashed',
             text: [clientLink(client.id, clientText(client)), ` at ${client.address} ` + (isGivenUp
-                ? 'could not be notified of the restart; the next start tries again.'
+                ? `could not be notified of the ${restart()}; the next start tries again.`
                 : 'is unreachable.') +
             (client.locks || !isGivenUp ? ` ${plural(client.locks, 'lock')} at risk.` : '')]});
     }
     for (const row of state.notifications.filter(row => row.result === 'given_up' ||
-        row.result === 'waiting' && row.attempt > 0).slice(0, NAMED_MAX))
+        ['waiting', 'calling'].includes(row.result) && row.attempt > 0).slice(0, NAMED_MAX))
         if (!state.absent.some(client => client.id === row.client))
             items.push({key: 'n' + row.client, look: 'warn', word: 'not notified', text: [
                 clientLink(row.client, clientText(row)), ` at ${row.address} has not been ` +
-                `notified of the restart: ${plural(row.attempt, 'attempt')}` +
+                `notified of the ${restart()}: ${plural(row.attempt, 'attempt')}` +
                 (row.next_try_seconds === null ? '.'
                     : `, next in ${duration(row.next_try_seconds)}.`)]});
+    const hosts = isMonitor() ? state.status.hosts.waiting_for : [];
+    for (const host of hosts.filter(row => !row.address || row.upcall_owed).slice(0, NAMED_MAX))
+        items.push({key: 'h' + host.id, look: 'warn', word: host.address ? 'upcall owed'
+            : 'not resolved', text: [clientLink(host.id, clientText(host)), host.address
+            ? ' rebooted, and the lock manager has not been told yet.'
+            : ' does not resolve: it can be neither notified nor believed.']});
     const conflicts = state.status && state.status.name_conflicts || [];
     for (const pair of conflicts.slice(0, NAMED_MAX))
         items.push({key: ['c', pair.id, pair.refused_address].join(' '), look: 'warn',
@@ -1247,8 +1324,10 @@ function attention() {
         h('div', {class: 'head'}, h('h2', null, 'Needs attention')),
         h('div', {class: 'sheet'}, items.length === 0
             ? empty(hasTrouble ? 'Nothing else needs attention' : 'Nothing needs attention',
-                'Crashed or unreachable clients, name conflicts and waiting requests are ' +
-                'listed here.')
+                isMonitor() ? 'Hosts that are unreachable, names that do not resolve and upcalls ' +
+                    'that the lock manager has not answered are listed here.'
+                : 'Crashed or unreachable clients, name conflicts and waiting requests are ' +
+                    'listed here.')
             : h('ul', {class: 'lines'}, items.map(item => h('li', {key: item.key},
                 tag(item.word, item.look), h('span', {class: 'what'}, item.text))),
             state.absent.length > NAMED_MAX ? h('li', {key: 'absent'}, h('a', {href:
@@ -1277,8 +1356,9 @@ function viewOverview() {
         h('section', null, h('div', {class: 'head'}, h('h2', null, 'Recent events'),
             h('a', {href: '#/log', class: 'small'}, 'full log')),
         h('div', {class: 'sheet'}, state.log.length === 0
-            ? empty('No events since this page was opened', 'Registrations, waits, ' +
-                'grants, crashes and recoveries appear here as they happen.')
+            ? empty('No events since this page was opened', isMonitor() ? 'Registrations, ' +
+                'reboots, notifications and upcalls appear here as they happen.'
+                : 'Registrations, waits, grants, crashes and recoveries appear here as they happen.')
             : h('ul', {class: 'lines log'}, state.log.slice(0, 6).map(logLine)))));
 }
 
@@ -1288,20 +1368,65 @@ const clientFilters = {
     locks: ['Holding', client => client.locks > 0],
     waiting: ['Waiting', client => client.waiters > 0],
 };
+const hostFilters = {
+    all: ['All', () => true],
+    trouble: ['In trouble', host => rank(host) < 3 || !host.host.resolved],
+    owed: ['Owed', host => host.host.owed || host.host.upcall_owed],
+};
+
+const clientColumns = [{label: 'Client', kind: 'lead'}, {label: 'Address', kind: 'whole'},
+    {label: 'State'}, {label: 'Locks', kind: 'number'}, {label: 'Waiting', kind: 'number'},
+    {label: 'Last seen'}, {label: 'Notified of restart', kind: 'whole'}];
+const hostColumns = [{label: 'Host', kind: 'lead'}, {label: 'Address', kind: 'whole'},
+    {label: 'Watched since'}, {label: 'Owed'}, {label: 'Last notice'},
+    {label: 'Notified of reboot', kind: 'whole'}];
+
+function clientCells(client) {
+    return [
+        [clientLink(client.id, client.name || '(no name)'),
+            h('span', {class: 'sub'}, client.id + ', ' + client.protocol +
+                (client.mon_name ? ', watches ' + client.mon_name : ''))],
+        h('span', {class: 'mono break'}, client.address),
+        tag(client.state, clientTags[client.state]), count(client.locks),
+        client.waiters ? tag(count(client.waiters), 'warn') : '0', ago(client.last_seen),
+        isUnreached(client) ? tag(told[client.notification.state], 'warn')
+            : h('span', {class: 'soft'}, toldWords(client.notification)),
+    ];
+}
+
+// What is left to be done for a host.
+function owedWords(host) {
+    return [host.owed ? 'notice' : '', host.upcall_owed ? 'upcall' : ''].filter(word => word)
+        .join(', ');
+}
+
+function hostCells(client) {
+    const owed = owedWords(client.host);
+    return [
+        [clientLink(client.id, client.name), h('span', {class: 'sub'}, client.id)],
+        client.host.resolved ? h('span', {class: 'mono break'}, client.address)
+            : tag('not resolved', 'bad'),
+        ago(client.registered_at), owed ? tag(owed, 'warn') : h('span', {class: 'soft'}, 'nothing'),
+        client.rebooted_at ? ago(client.rebooted_at) : h('span', {class: 'soft'}, 'none'),
+        isUnreached(client) ? tag(told[client.notification.state], 'warn')
+            : h('span', {class: 'soft'}, toldWords(client.notification)),
+    ];
+}
 
 function viewClients() {
     const words = ui.search.toLowerCase().split(/\s+/).filter(word => word);
-    const fits = clientFilters[ui.filter][1];
+    const filters = isMonitor() ? hostFilters : clientFilters;
+    if (!(ui.filter in filters))
+        ui.filter = 'all';
+    const fits = filters[ui.filter][1], noun = isMonitor() ? 'host' : 'client';
+    const title = isMonitor() ? 'Hosts' : 'Clients';
     const rows = state.clients.filter(client => fits(client) &&
         words.every(word => client.key.includes(word)));
     const last = Math.max(0, Math.ceil(rows.length / ROWS_SHOWN) - 1);
     ui.page = Math.min(ui.page, last);
     const from = ui.page * ROWS_SHOWN, shown = rows.slice(from, from + ROWS_SHOWN);
-    const columns = [{label: 'Client', kind: 'lead'}, {label: 'Address', kind: 'whole'},
-        {label: 'State'}, {label: 'Locks', kind: 'number'}, {label: 'Waiting', kind: 'number'},
-        {label: 'Last seen'}, {label: 'Notified of restart', kind: 'whole'}];
     return h('div', {key: 'clients', class: staleClass()},
-        viewTitle('Clients', h('span', {class: 'soft'}, state.clientsLoading
+        viewTitle(title, h('span', {class: 'soft'}, state.clientsLoading
             ? `loading, ${count(state.clientsLoading)} so far` : '')),
         h('div', {class: 'controls'},
             searchField('search', 'Search by name, address or id', ui.search, text => {
@@ -1309,8 +1434,8 @@ function viewClients() {
                 ui.page = 0;
                 draw();
             }),
-            h('div', {class: 'chips', role: 'group', 'aria-label': 'Which clients'},
-                Object.entries(clientFilters).map(([name, [label]]) => h('button', {
+            h('div', {class: 'chips', role: 'group', 'aria-label': `Which ${noun}s`},
+                Object.entries(filters).map(([name, [label]]) => h('button', {
                     type: 'button', 'aria-pressed': String(ui.filter === name), key: name,
                     on: {click: () => {
                         ui.filter = name;
@@ -1318,20 +1443,15 @@ function viewClients() {
                         draw();
                     }}}, label)))),
         h('div', {class: 'sheet'}, shown.length > 0
-            ? table(columns, shown.map(client => ({key: client.id, cells: [
-                [clientLink(client.id, client.name || '(no name)'),
-                    h('span', {class: 'sub'}, client.id + ', ' + client.protocol +
-                        (client.mon_name ? ', watches ' + client.mon_name : ''))],
-                h('span', {class: 'mono break'}, client.address),
-                tag(client.state, clientTags[client.state]), count(client.locks),
-                client.waiters ? tag(count(client.waiters), 'warn') : '0', ago(client.last_seen),
-                isUnreached(client) ? tag(told[client.notification.state], 'warn')
-                    : h('span', {class: 'soft'}, toldWords(client.notification)),
-            ]})), 'Clients')
+            ? table(isMonitor() ? hostColumns : clientColumns, shown.map(client =>
+                ({key: client.id, cells: isMonitor() ? hostCells(client) : clientCells(client)})),
+            title)
             : state.clientsMs === 0 ? empty('Loading', 'Loading the list.')
-            : state.clients.length === 0 ? empty('No clients yet', 'A client appears here with ' +
-                'its first lock, or when it registers with the status monitor.')
-            : empty('No matches', 'No client matches the search and the filter.')),
+            : state.clients.length === 0 ? empty(`No ${noun}s yet`, isMonitor() ? 'A host appears ' +
+                'here when the lock manager of this machine begins to watch it (SM_MON).'
+                : 'A client appears here with its first lock, or when it registers with the ' +
+                'status monitor.')
+            : empty('No matches', `No ${noun} matches the search and the filter.`)),
         rows.length > 0 ? pager(`${count(from + 1)}–${count(from + shown.length)} of ` +
             `${count(rows.length)}` + (state.clientsMore ? ' (the server has more)' : ''),
         ui.page === 0, ui.page === last, step => {
@@ -1354,14 +1474,52 @@ function mono(text) {
     return text === null || text === '' ? null : h('span', {class: 'mono'}, text);
 }
 
+function viewHost(client, back) {
+    const host = client.host, news = client.notification;
+    return h('div', {key: 'client', class: 'stack' + staleClass()},
+        h('div', null, back, viewTitle(client.name,
+            host.resolved ? null : tag('not resolved', 'bad'),
+            owedWords(host) ? tag('owed: ' + owedWords(host), 'warn') : null),
+        state.clientError ? h('p', {class: 'note'}, 'This host is gone. ' + state.clientError)
+            : null,
+        record([
+            ['Id', mono(client.id)], ['Name (mon_name)', client.name],
+            ['Address', host.resolved ? mono(client.address) : 'the name does not resolve'],
+            ['Watched since', moment(client.registered_at)],
+            ['Watched in this boot', host.registered_in_this_boot ? 'yes'
+                : 'no: kept until it is notified'],
+            ['Its last notice', client.rebooted_at ? moment(client.rebooted_at) : 'none heard'],
+            ['Its NSM state', client.nsm_state === null ? 'unknown' : count(client.nsm_state)],
+            ['Last seen', moment(client.last_seen)],
+            ['Lock manager told of its reboot', host.upcall_owed ? 'not yet' : 'nothing to tell'],
+            ['Notified of our reboot', host.owed ? told[news.state] : 'nothing owed'],
+            ['Attempts to notify it', count(news.attempts)],
+            ['Next attempt', news.next_try_seconds === null ? 'none planned' : 'in ' +
+                duration(news.next_try_seconds)],
+            ['Registered by (my_name)', client.callback_host],
+            ['Upcall program', client.callback_prog], ['Upcall version', client.callback_vers],
+            ['Upcall procedure', client.callback_proc], ['Private bytes', mono(client.priv)],
+        ])),
+        h('section', {class: 'sheet pad'}, h('h2', null, 'Actions'),
+            h('p', {class: 'soft'}, 'This page is read-only. On this machine, as root:'),
+            h('ul', {class: 'commands'},
+                h('li', null, h('code', null, `holdfast check-client ${client.address ||
+                    client.name}`), ' whether it is reachable'),
+                h('li', null, h('code', null, `holdfast release ${client.id}`),
+                    ' forget it, if it is gone for good'))));
+}
+
 function viewClient() {
     const client = state.clientAsked === ui.argument ? state.client : null;
-    const back = h('p', {class: 'small'}, h('a', {href: '#/clients'}, '← Clients'));
+    const back = h('p', {class: 'small'}, h('a', {href: '#/clients'}, isMonitor() ? '← Hosts'
+        : '← Clients'));
     if (!client)
         return h('div', {key: 'client'}, back, viewTitle(ui.argument),
             h('div', {class: 'sheet'}, state.clientError
-                ? empty('No such client', state.clientError)
-                : empty('Loading', 'Loading the client.')));
+                ? empty(isMonitor() ? 'No such host' : 'No such client', state.clientError)
+                : empty('Loading', isMonitor() ? 'Loading the host.' : 'Loading the client.')));
+    if (client.host)
+        return viewHost(client, back);
     const news = client.notification;
     const yes = value => value ? 'yes' : 'no';
     return h('div', {key: 'client', class: 'stack' + staleClass()},
@@ -1532,9 +1690,11 @@ function viewNotifications() {
             `of ${count(rows.length)}${state.notificationsNext ? ' (and more)' : ''} notified`)
             : null),
         h('div', {class: 'sheet'}, shown.length === 0
-            ? empty('No notifications', 'After a restart the server notifies every client that ' +
-                'held a lock. Each of them appears here with the result.')
-            : table([{label: 'Client', kind: 'lead'}, {label: 'Address', kind: 'whole'},
+            ? empty('No notifications', isMonitor() ? 'After a reboot of this machine every watched ' +
+                'host is notified. Each of them appears here until it has answered.'
+                : 'After a restart the server notifies every client that held a lock. Each of them ' +
+                'appears here with the result.')
+            : table([{label: isMonitor() ? 'Host' : 'Client', kind: 'lead'}, {label: 'Address', kind: 'whole'},
                 {label: 'Our name used'}, {label: 'Transport'}, {label: 'Attempt', kind: 'number'},
                 {label: 'Result'}, {label: 'Next try'}],
             shown.map(row => ({key: row.client, cells: [
@@ -1565,8 +1725,9 @@ function viewLog() {
             })),
         h('div', {class: 'sheet'}, rows.length === 0
             ? empty(state.log.length ? 'No matches' : 'No events yet',
-                'Registrations, waits, grants, crashes and recoveries appear here as they ' +
-                'happen. The server’s own log has everything, including earlier events.')
+                (isMonitor() ? 'Registrations, reboots, notifications and upcalls'
+                    : 'Registrations, waits, grants, crashes and recoveries') + ' appear here as ' +
+                'they happen. The server’s own log has everything, including earlier events.')
             : h('ul', {class: 'lines log'}, rows.slice(0, LOG_SHOWN).map(logLine))),
         rows.length > LOG_SHOWN ? h('p', {class: 'soft small pager'},
             `The newest ${LOG_SHOWN} of ${count(rows.length)}`) : null);
@@ -1574,9 +1735,15 @@ function viewLog() {
 
 const views = {overview: viewOverview, clients: viewClients, client: viewClient, locks: viewLocks,
     file: viewFile, notifications: viewNotifications, log: viewLog};
-const tabs = [['overview', '#/', 'Overview'], ['clients', '#/clients', 'Clients'],
+const lockTabs = [['overview', '#/', 'Overview'], ['clients', '#/clients', 'Clients'],
     ['locks', '#/locks', 'Locks'], ['notifications', '#/notifications', 'Notifications'],
     ['log', '#/log', 'Log']];
+const monitorTabs = [['overview', '#/', 'Overview'], ['clients', '#/clients', 'Hosts'],
+    ['notifications', '#/notifications', 'Notifications'], ['log', '#/log', 'Log']];
+
+function tabs() {
+    return isMonitor() ? monitorTabs : lockTabs;
+}
 
 // ---- drawing --------------------------------------------------------------------------------
 
@@ -1611,7 +1778,7 @@ function drawNow() {
     if (root.querySelector('noscript'))
         root.textContent = '';
     const current = {client: 'clients', file: 'locks'}[ui.view] || ui.view;
-    patch('nav', tabs.map(([name, href, label]) => h('li', {key: name}, h('a', {href,
+    patch('nav', tabs().map(([name, href, label]) => h('li', {key: name}, h('a', {href,
         'aria-current': name === current ? 'page' : false}, label,
     name === 'locks' && status && status.waiters > 0
         ? h('span', {class: 'count', title: 'requests waiting'}, count(status.waiters)) : null))));
@@ -1648,7 +1815,7 @@ function route(isFirst) {
     if (argument !== ui.argument)
         state.clientError = '';
     ui.view = parts[0] === 'clients' && argument ? 'client' : parts[0] === 'files' ? 'file'
-        : tabs.some(([name]) => name === parts[0]) ? parts[0] : 'overview';
+        : tabs().some(([name]) => name === parts[0]) ? parts[0] : 'overview';
     ui.argument = argument;
     if (before !== ui.view)
         ui.page = 0;
@@ -1675,8 +1842,8 @@ function decode(text) {
 // ---- keys -----------------------------------------------------------------------------------
 
 const keyTable = [
-    [['1', '2', '3', '4', '5'], 'Overview, Clients, Locks, Notifications, Log', key =>
-        location.hash = tabs[Number(key) - 1][1]],
+    [['1', '2', '3', '4', '5'], 'The views, from left to right', key =>
+        location.hash = (tabs()[Number(key) - 1] || tabs()[0])[1]],
     [['/'], 'Search', () => focusOn('search')],
     [['j', 'k'], 'Next and previous link in a list', key => step(key === 'j' ? 1 : -1)],
     [['n', 'p'], 'Next and previous page', key => press(key === 'n' ? 'next' : 'previous')],

@@ -130,7 +130,7 @@ static void add_rpcbind(struct writer *out, const struct admin_facts *facts)
 
 /* Totals since the start, for rates; null: nothing is measured. */
 static void add_activity(struct writer *out, const struct admin *admin,
-                         const struct admin_facts *facts)
+                         const struct admin_facts *facts, bool is_monitor)
 {
     uint64_t nlm = 0, nsm = 0, files = 0;
     const struct meter *meter = admin->meter;
@@ -147,11 +147,67 @@ static void add_activity(struct writer *out, const struct admin *admin,
                                       : &files) += row->succeeded + row->failed;
         }
     writer_object(out, "activity");
-    writer_number(out, "nlm_requests", nlm);
+    if (!is_monitor)
+        writer_number(out, "nlm_requests", nlm);
     writer_number(out, "nsm_requests", nsm);
-    writer_number(out, "nfs_requests", files);
+    if (!is_monitor)
+        writer_number(out, "nfs_requests", files);
     writer_number(out, "commits", histogram_total(facts->commit_durations));
     writer_seconds(out, "commit_seconds", facts->commit_durations->sum);
+    writer_end_object(out);
+}
+
+/* What a lock server has and a monitor has not. */
+static void add_lock_server(struct writer *out, const struct admin *admin,
+                            const struct core_status *status, uint64_t now_ns)
+{
+    writer_number(out, "clients", status->clients);
+    writer_number(out, "registrants", status->registrants);
+    writer_number(out, "locks", status->locks);
+    writer_number(out, "offers", status->offers);
+    writer_number(out, "share_reservations", status->shares);
+    writer_number(out, "waiters", status->waiters);
+    add_grace(out, admin, &status->grace, now_ns);
+    add_silent(out, admin, now_ns);
+    add_namesakes(out, admin);
+}
+
+static void add_owed_host(struct writer *out, const struct view_client *view)
+{
+    writer_object(out, NULL);
+    writer_id(out, "id", view->id);
+    writer_bytes(out, "name", view->name);
+    writer_address(out, "address", &view->address);
+    writer_bool(out, "owed", view->is_owed);
+    writer_bool(out, "upcall_owed", view->upcall != 0);
+    writer_text(out, "notification", list_word_of_news(view->news));
+    writer_number(out, "attempts", view->attempt_count);
+    writer_end_object(out);
+}
+
+/* Watched hosts, and those that something is left to be done for. */
+static void add_monitor(struct writer *out, const struct admin *admin,
+                        const struct core_status *status)
+{
+    bool has_any = status->hosts_owed > 0 || status->upcalls.owed > 0 || status->unresolved > 0;
+    uint64_t cursor = has_any ? 0 : VIEW_END;
+    uint32_t budget = SLOTS_LOOKED_AT;
+    struct view_client view;
+    writer_object(out, "hosts");
+    writer_number(out, "watched", status->registrants);
+    writer_number(out, "owed", status->hosts_owed);
+    writer_number(out, "upcalls_owed", status->upcalls.owed);
+    writer_number(out, "unresolved", status->unresolved);
+    writer_bool(out, "notifying", status->is_served);
+    writer_list(out, "waiting_for");
+    for (uint32_t shown = 0;
+         shown < WAITING_SHOWN && view_next_owed(admin->core, &cursor, &budget, &view); shown++)
+        add_owed_host(out, &view);
+    writer_end_list(out);
+    uint64_t after = cursor;
+    bool is_more = cursor != VIEW_END &&
+                   (view_next_owed(admin->core, &after, &budget, &view) || after != VIEW_END);
+    writer_bool(out, "waiting_for_more", is_more);
     writer_end_object(out);
 }
 
@@ -162,23 +218,19 @@ void status_write(struct writer *out, const struct admin *admin)
     core_status(admin->core, &status);
     admin->facts(admin->context, &facts);
     writer_object(out, NULL);
-    writer_text(out, "role", "active");
+    writer_text(out, "role", status.is_monitor ? "monitor" : "active");
     writer_number(out, "state", status.state);
     writer_number(out, "epoch", status.epoch);
     writer_number(out, "uptime_seconds", facts.uptime_ns / SECOND_NS);
-    writer_number(out, "clients", status.clients);
-    writer_number(out, "registrants", status.registrants);
-    writer_number(out, "locks", status.locks);
-    writer_number(out, "offers", status.offers);
-    writer_number(out, "share_reservations", status.shares);
-    writer_number(out, "waiters", status.waiters);
-    add_grace(out, admin, &status.grace, facts.now_ns);
+    if (status.is_monitor)
+        add_monitor(out, admin, &status);
+    else
+        add_lock_server(out, admin, &status, facts.now_ns);
     add_store(out, &facts, &status);
-    add_silent(out, admin, facts.now_ns);
-    add_namesakes(out, admin);
     add_rpcbind(out, &facts);
-    add_activity(out, admin, &facts);
-    exports_add_status(out, admin, &facts.files);
+    add_activity(out, admin, &facts, status.is_monitor);
+    if (!status.is_monitor)
+        exports_add_status(out, admin, &facts.files);
     writer_time(out, "time", facts.wall_ns);
     writer_text(out, "version", HOLDFAST_VERSION);
     writer_end_object(out);

@@ -223,7 +223,14 @@ static char *describe_release(const json_t *client, const char *file)
     FILE *out = open_memstream(&said, &len);
     if (out == NULL)
         return NULL;
-    if (!is_locker(client)) {
+    if (json_object_get(client, "host") != NULL) {
+        (void)fputs("This forgets ", out);
+        say_who(out, client);
+        (void)fputs(", which the lock manager of this machine watches. If it reboots, its locks "
+                    "stay held; if this machine reboots, it is not notified and loses its "
+                    "locks. Only for a host that is gone for good.",
+                    out);
+    } else if (!is_locker(client)) {
         (void)fputs("This forgets ", out);
         say_who(out, client);
         (void)fputs(", which registered to be notified when ", out);

@@ -84,11 +84,12 @@ const struct command commands[] = {
      .more = "Name a client by its id (c17), address or name. If one host's name looks like "
              "another's id, write id:c17 or name:c17."},
     {.name = "hosts",
-     .run = list_hosts,
+     .run = host_run,
      .options = json_options,
      .help = "list the hosts that a status monitor watches, and what each is owed",
      .more = "Of a server with --role monitor. OWED: the host is still to be notified of the last "
-             "reboot of this machine. LAST REBOOT: when it last reported one of its own."},
+             "reboot of this machine (notice), the lock manager of a reboot of the host (upcall). "
+             "LAST NOTICE: when the host last reported a reboot."},
     {.name = "locks",
      .run = list_locks,
      .options = lock_options,

@@ -53,7 +53,7 @@ int change_move(const struct command *command, int argc, char **argv);
 int change_restart_notice(const struct command *command, int argc, char **argv);
 int change_release(const struct command *command, int argc, char **argv);
 int list_clients(const struct command *command, int argc, char **argv);
-int list_hosts(const struct command *command, int argc, char **argv);
+int host_run(const struct command *command, int argc, char **argv);
 int list_locks(const struct command *command, int argc, char **argv);
 int exports_run(const struct command *command, int argc, char **argv);
 int explain_run(const struct command *command, int argc, char **argv);

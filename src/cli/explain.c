@@ -4,6 +4,7 @@
  */
 #include "cli/find.h"
 #include "cli/grid.h"
+#include "cli/host.h"
 #include "cli/print.h"
 
 #include <stdint.h>
@@ -227,6 +228,27 @@ static int explain(struct http_client *http, const json_t *client)
     return EXIT_OK;
 }
 
+/* Of a status monitor: its locks are in the lock manager of this machine. */
+static void explain_host(const json_t *client)
+{
+    const json_t *host = json_object_get(client, "host");
+    bool is_current = json_is_true(json_object_get(host, "registered_in_this_boot"));
+    (void)printf("%s ", print_string(client, "id"));
+    print_safe(stdout, print_string(client, "name"));
+    (void)puts(
+        is_current
+            ? " is watched for the lock manager of this machine, which knows its locks.\n"
+            : " was watched before the last reboot of this machine. It is kept until it has\n"
+              "been notified of that reboot.\n");
+    (void)puts(
+        "If this machine reboots, it is notified (SM_NOTIFY) and reclaims its locks. If this\n"
+        "monitor restarts, nothing happens to them.");
+    if (is_current)
+        (void)puts("If it reboots and says so, the lock manager is told and releases its locks.");
+    (void)printf("Owed: %s\n",
+                 strcmp(host_owed_words(host), "-") == 0 ? "nothing" : host_owed_words(host));
+}
+
 int explain_run(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -241,6 +263,8 @@ int explain_run(const struct command *command, int argc, char **argv)
     bool is_nlm = strcmp(print_string(client, "protocol"), "nlm") == 0;
     if (exit_code == EXIT_OK && arguments_has(&arguments, "json")) {
         exit_code = explain_json(http, client, is_nlm);
+    } else if (exit_code == EXIT_OK && json_object_get(client, "host") != NULL) {
+        explain_host(client);
     } else if (exit_code == EXIT_OK && !is_nlm) {
         (void)printf(
             "%s is registered with SM_MON and holds no locks. It is notified when this server\n"

@@ -1,5 +1,5 @@
 /*
- * list.c -- `holdfast clients`, `holdfast hosts` and `holdfast locks`.
+ * list.c -- `holdfast clients` and `holdfast locks`.
  *
  * Both read the server's lists page by page and print as they read, so a million locks need no
  * memory here and the first appear at once.
@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/find.h"
 #include "cli/grid.h"
+#include "cli/host.h"
 #include "cli/print.h"
 
 #include <errno.h>
@@ -135,6 +136,10 @@ static int print_clients(struct http_client *http, const struct arguments *argum
         return exit_code;
     if (arguments_has(arguments, "json"))
         return find_print_json(http, path, "clients", NULL, NULL);
+    bool is_monitor;
+    exit_code = host_ask_role(http, &is_monitor);
+    if (exit_code != EXIT_OK || is_monitor)
+        return exit_code != EXIT_OK ? exit_code : host_print_table(http, path);
     struct grid *grid = grid_new(client_columns, sizeof client_columns / sizeof client_columns[0]);
     exit_code =
         grid == NULL ? EXIT_OK : find_rows(http, path, "clients", add_client, print_page, grid);
@@ -162,63 +167,6 @@ int list_clients(const struct command *command, int argc, char **argv)
     exit_code = arguments.word_count > 0
                     ? print_client(http, arguments.words[0], arguments_has(&arguments, "json"))
                     : print_clients(http, &arguments);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
-}
-
-/* ---- hosts ---- */
-
-static const struct grid_column host_columns[] = {
-    {.title = "ID"},
-    {.title = "HOST", .cut_min = 8},
-    {.title = "ADDRESS", .cut_min = 15, .rank = 2},
-    {.title = "WATCHED", .rank = 3},
-    {.title = "OWED"},
-    {.title = "TRIES", .is_number = true, .rank = 1},
-    {.title = "LAST REBOOT"},
-};
-
-static bool add_host(void *context, const json_t *row)
-{
-    struct grid *grid = context;
-    char since[AGO_MAX], rebooted[AGO_MAX];
-    const json_t *host = json_object_get(row, "host");
-    const json_t *notification = json_object_get(row, "notification");
-    bool is_owed = json_is_true(json_object_get(host, "owed"));
-    bool is_resolved = json_is_true(json_object_get(host, "resolved"));
-    const json_t *last = json_object_get(row, "rebooted_at");
-    print_ago(since, sizeof since, print_string(row, "registered_at"));
-    print_ago(rebooted, sizeof rebooted, json_is_string(last) ? json_string_value(last) : "");
-    grid_add(grid, print_string(row, "id"));
-    grid_add(grid, print_string(row, "name"));
-    grid_add(grid, is_resolved ? print_string(row, "address") : "not resolved");
-    grid_add(grid, since);
-    grid_add(grid, is_owed ? told_word(notification) : "-");
-    grid_add_number(grid, print_integer(notification, "attempts"));
-    grid_add(grid, json_is_string(last) ? rebooted : "-");
-    grid_colour(grid, !is_resolved ? "31" : is_owed ? "33" : NULL);
-    return !grid_has_failed(grid);
-}
-
-int list_hosts(const struct command *command, int argc, char **argv)
-{
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    static const char path[] = "/api/v1/clients?protocol=nsm";
-    if (arguments_has(&arguments, "json")) {
-        exit_code = find_print_json(http, path, "clients", NULL, NULL);
-    } else {
-        struct grid *grid = grid_new(host_columns, sizeof host_columns / sizeof host_columns[0]);
-        exit_code =
-            grid == NULL ? EXIT_OK : find_rows(http, path, "clients", add_host, print_page, grid);
-        int grid_code = grid_finish(grid);
-        exit_code = exit_code == EXIT_OK ? grid_code : exit_code;
-    }
     http_client_free(http);
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

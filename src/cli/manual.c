@@ -92,6 +92,7 @@ int manual_run(const struct command *command, int argc, char **argv)
         ".Sh FILES\n.Bl -tag -width Ds\n"
         ".It Pa /var/lib/holdfast/control.sock\nThe control socket of a server with the "
         "default store.\n"
+        ".It Pa /var/lib/holdfast-monitor/control.sock\nThe same of a status monitor.\n"
         ".It Pa holdfast-data/control.sock\nThe same of a server not run by root.\n"
         ".It Pa /run/holdfast/control.sock\nThe same of a server without a store on disk.\n.El\n"
         ".Sh EXIT STATUS\n.Bl -tag -width Ds\n"

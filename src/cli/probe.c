@@ -3,10 +3,12 @@
  *
  * The drill probes all clients at once from THREADS threads, because most of a probe is waiting. It
  * finds what a notification from this machine would find now: the status monitor of a lock client,
- * the callback service of an SM_MON registrant.
+ * the callback service of an SM_MON registrant; of a
+ * status monitor, the status monitors of the hosts that it watches.
  */
 #include "cli/find.h"
 #include "cli/grid.h"
+#include "cli/host.h"
 #include "cli/print.h"
 #include "cli/probe_call.h"
 
@@ -154,15 +156,17 @@ int probe_check_client(const struct command *command, int argc, char **argv)
 struct target {
     json_t *client;
     struct address address;
-    bool is_registrant;            /* of SM_MON; otherwise a lock client */
-    struct probe_report report;    /* of a lock client */
+    bool is_registrant;            /* of SM_MON; otherwise a lock client or a watched host */
+    bool is_unresolved;            /* a watched host whose name has no address */
+    struct probe_report report;    /* of a lock client or a watched host */
     struct probe_service callback; /* of a registrant */
 };
 
 struct drill {
     struct target *targets;
     size_t count, max;
-    bool is_short; /* of memory */
+    bool is_short;   /* of memory */
+    bool is_monitor; /* the hosts that a status monitor watches */
     int timeout_ms;
     atomic_size_t next;
 };
@@ -170,10 +174,12 @@ struct drill {
 static bool add_target(void *context, const json_t *row)
 {
     struct drill *drill = context;
-    struct address address;
-    bool is_registrant = strcmp(print_string(row, "protocol"), "nsm") == 0;
-    if ((!is_registrant && strcmp(print_string(row, "protocol"), "nlm") != 0) ||
-        !address_parse(bytes_of_text(print_string(row, "address")), &address))
+    struct address address = {0};
+    bool is_host = drill->is_monitor;
+    bool is_registrant = !is_host && strcmp(print_string(row, "protocol"), "nsm") == 0;
+    bool is_locker = !is_host && strcmp(print_string(row, "protocol"), "nlm") == 0;
+    bool has_address = address_parse(bytes_of_text(print_string(row, "address")), &address);
+    if ((!is_host && !is_registrant && !is_locker) || (!is_host && !has_address))
         return true;
     if (drill->count == drill->max) {
         size_t max = drill->max == 0 ? 64 : drill->max * 2;
@@ -184,8 +190,10 @@ static bool add_target(void *context, const json_t *row)
         drill->targets = targets;
         drill->max = max;
     }
-    drill->targets[drill->count++] = (struct target){
-        .client = json_deep_copy(row), .address = address, .is_registrant = is_registrant};
+    drill->targets[drill->count++] = (struct target){.client = json_deep_copy(row),
+                                                     .address = address,
+                                                     .is_registrant = is_registrant,
+                                                     .is_unresolved = is_host && !has_address};
     return true;
 }
 
@@ -203,6 +211,8 @@ static uint16_t port_of(const char *name)
 static void ask_one(struct target *target, int timeout_ms)
 {
     const json_t *client = target->client;
+    if (target->is_unresolved)
+        return;
     if (target->is_registrant)
         probe_callback(&target->address, (uint32_t)print_integer(client, "callback_prog"),
                        (uint32_t)print_integer(client, "callback_vers"),
@@ -213,6 +223,8 @@ static void ask_one(struct target *target, int timeout_ms)
 
 static bool is_told(const struct target *target)
 {
+    if (target->is_unresolved)
+        return false;
     return target->is_registrant ? target->callback.is_answering
                                  : json_is_true(json_object_get(target->client, "monitored")) &&
                                        probe_can_be_told(&target->report);
@@ -220,6 +232,8 @@ static bool is_told(const struct target *target)
 
 static const char *sentence_of(const struct target *target)
 {
+    if (target->is_unresolved)
+        return "its name does not resolve: it can be neither notified nor believed";
     if (target->is_registrant)
         return target->callback.is_answering ? "OK: the service it registered answers"
                                              : "the service it registered does not answer: it is "
@@ -265,10 +279,40 @@ static const struct grid_column drill_columns[] = {
     {.title = "DIAGNOSIS", .cut_min = 40},
 };
 
+/* Of a status monitor: which locks its hosts have only the lock manager knows. */
+static const struct grid_column host_columns[] = {
+    {.title = "ID"},
+    {.title = "HOST", .cut_min = 8},
+    {.title = "ADDRESS", .cut_min = 15, .rank = 1},
+    {.title = "REACHABLE"},
+    {.title = "DIAGNOSIS", .cut_min = 40},
+};
+
+/* After a crash now 3 of 4 clients would be notified; 2 locks of the others at risk. */
+static void print_summary(const struct drill *drill, size_t missed, long long locks)
+{
+    (void)printf("%sAfter a %s now ", drill->count > 0 ? "\n" : "",
+                 drill->is_monitor ? "reboot of this machine" : "crash");
+    print_count(stdout, (long long)(drill->count - missed));
+    (void)fputs(" of ", stdout);
+    print_plural(stdout, (long long)drill->count, drill->is_monitor ? "host" : "client");
+    (void)fputs(" would be notified", stdout);
+    if (missed > 0 && drill->is_monitor) {
+        (void)fputs("; the locks of the others are at risk", stdout);
+    } else if (missed > 0) {
+        (void)fputs("; ", stdout);
+        print_plural(stdout, locks, "lock");
+        (void)fputs(" of the others at risk", stdout);
+    }
+    (void)puts(".");
+}
+
 /* True: everyone who must be notified could be. */
 static bool print_drill(struct drill *drill)
 {
-    struct grid *grid = grid_new(drill_columns, sizeof drill_columns / sizeof drill_columns[0]);
+    struct grid *grid =
+        drill->is_monitor ? grid_new(host_columns, sizeof host_columns / sizeof host_columns[0])
+                          : grid_new(drill_columns, sizeof drill_columns / sizeof drill_columns[0]);
     size_t missed = 0;
     long long locks = 0;
     if (grid == NULL)
@@ -279,7 +323,8 @@ static bool print_drill(struct drill *drill)
         grid_add(grid, print_string(target->client, "id"));
         grid_add(grid, print_string(target->client, "name"));
         grid_add(grid, print_string(target->client, "address"));
-        grid_add_number(grid, print_integer(target->client, "locks"));
+        if (!drill->is_monitor)
+            grid_add_number(grid, print_integer(target->client, "locks"));
         grid_add(grid, is_reached ? "yes" : "no");
         grid_add(grid, sentence_of(target));
         grid_colour(grid, is_reached ? NULL : "31");
@@ -289,17 +334,7 @@ static bool print_drill(struct drill *drill)
     if (drill->count > 0)
         grid_print(grid);
     bool is_whole = grid_finish(grid) == EXIT_OK;
-    (void)printf("%sAfter a crash now ", drill->count > 0 ? "\n" : "");
-    print_count(stdout, (long long)(drill->count - missed));
-    (void)fputs(" of ", stdout);
-    print_plural(stdout, (long long)drill->count, "client");
-    (void)fputs(" would be notified", stdout);
-    if (missed > 0) {
-        (void)fputs("; ", stdout);
-        print_plural(stdout, locks, "lock");
-        (void)fputs(" of the others at risk", stdout);
-    }
-    (void)puts(".");
+    print_summary(drill, missed, locks);
     return missed == 0 && is_whole;
 }
 
@@ -342,7 +377,9 @@ int probe_drill(const struct command *command, int argc, char **argv)
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)
         return EXIT_UNREACHABLE;
-    exit_code = find_rows(http, "/api/v1/clients", "clients", add_target, NULL, &drill);
+    exit_code = host_ask_role(http, &drill.is_monitor);
+    if (exit_code == EXIT_OK)
+        exit_code = find_rows(http, "/api/v1/clients", "clients", add_target, NULL, &drill);
     http_client_free(http);
     if (drill.is_short) {
         (void)fputs("holdfast drill: out of memory\n", stderr);

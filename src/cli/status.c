@@ -6,7 +6,7 @@
  * exceeds its height: it is built in full, measured, and rebuilt with less until it fits.
  */
 #include "cli/grid.h"
-#include "cli/http_client.h"
+#include "cli/host.h"
 #include "cli/print.h"
 
 #include <stdint.h>
@@ -243,6 +243,57 @@ static void print_files(FILE *out, const json_t *files)
     (void)fputs(": answers before a change is on disk\n", out);
 }
 
+/* c3 web1 (notice, unreachable, attempt 4) */
+static void print_owed_host(FILE *out, const json_t *host, const struct shape *shape)
+{
+    long long attempts = print_integer(host, "attempts");
+    bool is_resolved = json_is_string(json_object_get(host, "address"));
+    bool is_tried = attempts > 0 && json_is_true(json_object_get(host, "owed"));
+    (void)fprintf(out, "            %s ", print_string(host, "id"));
+    print_name(out, print_string(host, "name"), shape->name_max);
+    (void)fprintf(out, " (%s", is_resolved ? host_owed_words(host) : "name does not resolve");
+    if (is_tried)
+        (void)fprintf(out, ", unreachable, attempt %lld", attempts);
+    (void)fputs(")\n", out);
+}
+
+/* "upcalls   2 reboots still to be told", or that nothing is left. */
+static void print_left(FILE *out, const char *label, long long count, const char *noun,
+                       const char *left, const char *nothing)
+{
+    (void)fputs(label, out);
+    if (count > 0)
+        print_plural(out, count, noun);
+    (void)fputs(count > 0 ? left : nothing, out);
+}
+
+/* Watched hosts, and for whom something is left to be done. */
+static void print_hosts(FILE *out, const json_t *hosts, const struct shape *shape)
+{
+    const json_t *waiting = json_object_get(hosts, "waiting_for");
+    size_t count = json_array_size(waiting);
+    size_t shown = count < shape->waiting_max ? count : shape->waiting_max;
+    long long owed = print_integer(hosts, "owed"), upcalls = print_integer(hosts, "upcalls_owed");
+    long long unresolved = print_integer(hosts, "unresolved");
+    bool is_notifying = json_is_true(json_object_get(hosts, "notifying"));
+    (void)fputs("hosts     ", out);
+    print_count(out, print_integer(hosts, "watched"));
+    (void)fputs(" watched\n", out);
+    print_left(out, "notices   ", owed, "host",
+               is_notifying ? " not yet notified of the last reboot of this machine\n"
+                            : " to be notified when the NFS server of this machine is up\n",
+               "every host knows of the last reboot of this machine\n");
+    print_left(out, "upcalls   ", upcalls, "reboot", " still to be told to the lock manager\n",
+               "the lock manager knows of every reboot of a host\n");
+    print_left(out, "names     ", unresolved, "name",
+               " unresolved: such a host can be neither notified nor believed\n", "all resolved\n");
+    for (size_t i = 0; i < shown; i++)
+        print_owed_host(out, json_array_get(waiting, i), shape);
+    if (shown < count || json_is_true(json_object_get(hosts, "waiting_for_more")))
+        (void)fprintf(out, "            %sholdfast hosts lists them\n",
+                      shown > 0 ? "and others: " : "");
+}
+
 static void print_standby(FILE *out, const json_t *status)
 {
     (void)fputs("\nstandby   ", out);
@@ -252,16 +303,8 @@ static void print_standby(FILE *out, const json_t *status)
     (void)fputc('\n', out);
 }
 
-static void print_status(FILE *out, const json_t *status, const struct shape *shape)
+static void print_locks(FILE *out, const json_t *status, const struct shape *shape)
 {
-    (void)fprintf(out, "holdfast  %s, up ", print_string(status, "version"));
-    print_duration(out, print_integer(status, "uptime_seconds"));
-    if (strcmp(print_string(status, "role"), "standby") == 0) {
-        print_standby(out, status);
-        return;
-    }
-    (void)fprintf(out, ", state %lld, start %lld\n", print_integer(status, "state"),
-                  print_integer(status, "epoch"));
     (void)fputs("clients   ", out);
     print_count(out, print_integer(status, "clients"));
     (void)fputs(" lock clients, ", out);
@@ -276,6 +319,22 @@ static void print_status(FILE *out, const json_t *status, const struct shape *sh
     print_grace(out, json_object_get(status, "grace"), shape);
     print_silent(out, json_object_get(status, "silent_holders"), shape);
     print_conflicts(out, json_object_get(status, "name_conflicts"), shape);
+}
+
+static void print_status(FILE *out, const json_t *status, const struct shape *shape)
+{
+    (void)fprintf(out, "holdfast  %s, up ", print_string(status, "version"));
+    print_duration(out, print_integer(status, "uptime_seconds"));
+    if (strcmp(print_string(status, "role"), "standby") == 0) {
+        print_standby(out, status);
+        return;
+    }
+    (void)fprintf(out, ", state %lld, start %lld\n", print_integer(status, "state"),
+                  print_integer(status, "epoch"));
+    if (strcmp(print_string(status, "role"), "monitor") == 0)
+        print_hosts(out, json_object_get(status, "hosts"), shape);
+    else
+        print_locks(out, status, shape);
     print_store(out, json_object_get(status, "store"));
     print_rpcbind(out, json_object_get(status, "rpcbind"));
     print_files(out, json_object_get(status, "files"));
@@ -326,10 +385,11 @@ static bool print_if_it_fits(const json_t *status, const struct shape *shape)
 static void print_watched(const json_t *status)
 {
     size_t width = grid_terminal_width();
+    const json_t *grace = json_object_get(status, "grace");
+    const json_t *waiting = grace != NULL ? grace : json_object_get(status, "hosts");
     struct shape shape = {
         .is_watched = true,
-        .waiting_max =
-            json_array_size(json_object_get(json_object_get(status, "grace"), "waiting_for")),
+        .waiting_max = json_array_size(json_object_get(waiting, "waiting_for")),
         .silent_max = json_array_size(json_object_get(status, "silent_holders")),
         .conflict_max = json_array_size(json_object_get(status, "name_conflicts")),
     };

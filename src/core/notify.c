@@ -62,10 +62,17 @@ static bool is_owed(const struct core *core, uint32_t target)
     return owed.state != 0 || owed.notice != 0;
 }
 
+/* Of a monitor, what its lock manager is told is counted apart from what its hosts are. */
+static struct notify_counters *counters_of(struct core *core, uint32_t target)
+{
+    bool is_upcall = core->limits.is_monitor && target_kind(core, target) == TARGET_REGISTRANT;
+    return is_upcall ? &core->notify.upcalls : &core->notify.counters;
+}
+
 static void set_phase(struct core *core, uint32_t target, enum notify_phase phase)
 {
     struct notify_job *job = notify_job(core, target);
-    struct notify_counters *counters = &core->notify.counters;
+    struct notify_counters *counters = counters_of(core, target);
     bool was_given_up = job->phase == NOTIFY_GIVEN_UP, is_given_up = phase == NOTIFY_GIVEN_UP;
     if (was_given_up != is_given_up && target_kind(core, target) == TARGET_REGISTRANT) {
         if (is_given_up)
@@ -186,7 +193,7 @@ void notify_forget(struct core *core, uint32_t target)
     if (job->phase == NOTIFY_WAITING)
         list_remove(&job->by_gate);
     if (job->phase == NOTIFY_CALLING && job->attempt_count == 0)
-        core->notify.counters.failed++; /* not reached, as far as we will ever know */
+        counters_of(core, target)->failed++; /* not reached, as far as we will ever know */
     if (target_kind(core, target) == TARGET_REGISTRANT) {
         /* somebody at its address has called for that */
         struct address address = target_address(core, target);
@@ -244,7 +251,7 @@ static void begin_call(struct core *core, uint32_t target, struct core_call *ret
     job->has_turn = false;
     job->started_ns = core->now_ns;
     if (job->attempt_count == 0)
-        core->notify.counters.started++;
+        counters_of(core, target)->started++;
     set_phase(core, target, NOTIFY_CALLING);
 }
 
@@ -333,7 +340,7 @@ static void give_up(struct core *core, uint32_t target)
         return;
     }
     MARK("notify_given_up");
-    notify->counters.given_up++;
+    counters_of(core, target)->given_up++;
     target_report(core, EVENT_GIVEN_UP, target, core->server.state);
 }
 
@@ -377,11 +384,11 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
         return;
     }
     struct notify_job *job = notify_job(core, target);
-    struct notify_counters *counters = &core->notify.counters;
+    struct notify_counters *counters = counters_of(core, target);
     bool is_first = job->attempt_count++ == 0;
     *(is_answered ? (is_first ? &counters->succeeded : &counters->retries_succeeded)
                   : (is_first ? &counters->failed : &counters->retries_failed)) += 1;
-    if (is_first)
+    if (is_first && counters == &core->notify.counters)
         histogram_add(&core->notify.durations, core->now_ns - job->started_ns);
     uint32_t said = job->sent.state != 0 ? job->sent.state : job->sent.notice;
     if (is_answered)
@@ -452,6 +459,6 @@ void notify_check(const struct core *core)
         owed += job->phase != NOTIFY_IDLE;
         members += job->is_in_round;
     }
-    CHECK(owed == notify->counters.owed);
+    CHECK(owed == notify->counters.owed + notify->upcalls.owed);
     CHECK(members == notify->round.left);
 }

@@ -75,8 +75,9 @@ struct notify {
     bool is_ready;
     uint32_t spare_at; /* slot of a client: those from here on may be spared; SLOT_NONE: none */
     struct notify_round round;
-    struct histogram durations; /* of first attempts */
-    struct notify_counters counters;
+    struct histogram durations;      /* of first attempts */
+    struct notify_counters counters; /* of restarts; of a lock server, of relays, too */
+    struct notify_counters upcalls;  /* monitor: of calls to the lock manager of this machine */
     struct naming naming;
     struct unreached unreached;
 };

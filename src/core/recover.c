@@ -471,5 +471,6 @@ void core_start(struct core *core, const struct core_boot *boot)
         recover_unsettle_all(core);
     }
     grace_begin(core);
+    watched_count_owed(core);
     notify_restarted(core, &before);
 }

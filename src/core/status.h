@@ -68,6 +68,7 @@ struct core_status {
     uint32_t state;
     uint32_t registrants, clients, locks, offers, waiters, shares;
     uint32_t notices, names;
+    bool is_monitor;     /* hosts that a lock manager of this machine watches, and no locks */
     uint32_t unresolved; /* monitor: names of watched hosts that no address is known of */
     uint32_t hosts_owed; /* monitor: hosts that are still to be told of our last reboot */
     bool is_same_boot;   /* monitor: the machine did not reboot since the last run */
@@ -80,7 +81,8 @@ struct core_status {
     struct reboot_counters reboots;
     struct grace_counters reclaims;
     struct grace_status grace;
-    struct notify_counters notify;
+    struct notify_counters notify;  /* monitor: of watched hosts */
+    struct notify_counters upcalls; /* monitor: of its lock manager; else zero */
     struct silent_counters silent;
     struct tracker_counters tracked;
     struct quota_counters quota;

@@ -36,7 +36,8 @@ struct view_client {
     uint64_t id;
     enum view_protocol protocol;
     struct bytes protocol_name;
-    struct bytes name; /* caller_name, my_name, or the key of another protocol */
+    struct bytes name;    /* caller_name, my_name, or the key of another protocol */
+    struct bytes my_name; /* NSM only: who registered it */
     struct address address, local;
     struct bytes mon_name, priv; /* NSM only, like what follows */
     uint32_t prog, vers, proc;
@@ -50,6 +51,7 @@ struct view_client {
     bool is_watched; /* monitor: `name` and `address` are of the host that is watched, and */
     bool is_owed;    /* it is still to be told of our last reboot; */
     bool is_current; /* the lock manager registered it in this boot: it is told of its reboots */
+    uint32_t upcall; /* the state of its host that the lock manager is still to be told; 0: none */
     uint64_t reached_ns; /* heard of in this run, monotonic; 0: not */
     uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
     enum view_news news;
@@ -63,6 +65,9 @@ bool view_next_client(const struct core *core, uint64_t *cursor, uint32_t *budge
 /* The next lock client with something that nobody has reclaimed. */
 bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *budget,
                          struct view_client *ret);
+/* The next watched host that something is owed to or for, or that no address is known of. */
+bool view_next_owed(const struct core *core, uint64_t *cursor, uint32_t *budget,
+                    struct view_client *ret);
 bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret);
 /* The name of ours under which it is told first (R-NOTIFY-2); valid until the next call. */
 void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret);

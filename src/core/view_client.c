@@ -57,9 +57,12 @@ static void view_watched(const struct core *core, uint32_t slot, struct view_cli
     ret->is_watched = true;
     ret->is_owed = watched_is_owed(core, slot);
     ret->is_current = watched_is_current(core, slot);
+    ret->upcall = watched_upcall(core, slot);
     ret->state = notice_state(core, r->mon_fold);
     ret->rebooted_ns = notice_heard_ns(core, r->mon_fold);
     view_news(core, target_of_watched(core, slot), ret);
+    bool is_over = ret->news != VIEW_CALLING && ret->attempt_count > 0;
+    ret->transport = watched_transport(ret->attempt_count - is_over);
     if (ret->is_owed && ret->news == VIEW_NOT_TOLD)
         ret->news = VIEW_OWED; /* its name does not resolve, or the NFS server is not up yet */
 }
@@ -72,6 +75,7 @@ static void view_registrant(const struct core *core, uint32_t slot, struct view_
         .protocol = VIEW_NSM,
         .protocol_name = bytes_of_text("nsm"),
         .name = intern_bytes(&core->names, r->my_name),
+        .my_name = intern_bytes(&core->names, r->my_name),
         .mon_name = intern_bytes(&core->names, r->mon_name),
         .priv = {r->priv, RECORD_PRIV_LEN},
         .local = r->local,
@@ -197,6 +201,26 @@ bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *bu
     return false;
 }
 
+bool view_next_owed(const struct core *core, uint64_t *cursor, uint32_t *budget,
+                    struct view_client *ret)
+{
+    const struct table *table = &core->registrants.table;
+    for (uint64_t at = *cursor; at < table->used; at++) {
+        uint32_t slot = (uint32_t)at;
+        *cursor = at;
+        if (*budget == 0)
+            return false;
+        --*budget;
+        if (!table_is_live(table, slot) || !watched_has_duty(core, slot))
+            continue;
+        view_registrant(core, slot, ret);
+        *cursor = at + 1;
+        return true;
+    }
+    *cursor = VIEW_END;
+    return false;
+}
+
 bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret)
 {
     uint32_t registrant = registrant_find_id(core, id), client = client_find_id(core, id);
@@ -219,7 +243,8 @@ bool view_is_freeing(const struct core *core, uint64_t handle)
 void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret)
 {
     struct bytes names[CORE_CALL_NAMES_MAX];
-    *ret = core->limits.server_name;
+    *ret =
+        client->is_watched && client->my_name.len > 0 ? client->my_name : core->limits.server_name;
     if (client->protocol == VIEW_NLM && naming_list(core, &client->local, names) > 0)
         *ret = names[0];
 }

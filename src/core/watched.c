@@ -139,6 +139,7 @@ void watched_remove(struct core *core, uint32_t slot)
         return;
     struct watched *w = watched_at(core, slot);
     core->watching.unresolved -= w->is_name && w->host_count == 0;
+    core->watching.owed -= core->started && watched_is_owed(core, slot);
     drop_hosts(core, slot);
     timers_clear(&core->watching.lookups, slot);
     *w = (struct watched){0};
@@ -196,13 +197,32 @@ bool watched_is_owed(const struct core *core, uint32_t slot)
     return !target_knows(&core->server, registrant_at(core, slot)->told_state);
 }
 
-uint32_t watched_owed_count(const struct core *core)
+void watched_count_owed(struct core *core)
 {
     const struct table *table = &core->registrants.table;
-    uint32_t count = 0, slot = is_monitor(core) ? table_next(table, SLOT_NONE) : SLOT_NONE;
+    uint32_t slot = is_monitor(core) ? table_next(table, SLOT_NONE) : SLOT_NONE;
+    core->watching.owed = 0;
     for (; slot != SLOT_NONE; slot = table_next(table, slot))
-        count += watched_is_owed(core, slot);
-    return count;
+        core->watching.owed += watched_is_owed(core, slot);
+}
+
+void watched_set_told(struct core *core, uint32_t slot, uint32_t state)
+{
+    core->watching.owed -= watched_is_owed(core, slot);
+    registrant_at(core, slot)->told_state = state;
+    core->watching.owed += watched_is_owed(core, slot);
+    dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
+}
+
+uint32_t watched_upcall(const struct core *core, uint32_t slot)
+{
+    return target_owed(core, target_of_registrant(slot)).notice;
+}
+
+bool watched_has_duty(const struct core *core, uint32_t slot)
+{
+    return is_monitor(core) && (watched_is_owed(core, slot) || watched_upcall(core, slot) != 0 ||
+                                watched_at(core, slot)->host_count == 0);
 }
 
 bool watched_is_callable(const struct core *core, uint32_t slot)
@@ -244,10 +264,8 @@ bool watched_unregister(struct core *core, uint32_t slot)
 
 void watched_tell_lost(struct core *core, uint32_t slot)
 {
-    struct registrant *r = registrant_at(core, slot);
-    r->server_epoch = 0;
-    r->told_state = 0;
-    dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
+    registrant_at(core, slot)->server_epoch = 0;
+    watched_set_told(core, slot, 0);
     watched_at(core, slot)->told_from = 0;
     notify_dismiss(core, target_of_registrant(slot));
     if (watched_is_callable(core, slot))
@@ -259,6 +277,7 @@ void watched_restart_notice(struct core *core)
     struct record_server before = core->server;
     core_raise_state(core);
     core->server.restart_state = core->server.state;
+    watched_count_owed(core);
     for (uint32_t slot = 0; slot < core->watching.slots_max; slot++)
         core->watching.at[slot].told_from = core->watching.at[slot].tried_from = 0;
     watched_settle_ourselves(core);
@@ -304,16 +323,21 @@ void watched_ready(struct core *core)
         watched_served(core);
 }
 
+void watched_settle_if_ours(struct core *core, uint32_t slot)
+{
+    if (!watched_is_owed(core, slot) || !is_ourselves(core, slot) || core_is_full(core))
+        return;
+    watched_note_told(core, slot, core->server.state);
+    (void)watched_settle(core, slot);
+}
+
 void watched_settle_ourselves(struct core *core)
 {
     const struct table *table = &core->registrants.table;
     uint32_t next, slot = table_next(table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = next) {
         next = table_next(table, slot);
-        if (!watched_is_owed(core, slot) || !is_ourselves(core, slot) || core_is_full(core))
-            continue;
-        watched_note_told(core, slot, core->server.state);
-        (void)watched_settle(core, slot);
+        watched_settle_if_ours(core, slot);
     }
 }
 
@@ -343,7 +367,7 @@ uint64_t watched_deadline_ns(const struct core *core)
 void watched_check(const struct core *core)
 {
     const struct table *table = &core->registrants.table;
-    uint32_t unresolved = 0;
+    uint32_t unresolved = 0, owed = 0;
     if (!is_monitor(core))
         return;
     table_check(&core->watching.addresses.table);
@@ -357,6 +381,8 @@ void watched_check(const struct core *core)
         CHECK(w->host_count > 0 || w->is_asking || timers_is_set(&core->watching.lookups, slot));
         CHECK(!core->started || watched_is_current(core, slot) || watched_is_owed(core, slot));
         unresolved += w->host_count == 0;
+        owed += watched_is_owed(core, slot);
     }
     CHECK(unresolved == core->watching.unresolved);
+    CHECK(owed == core->watching.owed || !core->started);
 }

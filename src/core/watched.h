@@ -58,6 +58,7 @@ struct watching {
     struct chains by_host[RECORD_HOSTS_MAX]; /* chain = slot of the address */
     struct timers lookups;                   /* slots whose names are to be asked */
     uint32_t unresolved;                     /* names without an address */
+    uint32_t owed;                           /* hosts not yet told of our last reboot */
     struct address locals[CORE_LOCALS_MAX];
     uint32_t local_count;
     bool is_served;             /* SM_NOTIFY may leave */
@@ -82,8 +83,12 @@ struct address watched_address(const struct core *core, uint32_t slot);
 bool watched_is_current(const struct core *core, uint32_t slot);
 /* Its host was not yet told of our last reboot. */
 bool watched_is_owed(const struct core *core, uint32_t slot);
-/* How many are. */
-uint32_t watched_owed_count(const struct core *core);
+/* Our state went up, or we start: who is owed is counted anew. */
+void watched_count_owed(struct core *core);
+/* Something is owed to it or for it, or no address is known of it. */
+bool watched_has_duty(const struct core *core, uint32_t slot);
+/* What the lock manager is still to be told of its host: a state; 0: nothing. */
+uint32_t watched_upcall(const struct core *core, uint32_t slot);
 /* The same, and it can be told now. */
 bool watched_is_callable(const struct core *core, uint32_t slot);
 
@@ -102,6 +107,11 @@ bool watched_unregister(struct core *core, uint32_t slot);
 /* SM_UNMON_ALL with --unmon-all notify: its host is told that its locks are lost. */
 void watched_tell_lost(struct core *core, uint32_t slot);
 
+/* Over UDP first, because it costs least; then in turns: one of them a firewall may let through. */
+static inline uint32_t watched_transport(uint32_t attempt)
+{
+    return attempt % 2 == 0 ? RECORD_UDP : RECORD_TCP;
+}
 /* watched_call.c: the SM_NOTIFY that its host is owed, from the next of our addresses. */
 void watched_put_call(struct core *core, uint32_t slot, struct core_call *ret);
 /* It has ended. */
@@ -110,10 +120,14 @@ void watched_answered(struct core *core, uint32_t slot, uint32_t state, bool is_
 bool watched_has_other_way(const struct core *core, uint32_t slot);
 /* Not to be tried again in this run: who answered one of our addresses was told. */
 void watched_given_up(struct core *core, uint32_t slot);
-/* It knows this state of ours. */
+/* The last state of ours that it was told; 0: none. */
+void watched_set_told(struct core *core, uint32_t slot, uint32_t state);
+/* It knows this state of ours, from each of our addresses. */
 void watched_note_told(struct core *core, uint32_t slot, uint32_t state);
 /* What this machine itself is owed as a host that it watches is settled by being here. */
 void watched_settle_ourselves(struct core *core);
+/* The same of this one, if it is. */
+void watched_settle_if_ours(struct core *core, uint32_t slot);
 /* Told, and registered by nobody in this boot: the record has no more use. True: it is gone. */
 bool watched_settle(struct core *core, uint32_t slot);
 

@@ -115,7 +115,7 @@ void watched_put_call(struct core *core, uint32_t slot, struct core_call *ret)
         .kind = CALL_NOTIFY,
         .to = watched_address(core, slot),
         .our_state = core->server.state,
-        .transport = attempt % 2 == 0 ? RECORD_UDP : RECORD_TCP, /* what a firewall lets through */
+        .transport = watched_transport(attempt),
     };
     if ((left & ~w->tried_from) == 0)
         w->tried_from = 0; /* all of them once more */
@@ -131,8 +131,7 @@ void watched_note_told(struct core *core, uint32_t slot, uint32_t state)
 {
     struct watched *w = watched_at(core, slot);
     w->told_from = w->tried_from = 0;
-    registrant_at(core, slot)->told_state = state;
-    dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
+    watched_set_told(core, slot, state);
 }
 
 void watched_answered(struct core *core, uint32_t slot, uint32_t state, bool is_answered)

@@ -100,7 +100,7 @@ void watched_resolved(struct core *core, uint32_t slot, const struct address *ad
     if (w->is_reported)
         report(core, EVENT_RESOLVED, slot, 0);
     w->is_reported = false;
-    watched_settle_ourselves(core); /* if it is */
+    watched_settle_if_ours(core, slot);
     if (table_is_live(&core->registrants.table, slot) && watched_is_callable(core, slot))
         notify_news(core, target_of_watched(core, slot));
 }

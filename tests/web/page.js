@@ -13,7 +13,8 @@
  *  (9) without the stream it polls, and says so; out of sight it asks nothing;
  * (10) trouble with the store, with rpcbind and with silent clients is said in words, and who is not
  *      there, crashed or given up;
- * (11) 10,000 clients and 1,000,000 locks are pages of a bounded document that answers quickly.
+ * (11) 10,000 clients and 1,000,000 locks are pages of a bounded document that answers quickly;
+ * (12) of a status monitor it shows hosts and what is owed, and nothing of locks.
  * A page also fails its test when a script fails, the policy stops something, a dialog opens, or
  * anything is asked of another server.
  */
@@ -38,6 +39,7 @@ function withWorld(name, options, body) {
             return page;
         };
         try {
+            world.bootAnew(1);
             await world.serve();
             await body(world, open);
             for (const page of pages)
@@ -445,6 +447,57 @@ withWorld('without the stream it polls', [], async (world, open) => {
     await page.context().unroute('**/api/v1/events');
     await shows(page, '#link', 'Live');
     await hides(page, '#view', 'Live updates are lost');
+});
+
+withWorld('a status monitor: hosts, and what is owed', ['--role', 'monitor'],
+    async (world, open) => {
+    const page = await open();
+    await shows(page, '#state', /Monitoring.*No host is watched yet/s);
+    await shows(page, '#view', 'Nothing needs attention');
+    assert.doesNotMatch(await text(page, '#view'), /[Ll]ocks? held|requests? waiting/);
+    assert.deepStrictEqual(await page.locator('#nav a').allInnerTexts(),
+        ['Overview', 'Hosts', 'Notifications', 'Log']);
+    for (const host of ['127.77.0.5', '<b>nobody.example'])
+        await world.peerSays('succ', 1, 'us', 'mon', host, 'us', 100021, 3, 16);
+    await shows(page, '.figures', /2\s*hosts watched/);
+    await shows(page, '.log', 'The lock manager watches 127.77.0.5 (SM_MON)');
+    await shows(page, '.lines', /not resolved\s*<b>nobody\.example does not resolve/);
+    await shows(page, '#state', '1 watched host can be neither notified nor believed');
+    // Nobody takes upcalls here.
+    await world.peerSays('', 5, 'web5', 'notify', 'web5', 7);
+    await shows(page, '#state', /Upcalls wait.*still to be told of 1 reboot/s);
+    await shows(page, '.lines', /upcall owed\s*127\.77\.0\.5 rebooted/);
+    await keep(page, 'monitor');
+    await page.goto(world.url + '#/clients');
+    await shows(page, 'table', /127\.77\.0\.5.*upcall.*just now|127\.77\.0\.5.*upcall.* s ago/s);
+    await shows(page, 'table', /<b>nobody\.example.*not resolved.*nothing/s);
+    await keep(page, 'monitor-hosts');
+    await page.getByRole('link', {name: '127.77.0.5'}).first().click();
+    await shows(page, '#view', /owed: upcall.*Its NSM state\s*7.*not yet.*Registered by.*us/s);
+    await keep(page, 'monitor-host');
+    for (const view of ['#/locks', '#/files/abcd']) {
+        await page.goto(world.url + view);
+        await page.reload();
+        await shows(page, '#state', 'Upcalls wait');
+    }
+
+    await world.kill();
+    world.bootAnew(2);
+    await world.serve();
+    await page.goto(world.url + '#/');
+    await shows(page, '#state', /Notifying.*2 hosts of 2 not yet notified of the last reboot/s);
+    await shows(page, '.figures', /2\s*hosts to notify\s*0\s*upcalls owed/);
+    await shows(page, '.lines', /not notified\s*127\.77\.0\.5.*of the reboot of this machine/s);
+    await keep(page, 'monitor-rebooted');
+    await page.goto(world.url + '#/notifications');
+    await shows(page, 'table', /Host.*127\.77\.0\.5.*us.*(not reached yet|in progress)/s);
+    for (const view of ['', '#/clients', '#/clients/c1', '#/notifications', '#/log']) {
+        await page.goto(world.url + view);
+        await page.setViewportSize({width: 360, height: 740});
+        await until(`${view} fits a phone`, () => page.evaluate(() =>
+            document.documentElement.scrollWidth <= 360));
+        await keep(page, 'monitor-phone' + view.replace(/[#/]+/g, '-'));
+    }
 });
 
 // ---- (10), (11): a server that never was, with more of everything than a test can make ----

@@ -56,9 +56,18 @@ class World {
         this.url = `http://127.0.0.1:${this.httpPort}/`;
     }
 
+    // The machine of a monitor boots: it reads its boot id below a directory of ours.
+    bootAnew(number) {
+        const directory = path.join(this.directory, 'machine', 'proc', 'sys', 'kernel', 'random');
+        fs.mkdirSync(directory, {recursive: true});
+        fs.writeFileSync(path.join(directory, 'boot_id'),
+            String(number).padStart(8, '0') + '-1111-2222-3333-444444444444\n');
+    }
+
     start(program, args) {
         const child = spawn(program, args, {stdio: ['ignore', 'pipe', 'pipe'],
-            env: {...process.env, MALLOC_PERTURB_: '0'}});
+            env: {...process.env, MALLOC_PERTURB_: '0',
+                HOLDFAST_MACHINE_ROOT: path.join(this.directory, 'machine')}});
         child.said = '';
         child.stdout.on('data', data => child.said += data);
         child.stderr.on('data', data => child.said += data);
@@ -75,7 +84,7 @@ class World {
             'lmdb:' + path.join(this.directory, 'store'), '--sync', 'process', ...this.options,
             ...more]);
         await until('the server is ready: ' + this.server.said, () =>
-            this.server.said.includes('ready on port') || this.server.exitCode !== null);
+            /(ready|monitoring) on port/.test(this.server.said) || this.server.exitCode !== null);
         if (this.server.exitCode !== null)
             throw new Error('the server has ended: ' + this.server.said);
     }
