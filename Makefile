@@ -25,7 +25,7 @@ OPTS_asan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined
 OPTS_tsan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=thread
 OPTS_fuzz    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined -Dfuzz=true
 
-REALCLIENT := $(addprefix tests/realclient/,lk marks power referee storm) $(addprefix tests/bench/,handles lockers)
+REALCLIENT := $(addprefix tests/realclient/,lk marks power power_files referee storm) $(addprefix tests/bench/,handles lockers)
 TEST := tools/run-tests $(BUDGET)
 ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 suites = $(foreach suite,$(1),--suite $(suite))
