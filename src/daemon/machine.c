@@ -8,6 +8,7 @@
 #include "daemon/machine.h"
 
 #include "base/hex.h"
+#include "base/units.h"
 #include "wire/sockaddr.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SO_NETNS_COOKIE
@@ -150,6 +152,21 @@ bool machine_exports(void)
     return has_threads || has_entry("/etc/exports") || has_entry("/var/lib/nfs/etab") ||
            exists("/etc/systemd/system/multi-user.target.wants/nfs-server.service") ||
            exists("/etc/systemd/system/multi-user.target.wants/nfs-ganesha.service");
+}
+
+uint64_t machine_booted_ns(void)
+{
+    struct timespec wall, up;
+    if (clock_gettime(CLOCK_REALTIME, &wall) != 0 || clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+        return 0;
+    uint64_t wall_ns = (uint64_t)wall.tv_sec * SECOND_NS + (uint64_t)wall.tv_nsec;
+    uint64_t up_ns = (uint64_t)up.tv_sec * SECOND_NS + (uint64_t)up.tv_nsec;
+    return wall_ns > up_ns ? wall_ns - up_ns : 0;
+}
+
+bool machine_ran_sm_notify(void)
+{
+    return exists("/run/sm-notify.pid");
 }
 
 int machine_set_state(uint32_t state)

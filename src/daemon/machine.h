@@ -26,6 +26,11 @@ uint32_t machine_addresses(struct address *ret, uint32_t max);
 /* Is an NFS server meant to run here? The kernel's (exports, or it runs), or nfs-ganesha's. */
 bool machine_exports(void);
 
+/* When it booted, wall clock, as the clock is set now. */
+uint64_t machine_booted_ns(void);
+/* sm-notify has run in this boot, or somebody says so: it leaves a file in /run. */
+bool machine_ran_sm_notify(void);
+
 /*
  * The kernel's own copy of our state number, and the end of its grace period. Both need root: 0, or
  * a negative errno. -ENOENT: the kernel's lock manager is not loaded.

@@ -1,9 +1,8 @@
 /*
  * statd_import.c -- reads rpc.statd's state directory; see statd_import.h.
  *
- * The hosts are lock clients of the kernel's lock manager, which rpc.statd served on this machine.
- * They are known by name only, so each name is resolved here and now: while the old server still
- * runs, the names mean what they meant to it.
+ * Always true: an entry that cannot be read is an error, never the end of the list: the rest would
+ * be forgotten (P3).
  */
 #include "daemon/statd_import.h"
 #include "base/units.h"
@@ -19,24 +18,43 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int fail(struct text *ret_why, const char *directory, const char *name, int error)
+/* What is read, and where a sentence goes if it cannot be. */
+struct reading {
+    const char *path;
+    statd_import_visit_fn visit;
+    void *context;
+    struct text *why;
+};
+
+/* `name` is of the directory or, if it is not NULL, `file` in it. */
+static int fail(const struct reading *reading, const char *name, const char *file, int error)
 {
-    text_add(ret_why, directory);
-    text_add(ret_why, "/");
-    text_add(ret_why, name);
-    text_add(ret_why, ": ");
-    text_add(ret_why, strerror(error));
-    text_add(ret_why, "; give the directory of rpc.statd, usually /var/lib/nfs");
+    struct text *why = reading->why;
+    text_add(why, reading->path);
+    text_add(why, "/");
+    text_add(why, name);
+    if (file != NULL) {
+        text_add(why, "/");
+        text_add_escaped(why, bytes_of_text(file), 128);
+    }
+    text_add(why, ": ");
+    if (error == EBADMSG) {
+        text_add(why, "not a registration of this machine's lock manager; remove the file if no "
+                      "lock of that host matters. Nothing was imported");
+        return -error;
+    }
+    text_add(why, strerror(error));
+    text_add(why, "; give the directory of rpc.statd, usually /var/lib/nfs");
     return -error;
 }
 
-static struct address resolve(const char *name)
+struct address statd_import_resolve(const struct statd_import_host *host)
 {
     struct address address = {0};
-    if (address_parse(bytes_of_text(name), &address))
+    if (address_parse(bytes_of_text(host->name), &address))
         return address;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    if (getaddrinfo(name, NULL, &hints, &found) != 0)
+    if (getaddrinfo(host->name, NULL, &hints, &found) != 0)
         return address;
     if (found->ai_family == AF_INET) {
         const struct sockaddr_in *at = (const struct sockaddr_in *)(const void *)found->ai_addr;
@@ -49,7 +67,30 @@ static struct address resolve(const char *name)
     return address;
 }
 
-static int visit_file(int directory, const char *name, statd_import_visit_fn visit, void *context)
+int statd_import_content(const struct statd_import_host *host,
+                         char ret[static STATD_IMPORT_CONTENT_MAX])
+{
+    int fd = openat(host->directory, host->name, O_RDONLY | O_CLOEXEC);
+    int len = 0;
+    if (fd < 0)
+        return -errno;
+    for (;;) {
+        ssize_t got = read(fd, ret + len, (size_t)(STATD_IMPORT_CONTENT_MAX - len));
+        if (got < 0)
+            len = -errno;
+        if (got <= 0)
+            break;
+        len += (int)got;
+        if (len == STATD_IMPORT_CONTENT_MAX) {
+            len = -EFBIG;
+            break;
+        }
+    }
+    (void)close(fd);
+    return len;
+}
+
+static int visit_file(const struct reading *reading, int directory, const char *name, int seen)
 {
     struct stat status;
     if (name[0] == '.')
@@ -59,35 +100,37 @@ static int visit_file(int directory, const char *name, statd_import_visit_fn vis
     if (!S_ISREG(status.st_mode))
         return 0;
     struct statd_import_host host = {
-        .name = bytes_of_text(name),
-        .address = resolve(name),
-        .since_ns = (uint64_t)status.st_mtim.tv_sec * SECOND_NS,
+        .name = name,
+        .since_ns = (uint64_t)status.st_mtim.tv_sec * SECOND_NS + (uint64_t)status.st_mtim.tv_nsec,
+        .is_retired = seen >= 0,
+        .is_known = seen >= 0 && faccessat(seen, name, F_OK, 0) == 0,
+        .directory = directory,
     };
-    return visit(context, &host);
+    return reading->visit(reading->context, &host);
 }
 
-/*
- * `seen` is a directory that was read before: what it has is passed over; -1: none. An unreadable
- * entry is an error, never the end of the list: the rest would be forgotten (P3).
- */
-static int read_hosts(int directory, int seen, statd_import_visit_fn visit, void *context)
+/* Takes `directory` over, which is called `name`. `seen`: the one that was read before, or -1. */
+static int read_hosts(const struct reading *reading, int directory, const char *name, int seen)
 {
-    DIR *entries = fdopendir(directory); /* takes it over */
+    DIR *entries = fdopendir(directory);
     if (entries == NULL) {
         int error = errno;
         (void)close(directory);
-        return -error;
+        return fail(reading, name, NULL, error);
     }
     int result = 0;
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(entries);
-        if (entry == NULL)
-            result = -errno;
-        else if (seen < 0 || faccessat(seen, entry->d_name, F_OK, 0) != 0)
-            result = visit_file(dirfd(entries), entry->d_name, visit, context);
-        if (entry == NULL || result != 0)
+        if (entry == NULL) {
+            result = errno == 0 ? 0 : fail(reading, name, NULL, errno);
             break;
+        }
+        result = visit_file(reading, dirfd(entries), entry->d_name, seen);
+        if (result != 0) {
+            result = fail(reading, name, entry->d_name, -result);
+            break;
+        }
     }
     (void)closedir(entries);
     return result;
@@ -108,9 +151,7 @@ static int read_state(int directory, uint32_t *ret)
     return len == sizeof *ret ? 0 : -EINVAL;
 }
 
-/* What the visitor returned, or a negative errno with *ret_why filled. */
-static int read_both(int fd, const char *path, statd_import_visit_fn visit, void *context,
-                     struct text *ret_why)
+static int read_both(const struct reading *reading, int fd)
 {
     int sm = open_directory(fd, "sm"); /* kept open to look into */
     int again = sm < 0 ? -1 : open_directory(fd, "sm");
@@ -118,19 +159,15 @@ static int read_both(int fd, const char *path, statd_import_visit_fn visit, void
         int error = errno;
         if (sm >= 0)
             (void)close(sm);
-        return fail(ret_why, path, "sm", error);
+        return fail(reading, "sm", NULL, error);
     }
-    int result = read_hosts(again, -1, visit, context);
-    if (result < 0)
-        result = fail(ret_why, path, "sm", -result);
+    int result = read_hosts(reading, again, "sm", -1);
     if (result == 0) {
         int bak = open_directory(fd, "sm.bak");
         if (bak >= 0)
-            result = read_hosts(bak, sm, visit, context);
+            result = read_hosts(reading, bak, "sm.bak", sm);
         else if (errno != ENOENT)
-            result = -errno;
-        if (result < 0)
-            result = fail(ret_why, path, "sm.bak", -result);
+            result = fail(reading, "sm.bak", NULL, errno);
     }
     (void)close(sm);
     return result;
@@ -140,14 +177,16 @@ int statd_import_read(const char *directory, statd_import_visit_fn visit, void *
                       uint32_t *ret_state, struct text *ret_why)
 {
     uint32_t state = 0;
+    struct reading reading = {
+        .path = directory, .visit = visit, .context = context, .why = ret_why};
     int fd = open_directory(AT_FDCWD, directory);
     if (fd < 0)
-        return fail(ret_why, directory, "", errno);
+        return fail(&reading, "", NULL, errno);
     int result = read_state(fd, &state);
     if (result != 0)
-        result = fail(ret_why, directory, "state", -result);
+        result = fail(&reading, "state", NULL, -result);
     else
-        result = read_both(fd, directory, visit, context, ret_why);
+        result = read_both(&reading, fd);
     (void)close(fd);
     if (result == 0)
         *ret_state = state;

@@ -162,7 +162,8 @@ static int remove_all(struct store *store, struct content *content)
     struct store_failure failure = {0};
     uint64_t end = content->slot_count;
     content->server.epoch++;
-    content->server.flags = RECORD_SERVER_INCOMPLETE;
+    content->server.flags &= RECORD_SERVER_MONITOR; /* whose store it is */
+    content->server.flags |= RECORD_SERVER_INCOMPLETE;
     do {
         uint64_t first = fill_batch(content, end, &writer);
         struct store_batch batch = {.txn = content->server.txn,

@@ -3,9 +3,7 @@
 #
 # usage: monitor.sh WATCHER, the program made of watcher.c; without it the test is skipped
 #
-# Two hosts with a cable between them (statd_hosts.sh): nodea has rpcbind, our monitor and watcher.c, a
-# lock manager made of libtirpc that prints every upcall; nodeb has rpcbind, rpc.statd and sm-notify.
-# Reboots of nodea are another boot id in a /proc of the test's own. Passing proves:
+# Two hosts with a cable between them: see monitor_host.sh. Passing proves:
 #  (1) registered with the rpcbind of its machine, 100024 only, over both transports; options that mean
 #      nothing in this role are refused by name; a store has one role;
 #  (2) SM_MON is of this machine and of lock managers; a name is answered at once and resolved behind;
@@ -24,67 +22,12 @@ set -u
 . "$(dirname "$0")/statd_hosts.sh"
 enter 1 "$@"
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/monitor_host.sh"
 watcher=$1
 
-name_a=nodea.example
-name_b=nodeb.example
-address_a=10.77.1.1
-address_b=10.77.1.2
-names=$(printf '%s %s\n%s %s' "$address_a" "$name_a" "$address_b" "$name_b")
-export HOLDFAST_MACHINE_ROOT=$work/machine
-boot=0
-
-boot_anew() { # the machine of our server boots
-    boot=$((boot + 1))
-    printf '%08d-1111-2222-3333-444444444444\n' "$boot" \
-        > "$HOLDFAST_MACHINE_ROOT/proc/sys/kernel/random/boot_id"
-}
-
-is_monitoring_or_gone() { grep -q '^holdfast: monitoring on port' "$1" || is_gone "$2"; }
-
-# monitor NAME OPTIONS...: as start of lib.sh. Sets pid, state, hosts.
-monitor() {
-    local name=$1 line
-    shift
-    : > "$work/$name.out"
-    "$HOLDFAST" serve --role monitor --http off --store "lmdb:$work/store" "$@" \
-        2> "$work/$name.log" > "$work/$name.out" < /dev/null &
-    pid=$!
-    server_pids+=("$pid")
-    wait_until is_monitoring_or_gone "$work/$name.out" "$pid"
-    line=$(grep '^holdfast: monitoring on port' "$work/$name.out") || {
-        sed 's/^/    /' "$work/$name.log"
-        return 1
-    }
-    matches "$line" 'on port 12049 \(state ([0-9]+), ([0-9,]+) hosts?\)$' || return 1
-    state=${BASH_REMATCH[1]}
-    hosts=${BASH_REMATCH[2]//,/}
-}
-
 peer() { "$PEER" -s 127.0.0.1 127.0.0.1 12049 "$@"; }
-mon() { "$watcher" mon 127.0.0.1 tcp "$1" "$name_a" "$2"; }
-upcalls() { grep -c '^told' "$work/lockd.log"; }
-has_upcalls() { [ "$(upcalls)" -ge "$1" ]; }
-is_registered() { rpcinfo -p 127.0.0.1 2> /dev/null | grep -q '100024  *1  *udp  *12049'; }
-notices() { grep -c 'SM_NOTIFY from' "$work/statd.log"; }
-has_notices() { [ "$(notices)" -ge "$1" ]; }
-owed() { "$HOLDFAST" hosts --control "$work/store/control.sock" --json; }
-is_owed() { owed | grep -q "\"owed\": *true"; }
 
-mkdir -p "$HOLDFAST_MACHINE_ROOT/proc/sys/kernel/random" "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd" \
-    "$HOLDFAST_MACHINE_ROOT/etc"
-boot_anew
-furnish "$name_a" "$names"
-start_host 1 "$name_b" "$names" || { echo "nodeb did not start"; exit 1; }
-rpcbind -f -w 2> "$work/rpcbind-a.log" &
-rpcbind_pid=$!
-server_pids+=("$rpcbind_pid")
-background 1 rpcbind-b.log rpcbind -f
-need "rpcbind of nodea" wait_until quiet rpcinfo
-need "rpcbind of nodeb" wait_until quiet on 1 rpcinfo
-mkdir -p "$work/nfs/sm" "$work/nfs/sm.bak"
-background 1 statd.log rpc.statd -F -d -L -p 13024 -P "$work/nfs"
-need "rpc.statd is registered" wait_until quiet rpcinfo -T tcp "$address_b" 100024 1
+start_hosts
 
 # (1)
 monitor first || finish
@@ -96,9 +39,7 @@ expect "an option of locks is refused" same "$code" 2
 expect "by its name" log_has "$work/grace.log" '--grace: means nothing with --role monitor'
 run_to_end after --notify-after 5
 expect "so is one of monitors, elsewhere" log_has "$work/after.log" '--notify-after: only with'
-"$watcher" serve > "$work/lockd.log" 2>&1 < /dev/null &
-server_pids+=($!)
-need "the lock manager is registered" wait_until quiet rpcinfo -T udp 127.0.0.1 100021 3
+serve_locks
 
 # (2)
 expect "from elsewhere it is refused" same \
@@ -115,9 +56,9 @@ server_pids+=($!)
 need "the reboot of nodeb reaches the lock manager" wait_until has_upcalls 1
 expect "as it was registered, from loopback" matches "$(grep '^told' "$work/lockd.log")" \
     "^told by 127.0.0.1 over udp: mon_name=$address_b state=[0-9]+ priv=priv-of-address1$"
-on 1 "$PEER" -s "$address_b" "$address_a" 12049 notify "$name_b" 9999 > /dev/null
+nodeb_notifies "$name_b" 9999
 need "the next one, too" wait_until has_upcalls 2
-on 1 "$PEER" -s "$address_b" "$address_a" 12049 notify "$name_b" 9999 > /dev/null
+nodeb_notifies "$name_b" 9999
 "$PEER" -s "$address_a" "$address_a" 12049 notify "$address_b" 77 > /dev/null
 peer notify "$address_b" 77 > /dev/null
 expect "a stranger is not believed" log_has "$work/first.log" 'ignored a reboot notification'
@@ -172,8 +113,7 @@ rm -rf "$work/store"
 boot_anew
 : > "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd/nlm_end_grace"
 monitor nobody || finish
-"$watcher" serve > "$work/lockd.log" 2>&1 < /dev/null &
-server_pids+=($!)
+serve_locks
 expect "the kernel's grace is over" wait_until grep -q Y \
     "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd/nlm_end_grace"
 
@@ -182,7 +122,7 @@ expect "SM_MON" same "$(mon "$address_b" priv-of-address2)" "succ $state"
 : > "$work/statd.log"
 expect "restart-notice" quiet "$HOLDFAST" restart-notice --control "$work/store/control.sock" --yes
 expect "tells nodeb" wait_until has_notices 2
-on 1 "$PEER" -s "$address_b" "$address_a" 12049 notify "$name_b" 4711 > /dev/null
+nodeb_notifies "$name_b" 4711
 expect "and upcalls go on" wait_until has_upcalls 1
 expect "hosts shows it" matches "$(owed)" "$address_b"
 stop TERM
