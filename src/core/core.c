@@ -142,6 +142,9 @@ static void call_done(struct core *core, const struct core_input *input)
     case CALL_OF_SILENT:
         ask_call_done(core, ASK_OF_SILENT, handle, input);
         return;
+    case CALL_OF_DOUBT:
+        watched_question_done(core, handle, input);
+        return;
     }
     UNREACHABLE();
 }
@@ -209,7 +212,8 @@ bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret)
 {
     CHECK(now_ns >= core->now_ns);
     core->now_ns = now_ns;
-    return grant_next_call(core, ret) || notify_next_call(core, ret) || ask_next_call(core, ret);
+    return grant_next_call(core, ret) || notify_next_call(core, ret) ||
+           watched_next_question(core, ret) || ask_next_call(core, ret);
 }
 
 bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *ret)
@@ -281,7 +285,9 @@ uint64_t core_deadline_ns(const struct core *core)
     uint64_t next_ns = core_callback_deadline_ns(core);
     uint64_t notify_ns = notify_deadline_ns(core), ask_ns = ask_deadline_ns(core);
     next_ns = notify_ns < next_ns ? notify_ns : next_ns;
-    return ask_ns < next_ns ? ask_ns : next_ns;
+    next_ns = ask_ns < next_ns ? ask_ns : next_ns;
+    uint64_t question_ns = watched_question_deadline_ns(core);
+    return question_ns < next_ns ? question_ns : next_ns;
 }
 
 void core_status(const struct core *core, struct core_status *ret)

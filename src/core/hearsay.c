@@ -146,6 +146,10 @@ bool hearsay_next_lookup(struct core *core, struct core_lookup *ret)
 static void believe(struct core *core, const struct hearsay *notice, const struct address *from,
                     struct bytes name)
 {
+    if (core->limits.is_monitor && core->limits.verify_notices) {
+        watched_doubt_name(core, name, notice->state);
+        return;
+    }
     switch (notice_hear(core, from, name, notice->state, NOTICE_TRUE)) {
     case NOTICE_NEW:
         MARK("hearsay_believed");

@@ -113,6 +113,10 @@ static void hear_claim(struct core *core, const struct peer *from, const struct 
 static void hear_watched(struct core *core, const struct peer *from, const struct request *request)
 {
     bool is_news;
+    if (watched_is_ours(core, &from->address)) {
+        report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, request->state);
+        return;
+    }
     if (request->state != 0 && watched_hear(core, &from->address, request->state, &is_news) > 0) {
         if (!is_news)
             return;

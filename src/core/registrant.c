@@ -125,6 +125,7 @@ static void renew(struct core *core, uint32_t slot, const struct request *reques
     if (is_current)
         watched_lockd_restarted(core, slot);
     r->relayed_state = notice_state(core, r->mon_fold);
+    watched_renewed(core, slot);
     notify_dismiss(core, target_of_registrant(slot));
 }
 

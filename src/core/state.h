@@ -158,6 +158,7 @@ enum core_caller {
     CALL_OF_PROBE,
     CALL_OF_SILENT,
     CALL_OF_WATCHED,
+    CALL_OF_DOUBT, /* of a watched host, to its status monitor */
 };
 uint64_t core_call_id(enum core_caller caller, uint64_t handle);
 

@@ -41,7 +41,9 @@ int watched_init(struct core *core, const uint32_t slots[])
                           core->seed);
     for (uint32_t i = 0; i < RECORD_HOSTS_MAX && err == 0; i++)
         err = chains_init(&watching->by_host[i], watching->addresses.table.max, slots_max);
-    return err == 0 ? timers_init(&watching->lookups, slots_max) : err;
+    if (err == 0)
+        err = timers_init(&watching->lookups, slots_max);
+    return err == 0 ? timers_init(&watching->doubts, slots_max) : err;
 }
 
 void watched_done(struct core *core)
@@ -54,6 +56,7 @@ void watched_done(struct core *core)
     for (uint32_t i = 0; i < RECORD_HOSTS_MAX; i++)
         chains_done(&watching->by_host[i]);
     timers_done(&watching->lookups);
+    timers_done(&watching->doubts);
 }
 
 struct watched *watched_at(const struct core *core, uint32_t slot)
@@ -142,6 +145,7 @@ void watched_remove(struct core *core, uint32_t slot)
     core->watching.owed -= core->started && watched_is_owed(core, slot);
     drop_hosts(core, slot);
     timers_clear(&core->watching.lookups, slot);
+    watched_forget_doubts(core, slot);
     *w = (struct watched){0};
 }
 
@@ -165,7 +169,7 @@ struct address watched_address(const struct core *core, uint32_t slot)
     return host_of(core, w, attempt % w->host_count);
 }
 
-static bool is_ours(const struct core *core, const struct address *address)
+bool watched_is_ours(const struct core *core, const struct address *address)
 {
     const struct watching *watching = &core->watching;
     bool is_found = false;
@@ -179,7 +183,7 @@ static bool is_ourselves(const struct core *core, uint32_t slot)
     const struct watched *w = watched_at(core, slot);
     for (uint32_t i = 0; i < w->host_count; i++) {
         struct address host = host_of(core, w, i);
-        if (is_ours(core, &host))
+        if (watched_is_ours(core, &host))
             return true;
     }
     return false;
@@ -236,14 +240,15 @@ uint32_t watched_hear(struct core *core, const struct address *from, uint32_t st
     struct watching *watching = &core->watching;
     uint32_t host = intern_find(&watching->addresses, bytes_of(from)), count = 0;
     *ret_news = false;
-    if (is_ours(core, from))
-        return 0;
     for (uint32_t i = 0; i < RECORD_HOSTS_MAX && host != SLOT_NONE; i++) {
         uint32_t slot = chains_first(&watching->by_host[i], host);
         for (; slot != SLOT_NONE; slot = chains_next(&watching->by_host[i], slot)) {
             struct bytes name = intern_bytes(&core->names, registrant_at(core, slot)->mon_name);
-            *ret_news |= notice_hear(core, from, name, state, NOTICE_TRUE) == NOTICE_NEW;
             count++;
+            if (core->limits.verify_notices)
+                watched_doubt(core, slot, state);
+            else
+                *ret_news |= notice_hear(core, from, name, state, NOTICE_TRUE) == NOTICE_NEW;
         }
     }
     return count;
@@ -311,8 +316,6 @@ bool watched_settle(struct core *core, uint32_t slot)
     return true;
 }
 
-/* ---- when ---- */
-
 void watched_ready(struct core *core)
 {
     uint64_t after_ns = core->limits.notify_after_ns;
@@ -367,11 +370,12 @@ uint64_t watched_deadline_ns(const struct core *core)
 void watched_check(const struct core *core)
 {
     const struct table *table = &core->registrants.table;
-    uint32_t unresolved = 0, owed = 0;
+    uint32_t unresolved = 0, owed = 0, verifying = 0;
     if (!is_monitor(core))
         return;
     table_check(&core->watching.addresses.table);
     timers_check(&core->watching.lookups);
+    timers_check(&core->watching.doubts);
     uint32_t slot = table_next(table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
         const struct watched *w = watched_at(core, slot);
@@ -380,9 +384,13 @@ void watched_check(const struct core *core)
         CHECK(w->host_count > 0 || w->is_name);
         CHECK(w->host_count > 0 || w->is_asking || timers_is_set(&core->watching.lookups, slot));
         CHECK(!core->started || watched_is_current(core, slot) || watched_is_owed(core, slot));
+        CHECK((w->doubt_count > 0) ==
+              (w->is_verifying || timers_is_set(&core->watching.doubts, slot)));
         unresolved += w->host_count == 0;
         owed += watched_is_owed(core, slot);
+        verifying += w->is_verifying;
     }
     CHECK(unresolved == core->watching.unresolved);
     CHECK(owed == core->watching.owed || !core->started);
+    CHECK(verifying == core->watching.verifying);
 }

@@ -39,6 +39,9 @@
 
 struct core;
 
+#define WATCHED_DOUBTS_MAX    4   /* states of one host that are in doubt at a time */
+#define WATCHED_VERIFYING_MAX 512 /* hosts that are asked at a time */
+
 /* Of a registrant, beside its record. */
 struct watched {
     uint32_t hosts[RECORD_HOSTS_MAX]; /* slots of their addresses, with references; SLOT_NONE */
@@ -49,6 +52,12 @@ struct watched {
     bool is_name;                   /* mon_name is for the resolver */
     bool is_asking;
     bool is_reported; /* that it does not resolve */
+
+    /* --verify-notify always: states that it is said to have, and its host is asked about. */
+    uint32_t doubts[WATCHED_DOUBTS_MAX];
+    uint32_t doubt_count, doubt_attempts;
+    bool is_verifying;
+    bool is_heard; /* it registered anew since: what is locked now was locked after that reboot */
 };
 
 struct watching {
@@ -57,6 +66,8 @@ struct watching {
     struct intern addresses;
     struct chains by_host[RECORD_HOSTS_MAX]; /* chain = slot of the address */
     struct timers lookups;                   /* slots whose names are to be asked */
+    struct timers doubts;                    /* slots whose hosts are to be asked for their state */
+    uint32_t verifying;                      /* hosts that are asked just now */
     uint32_t unresolved;                     /* names without an address */
     uint32_t owed;                           /* hosts not yet told of our last reboot */
     struct address locals[CORE_LOCALS_MAX];
@@ -92,7 +103,9 @@ uint32_t watched_upcall(const struct core *core, uint32_t slot);
 /* The same, and it can be told now. */
 bool watched_is_callable(const struct core *core, uint32_t slot);
 
-/* SM_NOTIFY came from this address: whoever watches its host is owed an upcall. Returns how many
+/* An address of this machine: what it says of itself it knows already. */
+bool watched_is_ours(const struct core *core, const struct address *address);
+/* SM_NOTIFY came from this address, not one of ours: whoever watches its host is owed an upcall. Returns how many
  * registrants watch it, and in *ret_news whether any of them did not know. */
 uint32_t watched_hear(struct core *core, const struct address *from, uint32_t state,
                       bool *ret_news);
@@ -146,6 +159,17 @@ void watched_resolved(struct core *core, uint32_t slot, const struct address *ad
 /* The addresses of its host are these from now on, as many as there is room for. */
 void watched_set_hosts(struct core *core, uint32_t slot, const struct address *hosts,
                        uint32_t count);
+
+/* watched_doubt.c, --verify-notify always: its host is said to have rebooted into this state, and is
+ * asked before anybody is told. */
+void watched_doubt(struct core *core, uint32_t slot, uint32_t state);
+void watched_doubt_name(struct core *core, struct bytes mon_name, uint32_t state);
+/* It is registered anew. */
+void watched_renewed(struct core *core, uint32_t slot);
+void watched_forget_doubts(struct core *core, uint32_t slot);
+bool watched_next_question(struct core *core, struct core_call *ret);
+uint64_t watched_question_deadline_ns(const struct core *core);
+void watched_question_done(struct core *core, uint64_t handle, const struct core_input *input);
 
 void watched_check(const struct core *core);
 

@@ -403,7 +403,6 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "auto",
      .choices = verify_words,
-     .flags = CONFIG_NOT_OF_MONITOR,
      FIELD(verify_notify),
      .help = "Confirm an SM_NOTIFY with the client's own status monitor: auto (when in doubt) or "
              "always."},
