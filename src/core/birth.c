@@ -79,6 +79,7 @@ static int reserve(struct core *core, const uint32_t slots_max[RECORD_KIND_END])
     uint32_t registrants = slots_max[RECORD_REGISTRANT];
     uint32_t folds = registrants + slots_max[RECORD_NOTICE] + slots_max[RECORD_CLIENT];
     uint32_t names = folds + registrants + slots_max[RECORD_WAITER] + PROBE_MAX + HEARSAY_MAX;
+    names += core->limits.has_callout ? 2 * CALLOUT_MAX : 0;
     int err = intern_init(&core->folds, core->arena, folds, core->seed);
     if (err == 0)
         err = intern_init(&core->names, core->arena, names, core->seed);

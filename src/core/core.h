@@ -75,6 +75,7 @@ struct core_limits {
     /* --role monitor: the status monitor of a machine whose own kernel locks (watched.h). No lock
      * tables; names: --name only. */
     bool is_monitor;
+    bool has_callout; /* monitor: --callout, core_next_callout */
     uint64_t notify_after_ns;    /* --notify-after */
     bool unmon_all_notifies;     /* --unmon-all notify */
     bool lockd_restart_notifies; /* --on-lockd-restart notify */
@@ -312,6 +313,20 @@ struct core_changes {
     uint32_t name_count;
 };
 void core_change(struct core *core, const struct core_changes *changes);
+
+/* Monitor: what the program of --callout is to be told next, durable and in order. The views die
+ * with the next call into the core. False: nothing, or not yet. */
+enum core_callout_kind { CALLOUT_ADD, CALLOUT_DELETE, CALLOUT_NOTIFY };
+struct core_callout {
+    enum core_callout_kind kind;
+    struct bytes mon_name;
+    struct bytes my_name; /* who registered it; CALLOUT_NOTIFY: empty, */
+    struct address from;  /* but where SM_NOTIFY came from, */
+    uint32_t state;       /* and what it says */
+};
+bool core_next_callout(struct core *core, struct core_callout *ret);
+/* How many found no room since the start. */
+uint64_t core_lost_callouts(const struct core *core);
 
 struct event_ring *core_events(struct core *core);
 /* What is not for the log, because it happens all the time: kinds of its own. Nobody needs to take

@@ -154,6 +154,7 @@ static void believe(struct core *core, const struct hearsay *notice, const struc
     case NOTICE_NEW:
         MARK("hearsay_believed");
         event_add(&core->events, EVENT_NOTICE, from, name, notice->state);
+        callout_notice(core, name, from, notice->state);
         return;
     case NOTICE_BYTES:
         event_add(&core->events, EVENT_NO_BYTES, from, name, core->limits.bytes_max);

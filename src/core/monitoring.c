@@ -122,6 +122,7 @@ static void hear_watched(struct core *core, const struct peer *from, const struc
             return;
         core_host_restarted(core, &from->address);
         report(core, EVENT_NOTICE, from, request->mon_name, request->state);
+        callout_notice(core, request->mon_name, &from->address, request->state);
         return;
     }
     hear_claim(core, from, request, NOTICE_CLAIM, true);

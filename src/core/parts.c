@@ -45,6 +45,7 @@ static const struct part parts[] = {
     {grant_init, grant_done, turn_check, NULL, NULL},
     {callback_init, callback_done, callback_check, NULL, NULL},
     {probe_init, probe_done, probe_check, NULL, NULL},
+    {callout_init, callout_done, callout_check, NULL, NULL},
     {hearsay_init, hearsay_done, hearsay_check, NULL, NULL},
     {silent_init, silent_done, silent_check, silent_work, silent_deadline_ns},
     {unsettled_init, unsettled_done, unsettled_check, NULL, NULL},

@@ -124,6 +124,8 @@ static void renew(struct core *core, uint32_t slot, const struct request *reques
         return;
     if (is_current)
         watched_lockd_restarted(core, slot);
+    else
+        callout_client(core, CALLOUT_ADD, slot);
     r->relayed_state = notice_state(core, r->mon_fold);
     watched_renewed(core, slot);
     notify_dismiss(core, target_of_registrant(slot));
@@ -239,6 +241,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     link_slot(core, slot);
     watched_add(core, slot, NULL);
     dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
+    callout_client(core, CALLOUT_ADD, slot);
     core->sync_wanted = true;
     return REGISTRANT_ADDED;
 }
@@ -263,6 +266,13 @@ void registrant_forget(struct core *core, uint32_t slot)
     release_key(core, &r);
 }
 
+/* It was registered, in this boot. */
+static void callout_unregistered(struct core *core, uint32_t slot)
+{
+    if (watched_is_current(core, slot))
+        callout_client(core, CALLOUT_DELETE, slot);
+}
+
 bool registrant_remove(struct core *core, const struct peer *from, const struct request *request)
 {
     struct key key = {&from->address,   request->mon_name, request->my_name,
@@ -270,6 +280,7 @@ bool registrant_remove(struct core *core, const struct peer *from, const struct 
     uint32_t slot = find(core, &key, key_hash(core, &key));
     if (slot == SLOT_NONE)
         return false;
+    callout_unregistered(core, slot);
     (void)watched_unregister(core, slot);
     return true;
 }
@@ -287,6 +298,7 @@ uint32_t registrant_remove_all(struct core *core, const struct address *from, st
         next = chains_next(&all->by_address, slot);
         if (registrant_at(core, slot)->my_name != name)
             continue;
+        callout_unregistered(core, slot);
         if (core->limits.unmon_all_notifies)
             watched_tell_lost(core, slot);
         else

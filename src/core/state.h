@@ -44,6 +44,7 @@
 
 #include "core/ask.h"
 #include "core/callback.h"
+#include "core/callout.h"
 #include "core/client.h"
 #include "core/core.h"
 #include "core/dirty.h"
@@ -126,6 +127,7 @@ struct core {
     struct list asks[ASKER_END]; /* those that wait to be called */
     struct probes probes;
     struct hearsays hearsays;
+    struct callouts callouts;
     struct silent silent;
     struct reboot_counters reboots;
     struct address restarted[RESTARTED_MAX]; /* of this step: core_next_restarted */

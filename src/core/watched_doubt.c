@@ -146,6 +146,7 @@ static void confirm(struct core *core, uint32_t slot, uint32_t state)
     MARK("watched_confirmed");
     core_host_restarted(core, &host);
     event_add(&core->events, EVENT_NOTICE, &host, name, state);
+    callout_notice(core, name, &host, state);
 }
 
 void watched_question_done(struct core *core, uint64_t handle, const struct core_input *input)

@@ -241,8 +241,9 @@ static int check_role(struct config *config, struct text *ret_why)
             continue;
         text_add(ret_why, "--");
         text_add(ret_why, config_options[i].name);
-        text_add(ret_why, is_monitor ? ": means nothing with --role monitor; leave it out"
+        text_add(ret_why, is_monitor ? ": means nothing with --role monitor: "
                                      : ": only with --role monitor");
+        text_add(ret_why, is_monitor ? config_options[i].why_not : "");
         return -EINVAL;
     }
     if (!is_monitor)

@@ -68,6 +68,7 @@ struct config_option {
     const char *default_shown;  /* the default in words, where it is not a plain value */
     uint64_t low, high;         /* of numbers */
     const char *const *choices; /* the words, NULL at the end */
+    const char *why_not;        /* CONFIG_NOT_OF_MONITOR: why */
     const char *cause;          /* why other values than the choices are refused */
     size_t offset;              /* of the field in struct config */
     const char *group;          /* heading in the help above this row; NULL: same group */
@@ -151,6 +152,7 @@ struct config {
     bool is_notify_after_given; /* an NFS server is waited for, whatever the machine looks like */
     enum config_unmon_all unmon_all;
     enum config_lockd_restart lockd_restart;
+    char *callout; /* NULL: none */
 
     struct config_exports exports;
     char *exports_file; /* NULL: none */

@@ -34,6 +34,13 @@ static const char *const groups_words[] = {"wire", "server", NULL};
 static const char *const level_words[] = {"error", "warning", "info", "debug", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 
+/* Why an option means nothing with --role monitor. */
+#define NO_LOCKS     "a status monitor keeps no locks; the lock manager of this machine does"
+#define NO_FILES     "a status monitor serves no files; the NFS server of this machine does"
+#define ONE_PROGRAM  "a status monitor has a single port; use --port"
+#define THIS_MACHINE "a status monitor belongs to its machine, and no other can take its place"
+#define OURS_ONLY    "a status monitor takes registrations from this machine alone"
+
 #define FIELD(member) .offset = offsetof(struct config, member)
 
 const struct config_option config_options[] = {
@@ -81,6 +88,7 @@ const struct config_option config_options[] = {
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = ONE_PROGRAM,
      FIELD(nlm_port),
      .help = "Port of the Network Lock Manager, if it should have its own."},
     {.name = "nsm-port",
@@ -89,6 +97,7 @@ const struct config_option config_options[] = {
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = ONE_PROGRAM,
      FIELD(nsm_port),
      .help = "Port of the Network Status Monitor, if it should have its own."},
     {.name = "rpcbind",
@@ -154,6 +163,7 @@ const struct config_option config_options[] = {
     {.name = "standby",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = THIS_MACHINE,
      FIELD(standby),
      .help = "Wait while another server is active on the same store, then take over. Needs a store "
              "that both servers can reach."},
@@ -162,6 +172,7 @@ const struct config_option config_options[] = {
      .argument = "CMD",
      .default_shown = "none",
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = THIS_MACHINE,
      FIELD(takeover_hook),
      .help = "Run this shell command after becoming active and before serving, for example to move "
              "the service address here. If it fails the server exits, so that the next standby "
@@ -169,6 +180,7 @@ const struct config_option config_options[] = {
     {.name = "assume-lost",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(assume_lost),
      .help = "Treat the store as incomplete for this start, for example after restoring a backup."},
 
@@ -186,6 +198,7 @@ const struct config_option config_options[] = {
      .default_shown = "the value of --recovery-window",
      .high = SECONDS_MAX,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(grace_s),
      .help = "Grace period after a restart: seconds in which only reclaims are granted. There is "
              "one only if locks were stored, and it ends early once all of them are reclaimed or "
@@ -195,6 +208,7 @@ const struct config_option config_options[] = {
      .default_text = "reclaim",
      .choices = recovery_words,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(recovery),
      .help =
          "After a restart: reclaim notifies every client, which reclaims its locks in the grace "
@@ -204,12 +218,14 @@ const struct config_option config_options[] = {
      .default_text = "release",
      .choices = unreachable_words,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(unreachable),
      .help = "Locks of a client that cannot be notified of a restart: release frees them when the "
              "grace period ends, hold keeps them until --give-up has passed."},
     {.name = "trust-reclaim",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(trust_reclaim),
      .help = "Grant reclaims that match no stored lock if nothing conflicts with them."},
 
@@ -273,12 +289,23 @@ const struct config_option config_options[] = {
      FIELD(lockd_restart),
      .help = "When the lock manager seems to have been restarted without the machine, and so has "
              "lost its locks: log it, or notify every watched host so that it reclaims."},
+    {.name = "callout",
+     .type = CONFIG_TEXT,
+     .argument = "PROG",
+     .default_shown = "none",
+     .flags = CONFIG_NOT_OF_SERVER,
+     FIELD(callout),
+     .help =
+         "Run this program when a host is watched (add-client MON_NAME MY_NAME), when it is not "
+         "any more (del-client MON_NAME MY_NAME), and when one has rebooted (sm-notify MON_NAME "
+         "ADDRESS STATE), as rpc.statd does with -H; but nothing waits for it."},
 
     {.group = "Files",
      .name = "export",
      .type = CONFIG_EXPORTS,
      .argument = "LINE",
      .flags = CONFIG_REPEATABLE | CONFIG_NOT_OF_MONITOR | CONFIG_RELOADS,
+     .why_not = NO_FILES,
      .default_shown = "none: locks only, for files of another server",
      FIELD(exports),
      .help = "Serve a directory over NFSv3, one line of exports(5): '/srv/files *(rw)'. Needs "
@@ -288,6 +315,7 @@ const struct config_option config_options[] = {
      .argument = "FILE",
      .default_shown = "none",
      .flags = CONFIG_NOT_OF_MONITOR | CONFIG_RELOADS,
+     .why_not = NO_FILES,
      FIELD(exports_file),
      .help = "Read such lines from this file."},
     {.name = "nfs-port",
@@ -296,6 +324,7 @@ const struct config_option config_options[] = {
      .default_text = "2049",
      .high = UINT16_MAX,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_FILES,
      FIELD(nfs_port),
      .help = "Port of NFS (TCP) and MOUNT (TCP and UDP) with --export; 0: any free port, printed "
              "at start."},
@@ -304,6 +333,7 @@ const struct config_option config_options[] = {
      .default_text = "wire",
      .choices = groups_words,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_FILES,
      FIELD(groups),
      .help = "The groups of a caller: those it sends, 16 at most, or those that this server knows "
              "its user has."},
@@ -311,6 +341,7 @@ const struct config_option config_options[] = {
      .type = CONFIG_SHARES,
      .argument = "NAME=HEXPREFIX",
      .flags = CONFIG_REPEATABLE | CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      .default_shown = "none: all files are in \"default\"",
      FIELD(shares),
      .help = "A named set of files: those whose handles start with these bytes; the longest prefix "
@@ -333,6 +364,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = LOCKS_MAX,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(locks_max),
      .help = "Locks of all clients together; beyond that, refused."},
     {.name = "max-locks-per-client",
@@ -342,6 +374,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = LOCKS_MAX,
      .flags = CONFIG_NOT_OF_MONITOR | CONFIG_RAISES,
+     .why_not = NO_LOCKS,
      FIELD(locks_per_client_max),
      .help = "Locks of one client; beyond that, refused."},
     {.name = "max-waiters",
@@ -351,6 +384,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 10000000,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(waiters_max),
      .help = "Requests waiting for a lock; beyond that, refused."},
     {.name = "max-per-address",
@@ -360,6 +394,7 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 100,
      .flags = CONFIG_NOT_OF_MONITOR | CONFIG_RAISES,
+     .why_not = OURS_ONLY,
      FIELD(per_address_percent),
      .help = "Percentage of --max-clients, --max-locks and --max-waiters that one address may use, "
              "whatever names it uses; 100: no limit. Raise it for many clients behind one address "
@@ -388,6 +423,7 @@ const struct config_option config_options[] = {
      .default_text = "any",
      .choices = mon_from_words,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = OURS_ONLY,
      FIELD(mon_from),
      .help = "Who may register with SM_MON: any address, or only this machine."},
     {.name = "trust-state",
@@ -395,6 +431,7 @@ const struct config_option config_options[] = {
      .default_text = "on",
      .choices = switch_words,
      .flags = CONFIG_NOT_OF_MONITOR,
+     .why_not = NO_LOCKS,
      FIELD(trust_state),
      .help = "A LOCK with a newer state number means that the client rebooted, and releases its "
              "old locks; use off for clients whose number grows without a reboot, such as "

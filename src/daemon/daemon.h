@@ -59,6 +59,7 @@ struct daemon {
     struct caller *caller;
     struct names *names;
     struct resolving *resolving;
+    struct callout_runner *callout; /* NULL: no --callout */
     struct registrar *registrar;
     bool is_registered, is_named; /* both: ready */
     struct driver *driver;

@@ -201,6 +201,7 @@ static void turn(struct driver *driver)
     commits_hand(&driver->commits);
     if (!driver->is_draining)
         set_next_turn(driver, is_waiting);
+    callout_runner_turn(parts->callout);
     events_turn(parts->events, core_events(driver->core), core_feed(driver->core));
     log_drain(parts->log, core_events(driver->core), now_ns, wall_ns);
     if (is_drained(driver))

@@ -9,6 +9,7 @@
 #include "admin/http.h"
 #include "base/text.h"
 #include "core/core.h"
+#include "daemon/callout_runner.h"
 #include "daemon/commits.h"
 #include "daemon/log.h"
 #include "daemon/registrar.h"
@@ -32,6 +33,7 @@ struct driver_parts {
     struct caller *caller;
     struct registrar *registrar;
     struct resolving *resolving;
+    struct callout_runner *callout; /* NULL: none */
     struct events *events; /* for streams; NULL: none */
 };
 

@@ -104,6 +104,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     takeover_close(daemon->takeover);
     registrar_close(daemon->registrar);
     monitor_close(daemon->monitor);
+    callout_runner_close(daemon->callout);
     files_close(daemon->files);
     if (daemon->driver == NULL && daemon->wire != NULL)
         wire_close(daemon->wire);
@@ -111,6 +112,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     driver_free(daemon->driver);
     registrar_free(daemon->registrar);
     monitor_free(daemon->monitor);
+    callout_runner_free(daemon->callout);
     names_free(daemon->names);
     resolving_free(daemon->resolving);
     caller_free(daemon->caller);

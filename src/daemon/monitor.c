@@ -34,6 +34,14 @@ int monitor_prepare(struct daemon *daemon)
     text_init(&why, buffer, sizeof buffer);
     if (machine_identify(&daemon->identity, &why) != 0)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
+    if (daemon->config.callout != NULL && access(daemon->config.callout, X_OK) != 0) {
+        text_add(&why, "--callout: ");
+        text_add(&why, daemon->config.callout);
+        text_add(&why, ": ");
+        text_add(&why, strerror(errno));
+        text_add(&why, "; give the path of a program that may be executed");
+        return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
+    }
     int fd = caller_udp_bind_privileged();
     daemon->privileged_fd = fd > 0 ? fd : 0;
     if (fd < 0)

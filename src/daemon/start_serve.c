@@ -66,7 +66,12 @@ int start_serve_calls(struct daemon *daemon)
     if (daemon->client != NULL)
         daemon->caller = caller_new(&daemon->loop, daemon->client, &daemon->clock, &options);
     daemon->resolving = resolving_new(&daemon->loop, daemon->core, daemon->server);
-    if (daemon->caller == NULL || daemon->resolving == NULL)
+    const char *callout = daemon->config.callout;
+    if (callout != NULL)
+        daemon->callout =
+            callout_runner_new(&daemon->loop, daemon->core, &daemon->log, &daemon->clock, callout);
+    if (daemon->caller == NULL || daemon->resolving == NULL ||
+        (callout != NULL && daemon->callout == NULL))
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, "cannot reserve memory for calls to clients");
     rpc_server_set_client(daemon->server, daemon->client);
     return 0;
@@ -90,6 +95,7 @@ int start_serve_driver(struct daemon *daemon)
         .caller = daemon->caller,
         .registrar = daemon->registrar,
         .resolving = daemon->resolving,
+        .callout = daemon->callout,
         .events = daemon->hooks.admin.events,
     };
     daemon->driver = driver_new(&parts);

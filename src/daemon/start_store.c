@@ -109,6 +109,7 @@ static struct core_limits limits_of(struct daemon *daemon)
                                  .resume = config->recovery == CONFIG_RESUME,
                                  .lease = &daemon->lease,
                                  .is_monitor = is_monitor,
+                                 .has_callout = config->callout != NULL,
                                  .notify_after_ns = config->notify_after_s * SECOND_NS,
                                  .unmon_all_notifies = config->unmon_all == CONFIG_UNMON_NOTIFY,
                                  .lockd_restart_notifies =

@@ -16,7 +16,10 @@
 #  (6) after a reboot of nodea the state is two more, nodeb's rpc.statd is notified under both names
 #      once its NFS server is registered and not before, with no upcall; then the record goes;
 #  (7) nobody to notify: the kernel's grace period is ended;
-#  (8) restart-notice tells everybody, in the same boot, and the upcalls go on; hosts lists what is owed.
+#  (8) restart-notice tells everybody, in the same boot, and the upcalls go on; hosts lists what is owed;
+#  (9) --verify-notify always: what nodeb's own rpc.statd does not confirm is no upcall, what it does is;
+# (10) --callout: what rpc.statd -H would run, in order; programs that hang or fail delay no answer, and
+#      are killed; one that cannot be executed is refused.
 # shellcheck disable=SC2317 # expect and wait_until call functions by their names
 set -u
 . "$(dirname "$0")/statd_hosts.sh"
@@ -36,7 +39,7 @@ expect "only the status monitor is registered" same \
     "100024/1/tcp 100024/1/udp"
 run_to_end grace --role monitor --grace 5
 expect "an option of locks is refused" same "$code" 2
-expect "by its name" log_has "$work/grace.log" '--grace: means nothing with --role monitor'
+expect "by its name" log_has "$work/grace.log" '--grace: means nothing with --role monitor: a status monitor'
 run_to_end after --notify-after 5
 expect "so is one of monitors, elsewhere" log_has "$work/after.log" '--notify-after: only with'
 serve_locks
@@ -126,6 +129,52 @@ nodeb_notifies "$name_b" 4711
 expect "and upcalls go on" wait_until has_upcalls 1
 expect "hosts shows it" matches "$(owed)" "$address_b"
 stop TERM
+
+# (9)
+state_b=$("$PEER" -s "$address_a" "$address_b" 13024 stat x | awk '{ print $2 }')
+: > "$work/lockd.log"
+monitor verify --verify-notify always || finish
+nodeb_notifies "$name_b" 4713
+expect "nodeb says something else" log_has "$work/verify.log" 'does not confirm it'
+expect "no upcall" same "$(upcalls)" 0
+nodeb_notifies "$name_b" "$state_b"
+expect "what it says itself is believed" wait_until has_upcalls 1
+stop TERM
+
+# (10)
+cat > "$work/callout" << 'END'
+#!/bin/sh
+echo "$*" >> "${0%/*}/callouts"
+case $2 in
+*.81) exec sleep 1000 ;;
+*.82) exit 3 ;;
+esac
+END
+chmod +x "$work/callout"
+is_told() { [ "$(cat "$work/callouts" 2> /dev/null)" = "$1" ]; }
+# has_told LINE: among others, which may overtake it.
+has_told() { grep -qxF "$1" "$work/callouts"; }
+monitor callout --callout "$work/callout" || finish
+mon 10.77.9.80 priv-of-callout1 > /dev/null
+expect "add-client" wait_until is_told "add-client 10.77.9.80 $name_a"
+nodeb_notifies "$name_b" 4715
+expect "sm-notify" wait_until has_told "sm-notify $name_b $address_b 4715"
+: > "$work/callouts"
+for host in 81 82 83; do
+    expect "SM_MON does not wait" same "$(mon "10.77.9.$host" priv-of-callout1)" "succ $state"
+done
+expect "nor do others" wait_until has_told "add-client 10.77.9.83 $name_a"
+expect "who fails is named" log_has "$work/callout.log" 'a callout failed.*10.77.9.82'
+"$PEER" -s 127.0.0.1 127.0.0.1 12049 unmon 10.77.9.83 "$name_a" 100021 3 16 > /dev/null
+expect "del-client" wait_until has_told "del-client 10.77.9.83 $name_a"
+"$PEER" -s 127.0.0.1 127.0.0.1 12049 unmon 10.77.9.81 "$name_a" 100021 3 16 > /dev/null
+expect "who hangs is killed, and then the next about that host is run" \
+    wait_until has_told "del-client 10.77.9.81 $name_a"
+expect "and named" log_has "$work/callout.log" 'took longer than 10 s and was killed.*10.77.9.81'
+stop TERM
+run_to_end no-callout --role monitor --callout "$work/nothing" --store "lmdb:$work/store" --http off
+expect "what is no program" same "$code" 2
+expect "is named" log_has "$work/no-callout.log" 'callout: .*/nothing: No such file'
 run_to_end server --store "lmdb:$work/store" --no-rpcbind
 expect "the store is a monitor's" log_has "$work/server.log" 'the store is of a status monitor'
 finish

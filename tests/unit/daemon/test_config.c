@@ -543,19 +543,49 @@ TEST(test_config__effective_configuration_reads_back)
     config_done(&second.config);
 }
 
+/* "--name=VALUE" with a value that the option takes. */
+static void give(const struct config_option *option, char *ret, size_t size)
+{
+    static const char *const values[][2] = {
+        {"nlm-port", "5"},        {"nsm-port", "5"},    {"takeover-hook", "true"}, {"grace", "5"},
+        {"export", "/srv *(ro)"}, {"exports", "/file"}, {"share", "a=01"}};
+    const char *value = option->default_text;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        if (strcmp(values[i][0], option->name) == 0)
+            value = values[i][1];
+    assert_true(option->type == CONFIG_FLAG || value != NULL);
+    (void)snprintf(ret, size, option->type == CONFIG_FLAG ? "--%s" : "--%s=%s", option->name,
+                   value);
+}
+
+TEST(test_config__a_monitor_refuses_each_by_name_and_says_why)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < config_option_count; i++) {
+        const struct config_option *option = &config_options[i];
+        char argument[128], sentence[256];
+        struct outcome outcome;
+        if (!(option->flags & CONFIG_NOT_OF_MONITOR))
+            continue;
+        assert_non_null(option->why_not);
+        give(option, argument, sizeof argument);
+        READ(&outcome, "--role", "monitor", argument);
+        (void)snprintf(sentence, sizeof sentence, "--%s: means nothing with --role monitor: %s",
+                       option->name, option->why_not);
+        assert_string_equal(outcome.why, sentence);
+        count++;
+    }
+    assert_int_equal(count, 20);
+}
+
 TEST(test_config__a_role_refuses_what_means_nothing_in_it)
 {
-    static const char *const of_server[] = {
-        "--grace=5",     "--recovery=resume",  "--max-locks=5",         "--mon-from=any",
-        "--nlm-port=5",  "--standby",          "--share=a=01",          "--trust-state=off",
-        "--assume-lost", "--unreachable=hold", "--verify-notify=always"};
     static const char *const of_monitor[] = {"--notify-after=5", "--unmon-all=notify",
-                                             "--on-lockd-restart=notify"};
+                                             "--on-lockd-restart=notify", "--callout=/bin/true"};
     struct outcome outcome;
-    for (size_t i = 0; i < sizeof of_server / sizeof of_server[0]; i++) {
-        READ(&outcome, "--role", "monitor", of_server[i]);
-        assert_contains(outcome.why, "means nothing with --role monitor");
-    }
+    READ(&outcome, "--role", "monitor", "--verify-notify", "always");
+    assert_read(&outcome);
+    config_done(&outcome.config);
     for (size_t i = 0; i < sizeof of_monitor / sizeof of_monitor[0]; i++) {
         READ(&outcome, of_monitor[i]);
         assert_contains(outcome.why, "only with --role monitor");
