@@ -105,8 +105,8 @@ bool watched_is_callable(const struct core *core, uint32_t slot);
 
 /* An address of this machine: what it says of itself it knows already. */
 bool watched_is_ours(const struct core *core, const struct address *address);
-/* SM_NOTIFY came from this address, not one of ours: whoever watches its host is owed an upcall. Returns how many
- * registrants watch it, and in *ret_news whether any of them did not know. */
+/* SM_NOTIFY came from this address, not one of ours: whoever watches its host is owed an upcall.
+ * Returns how many registrants watch it, and in *ret_news whether any of them did not know. */
 uint32_t watched_hear(struct core *core, const struct address *from, uint32_t state,
                       bool *ret_news);
 
@@ -160,8 +160,8 @@ void watched_resolved(struct core *core, uint32_t slot, const struct address *ad
 void watched_set_hosts(struct core *core, uint32_t slot, const struct address *hosts,
                        uint32_t count);
 
-/* watched_doubt.c, --verify-notify always: its host is said to have rebooted into this state, and is
- * asked before anybody is told. */
+/* watched_doubt.c, --verify-notify always: its host is said to have rebooted into this state, and
+ * is asked before anybody is told. */
 void watched_doubt(struct core *core, uint32_t slot, uint32_t state);
 void watched_doubt_name(struct core *core, struct bytes mon_name, uint32_t state);
 /* It is registered anew. */

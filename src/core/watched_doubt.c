@@ -1,11 +1,11 @@
 /*
- * watched_doubt.c -- --verify-notify always: a host is asked whether it has rebooted; see watched.h.
+ * watched_doubt.c -- --verify-notify always: a host is asked whether it rebooted; see watched.h.
  *
- *              SM_NOTIFY            its time has come, there is room        SM_STAT says that state
- *   (nothing) ----------> WAITING ----------------------------> VERIFYING ------------------> upcall
- *                            ^                                      |
+ *              SM_NOTIFY            its time has come, there is room       SM_STAT says that
+ *   (nothing) ----------> WAITING ----------------------------> VERIFYING ---------------> upcall
+ *                            ^                                      |        state
  *                            |   silent: after 0.1 s, doubling      |  another state, or silent
- *                            +--------------------------------------+  for the sixth time: reported
+ *                            +--------------------------------------+  six times: reported
  *
  * The sender of a datagram can be forged; an answer from the address that is recorded cannot, by
  * somebody who does not hear what goes there. So SM_STAT is asked there, and nowhere else. It is

@@ -1,6 +1,6 @@
 /*
- * callout_runner.h -- --callout: runs a program for every host that is watched, not watched any more, or
- * has rebooted, as rpc.statd does with -H; but nobody waits for it.
+ * callout_runner.h -- --callout: runs a program for every host that is watched, not watched any
+ * more, or has rebooted, as rpc.statd does with -H; but nobody waits for it.
  *
  *   PROG add-client MON_NAME MY_NAME
  *   PROG del-client MON_NAME MY_NAME

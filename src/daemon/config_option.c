@@ -41,7 +41,8 @@ static const char *const format_words[] = {"text", "json", NULL};
 #define THIS_MACHINE "a status monitor belongs to its machine, and no other can take its place"
 #define OURS_ONLY    "a status monitor takes registrations from this machine alone"
 
-#define FIELD(member) .offset = offsetof(struct config, member)
+#define NOT_OF_MONITOR(why, more) .flags = CONFIG_NOT_OF_MONITOR | (more), .why_not = (why)
+#define FIELD(member)             .offset = offsetof(struct config, member)
 
 const struct config_option config_options[] = {
     {.group = "Configuration",
@@ -87,8 +88,7 @@ const struct config_option config_options[] = {
      .argument = "N",
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = ONE_PROGRAM,
+     NOT_OF_MONITOR(ONE_PROGRAM, 0),
      FIELD(nlm_port),
      .help = "Port of the Network Lock Manager, if it should have its own."},
     {.name = "nsm-port",
@@ -96,8 +96,7 @@ const struct config_option config_options[] = {
      .argument = "N",
      .default_shown = "the value of --port",
      .high = UINT16_MAX,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = ONE_PROGRAM,
+     NOT_OF_MONITOR(ONE_PROGRAM, 0),
      FIELD(nsm_port),
      .help = "Port of the Network Status Monitor, if it should have its own."},
     {.name = "rpcbind",
@@ -162,8 +161,7 @@ const struct config_option config_options[] = {
          "Seconds that replies wait for a stalled commit before the server exits with code 74."},
     {.name = "standby",
      .type = CONFIG_FLAG,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = THIS_MACHINE,
+     NOT_OF_MONITOR(THIS_MACHINE, 0),
      FIELD(standby),
      .help = "Wait while another server is active on the same store, then take over. Needs a store "
              "that both servers can reach."},
@@ -171,16 +169,14 @@ const struct config_option config_options[] = {
      .type = CONFIG_TEXT,
      .argument = "CMD",
      .default_shown = "none",
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = THIS_MACHINE,
+     NOT_OF_MONITOR(THIS_MACHINE, 0),
      FIELD(takeover_hook),
      .help = "Run this shell command after becoming active and before serving, for example to move "
              "the service address here. If it fails the server exits, so that the next standby "
              "takes over."},
     {.name = "assume-lost",
      .type = CONFIG_FLAG,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(assume_lost),
      .help = "Treat the store as incomplete for this start, for example after restoring a backup."},
 
@@ -197,8 +193,7 @@ const struct config_option config_options[] = {
      .argument = "S",
      .default_shown = "the value of --recovery-window",
      .high = SECONDS_MAX,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(grace_s),
      .help = "Grace period after a restart: seconds in which only reclaims are granted. There is "
              "one only if locks were stored, and it ends early once all of them are reclaimed or "
@@ -207,8 +202,7 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "reclaim",
      .choices = recovery_words,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(recovery),
      .help =
          "After a restart: reclaim notifies every client, which reclaims its locks in the grace "
@@ -217,15 +211,13 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "release",
      .choices = unreachable_words,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(unreachable),
      .help = "Locks of a client that cannot be notified of a restart: release frees them when the "
              "grace period ends, hold keeps them until --give-up has passed."},
     {.name = "trust-reclaim",
      .type = CONFIG_FLAG,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(trust_reclaim),
      .help = "Grant reclaims that match no stored lock if nothing conflicts with them."},
 
@@ -304,8 +296,7 @@ const struct config_option config_options[] = {
      .name = "export",
      .type = CONFIG_EXPORTS,
      .argument = "LINE",
-     .flags = CONFIG_REPEATABLE | CONFIG_NOT_OF_MONITOR | CONFIG_RELOADS,
-     .why_not = NO_FILES,
+     NOT_OF_MONITOR(NO_FILES, CONFIG_REPEATABLE | CONFIG_RELOADS),
      .default_shown = "none: locks only, for files of another server",
      FIELD(exports),
      .help = "Serve a directory over NFSv3, one line of exports(5): '/srv/files *(rw)'. Needs "
@@ -314,8 +305,7 @@ const struct config_option config_options[] = {
      .type = CONFIG_TEXT,
      .argument = "FILE",
      .default_shown = "none",
-     .flags = CONFIG_NOT_OF_MONITOR | CONFIG_RELOADS,
-     .why_not = NO_FILES,
+     NOT_OF_MONITOR(NO_FILES, CONFIG_RELOADS),
      FIELD(exports_file),
      .help = "Read such lines from this file."},
     {.name = "nfs-port",
@@ -323,8 +313,7 @@ const struct config_option config_options[] = {
      .argument = "N",
      .default_text = "2049",
      .high = UINT16_MAX,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_FILES,
+     NOT_OF_MONITOR(NO_FILES, 0),
      FIELD(nfs_port),
      .help = "Port of NFS (TCP) and MOUNT (TCP and UDP) with --export; 0: any free port, printed "
              "at start."},
@@ -332,16 +321,14 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "wire",
      .choices = groups_words,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_FILES,
+     NOT_OF_MONITOR(NO_FILES, 0),
      FIELD(groups),
      .help = "The groups of a caller: those it sends, 16 at most, or those that this server knows "
              "its user has."},
     {.name = "share",
      .type = CONFIG_SHARES,
      .argument = "NAME=HEXPREFIX",
-     .flags = CONFIG_REPEATABLE | CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, CONFIG_REPEATABLE),
      .default_shown = "none: all files are in \"default\"",
      FIELD(shares),
      .help = "A named set of files: those whose handles start with these bytes; the longest prefix "
@@ -363,8 +350,7 @@ const struct config_option config_options[] = {
      .default_text = "1000000",
      .low = 1,
      .high = LOCKS_MAX,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(locks_max),
      .help = "Locks of all clients together; beyond that, refused."},
     {.name = "max-locks-per-client",
@@ -373,8 +359,7 @@ const struct config_option config_options[] = {
      .default_text = "100000",
      .low = 1,
      .high = LOCKS_MAX,
-     .flags = CONFIG_NOT_OF_MONITOR | CONFIG_RAISES,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, CONFIG_RAISES),
      FIELD(locks_per_client_max),
      .help = "Locks of one client; beyond that, refused."},
     {.name = "max-waiters",
@@ -383,8 +368,7 @@ const struct config_option config_options[] = {
      .default_text = "100000",
      .low = 1,
      .high = 10000000,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(waiters_max),
      .help = "Requests waiting for a lock; beyond that, refused."},
     {.name = "max-per-address",
@@ -393,8 +377,7 @@ const struct config_option config_options[] = {
      .default_text = "10",
      .low = 1,
      .high = 100,
-     .flags = CONFIG_NOT_OF_MONITOR | CONFIG_RAISES,
-     .why_not = OURS_ONLY,
+     NOT_OF_MONITOR(OURS_ONLY, CONFIG_RAISES),
      FIELD(per_address_percent),
      .help = "Percentage of --max-clients, --max-locks and --max-waiters that one address may use, "
              "whatever names it uses; 100: no limit. Raise it for many clients behind one address "
@@ -422,16 +405,14 @@ const struct config_option config_options[] = {
      .type = CONFIG_CHOICE,
      .default_text = "any",
      .choices = mon_from_words,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = OURS_ONLY,
+     NOT_OF_MONITOR(OURS_ONLY, 0),
      FIELD(mon_from),
      .help = "Who may register with SM_MON: any address, or only this machine."},
     {.name = "trust-state",
      .type = CONFIG_CHOICE,
      .default_text = "on",
      .choices = switch_words,
-     .flags = CONFIG_NOT_OF_MONITOR,
-     .why_not = NO_LOCKS,
+     NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(trust_state),
      .help = "A LOCK with a newer state number means that the client rebooted, and releases its "
              "old locks; use off for clients whose number grows without a reboot, such as "
