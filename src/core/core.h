@@ -75,7 +75,7 @@ struct core_limits {
     /* --role monitor: the status monitor of a machine whose own kernel locks (watched.h). No lock
      * tables; names: --name only. */
     bool is_monitor;
-    bool has_callout; /* monitor: --callout, core_next_callout */
+    bool has_callout;            /* monitor: --callout, core_next_callout */
     uint64_t notify_after_ns;    /* --notify-after */
     bool unmon_all_notifies;     /* --unmon-all notify */
     bool lockd_restart_notifies; /* --on-lockd-restart notify */

@@ -34,7 +34,7 @@ struct driver_parts {
     struct registrar *registrar;
     struct resolving *resolving;
     struct callout_runner *callout; /* NULL: none */
-    struct events *events; /* for streams; NULL: none */
+    struct events *events;          /* for streams; NULL: none */
 };
 
 /* NULL: no memory; the store is then still the caller's. */
