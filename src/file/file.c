@@ -370,6 +370,12 @@ static void release(void *context, struct job *job)
     call_memory_give_back(&service->memory, call);
 }
 
+static uint64_t room(void *context)
+{
+    const struct call_memory *memory = &((const struct file_service *)context)->memory;
+    return memory->bytes < memory->bytes_max ? memory->bytes_max - memory->bytes : 0;
+}
+
 /* ---- life ---- */
 
 static bool start(struct file_service *service, const struct export_line *lines, uint32_t count,
@@ -409,8 +415,8 @@ struct file_service *file_new(const struct file_options *options, const struct e
     }
     service->options = *options;
     service->system = options->system != NULL ? options->system : &file_system_real;
-    service->desk =
-        (struct job_desk){.submit = submit, .next = next, .release = release, .context = service};
+    service->desk = (struct job_desk){
+        .submit = submit, .next = next, .release = release, .room = room, .context = service};
     CHECK(pthread_mutex_init(&service->mutex, NULL) == 0);
     list_init(&service->finished);
     call_memory_init(&service->memory, options->limits.calls_max, options->limits.bytes_max);

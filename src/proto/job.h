@@ -52,6 +52,8 @@ struct job_desk {
     /* A finished job, oldest first; NULL: none now. */
     struct job *(*next)(void *context);
     void (*release)(void *context, struct job *job);
+    /* Bytes of memory that more calls may take. NULL: there is no limit. */
+    uint64_t (*room)(void *context);
     void *context;
 };
 

@@ -235,6 +235,12 @@ uint32_t rpc_server_weight(const struct rpc_server *server)
     return server->away != NULL ? server->away->last_weight : 0;
 }
 
+uint64_t rpc_server_room(const struct rpc_server *server)
+{
+    const struct job_desk *desk = server->away != NULL ? server->away->desk : NULL;
+    return desk != NULL && desk->room != NULL ? desk->room(desk->context) : UINT64_MAX;
+}
+
 /* The next finished job, of this turn or of the desk. */
 static struct job *next_job(struct away *away)
 {

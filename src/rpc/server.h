@@ -132,6 +132,8 @@ void rpc_server_release_job(struct rpc_server *server, struct job *job);
 /* The memory, about, that the last call of rpc_server_receive needs elsewhere; 0 if it did not go
  * there. */
 uint32_t rpc_server_weight(const struct rpc_server *server);
+/* How much of such memory is left for everybody. */
+uint64_t rpc_server_room(const struct rpc_server *server);
 
 /* Answers waiting for the store, or made elsewhere. */
 uint32_t rpc_server_waiting(const struct rpc_server *server);

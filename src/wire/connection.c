@@ -83,13 +83,20 @@ static void begin_call(struct connection *c)
     list_remove(&c->by_idle);
 }
 
+/* Has it calls elsewhere for as much memory as it may have? */
+static bool is_heavy(const struct connection *c)
+{
+    uint64_t weight = c->weight + replies_large_len(&c->replies);
+    return weight >= CONNECTION_WEIGHT_MAX ||
+           (weight > 0 && weight >= rpc_server_room(c->tcp->server) / CONNECTION_ROOM_PART);
+}
+
 /* One record to the server. False: it cannot be taken now. */
 static bool deliver(struct connection *c, struct bytes record)
 {
     struct tcp *tcp = c->tcp;
     uint32_t reply_max = rpc_server_reply_max(tcp->server);
-    if (c->in_flight >= CONNECTION_IN_FLIGHT_MAX ||
-        c->weight + replies_large_len(&c->replies) >= CONNECTION_WEIGHT_MAX)
+    if (c->in_flight >= CONNECTION_IN_FLIGHT_MAX || is_heavy(c))
         return false;
     uint8_t *at = reserve(c, reply_max);
     if (at == NULL)

@@ -8,7 +8,8 @@
  *    idle connections nor some whose calls take long can lock honest callers out;
  *  - after IDLE_NS without a word;
  *  - after PEER_WAIT_NS inside one record, or without reading its answers: a caller that sends one
- *    byte a second, or never reads, does not keep its buffers for long.
+ *    byte a second, or never reads, does not keep its buffers for long; where memory for calls is
+ *    short (ROOM_LOW), after SHORT_WAIT_NS: others wait for it.
  */
 #include "wire/tcp.h"
 
@@ -23,8 +24,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define IDLE_NS      (600 * SECOND_NS)
-#define PEER_WAIT_NS (60 * SECOND_NS)
+#define IDLE_NS       (600 * SECOND_NS)
+#define PEER_WAIT_NS  (60 * SECOND_NS)
+#define SHORT_WAIT_NS (5 * SECOND_NS)
+#define ROOM_LOW      (4 * CONNECTION_WEIGHT_MAX)
 
 enum {
     BACKLOG = 1024,
@@ -195,6 +198,7 @@ static void on_sweep(uv_timer_t *timer)
 {
     struct tcp *tcp = timer->data;
     uint64_t now_ns = clock_now_ns(tcp->clock);
+    uint64_t patience_ns = rpc_server_room(tcp->server) < ROOM_LOW ? SHORT_WAIT_NS : PEER_WAIT_NS;
     struct list *next;
     for (struct list *at = tcp->by_activity.next; at != &tcp->by_activity; at = next) {
         next = at->next;
@@ -206,7 +210,7 @@ static void on_sweep(uv_timer_t *timer)
     }
     while (!list_is_empty(&tcp->waiting_for_peer)) {
         struct connection *c = LIST_ELEMENT(tcp->waiting_for_peer.next, struct connection, by_wait);
-        if (now_ns - c->waiting_since_ns < PEER_WAIT_NS)
+        if (now_ns - c->waiting_since_ns < patience_ns)
             break;
         if (connection_is_being_read(c)) { /* slowly */
             c->waiting_since_ns = now_ns;

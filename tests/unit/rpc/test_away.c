@@ -76,7 +76,8 @@ static void release(void *context, struct job *job)
     desk.released++;
 }
 
-static const struct job_desk the_desk = {submit, next_finished, release, &desk};
+static const struct job_desk the_desk = {
+    .submit = submit, .next = next_finished, .release = release, .context = &desk};
 
 /* ---- the server ---- */
 
