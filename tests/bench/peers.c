@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,6 +99,56 @@ static bool read_readiness(struct peers_server *server, char *line)
     return true;
 }
 
+static bool read_monitor_readiness(struct peers_server *server, char *line)
+{
+    unsigned port;
+    remove_separators(line);
+    if (sscanf(line, "holdfast: monitoring on port %u (state %u, %u hosts", &port, &server->state,
+               &server->clients) != 3)
+        return peers_fail("holdfastd has another readiness line than the bench knows");
+    server->port = (uint16_t)port;
+    return true;
+}
+
+bool peers_boot_machine(void)
+{
+    static uint32_t boots;
+    static const char *const directories[] = {"machine", "machine/proc", "machine/proc/sys",
+                                              "machine/proc/sys/kernel",
+                                              "machine/proc/sys/kernel/random"};
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+        (void)mkdir(peers_path(directories[i]), 0700); /* the file shows whether they are there */
+    FILE *file = fopen(peers_path("machine/proc/sys/kernel/random/boot_id"), "we");
+    if (!file)
+        return peers_fail("cannot fake a boot: %s", strerror(errno));
+    fprintf(file, "%08u-1111-2222-3333-444444444444\n", ++boots);
+    return (fclose(file) == 0 && setenv("HOLDFAST_MACHINE_ROOT", peers_path("machine"), 1) == 0) ||
+           peers_fail("cannot fake a boot: %s", strerror(errno));
+}
+
+bool peers_start_monitor(struct peers_server *server, const char *store, uint32_t clients_max,
+                         const char *const more[])
+{
+    char url[600], max[16], line[256];
+    snprintf(url, sizeof(url), "lmdb:%s", peers_path(store));
+    snprintf(max, sizeof(max), "%u", clients_max);
+    const char *arguments[PROCESS_ARGUMENTS_MAX] = {
+        peers.paths.holdfastd, "--role",  "monitor", "--port",        "0", "--http", "off",
+        "--no-rpcbind",        "--store", url,       "--max-clients", max};
+    for (int count = 12; more && *more && count < PROCESS_ARGUMENTS_MAX - 1; more++)
+        arguments[count++] = *more;
+    *server = (struct peers_server){.kind = PEERS_HOLDFASTD, .started_ns = process_now_ns()};
+    if (!process_start(&server->process, arguments) ||
+        !process_wait_line(&server->process, "holdfast: monitoring on port ", START_MS, line,
+                           sizeof(line))) {
+        peers_fail("the monitor did not become ready: %s", process_last_words(&server->process));
+        peers_stop(server, SIGKILL);
+        return false;
+    }
+    server->ready_ns = process_now_ns();
+    return read_monitor_readiness(server, line);
+}
+
 bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
                            const char *const more[])
 {
@@ -121,7 +172,7 @@ bool peers_start_holdfastd(struct peers_server *server, const char *store, uint3
                                                     "100"}; /* one address plays all hosts */
     for (int count = 14; more && *more && count < PROCESS_ARGUMENTS_MAX - 1; more++)
         arguments[count++] = *more;
-    *server = (struct peers_server){.kind = PEERS_HOLDFASTD};
+    *server = (struct peers_server){.kind = PEERS_HOLDFASTD, .started_ns = process_now_ns()};
     if (!process_start(&server->process, arguments) ||
         !process_wait_line(&server->process, "holdfast: ready on port ", START_MS, line,
                            sizeof(line))) {
@@ -411,13 +462,14 @@ bool peers_read_hosts(const struct process *process, struct peers_hosts *ret)
     return true;
 }
 
-bool peers_enroll(const struct peers_server *server, const char *first, uint32_t count)
+bool peers_enroll(const struct peers_server *server, const char *first, uint32_t count,
+                  const char *how)
 {
     char port[16], number[16];
     struct process process = {0};
     snprintf(port, sizeof(port), "%u", server->port);
     snprintf(number, sizeof(number), "%u", count);
-    const char *arguments[] = {peers_tool("enroll"), port, first, number, NULL};
+    const char *arguments[] = {peers_tool("enroll"), port, first, number, how, NULL};
     if (!process_start(&process, arguments) || process_wait_end(&process, 60000) != 0)
         return peers_fail("registration failed: %s", process_last_words(&process));
     return true;

@@ -23,7 +23,7 @@ struct peers_server {
     struct process process;
     uint16_t port;
     uint32_t state, clients, locks; /* holdfastd: from its readiness line */
-    uint64_t ready_ns;              /* when that line was seen */
+    uint64_t started_ns, ready_ns;  /* when it was started, and when that line was seen */
 };
 
 struct peers_traffic {
@@ -55,6 +55,11 @@ void peers_remove(const char *name);
  * `more` are options, with NULL at the end; or NULL for none. */
 bool peers_start_holdfastd(struct peers_server *server, const char *store, uint32_t clients_max,
                            const char *const more[]);
+/* The same with --role monitor; `clients` is then the number of hosts. */
+bool peers_start_monitor(struct peers_server *server, const char *store, uint32_t clients_max,
+                         const char *const more[]);
+/* The machine of such a monitor boots: the next one that is started finds another boot id. */
+bool peers_boot_machine(void);
 bool peers_start_echo(struct peers_server *server);
 /* With this many hosts in its directory `name` below work, which is made if it is not there. It
  * needs rpcbind, which is started once and stays until peers_stop_rpcbind. */
@@ -97,7 +102,9 @@ struct peers_round {
 };
 /* False: it has not said that yet. */
 bool peers_read_round(const struct peers_server *server, struct peers_round *ret);
-bool peers_enroll(const struct peers_server *server, const char *first, uint32_t count);
+/* `how` is a word of tests/bench/enroll.c, or NULL. */
+bool peers_enroll(const struct peers_server *server, const char *first, uint32_t count,
+                  const char *how);
 /* Runs a tool of the system to its end, at most 10 s. False: not installed, or it failed. */
 bool peers_run(const char *const arguments[], struct process *ret);
 

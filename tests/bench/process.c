@@ -248,6 +248,19 @@ uint64_t process_cpu_ns(const struct process *process)
     return total_ns;
 }
 
+uint64_t process_resident_kib(const struct process *process)
+{
+    char path[64], line[128];
+    unsigned long long kib = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)process->pid);
+    FILE *file = fopen(path, "re");
+    while (file && kib == 0 && fgets(line, sizeof(line), file))
+        (void)sscanf(line, "VmRSS: %llu", &kib);
+    if (file)
+        fclose(file);
+    return kib;
+}
+
 bool process_is_installed(const char *program)
 {
     const char *path = getenv("PATH");

@@ -54,6 +54,9 @@ void process_place(const struct process *process, enum process_place place);
 /* CPU time that all its threads used so far. */
 uint64_t process_cpu_ns(const struct process *process);
 
+/* Memory that it has in use, in KiB; 0: not known. */
+uint64_t process_resident_kib(const struct process *process);
+
 bool process_is_installed(const char *program);
 void process_pause_ms(uint32_t pause_ms);
 uint64_t process_now_ns(void);

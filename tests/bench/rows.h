@@ -47,6 +47,18 @@ void rows_files(struct rows *rows);
 /* The same: durable work on a disk, against the file system itself; and locks meanwhile. */
 void rows_files_durable(struct rows *rows);
 
+/* The monitor role with 10,000 watched hosts, against rpc.statd and sm-notify. */
+void rows_monitor(struct rows *rows);
+
+/* Hosts that tests/bench/hosts.c plays, and hosts of which nothing is heard after rows_silence. */
+#define ROWS_HOSTS_FIRST  "127.16.0.0"
+#define ROWS_SILENT_FIRST "127.200.0.0"
+bool rows_silence(void);
+void rows_end_silence(void);
+/* sm-notify tells the hosts from ROWS_HOSTS_FIRST on, for at most so long. */
+bool rows_sm_notify(uint32_t count, uint32_t limit_s, struct report_sample *ret,
+                    uint32_t *ret_told);
+
 /* Says what is being done, for the patient. */
 __attribute__((format(printf, 1, 2))) void rows_say(const char *format, ...);
 /* An answer was wrong, or what was acknowledged is not there. */

@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REACHABLE_FIRST  "127.16.0.0"
-#define SILENT_FIRST     "127.200.0.0"
+#define REACHABLE_FIRST  ROWS_HOSTS_FIRST
+#define SILENT_FIRST     ROWS_SILENT_FIRST
 #define SILENT_NET       "127.200.0.0/16"
 #define SILENT_PREFIX    "127.200."
 #define REACHABLE_ROUNDS 3
@@ -49,7 +49,7 @@ static bool prepare_crash(const char *first, uint32_t count, struct report_sampl
         .kind = "churn", .connections = 1, .in_flight = 1, .milliseconds = 1000, .drain_ms = 5000};
     bool is_prepared = peers_start_holdfastd(&server, "notify", count + 1000, NULL) &&
                        (!ret_calm || peers_measure(&server, &churn, ret_calm)) &&
-                       peers_enroll(&server, first, count);
+                       peers_enroll(&server, first, count, NULL);
     peers_stop(&server, SIGKILL);
     return is_prepared;
 }
@@ -117,8 +117,7 @@ static bool tell_once(struct rows *rows, struct report_line *line, uint32_t coun
 }
 
 /* sm-notify gets the same hosts and a bounded time. */
-static bool run_sm_notify(uint32_t count, uint32_t limit_s, struct report_sample *ret,
-                          uint32_t *ret_told)
+bool rows_sm_notify(uint32_t count, uint32_t limit_s, struct report_sample *ret, uint32_t *ret_told)
 {
     struct process process = {0}, notifier = {0};
     struct peers_hosts hosts = {0};
@@ -176,7 +175,7 @@ void rows_reachable(struct rows *rows)
             count / report_ours(line).rate <= REACHABLE_GOAL_S ? REPORT_PASS : REPORT_FAIL;
     rows_say("the same hosts told by sm-notify, at most %u s", limit_s);
     size_t len = strlen(line->note);
-    if (!run_sm_notify(count, limit_s, &theirs, &told)) {
+    if (!rows_sm_notify(count, limit_s, &theirs, &told)) {
         snprintf(line->note + len, sizeof(line->note) - len,
                  "; sm-notify (Debian: nfs-common) could not be measured");
         return;
@@ -189,7 +188,7 @@ void rows_reachable(struct rows *rows)
 
 /* ---- silent hosts ---- */
 
-static bool make_silent_net(void)
+bool rows_silence(void)
 {
     struct process process = {0};
     const char *rules[][PROCESS_ARGUMENTS_MAX] = {
@@ -206,7 +205,7 @@ static bool make_silent_net(void)
     return true;
 }
 
-static void remove_silent_net(void)
+void rows_end_silence(void)
 {
     struct process process = {0};
     const char *arguments[] = {"nft", "delete table ip bench", NULL};
@@ -344,14 +343,14 @@ void rows_silent(struct rows *rows)
     peers_remove("notify");
     if (!prepare_crash(SILENT_FIRST, count, &silence.calm))
         rows_fail(rows, "%s", peers_why());
-    else if (!make_silent_net())
+    else if (!rows_silence())
         report_skip(line, "no way to make hosts silent (Debian: nftables): %s", peers_why());
     else if (!peers_start_holdfastd(&server, "notify", count + 1000,
                                     rows->is_quick ? quicker : NULL))
         rows_fail(rows, "%s", peers_why());
     else
         measure_silence(rows, line, &server, count, &silence);
-    remove_silent_net();
+    rows_end_silence();
     peers_stop(&server, SIGKILL);
     peers_remove("notify");
 }

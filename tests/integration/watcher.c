@@ -5,15 +5,17 @@
  *        watcher mon HOST tcp|udp MON_NAME MY_NAME PRIV
  *
  * `serve` offers program 100021 version 3 on free ports, registers it with the rpcbind of this
- * machine, and prints one line for each call of procedure 16: who called over what, and what
- * libtirpc and the routines of rpcgen read in it. `mon` calls SM_MON at the host, found through its
- * rpcbind, for such a service; PRIV is 16 characters. Not a line of ours decides about a byte on
- * the wire: statd.sh has this program beside the server and beside a real rpc.statd.
+ * machine, and prints two lines for each call of procedure 16: from what kind of port it comes; who
+ * called over what, and what libtirpc and the routines of rpcgen read in it. `mon` calls SM_MON at
+ * the host, found through its rpcbind, for such a service; PRIV is 16 characters. Not a line of
+ * ours decides about a byte on the wire: statd.sh has this program beside the server and beside a
+ * real rpc.statd.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rpc/rpc.h>
 #include <rpcsvc/sm_inter.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,10 +38,13 @@ static void print_call(SVCXPRT *transport, const struct status *status)
     const struct netbuf *caller = svc_getrpccaller(transport);
     char address[INET6_ADDRSTRLEN] = "?";
     memcpy(&from, caller->buf, caller->len < sizeof(from) ? caller->len : sizeof(from));
+    /* In the same place for both families. The kernel takes such calls from below 1024 only. */
+    bool is_privileged = ntohs(((struct sockaddr_in *)&from)->sin_port) < IPPORT_RESERVED;
     if (from.ss_family == AF_INET)
         inet_ntop(AF_INET, &((struct sockaddr_in *)&from)->sin_addr, address, sizeof(address));
     else if (from.ss_family == AF_INET6)
         inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&from)->sin6_addr, address, sizeof(address));
+    printf("from %s port\n", is_privileged ? "a privileged" : "an unprivileged");
     printf("told by %s over %s: mon_name=%s state=%d priv=%.16s\n", address, transport->xp_netid,
            status->mon_name, status->state, status->priv);
     fflush(stdout);
