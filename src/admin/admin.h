@@ -79,6 +79,13 @@ struct admin_reload {
     const char *const *needs_restart; /* options that differ, too, and stay as they are */
 };
 
+/* What a file is called. */
+enum admin_path {
+    ADMIN_PATH_NONE, /* it is of no export, or that cannot be said */
+    ADMIN_PATH_KNOWN,
+    ADMIN_PATH_LATER, /* asked for; who sleeps is woken (http_wake_all) when it is known, or not */
+};
+
 struct events;
 
 struct admin {
@@ -98,6 +105,8 @@ struct admin {
                           struct admin_export_client *ret);
     /* The id of the export that a file is of; false: of none. */
     bool (*export_of)(void *context, struct bytes fh, uint32_t *ret_id);
+    /* The name lives until the next call. NULL: no file has one. */
+    enum admin_path (*path)(void *context, struct bytes fh, struct bytes *ret);
     /* Steps the command and logs who gave it. */
     void (*obey)(void *context, const struct order *order, const struct admin_caller *who,
                  struct core_answer *ret);

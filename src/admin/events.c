@@ -148,6 +148,17 @@ static void keep_more(struct events *events)
     events->not_kept = 0;
 }
 
+/* An event waits for nobody: a name that is not known at once is left out. */
+static void add_file(struct writer *out, const struct admin *admin, struct bytes fh)
+{
+    struct bytes path;
+    writer_hex(out, "file", fh);
+    if (admin->path != NULL && admin->path(admin->context, fh, &path) == ADMIN_PATH_KNOWN)
+        writer_bytes(out, "path", path);
+    else
+        writer_null(out, "path");
+}
+
 static void keep_event(struct events *events, const struct event *event, uint64_t wall_ns)
 {
     const char *name = events_name(event->kind);
@@ -172,6 +183,8 @@ static void keep_event(struct events *events, const struct event *event, uint64_
     writer_address(&out, "address", &event->from);
     writer_bytes(&out, "name", (struct bytes){event->name, len});
     writer_number(&out, "value", event->value);
+    if (event->fh_len > 0)
+        add_file(&out, events->admin, (struct bytes){event->fh, event->fh_len});
     writer_end_object(&out);
     keep(events, &out);
 }

@@ -205,6 +205,12 @@ void http_wake(struct exchange *exchange)
         resume(visitor);
 }
 
+void http_wake_all(struct http *http)
+{
+    while (http != NULL && !list_is_empty(&http->asleep))
+        resume(LIST_ELEMENT(http->asleep.next, struct visitor, parked));
+}
+
 /* Keeps connections in order of arrival; taking the last place evicts the oldest. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode what)

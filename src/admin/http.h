@@ -46,6 +46,8 @@ uint32_t http_waiting(const struct http *http);
 struct exchange;
 void http_sleep(struct exchange *exchange);
 void http_wake(struct exchange *exchange);
+/* All that sleep look whether there is something now. NULL is legal. */
+void http_wake_all(struct http *http);
 
 /*
  * Closes the socket and every connection at once. The memory is freed when the loop has closed the

@@ -1,5 +1,9 @@
 /*
- * list.c -- rows of locks, waiters and sets of files, from views of the core to JSON; see list.h.
+ * list.c -- rows of locks, waiting requests and sets of files, from views of the core to JSON; see
+ * list.h.
+ *
+ * A file of an export is shown by its name, too. A name that is not known yet is waited for
+ * (paging.h), and with it the names of the rows that follow are asked for.
  */
 #include "admin/list.h"
 
@@ -7,6 +11,8 @@
 #include "base/check.h"
 #include "base/hex.h"
 #include "base/units.h"
+
+enum { NAMES_AHEAD = 256 };
 
 static void add_seconds_since(struct writer *row, const char *key, uint64_t time_ns,
                               uint64_t now_ns)
@@ -17,7 +23,12 @@ static void add_seconds_since(struct writer *row, const char *key, uint64_t time
         writer_number(row, key, now_ns > time_ns ? (now_ns - time_ns) / SECOND_NS : 0);
 }
 
-/* ---- locks and waiters ---- */
+static enum admin_path path_of(const struct paging *paging, struct bytes fh, struct bytes *ret)
+{
+    const struct admin *admin = paging->admin;
+    *ret = (struct bytes){0};
+    return admin->path == NULL ? ADMIN_PATH_NONE : admin->path(admin->context, fh, ret);
+}
 
 static void add_owner(struct writer *row, const struct view_owner *owner)
 {
@@ -28,11 +39,15 @@ static void add_owner(struct writer *row, const struct view_owner *owner)
 }
 
 /* Length 0: to the end of the file. */
-static void add_claim(struct writer *row, const struct view_claim *claim)
+static void add_claim(struct writer *row, const struct view_claim *claim, struct bytes path)
 {
     add_owner(row, &claim->owner);
     writer_hex(row, "owner", claim->oh);
     writer_hex(row, "file", claim->fh);
+    if (path.len > 0)
+        writer_bytes(row, "path", path);
+    else
+        writer_null(row, "path");
     writer_bytes(row, "share", claim->share);
     writer_number(row, "offset", claim->start);
     writer_number(row, "length", claim->end == UINT64_MAX ? 0 : claim->end - claim->start + 1);
@@ -81,15 +96,35 @@ static const char *word_of_lock(enum view_lock_state state)
     UNREACHABLE();
 }
 
+/* Asks for the names of the rows from here on. */
+static void ask_ahead_locks(struct paging *paging, uint64_t cursor)
+{
+    struct view_lock view;
+    struct bytes path;
+    uint32_t budget = VIEW_DIRECT_MAX;
+    for (uint32_t i = 0; i < NAMES_AHEAD && view_next_lock(paging->admin->core, &paging->filter,
+                                                           &cursor, &budget, &view);
+         i++)
+        (void)path_of(paging, view.claim.fh, &path);
+}
+
 static bool next_lock(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
     struct writer *row = &paging->writer;
     struct view_lock view;
+    struct bytes path;
+    uint64_t before = *cursor;
     if (!view_next_lock(paging->admin->core, &paging->filter, cursor, budget, &view))
         return false;
+    paging->waits_for_name = path_of(paging, view.claim.fh, &path) == ADMIN_PATH_LATER;
+    if (paging->waits_for_name) {
+        ask_ahead_locks(paging, *cursor);
+        *cursor = before;
+        return false;
+    }
     writer_line(row);
     writer_object(row, NULL);
-    add_claim(row, &view.claim);
+    add_claim(row, &view.claim, path);
     writer_text(row, "state", word_of_lock(view.state));
     writer_bool(row, "monitored", view.is_monitored);
     writer_time(row, "granted_at", view.granted_ns);
@@ -99,15 +134,34 @@ static bool next_lock(struct paging *paging, uint64_t *cursor, uint32_t *budget)
     return true;
 }
 
+static void ask_ahead_waiters(struct paging *paging, uint64_t cursor)
+{
+    struct view_waiter view;
+    struct bytes path;
+    uint32_t budget = VIEW_DIRECT_MAX;
+    for (uint32_t i = 0; i < NAMES_AHEAD && view_next_waiter(paging->admin->core, &paging->filter,
+                                                             &cursor, &budget, &view);
+         i++)
+        (void)path_of(paging, view.claim.fh, &path);
+}
+
 static bool next_waiter(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
     struct writer *row = &paging->writer;
     struct view_waiter view;
+    struct bytes path;
+    uint64_t before = *cursor;
     if (!view_next_waiter(paging->admin->core, &paging->filter, cursor, budget, &view))
         return false;
+    paging->waits_for_name = path_of(paging, view.claim.fh, &path) == ADMIN_PATH_LATER;
+    if (paging->waits_for_name) {
+        ask_ahead_waiters(paging, *cursor);
+        *cursor = before;
+        return false;
+    }
     writer_line(row);
     writer_object(row, NULL);
-    add_claim(row, &view.claim);
+    add_claim(row, &view.claim, path);
     writer_text(row, "state", view.phase);
     writer_time(row, "queued_at", view.queued_ns);
     add_seconds_since(row, "waiting_seconds", view.queued_ns, paging->wall_ns);

@@ -18,6 +18,7 @@
 
 const ROWS_SHOWN = 50;        // rows of a list at a time
 const FILES_SHOWN = 20;       // files at a time
+const PATHS_MAX = 5000;       // names of files that are kept
 const CONTENDED_SHOWN = 6;    // of them with somebody waiting, in full
 const NAMED_MAX = 6;          // clients and waits that the overview names
 const LANES_MAX = 40;         // owners of a file drawn in full
@@ -179,8 +180,24 @@ function rangeText(row) {
     return 'bytes ' + count(row.offset) + '–' + count(row.offset + row.length - 1);
 }
 
-// A handle is shown as text where it is text, which those of test clients are.
+// What files are called, by their handles, as the server said last.
+const paths = new Map();
+
+function learnPaths(rows) {
+    if (paths.size > PATHS_MAX)
+        paths.clear();
+    for (const row of Array.isArray(rows) ? rows : [])
+        if (row.path)
+            paths.set(row.file, row.path);
+        else
+            paths.delete(row.file);
+}
+
+// A file without a name is shown by its handle; as text where it is text, which those of test
+// clients are.
 function fileText(hex) {
+    if (paths.has(hex))
+        return paths.get(hex);
     const bytes = hex.replace(/(00)+$/, '').match(/../g) || [];
     const codes = bytes.map(byte => parseInt(byte, 16));
     if (codes.length > 0 && codes.every(code => code > 32 && code < 127))
@@ -278,8 +295,14 @@ async function ask(path, wantsText) {
     try {
         const reply = await fetch(path, {signal: control.signal, cache: 'no-store'});
         state.answeredMs = Date.now();
-        if (reply.ok)
-            return wantsText ? await reply.text() : await reply.json();
+        if (reply.ok && wantsText)
+            return await reply.text();
+        if (reply.ok) {
+            const said = await reply.json();
+            learnPaths(said.locks);
+            learnPaths(said.waiters);
+            return said;
+        }
         let said = {error: 'status ' + reply.status};
         try {
             said = await reply.json();
@@ -662,13 +685,17 @@ function idOf(event) {
     return 'c' + event.value;
 }
 
+function onFile(event) {
+    return event.path ? ' on ' + event.path : '';
+}
+
 // What is said of each kind of event: how it is marked, and the sentence.
 const kinds = {
     registered: ['', e => isMonitor() ? `The lock manager watches ${e.name} (SM_MON).`
         : `A host at ${e.address} monitors ${e.name} (SM_MON).`],
     client_added: ['good', e => `New lock client ${e.name} at ${e.address} (${idOf(e)}).`],
-    blocked: ['warn', e => `${e.name} (${idOf(e)}) is waiting for a lock.`],
-    granted: ['good', e => `${e.name} (${idOf(e)}) got the lock it waited for.`],
+    blocked: ['warn', e => `${e.name} (${idOf(e)}) is waiting for a lock${onFile(e)}.`],
+    granted: ['good', e => `${e.name} (${idOf(e)}) got the lock it waited for${onFile(e)}.`],
     notice: ['warn', e => `${e.name} reported its reboot (state ${e.value}).`],
     notice_ignored: ['', e => `Ignored a reboot notification for ${e.name} from ` +
         `${e.address}: no client has that name there.`],
@@ -1615,7 +1642,7 @@ function viewLocks() {
                 (state.status && state.status.waiters ? ', ' + plural(state.status.waiters,
                     'request') + ' waiting' : ''))),
             h('div', {class: 'controls'}, searchField('search', 'Search by client id (c17), file ' +
-                'handle, name or address', ui.lockSearch, text => {
+                'handle, path, name or address', ui.lockSearch, text => {
                 ui.lockSearch = text;
                 state.pages = [null];
                 state.lockPage = 0;

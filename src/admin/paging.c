@@ -3,10 +3,12 @@
  *
  * Always true: what was written so far and what is pending, put together, is the beginning of one
  * JSON object. When a piece finds no row within its budget it writes a blank, which JSON allows
- * between any two rows: libmicrohttpd then asks again in the next turn.
+ * between any two rows: libmicrohttpd then asks again in the next turn. A row that waits for the
+ * name of its file puts the connection to sleep instead.
  */
 #include "admin/paging.h"
 
+#include "admin/http.h"
 #include "base/check.h"
 
 #include <stdlib.h>
@@ -84,6 +86,7 @@ static ssize_t read_listing(void *context, uint64_t position, char *buffer, size
     if (writer->len > 0)
         memmove(writer->at, writer->at + paging->read, writer->len);
     paging->read = 0;
+    paging->waits_for_name = false;
     set_time(paging);
     while (writer->len < max && !paging->has_ended && !writer->has_failed)
         if (!advance(paging, &budget))
@@ -92,6 +95,10 @@ static ssize_t read_listing(void *context, uint64_t position, char *buffer, size
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (writer->len == 0 && paging->has_ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
+    if (writer->len == 0 && paging->waits_for_name) {
+        http_sleep(paging->exchange);
+        return 0;
+    }
     if (writer->len == 0)
         writer_plain(writer, " ");
     paging->read = writer->len < max ? writer->len : max;
@@ -142,6 +149,7 @@ void paging_answer(struct exchange *exchange, const struct paging *first)
     }
     *paging = *first;
     paging->admin = exchange->admin;
+    paging->exchange = exchange;
     if (!read_page(exchange, paging)) {
         free_listing(paging);
         return;

@@ -43,6 +43,8 @@ struct paging {
     uint64_t now_ns, wall_ns; /* when the piece began */
     struct writer writer;
     size_t read; /* of what the writer has */
+    struct exchange *exchange;
+    bool waits_for_name; /* the next row does, and nothing can be written meanwhile */
     bool has_begun, has_ended;
 };
 

@@ -90,7 +90,7 @@ static bool add_lock(void *context, const json_t *row)
     print_number(offset, sizeof offset, json_object_get(row, "offset"));
     if (json_number_value(length) > 0)
         print_number(text, sizeof text, length);
-    grid_add(grid, print_string(row, "file"));
+    grid_add(grid, print_file(row));
     grid_add(grid, offset);
     grid_add(grid, text);
     grid_add(grid, json_is_true(json_object_get(row, "exclusive")) ? "write" : "read");

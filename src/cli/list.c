@@ -233,6 +233,18 @@ static void add_duration(struct grid *grid, long long seconds)
     grid_add(grid, out != NULL ? text : NULL);
 }
 
+/* holdfast's own handles: version, type, length of the kernel's handle, a zero, four bytes, that
+ * handle, padded, and eight bytes. */
+static bool is_own_handle_of(const char *file, const char *wanted)
+{
+    enum { HEAD = 16, TAIL = 16, QUAD = 8 }; /* in digits */
+    size_t wanted_len = strlen(wanted), padded = (wanted_len + QUAD - 1) / QUAD * QUAD;
+    char length[3];
+    (void)snprintf(length, sizeof length, "%02x", (unsigned)(wanted_len / 2) & 0xff);
+    return strlen(file) == HEAD + padded + TAIL && strncmp(file, "01", 2) == 0 &&
+           strncmp(file + 4, length, 2) == 0 && strncmp(file + HEAD, wanted, wanted_len) == 0;
+}
+
 /* Is the lock on the file asked for? File servers put the kernel's handle at the end of theirs, and
  * some pad it to a multiple of four bytes. The same bytes anywhere else belong to another file:
  * handles are short, and full of zeros. */
@@ -241,7 +253,7 @@ static bool is_wanted(void *context, const json_t *row)
     struct lock_list *list = context;
     const char *file = print_string(row, "file");
     size_t len = strlen(file), wanted_len = strlen(list->handle), end = len;
-    bool is_found = false;
+    bool is_found = wanted_len > 0 && is_own_handle_of(file, list->handle);
     for (; !is_found && end >= wanted_len && len - end <= PADDING_DIGITS; end -= 2) {
         is_found = memcmp(file + end - wanted_len, list->handle, wanted_len) == 0;
         if (end < 2 || memcmp(file + end - 2, "00", 2) != 0)
@@ -267,7 +279,7 @@ static bool add_lock(void *context, const json_t *row)
         grid_add_number(grid, print_integer(row, "waiters"));
         grid_add(grid, print_string(row, "share"));
     }
-    grid_add(grid, print_string(row, "file"));
+    grid_add(grid, print_file(row));
     return !grid_has_failed(grid);
 }
 

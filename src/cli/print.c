@@ -33,6 +33,12 @@ const char *print_string(const json_t *object, const char *key)
     return value != NULL ? value : "-";
 }
 
+const char *print_file(const json_t *lock)
+{
+    const char *path = json_string_value(json_object_get(lock, "path"));
+    return path != NULL ? path : print_string(lock, "file");
+}
+
 long long print_integer(const json_t *object, const char *key)
 {
     return json_integer_value(json_object_get(object, key));

@@ -23,6 +23,8 @@ char *print_safe_copy(const char *text);
 size_t print_width(const char *text);
 const char *print_string(const json_t *object, const char *key);
 long long print_integer(const json_t *object, const char *key);
+/* The file of a lock: its name, or its handle where it has none. */
+const char *print_file(const json_t *lock);
 
 /* The digits of a number; beyond the JSON library's integers it is rounded. */
 void print_number(char *ret, size_t size, const json_t *number);

@@ -6,6 +6,12 @@
 void event_add(struct event_ring *ring, enum event_kind kind, const struct address *from,
                struct bytes name, uint64_t value)
 {
+    event_add_of_file(ring, kind, from, name, value, (struct bytes){0});
+}
+
+void event_add_of_file(struct event_ring *ring, enum event_kind kind, const struct address *from,
+                       struct bytes name, uint64_t value, struct bytes fh)
+{
     if (ring->count == EVENT_RING_MAX) {
         ring->lost++;
         return;
@@ -17,6 +23,10 @@ void event_add(struct event_ring *ring, enum event_kind kind, const struct addre
         event->from = *from;
     if (name.len > 0)
         memcpy(event->name, name.at, name.len < EVENT_NAME_MAX ? name.len : EVENT_NAME_MAX);
+    if (fh.len == 0 || fh.len > EVENT_FH_MAX) /* longer ones name no file of ours */
+        return;
+    event->fh_len = fh.len;
+    memcpy(event->fh, fh.at, fh.len);
 }
 
 void event_add_summary(struct event_ring *ring, enum event_kind kind, struct bytes name,

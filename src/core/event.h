@@ -11,6 +11,7 @@
 #include "base/address.h"
 
 #define EVENT_NAME_MAX 64
+#define EVENT_FH_MAX   64 /* of a file handle */
 
 enum event_kind {
     EVENT_BAD_NAME,         /* a name that R-NSM-1 refuses */
@@ -80,6 +81,8 @@ struct event {
     uint64_t value;
     uint32_t name_len; /* before it was cut */
     uint8_t name[EVENT_NAME_MAX];
+    uint32_t fh_len; /* of the file it is about; 0: of none */
+    uint8_t fh[EVENT_FH_MAX];
 };
 
 #define EVENT_RING_MAX 256
@@ -92,6 +95,9 @@ struct event_ring {
 
 void event_add(struct event_ring *ring, enum event_kind kind, const struct address *from,
                struct bytes name, uint64_t value);
+/* The same about a file. */
+void event_add_of_file(struct event_ring *ring, enum event_kind kind, const struct address *from,
+                       struct bytes name, uint64_t value, struct bytes fh);
 /* The same for what sums up others: in a full ring it takes the place of the newest. */
 void event_add_summary(struct event_ring *ring, enum event_kind kind, struct bytes name,
                        uint64_t value);

@@ -129,8 +129,9 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
         return false;
     uint32_t client = waiter_client(core, w);
     struct address address = client_address(core, client);
-    event_add(&core->feed, EVENT_GRANTED, &address, intern_bytes(&core->names, w->caller_name),
-              client_at(core, client)->stored.id);
+    event_add_of_file(&core->feed, EVENT_GRANTED, &address,
+                      intern_bytes(&core->names, w->caller_name),
+                      client_at(core, client)->stored.id, file_handle(core, w->claim.file));
     if (is_calling)
         linger(core, w);
     else if (stays)

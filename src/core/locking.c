@@ -237,7 +237,8 @@ void locking_note_reclaim(struct core *core, const struct peer *from, const stru
     }
     MARK("reclaim_denied");
     core->grace.counters.reclaims_denied++;
-    event_add(&core->events, EVENT_RECLAIM_DENIED, &from->address, r->caller_name, 0);
+    event_add_of_file(&core->events, EVENT_RECLAIM_DENIED, &from->address, r->caller_name, 0,
+                      r->fh);
 }
 
 /*

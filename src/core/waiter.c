@@ -294,8 +294,8 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
     uint32_t slot = take_slot(core, claim->owner);
     all->next_order++;
     waiter_link(core, slot, &fresh);
-    event_add(&core->feed, EVENT_BLOCKED, &from->address, r->caller_name,
-              client_at(core, client)->stored.id);
+    event_add_of_file(&core->feed, EVENT_BLOCKED, &from->address, r->caller_name,
+                      client_at(core, client)->stored.id, r->fh);
     enqueue(core, slot);
     client_waits(core, client);
     return LOCK_BLOCKED;

@@ -94,7 +94,23 @@ static void tell_facts(void *context, struct admin_facts *ret)
     ret->batch_records = &commits->meter.batch_records;
     ret->is_found = registrar_is_ready(hooks->registrar, &why);
     if (hooks->files != NULL)
-        tell_files(hooks->files, &ret->files);
+        tell_files(files_service(hooks->files), &ret->files);
+}
+
+static enum admin_path tell_path(void *context, struct bytes fh, struct bytes *ret)
+{
+    const struct admin_hooks *hooks = context;
+    if (hooks->files == NULL)
+        return ADMIN_PATH_NONE;
+    switch (files_get_path(hooks->files, fh, ret)) {
+    case PATH_NONE:
+        return ADMIN_PATH_NONE;
+    case PATH_KNOWN:
+        return ADMIN_PATH_KNOWN;
+    case PATH_LATER:
+        return ADMIN_PATH_LATER;
+    }
+    UNREACHABLE();
 }
 
 static const char *name_of(enum order_kind kind)
@@ -155,17 +171,20 @@ static void obey(void *context, const struct order *order, const struct admin_ca
     text_add_hex(&hex, order->fh);
     address_text(&order->to, to);
     bool is_move = order->kind == ORDER_MOVE;
+    struct bytes path = {0};
+    bool has_path = order->fh.len > 0 && tell_path(hooks, order->fh, &path) == ADMIN_PATH_KNOWN;
     const struct log_field fields[] = {
         LOG_MESSAGE("operator command"),
         LOG_TEXT("order", name_of(order->kind)),
         LOG_TEXT("result", name_of_result(ret->order_result)),
         LOG_NUMBER("uid", who->uid),
         LOG_NUMBER("pid", (uint64_t)who->pid),
-        LOG_TEXT("client", client), /* these two are not part of every order */
+        LOG_TEXT("client", client), /* these three are not part of every order */
         LOG_TEXT(is_move ? "to" : "file", is_move ? to : file),
+        LOG_BYTES("path", path),
     };
     bool is_of_all = order->kind == ORDER_END_GRACE || order->kind == ORDER_RESTART_NOTICE;
-    size_t absent = is_of_all ? 2 : order->fh.len == 0 && !is_move ? 1 : 0;
+    size_t absent = is_of_all ? 3 : order->fh.len == 0 && !is_move ? 2 : has_path ? 0 : 1;
     log_fields(hooks->log, LOG_LEVEL_WARNING, clock_wall_ns(hooks->clock), fields,
                sizeof fields / sizeof fields[0] - absent);
 }
@@ -174,7 +193,7 @@ static bool tell_export(void *context, uint32_t index, struct admin_export *ret)
 {
     const struct admin_hooks *hooks = context;
     struct file_export_view view;
-    if (hooks->files == NULL || !file_get_export(hooks->files, index, &view))
+    if (hooks->files == NULL || !file_get_export(files_service(hooks->files), index, &view))
         return false;
     *ret = (struct admin_export){.directory = view.directory,
                                  .id = view.fsid,
@@ -190,7 +209,8 @@ static bool tell_export_client(void *context, uint32_t index, uint32_t client,
     const struct admin_hooks *hooks = context;
     const struct export_rights *rights;
     struct text options;
-    if (hooks->files == NULL || !file_get_client(hooks->files, index, client, &ret->name, &rights))
+    if (hooks->files == NULL ||
+        !file_get_client(files_service(hooks->files), index, client, &ret->name, &rights))
         return false;
     text_init(&options, ret->options, sizeof ret->options);
     export_line_add_rights(&options, rights);
@@ -201,7 +221,7 @@ static bool tell_export_client(void *context, uint32_t index, uint32_t client,
 static bool tell_export_of(void *context, struct bytes fh, uint32_t *ret_id)
 {
     const struct admin_hooks *hooks = context;
-    return hooks->files != NULL && file_get_export_id(hooks->files, fh, ret_id);
+    return hooks->files != NULL && file_get_export_id(files_service(hooks->files), fh, ret_id);
 }
 
 static uint64_t start_reload(void *context, const struct admin_caller *who)
@@ -233,6 +253,7 @@ void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, st
                   .export = tell_export,
                   .export_client = tell_export_client,
                   .export_of = tell_export_of,
+                  .path = tell_path,
                   .obey = obey,
                   .reload = start_reload,
                   .reload_report = tell_reload},

@@ -10,6 +10,7 @@
 #include "admin/admin.h"
 #include "daemon/config.h"
 #include "daemon/driver.h"
+#include "daemon/files.h"
 #include "daemon/reload.h"
 #include "daemon/takeover.h"
 
@@ -17,8 +18,8 @@ struct admin_hooks {
     struct admin admin;    /* for http_new; `core` is set when there is one */
     struct driver *driver; /* NULL: we do not serve yet */
     const struct registrar *registrar;
-    struct file_service *files; /* NULL: no --export */
-    struct takeover *takeover;  /* NULL: the store is not being opened */
+    struct files *files;       /* NULL: no --export */
+    struct takeover *takeover; /* NULL: the store is not being opened */
     struct reload *reload;
     const struct config *config;
     struct log *log;

@@ -22,7 +22,8 @@
 enum {
     THREADS_MIN = 8,
     THREADS_PER_CORE = 4,
-    CALLS_MAX = 4096, /* of all callers, under way or finished */
+    CALLS_MAX = 4096,   /* of all callers, under way or finished */
+    PATIENCE_MS = 1100, /* longer than paths.c waits for a name */
 };
 #define BYTES_MAX (UINT64_C(256) << 20)
 
@@ -30,6 +31,7 @@ struct files {
     struct files_parts parts;
     struct file_service *service;
     uv_async_t wake;
+    uv_timer_t patience; /* of those who wait for a name */
     atomic_bool is_closed;
 };
 
@@ -97,9 +99,17 @@ static void wake(void *context)
         (void)uv_async_send(&files->wake);
 }
 
+/* Calls are collected at the end of the turn. */
 static void on_wake(uv_async_t *async)
 {
-    (void)async; /* the end of the turn collects */
+    struct files *files = async->data;
+    files->parts.on_news(files->parts.context);
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    struct files *files = timer->data;
+    files->parts.on_news(files->parts.context);
 }
 
 static uint64_t random_bits(void)
@@ -164,6 +174,8 @@ struct files *files_new(const struct files_parts *parts, struct text *ret_why)
     }
     files->parts = *parts;
     CHECK(uv_async_init(parts->loop, &files->wake, on_wake) == 0);
+    CHECK(uv_timer_init(parts->loop, &files->patience) == 0);
+    files->wake.data = files->patience.data = files;
     files->service = open_service(files, ret_why);
     if (files->service == NULL)
         return files; /* with its handles, for files_close */
@@ -192,12 +204,21 @@ void files_take(struct files *files, struct export_table *exports)
     file_take(files->service, exports);
 }
 
+enum path_state files_get_path(struct files *files, struct bytes fh, struct bytes *ret)
+{
+    enum path_state state = file_get_path(files->service, fh, ret);
+    if (state == PATH_LATER && !uv_is_active((uv_handle_t *)&files->patience))
+        CHECK(uv_timer_start(&files->patience, on_patience_over, PATIENCE_MS, 0) == 0);
+    return state;
+}
+
 void files_close(struct files *files)
 {
     if (files == NULL)
         return;
     atomic_store(&files->is_closed, true);
     uv_close((uv_handle_t *)&files->wake, NULL);
+    uv_close((uv_handle_t *)&files->patience, NULL);
 }
 
 void files_free(struct files *files)

@@ -24,7 +24,9 @@ struct files_parts {
     struct clock *clock;
     const struct config *config;
     struct rpc_server *server;
-    uint64_t epoch; /* of this start */
+    uint64_t epoch;                 /* of this start */
+    void (*on_news)(void *context); /* names of files that were asked for may be known */
+    void *context;
 };
 
 /* Are files served at all? */
@@ -43,6 +45,9 @@ struct file_service *files_service(struct files *files);
 struct export_table *files_prepare(const struct files *files, const struct config *config,
                                    struct text *ret_why);
 void files_take(struct files *files, struct export_table *exports);
+
+/* What a file is called; PATH_LATER: on_news follows. */
+enum path_state files_get_path(struct files *files, struct bytes fh, struct bytes *ret);
 
 /* Before the loop ends; then files_free, when it has closed the handles. NULL is legal. */
 void files_close(struct files *files);

@@ -209,6 +209,12 @@ void log_set(struct log *log, enum log_level level, enum log_format format)
     log->format = format;
 }
 
+void log_set_paths(struct log *log, log_path_fn path, void *context)
+{
+    log->path = path;
+    log->path_context = context;
+}
+
 static void add_time(struct text *text, uint64_t wall_ns)
 {
     time_t seconds = (time_t)(wall_ns / SECOND_NS);
@@ -398,13 +404,27 @@ static bool count_event(struct log *log, uint32_t kind, uint64_t count, uint64_t
     return bucket->count <= burst_of(kind);
 }
 
+/* Its name, or its handle; `buffer` has room for that. */
+static struct log_field file_field(const struct log *log, const struct event *event,
+                                   char buffer[static 2 * EVENT_FH_MAX + 1])
+{
+    struct bytes fh = {event->fh, event->fh_len}, path;
+    struct text hex;
+    if (log->path != NULL && log->path(log->path_context, fh, &path))
+        return (struct log_field)LOG_BYTES("path", path);
+    text_init(&hex, buffer, 2 * EVENT_FH_MAX + 1);
+    text_add_hex(&hex, fh);
+    return (struct log_field)LOG_TEXT("file", buffer);
+}
+
 void log_event(struct log *log, const struct event *event, uint64_t now_ns, uint64_t wall_ns)
 {
     CHECK(event->kind < EVENT_KIND_END);
     const struct event_row *row = &event_rows[event->kind];
     if (row->level > log->level || !count_event(log, event->kind, 1, now_ns, wall_ns))
         return;
-    struct log_field fields[5] = {LOG_MESSAGE(row->sentence)};
+    struct log_field fields[6] = {LOG_MESSAGE(row->sentence)};
+    char file[2 * EVENT_FH_MAX + 1];
     size_t count = 1;
     if (event->from.family != 0)
         fields[count++] = (struct log_field)LOG_ADDRESS("from", &event->from);
@@ -417,6 +437,8 @@ void log_event(struct log *log, const struct event *event, uint64_t now_ns, uint
     }
     if (row->value_key != NULL)
         fields[count++] = (struct log_field)LOG_NUMBER(row->value_key, event->value);
+    if (event->fh_len > 0)
+        fields[count++] = file_field(log, event, file);
     log_fields(log, row->level, wall_ns, fields, count);
 }
 

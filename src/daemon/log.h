@@ -56,11 +56,16 @@ struct log_bucket {
     uint64_t count; /* 0: no window is open */
 };
 
+/* What a file is called now; false: not known at once. The name lives until the next call. */
+typedef bool (*log_path_fn)(void *context, struct bytes fh, struct bytes *ret);
+
 struct log {
     enum log_level level;
     enum log_format format;
     int fd;
     uint64_t lines_lost; /* since a line was written last */
+    log_path_fn path;    /* NULL: files are named by their handles */
+    void *path_context;
     /* By kind; the last one counts what did not fit into the ring. */
     struct log_bucket buckets[EVENT_KIND_END + 1];
 };
@@ -69,6 +74,8 @@ struct log {
 void log_init(struct log *log, enum log_level level, enum log_format format, int fd);
 /* Other ones from now on. */
 void log_set(struct log *log, enum log_level level, enum log_format format);
+/* Files are named so from now on, where they can be. */
+void log_set_paths(struct log *log, log_path_fn path, void *context);
 
 /* One line; the first field is the message. `wall_ns` is the time shown. */
 #define log_say(log, level, wall_ns, ...)                                                          \

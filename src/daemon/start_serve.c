@@ -14,6 +14,20 @@
 
 enum { CALL_BYTES = 4096 }; /* for the messages of one call of ours */
 
+/* Somebody may read a list that waits for the names of files. */
+static void wake_readers(void *context)
+{
+    struct daemon *daemon = context;
+    http_wake_all(daemon->http);
+    http_wake_all(daemon->control_http);
+}
+
+static bool name_file(void *context, struct bytes fh, struct bytes *ret)
+{
+    struct daemon *daemon = context;
+    return files_get_path(daemon->files, fh, ret) == PATH_KNOWN;
+}
+
 int start_serve_files(struct daemon *daemon)
 {
     if (!files_is_wanted(&daemon->config))
@@ -25,14 +39,18 @@ int start_serve_files(struct daemon *daemon)
                                 .clock = &daemon->clock,
                                 .config = &daemon->config,
                                 .server = daemon->server,
-                                .epoch = status.epoch};
+                                .epoch = status.epoch,
+                                .on_news = wake_readers,
+                                .context = daemon};
     char buffer[1024];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
     daemon->files = files_new(&parts, &why);
-    daemon->hooks.files = daemon->files != NULL ? files_service(daemon->files) : NULL;
-    if (daemon->hooks.files != NULL)
+    if (daemon->files != NULL && files_service(daemon->files) != NULL) {
+        daemon->hooks.files = daemon->files;
+        log_set_paths(&daemon->log, name_file, daemon);
         return 0;
+    }
     return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
 }
 

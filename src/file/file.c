@@ -390,6 +390,7 @@ static bool start(struct file_service *service, const struct export_line *lines,
     service->descriptors = descriptor_cache_new(options->limits.files_max, options->seed,
                                                 service->system, count_error, service);
     service->mounts = mounts_new();
+    service->paths = paths_new(options->seed, options->wake, options->context);
     service->syncer = syncer_new(SYNC_THREADS, service);
     service->pool = pool_new(options->limits.threads, begin, execute, service);
     bool has_groups = true;
@@ -398,7 +399,7 @@ static bool start(struct file_service *service, const struct export_line *lines,
         has_groups = service->groups != NULL;
     }
     if (service->descriptors != NULL && service->mounts != NULL && service->syncer != NULL &&
-        service->pool != NULL && has_groups)
+        service->pool != NULL && service->paths != NULL && has_groups)
         return true;
     text_add(why, "cannot start the threads of the file service; raise the limit of threads "
                   "(TasksMax=, ulimit -u) or of memory");
@@ -430,6 +431,7 @@ void file_free(struct file_service *service)
 {
     if (service == NULL)
         return;
+    paths_free(service->paths);
     groups_free(service->groups);
     pool_free(service->pool);
     syncer_free(service->syncer);

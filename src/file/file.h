@@ -12,6 +12,7 @@
 
 #include "base/mac.h"
 #include "file/export_line.h"
+#include "file/paths.h"
 #include "proto/job.h"
 
 struct export_table;
@@ -81,8 +82,8 @@ bool file_get_client(struct file_service *service, uint32_t index, uint32_t clie
 /* The fsid of the export that a handle of ours is of; false: not one of ours. */
 bool file_get_export_id(const struct file_service *service, struct bytes fh, uint32_t *ret);
 
-/* The path of a file that a handle of ours names and that is open now. False: none of ours, or not
- * open: finding it would have to wait for a disk. */
-bool file_get_path(struct file_service *service, struct bytes fh, struct text *ret);
+/* What the file of a handle is called now; see paths.h. PATH_LATER: `wake` follows, or nothing does
+ * for a second, and then it is PATH_NONE. The name lives until the next call. */
+enum path_state file_get_path(struct file_service *service, struct bytes fh, struct bytes *ret);
 
 #endif

@@ -18,6 +18,7 @@ struct file_service {
     struct export_table *exports; /* of calls from now on */
     struct descriptor_cache *descriptors;
     struct mounts *mounts;
+    struct paths *paths;
     struct groups *groups; /* NULL: the wire's are used */
     struct pool *pool;
     struct syncer *syncer;

@@ -3,8 +3,7 @@
  */
 #include "file/service.h"
 
-#include <stdio.h>
-#include <unistd.h>
+#include <limits.h>
 
 void file_get_status(struct file_service *service, struct file_status *ret)
 {
@@ -52,23 +51,22 @@ bool file_get_export_id(const struct file_service *service, struct bytes fh, uin
     return handle_read(&service->options.key, fh, ret, &object);
 }
 
-bool file_get_path(struct file_service *service, struct bytes fh, struct text *ret)
+/* A file that is open already has its name at once. */
+enum path_state file_get_path(struct file_service *service, struct bytes fh, struct bytes *ret)
 {
+    static char shown[PATH_MAX]; /* the server's thread alone asks */
     uint32_t export_id;
     struct handle_object object;
     if (!handle_read(&service->options.key, fh, &export_id, &object))
-        return false;
+        return PATH_NONE;
     const struct export *export = export_table_find(service->exports, export_id);
-    struct descriptor *found =
-        export == NULL ? NULL : descriptor_find(service->descriptors, export, &object);
-    if (found == NULL)
-        return false;
-    char link[32], path[4096];
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", found->path_fd);
-    ssize_t len = readlink(link, path, sizeof path);
-    descriptor_release(service->descriptors, found);
-    if (len <= 0 || len == sizeof path)
-        return false;
-    text_add_escaped(ret, (struct bytes){(const uint8_t *)path, (uint32_t)len}, UINT32_MAX);
-    return true;
+    if (export == NULL)
+        return PATH_NONE;
+    struct descriptor *found = descriptor_find(service->descriptors, export, &object);
+    bool is_known =
+        found != NULL && paths_of_descriptor(found->path_fd, export, shown, sizeof shown, ret);
+    if (found != NULL)
+        descriptor_release(service->descriptors, found);
+    return is_known ? PATH_KNOWN
+                    : paths_get(service->paths, service->exports, export_id, &object, ret);
 }

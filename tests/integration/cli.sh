@@ -365,7 +365,7 @@ _holdfast
 expect "--w is completed" same "${COMPREPLY[*]}" --waiting
 COMP_WORDS=(holdfast ex) COMP_CWORD=1 COMPREPLY=()
 _holdfast
-expect "ex is completed" same "${COMPREPLY[*]}" explain
+expect "ex is completed" same "${COMPREPLY[*]}" "exports explain"
 COMP_WORDS=(holdfast store ex) COMP_CWORD=2 COMPREPLY=()
 _holdfast
 expect "words are completed" same "${COMPREPLY[*]}" export

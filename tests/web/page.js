@@ -21,6 +21,9 @@
 'use strict';
 
 const assert = require('node:assert');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
 const test = require('node:test');
 const {World, openBrowser, openPage, keep, text, shows, hides, until, pause} =
     require('./world.js');
@@ -101,6 +104,32 @@ withWorld('it has a strict policy', [], async (world, open) => {
     assert.deepStrictEqual(stopped, {markup: false, text: false});
     page.wrongs.length = 0; // those two
 });
+
+const exported = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-web-files-'));
+test.after(() => fs.rmSync(exported, {recursive: true, force: true}));
+
+// --export needs root.
+if (process.getuid() === 0)
+    withWorld('files of an export are shown by name', ['--nfs-port', '0', '--export',
+        exported + ' *(rw)'], async (world, open) => {
+        fs.writeFileSync(path.join(exported, '<b>report'), 'text');
+        const port = /serving files port=(\d+)/.exec(world.server.said)[1];
+        const asked = world.start(process.env.PEER, ['127.0.0.1', port, 'files', exported, 'stat',
+            '<b>report']);
+        await asked.ended;
+        const file = 'hex:' + / handle ([0-9a-f]+)/.exec(asked.said)[1];
+        await world.peerSays('granted', 2, 'web1', 'lock', file, 0, 100);
+        const page = await open({}, '#/locks');
+        await shows(page, '#view', path.join(exported, '<b>report'));
+        await world.peerSays('waiting', 3, 'db1', 'wait', file, 50, 10);
+        await shows(page, '.files', path.join(exported, '<b>report'));
+        fs.renameSync(path.join(exported, '<b>report'), path.join(exported, 'renamed'));
+        await shows(page, '.files', path.join(exported, 'renamed'));
+        const log = await open({}, '#/log');
+        await world.peerSays('waiting', 4, 'db2', 'wait', file, 50, 10);
+        await shows(log, '.log', 'db2 (c3) is waiting for a lock on ' +
+            path.join(exported, 'renamed'));
+    });
 
 withWorld('a conflict appears and goes', [], async (world, open) => {
     const page = await open();
