@@ -9,14 +9,13 @@
 
 #include "base/check.h"
 #include "daemon/files_key.h"
+#include "file/identity.h"
 #include "store/store.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -31,37 +30,14 @@ struct files {
     struct files_parts parts;
     struct file_service *service;
     uv_async_t wake;
-    uv_timer_t patience; /* of those who wait for a name */
+    uv_timer_t patience; /* of those who wait for a name, */
+    bool is_waited_for;  /* if there are any */
     atomic_bool is_closed;
 };
 
 bool files_is_wanted(const struct config *config)
 {
     return config->exports.count > 0 || config->exports_file != NULL;
-}
-
-/* Capabilities that a file server for other users cannot do without. */
-static const struct {
-    int number;
-    const char *name;
-} needed[] = {
-    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"},
-    {CAP_SETUID, "CAP_SETUID"},
-    {CAP_SETGID, "CAP_SETGID"},
-    {CAP_CHOWN, "CAP_CHOWN"},
-    {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},
-    {CAP_FOWNER, "CAP_FOWNER"},
-    {CAP_MKNOD, "CAP_MKNOD"},
-};
-
-/* True when this process has it. */
-static bool has_capability(int number)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-    if (syscall(SYS_capget, &header, data) != 0)
-        return true; /* a system call filter; the first file will tell */
-    return (data[number / 32].effective >> (number % 32) & 1) != 0;
 }
 
 bool files_is_possible(const struct config *config, struct text *ret_why)
@@ -77,18 +53,7 @@ bool files_is_possible(const struct config *config, struct text *ret_why)
                  "handles; use --store lmdb:DIR");
         return false;
     }
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        if (has_capability(needed[i].number))
-            continue;
-        text_add(ret_why, "--export: ");
-        text_add(ret_why, needed[i].name);
-        text_add(ret_why, " is missing; run holdfast as root, or in a container add it "
-                          "(docker run --cap-add ");
-        text_add(ret_why, needed[i].name + strlen("CAP_"));
-        text_add(ret_why, ")");
-        return false;
-    }
-    return true;
+    return identity_check(ret_why);
 }
 
 /* On a thread of the service. */
@@ -99,17 +64,24 @@ static void wake(void *context)
         (void)uv_async_send(&files->wake);
 }
 
+/* Names that were asked for may be there, or it takes too long. Who still waits says so again. */
+static void tell_news(struct files *files)
+{
+    bool is_waited_for = files->is_waited_for;
+    files->is_waited_for = false;
+    if (is_waited_for)
+        files->parts.on_news(files->parts.context);
+}
+
 /* Calls are collected at the end of the turn. */
 static void on_wake(uv_async_t *async)
 {
-    struct files *files = async->data;
-    files->parts.on_news(files->parts.context);
+    tell_news(async->data);
 }
 
 static void on_patience_over(uv_timer_t *timer)
 {
-    struct files *files = timer->data;
-    files->parts.on_news(files->parts.context);
+    tell_news(timer->data);
 }
 
 static uint64_t random_bits(void)
@@ -207,6 +179,7 @@ void files_take(struct files *files, struct export_table *exports)
 enum path_state files_get_path(struct files *files, struct bytes fh, struct bytes *ret)
 {
     enum path_state state = file_get_path(files->service, fh, ret);
+    files->is_waited_for |= state == PATH_LATER;
     if (state == PATH_LATER && !uv_is_active((uv_handle_t *)&files->patience))
         CHECK(uv_timer_start(&files->patience, on_patience_over, PATIENCE_MS, 0) == 0);
     return state;

@@ -18,6 +18,7 @@
 
 #include <linux/capability.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -195,17 +196,29 @@ void identity_own(void)
     current.is_known = true;
 }
 
+/* What to do depends on who took it away: nobody gave it, or a container or service has less. */
+static void say_missing(struct text *why, const char *name)
+{
+    if (geteuid() != 0) {
+        text_add(why, "--export needs root, since the server acts for the users of its clients: ");
+        text_add(why, name);
+        text_add(why, " is missing; start it as root: sudo holdfast serve ...");
+        return;
+    }
+    text_add(why, "--export needs ");
+    text_add(why, name);
+    text_add(why, ", which was taken from this process; add it: docker run --cap-add ");
+    text_add(why, name + strlen("CAP_"));
+    text_add(why, " ..., or with systemd in CapabilityBoundingSet=");
+}
+
 bool identity_check(struct text *ret_why)
 {
     struct capabilities own = get_capabilities();
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
         if ((own.words[0].effective & UINT32_C(1) << needed[i].number) != 0)
             continue;
-        text_add(ret_why, "serving files needs root, or ");
-        text_add(ret_why, needed[i].name);
-        text_add(ret_why, "; start the server as root, or let systemd give it: "
-                          "AmbientCapabilities=CAP_DAC_READ_SEARCH CAP_SETUID CAP_SETGID CAP_CHOWN "
-                          "CAP_DAC_OVERRIDE CAP_FOWNER CAP_MKNOD");
+        say_missing(ret_why, needed[i].name);
         return false;
     }
     return true;
