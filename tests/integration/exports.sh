@@ -8,7 +8,9 @@
 #      nothing is open yet; hundreds of them at once; where there is no name, by its handle;
 #  (3) --path finds the locks on a file of an export;
 #  (4) explain, waiting requests and events have the names, too;
-#  (5) without --export there is nothing to list, and it is said.
+#  (5) without --export there is nothing to list, and it is said;
+#  (6) an export that cannot be served, a right that is missing: exit 2, and a sentence that names what
+#      is missing and what to do.
 # shellcheck disable=SC2317 # expect and wait_until call functions by their names
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -115,4 +117,41 @@ start alone --listen 127.0.0.1 --port 0 --http off --no-rpcbind --store memory: 
 expect "nothing is exported" matches "$("$HOLDFAST" exports --control "$work/alone.sock")" '^No exports'
 expect "as JSON" same "$("$HOLDFAST" exports --json --control "$work/alone.sock" | jq -c .exports)" '[]'
 expect "nor in the status" same "$("$HOLDFAST" status --json --control "$work/alone.sock" | jq -c .files)" null
+
+# (6)
+# refused NAME PATTERN COMMAND...: serving with these options ends with 2 and a sentence.
+refused() {
+    local name=$1 pattern=$2
+    shift 2
+    timeout 60 "$@" --listen 127.0.0.1 --port 0 --nfs-port 0 --http off --no-rpcbind \
+        > "$work/refused" 2>&1 < /dev/null
+    code=$?
+    expect "$name: exit 2" same "$code" 2
+    expect "$name: the sentence" matches "$(cat "$work/refused")" "$pattern"
+}
+serve=("$HOLDFAST" serve --store "lmdb:$work/refusing")
+refused "not there" "cannot export $work/nothing: cannot be opened: No such file" \
+    "${serve[@]}" --export "$work/nothing *(rw)"
+refused "a file" "cannot export $work/one/renamed: cannot be opened: Not a directory" \
+    "${serve[@]}" --export "$work/one/renamed *(rw)"
+refused "no file handles" 'cannot export /proc: this file system has no file handles' \
+    "${serve[@]}" --export "/proc *"
+refused "a file of exports that is not there" "$work/nothing: No such file" \
+    "${serve[@]}" --exports "$work/nothing"
+: > "$work/empty"
+refused "one with nothing in it" 'the file has no line in it' "${serve[@]}" --exports "$work/empty"
+refused "--user" '--export needs root for as long as it serves.*leave --user out' \
+    "${serve[@]}" --export "$work/one *(rw)" --user nobody
+refused "a shared store" '--export: .*use --store lmdb:DIR' \
+    "$HOLDFAST" serve --store postgres:host=127.0.0.1 --export "$work/one *(rw)"
+if command -v setpriv > /dev/null; then
+    refused "a capability" '--export needs CAP_MKNOD, which was taken.*docker run --cap-add MKNOD' \
+        setpriv --bounding-set=-mknod --inh-caps=-mknod "${serve[@]}" --export "$work/one *(rw)"
+    chmod 755 "$work"
+    refused "not root" '--export needs root.*CAP_[A-Z_]+ is missing; start it as root: sudo' \
+        setpriv --reuid 65534 --regid 65534 --clear-groups "$HOLDFAST" serve --store memory: \
+        --control "$work/nobody.sock" --export "$work/one *(rw)"
+else
+    echo "not shown: missing capabilities, without setpriv (util-linux)"
+fi
 finish

@@ -112,8 +112,10 @@ test.after(() => fs.rmSync(exported, {recursive: true, force: true}));
 if (process.getuid() === 0)
     withWorld('files of an export are shown by name', ['--nfs-port', '0', '--export',
         exported + ' *(rw)'], async (world, open) => {
+        fs.chmodSync(exported, 0o755);
         fs.writeFileSync(path.join(exported, '<b>report'), 'text');
-        const port = /serving files port=(\d+)/.exec(world.server.said)[1];
+        const port = await until('it says where files are', () =>
+            (/serving files port=(\d+)/.exec(world.server.said) || [])[1]);
         const asked = world.start(process.env.PEER, ['127.0.0.1', port, 'files', exported, 'stat',
             '<b>report']);
         await asked.ended;

@@ -6,6 +6,7 @@
 #include "../test.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static char why[512];
@@ -117,6 +118,37 @@ TEST(test_export_line__what_is_unknown_is_refused_by_name)
     refuse("/a 10.0.0.0/255.0.255.0", "netmask");
     refuse("/a ho%st", "host name");
     refuse("\"/a", "quotation");
+}
+
+/* So many times the same character between two texts. */
+static void refuse_long(const char *before, char c, size_t count, const char *after,
+                        const char *word)
+{
+    char line[4096];
+    size_t len = strlen(before);
+    memcpy(line, before, len);
+    memset(line + len, c, count);
+    memcpy(line + len + count, after, strlen(after) + 1);
+    refuse(line, word);
+}
+
+TEST(test_export_line__each_mistake_has_its_own_sentence)
+{
+    refuse("/a\\000b *", "NUL");
+    refuse("/a *(rw=1)", "takes no value");
+    refuse("/a *(ro,sync=no)", "takes no value");
+    refuse("/a host/24", "not an address in front of");
+    refuse("/a 10.0.0.0/", "not a length or netmask behind");
+    refuse("/a *(rw)b", "no space behind ')'");
+    refuse("/a *(anongid=)", "anongid");
+    refuse_long("/", 'd', 1023, " *", "longer than 1,023 bytes");
+    refuse_long("/a ", 'h', 256, "", "longer than 255 bytes");
+    refuse_long("/a *(", 'o', 600, ")", "too long");
+    char line[4096] = "/a";
+    for (int i = 0; i < 257; i++)
+        (void)snprintf(line + strlen(line), sizeof line - strlen(line), " 10.0.%d.%d", i / 256,
+                       i % 256);
+    refuse(line, "more than 256 clients");
 }
 
 TEST(test_export_line__empty_lines_and_comments_are_none)

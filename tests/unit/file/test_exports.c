@@ -115,6 +115,10 @@ TEST(test_exports__what_cannot_be_served_is_refused)
     assert_non_null(strstr(why, "fsid"));
     const char *no_directory[] = {"/proc/self/status *"};
     assert_null(table_of(1, no_directory));
+    assert_non_null(strstr(why, "Not a directory"));
+    const char *no_handles[] = {"/proc *"};
+    assert_null(table_of(1, no_handles));
+    assert_non_null(strstr(why, "no file handles"));
 }
 
 TEST(test_exports__a_number_is_the_same_at_every_start)

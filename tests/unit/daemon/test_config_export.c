@@ -1,0 +1,139 @@
+/*
+ * test_config_export.c -- lines of exports from options and from a file: what adds up, what is
+ * skipped, and that an error names the file and the line that it is in.
+ */
+#include "daemon/config_export.h"
+#include "unit/test.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/holdfast-test-export-XXXXXX";
+static char file_path[64], why[512];
+static struct config_exports exports;
+static struct config_export_lines lines;
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(file_path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int parse(const char *value)
+{
+    struct text text;
+    text_init(&text, why, sizeof why);
+    return config_export_parse(&exports, value, &text);
+}
+
+static int read_all(const char *path)
+{
+    struct text text;
+    text_init(&text, why, sizeof why);
+    return config_export_read(&exports, path, &lines, &text);
+}
+
+/* The file is refused, and the sentence has all of these words. */
+static void refuse(const char *text, const char *place, const char *cause)
+{
+    char expected[128];
+    write_file(text);
+    assert_int_equal(read_all(file_path), -EINVAL);
+    (void)snprintf(expected, sizeof expected, "%s, %s: ", file_path, place);
+    if (strncmp(why, expected, strlen(expected)) != 0 || strstr(why, cause) == NULL)
+        fail_msg("\"%s\" does not say \"%s\" and \"%s\"", why, expected, cause);
+}
+
+TEST_FIXTURE(set_up)
+{
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(file_path, sizeof file_path, "%s/exports", directory);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    (void)unlink(file_path);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+TEST_FIXTURE(clear)
+{
+    config_export_clear(&exports);
+    config_export_lines_done(&lines);
+}
+
+TEST(test_config_export__options_come_before_the_file)
+{
+    assert_int_equal(parse("/a *(rw)"), 0);
+    assert_int_equal(parse("/b"), 0);
+    write_file("/c 10.0.0.0/8(rw)\n/d\n");
+    assert_int_equal(read_all(file_path), 0);
+    assert_int_equal(lines.count, 4);
+    static const char *const expected[] = {"/a", "/b", "/c", "/d"};
+    for (uint32_t i = 0; i < 4; i++)
+        assert_string_equal(lines.at[i].directory, expected[i]);
+    assert_string_equal(why, "");
+}
+
+TEST(test_config_export__options_alone)
+{
+    assert_int_equal(parse("/a *(rw)"), 0);
+    assert_int_equal(read_all(NULL), 0);
+    assert_int_equal(lines.count, 1);
+}
+
+TEST(test_config_export__comments_and_empty_lines_are_none)
+{
+    write_file("# of this host\n\n   \n/a *(rw) # everybody\n\t# the end\n");
+    assert_int_equal(read_all(file_path), 0);
+    assert_int_equal(lines.count, 1);
+    assert_int_equal(lines.at[0].client_count, 1);
+}
+
+TEST(test_config_export__a_backslash_continues_a_line)
+{
+    write_file("/a 10.0.0.1(rw) \\\n 10.0.0.2(ro) \\\n\t10.0.0.3\n/b\n/c *(rw)\\");
+    assert_int_equal(read_all(file_path), 0);
+    assert_int_equal(lines.count, 3);
+    assert_int_equal(lines.at[0].client_count, 3);
+    assert_string_equal(lines.at[2].directory, "/c"); /* nothing follows, and no newline either */
+}
+
+TEST(test_config_export__an_error_names_file_and_line)
+{
+    refuse("/a *(rw)\n# two\n/b *(rv)\n", "line 3", "rv");
+    refuse("b *(rw)", "line 1", "absolute");
+    refuse("/a \\\n 10.0.0.1 \\\n 10.0.0.2(bogus)\n", "line 1", "bogus");
+    refuse("/a \\\n 10.0.0.1\n/b *(bogus)\n", "line 3", "bogus"); /* lines are those of the file */
+}
+
+TEST(test_config_export__a_file_that_cannot_be_read_is_named)
+{
+    (void)unlink(file_path);
+    assert_int_equal(read_all(file_path), -ENOENT);
+    assert_non_null(strstr(why, file_path));
+    assert_non_null(strstr(why, "No such file"));
+}
+
+TEST(test_config_export__an_option_must_say_something)
+{
+    assert_int_equal(parse(""), -EINVAL);
+    assert_non_null(strstr(why, "/srv/files *(rw)"));
+    assert_int_equal(parse("# comment"), -EINVAL);
+    assert_int_equal(parse("relative *"), -EINVAL);
+    assert_non_null(strstr(why, "absolute"));
+    assert_int_equal(exports.count, 0); /* what is refused is not added */
+}
+
+TEST(test_config_export__too_many_options_are_refused_with_the_way_out)
+{
+    for (uint32_t i = 0; i < CONFIG_EXPORT_MAX; i++)
+        assert_int_equal(parse("/a *(rw)"), 0);
+    assert_int_equal(parse("/a *(rw)"), -EINVAL);
+    assert_non_null(strstr(why, "--exports"));
+    assert_int_equal(exports.count, CONFIG_EXPORT_MAX);
+}
+
+TEST_MAIN(NULL, clear, set_up, tear_down)

@@ -1,0 +1,135 @@
+/*
+ * test_paths.c -- the names of files by their handles: now for what is open, later for what is not,
+ * another one after a rename, none for what is gone, moved away or not ours; and many at once.
+ */
+#include "caller.h"
+
+#include "../test.h"
+#include "file/paths.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 60000, PAUSE_MS = 2, MANY = 1500 };
+
+static struct caller c;
+
+TEST_FIXTURE(start)
+{
+    caller_start(&c, "rw,no_root_squash");
+    caller_be(&c, 0, 0);
+}
+
+TEST_FIXTURE(stop)
+{
+    caller_stop(&c);
+}
+
+/* As one who waits: asks again until it is said. The name, or NULL. */
+static const char *path_of(const struct nfs_fh *fh)
+{
+    static char name[4096];
+    struct bytes path;
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    enum path_state state = PATH_LATER;
+    for (int ms = 0; state == PATH_LATER && ms < PATIENCE_MS; ms += PAUSE_MS) {
+        state = file_get_path(c.service, caller_bytes(fh), &path);
+        if (state == PATH_LATER)
+            (void)nanosleep(&pause, NULL);
+    }
+    assert_int_not_equal(state, PATH_LATER);
+    if (state == PATH_NONE)
+        return NULL;
+    (void)snprintf(name, sizeof name, "%.*s", (int)path.len, (const char *)path.at);
+    return name;
+}
+
+TEST(test_paths__what_is_open_has_its_name_at_once)
+{
+    struct nfs_fh fh;
+    struct bytes path;
+    assert_int_equal(caller_create(&c, &c.root, "file", 0644, &fh), NFS_OK);
+    assert_int_equal(file_get_path(c.service, caller_bytes(&fh), &path), PATH_KNOWN);
+    assert_int_equal(path.len, strlen(caller_path(&c, "file")));
+    assert_memory_equal(path.at, caller_path(&c, "file"), path.len);
+    assert_string_equal(path_of(&c.root), c.directory);
+}
+
+TEST(test_paths__a_rename_is_seen)
+{
+    struct nfs_fh fh;
+    char before[128];
+    assert_int_equal(caller_create(&c, &c.root, "before", 0644, &fh), NFS_OK);
+    (void)snprintf(before, sizeof before, "%s", caller_path(&c, "before"));
+    assert_int_equal(rename(before, caller_path(&c, "after")), 0);
+    assert_string_equal(path_of(&fh), caller_path(&c, "after"));
+}
+
+TEST(test_paths__what_is_not_open_is_found_later)
+{
+    struct nfs_fh fh;
+    struct bytes path;
+    assert_int_equal(caller_create(&c, &c.root, "file", 0644, &fh), NFS_OK);
+    caller_restart(&c, "rw,no_root_squash");
+    assert_int_equal(file_get_path(c.service, caller_bytes(&fh), &path), PATH_LATER);
+    assert_string_equal(path_of(&fh), caller_path(&c, "file"));
+}
+
+TEST(test_paths__what_is_gone_has_none)
+{
+    struct nfs_fh fh;
+    assert_int_equal(caller_create(&c, &c.root, "file", 0644, &fh), NFS_OK);
+    assert_int_equal(unlink(caller_path(&c, "file")), 0);
+    assert_null(path_of(&fh)); /* though it is open here, as "file (deleted)" */
+    caller_restart(&c, "rw,no_root_squash");
+    assert_null(path_of(&fh));
+}
+
+TEST(test_paths__what_left_the_export_has_none)
+{
+    struct nfs_fh fh;
+    char outside[128];
+    assert_int_equal(caller_create(&c, &c.root, "file", 0644, &fh), NFS_OK);
+    (void)snprintf(outside, sizeof outside, "%s-outside", c.directory);
+    assert_int_equal(rename(caller_path(&c, "file"), outside), 0);
+    const char *path = path_of(&fh);
+    assert_int_equal(unlink(outside), 0);
+    assert_null(path);
+}
+
+TEST(test_paths__what_is_not_ours_has_none)
+{
+    struct nfs_fh fh = c.root;
+    assert_null(path_of(&(struct nfs_fh){.len = 3, .data = {1, 2, 3}}));
+    fh.data[fh.len - 1] ^= 1;
+    assert_null(path_of(&fh));
+}
+
+/* More than may be asked for at once: none is forgotten, and each has its own. */
+TEST(test_paths__many)
+{
+    static struct nfs_fh files[MANY];
+    char name[16];
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(name, sizeof name, "f%d", i);
+        assert_int_equal(caller_create(&c, &c.root, name, 0644, &files[i]), NFS_OK);
+    }
+    caller_restart(&c, "rw,no_root_squash");
+    for (int i = 0; i < MANY; i++) {
+        struct bytes path;
+        (void)file_get_path(c.service, caller_bytes(&files[i]), &path); /* as a list does */
+    }
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(name, sizeof name, "f%d", i);
+        const char *path = path_of(&files[i]);
+        if (path == NULL) /* it had no place among those that were asked for */
+            path = path_of(&files[i]);
+        assert_non_null(path);
+        assert_string_equal(path, caller_path(&c, name));
+    }
+}
+
+TEST_MAIN(start, stop, NULL, NULL)
