@@ -51,6 +51,14 @@ static void add_argument(struct text *text, const struct config_option *option)
     }
 }
 
+/* Behind the help of an option that may change while the server runs. */
+static const char *reload_words(const struct config_option *option)
+{
+    return (option->flags & CONFIG_RELOADS) != 0  ? " Changes with a reload."
+           : (option->flags & CONFIG_RAISES) != 0 ? " Raised by a reload."
+                                                  : "";
+}
+
 static void print_option(FILE *out, const struct config_option *option)
 {
     char buffer[HELP_MAX];
@@ -68,6 +76,7 @@ static void print_option(FILE *out, const struct config_option *option)
     text_add(&text, option->help);
     if ((option->flags & CONFIG_REPEATABLE) != 0)
         text_add(&text, " May be repeated.");
+    text_add(&text, reload_words(option));
     const char *shown = option->default_text != NULL ? option->default_text : option->default_shown;
     if (shown != NULL) {
         text_add(&text, " [");
@@ -82,9 +91,11 @@ void config_print_help(FILE *out)
     (void)fputs("Usage: holdfastd [options]          (or: holdfast serve [options])\n\n"
                 "Keeps NFSv3 locks safe when a client or the server crashes. Runs in the\n"
                 "foreground and serves the Network Lock Manager and the Network Status\n"
-                "Monitor, RPC programs 100021 and 100024.\n"
+                "Monitor, RPC programs 100021 and 100024; with --export also files, NFS and\n"
+                "MOUNT, 100003 and 100005.\n"
                 "Defaults are in square brackets. Options can also be set in a file, without\n"
-                "the dashes, as key = value in section [holdfast]; a switch is on or off.\n",
+                "the dashes, as key = value in section [holdfast]; a switch is on or off.\n"
+                "SIGHUP reads options and exports again: some change at once.\n",
                 out);
     for (uint32_t i = 0; i < config_option_count; i++) {
         if (config_options[i].group != NULL)
@@ -132,6 +143,8 @@ static void put_option(FILE *out, const struct config_option *option)
     put_sentences(out, option->help);
     if ((option->flags & CONFIG_REPEATABLE) != 0)
         (void)fputs("May be repeated.\n", out);
+    if (reload_words(option)[0] != '\0')
+        (void)fprintf(out, "%s\n", reload_words(option) + 1);
     const char *shown = option->default_text != NULL ? option->default_text : option->default_shown;
     if (shown == NULL)
         return;
@@ -144,15 +157,19 @@ static void put_option(FILE *out, const struct config_option *option)
 
 void config_print_manual(FILE *out)
 {
-    (void)fputs(".Dd $Mdocdate$\n.Dt HOLDFASTD 8\n.Os\n.Sh NAME\n.Nm holdfastd\n"
-                ".Nd lock server for NFSv3 that keeps locks safe across crashes\n"
-                ".Sh SYNOPSIS\n.Nm\n.Op Ar options\n.Sh DESCRIPTION\n.Nm\n"
-                "serves the Network Lock Manager and the Network Status Monitor, RPC programs\n"
-                "100021 and 100024, in the foreground.\n"
-                "Options can also be set in a file, without the dashes, as key = value in\n"
-                "section [holdfast]; a switch is on or off.\n"
-                "The command line overrides the file.\n",
-                out);
+    (void)fputs(
+        ".Dd $Mdocdate$\n.Dt HOLDFASTD 8\n.Os\n.Sh NAME\n.Nm holdfastd\n"
+        ".Nd lock server for NFSv3 that keeps locks safe across crashes\n"
+        ".Sh SYNOPSIS\n.Nm\n.Op Ar options\n.Sh DESCRIPTION\n.Nm\n"
+        "serves the Network Lock Manager and the Network Status Monitor, RPC programs\n"
+        "100021 and 100024, in the foreground; with \\-\\-export also files, NFS version 3\n"
+        "and MOUNT, 100003 and 100005.\n"
+        "Options can also be set in a file, without the dashes, as key = value in\n"
+        "section [holdfast]; a switch is on or off.\n"
+        "The command line overrides the file.\n"
+        "SIGHUP, or holdfast reload, reads options and exports again; a wrong file\n"
+        "changes nothing.\n",
+        out);
     for (uint32_t i = 0; i < config_option_count; i++) {
         if (config_options[i].group != NULL)
             (void)fprintf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", i > 0 ? ".El\n" : "",
