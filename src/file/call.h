@@ -153,6 +153,8 @@ const struct file_system *call_system(const struct call *call);
 /* As whom this call touches files of its export. False: it is not known yet. */
 bool call_take_identity(struct call *call);
 struct descriptor_cache *call_cache(const struct call *call);
+/* May so many bytes be read on the server's thread, too? Others wait for it meanwhile. */
+bool call_may_read(const struct call *call, uint32_t len);
 const struct mac_key *call_key(const struct call *call);
 /* WRITE and COMMIT carry it. Taken before data is written, and after it was synced. */
 void call_get_verifier(const struct call *call, uint8_t ret[NFS_VERF_LEN], uint32_t *ret_errors);

@@ -26,7 +26,8 @@
 
 enum {
     SYNC_THREADS = 8,
-    LISTING_MAX = 131072, /* entries in one reply */
+    QUICK_TURN_MAX = 1024 * 1024, /* bytes read on the server's thread in one turn */
+    LISTING_MAX = 131072,         /* entries in one reply */
     LINK_MAX_LEN = 4096,
     MOUNT_LIST_MAX = 65536,
     MOUNT_LIST_UDP_MAX = 32768,
@@ -71,6 +72,13 @@ const struct file_system *call_system(const struct call *call)
 struct descriptor_cache *call_cache(const struct call *call)
 {
     return call->service->descriptors;
+}
+
+bool call_may_read(const struct call *call, uint32_t len)
+{
+    struct file_service *service = call->service;
+    service->quick_len += len;
+    return service->quick_len <= QUICK_TURN_MAX;
 }
 
 const struct mac_key *call_key(const struct call *call)
@@ -359,7 +367,10 @@ static struct job *next(void *context)
         list_remove(&call->link);
     }
     CHECK(pthread_mutex_unlock(&service->mutex) == 0);
-    return call == NULL ? NULL : &call->job;
+    if (call != NULL)
+        return &call->job;
+    service->quick_len = 0; /* all is collected: the turn ends */
+    return NULL;
 }
 
 static void release(void *context, struct job *job)

@@ -124,7 +124,7 @@ bool op_try_read(struct call *call)
     if (fd < 0 || (!is_owner(call, &st) && !resolve_may_cached(call, descriptor, &st, R_OK)))
         return false;
     uint32_t wanted = readable(call, &st);
-    if (wanted > QUICK_READ_MAX)
+    if (wanted > QUICK_READ_MAX || !call_may_read(call, wanted))
         return false;
     struct iovec place = {call_payload(call), wanted};
     ssize_t len = wanted == 0 ? 0

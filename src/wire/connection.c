@@ -1,7 +1,8 @@
 /*
  * connection.c -- one TCP connection; see connection.h.
  *
- *                      a record was refused, or enough is in flight, or it does not read replies
+ *                      a record was refused, or enough is in flight, or it does not read replies,
+ *                      or it had its share of this turn
  *   ---> READING -------------------------------------------------------------> PAUSED
  *           ^                                                                      |
  *           +----------------------------------------------------------------------+
@@ -208,6 +209,18 @@ static void start_reading(struct connection *c)
         connection_close(c);
 }
 
+/* Whoever sends at full speed has its share of a turn, and goes on in the next. */
+static void take_turn(struct connection *c, uint32_t len)
+{
+    c->taken = c->turn == c->tcp->turn ? c->taken + len : len;
+    c->turn = c->tcp->turn;
+    if (!c->source.has_files || c->taken < CONNECTION_TURN_MAX || !c->is_reading)
+        return;
+    (void)uv_read_stop((uv_stream_t *)&c->handle);
+    c->is_reading = false;
+    list_append(&c->tcp->paused, &c->by_pause);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
@@ -233,7 +246,8 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         list_remove(&c->by_idle);
         list_append(&c->tcp->idle, &c->by_idle);
     }
-    (void)consume(c, (struct bytes){(const uint8_t *)buf->base, (uint32_t)nread});
+    if (consume(c, (struct bytes){(const uint8_t *)buf->base, (uint32_t)nread}))
+        take_turn(c, (uint32_t)nread);
     if (!c->is_closing)
         note_waiting(c);
 }

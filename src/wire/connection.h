@@ -28,6 +28,9 @@ enum {
      * memory is short it is a part of what is left, so that no one connection takes all of it. */
     CONNECTION_WEIGHT_MAX = 8 * 1024 * 1024,
     CONNECTION_ROOM_PART = 4,
+    /* Where files are served: input of one connection in one turn. Others, who may want a lock,
+     * have theirs before it goes on. */
+    CONNECTION_TURN_MAX = 256 * 1024,
 };
 
 struct connection {
@@ -51,6 +54,7 @@ struct connection {
     size_t unwritten_len; /* of what libuv writes, when that was last looked at */
     uint64_t weight;      /* of its calls that are executed elsewhere */
     uint32_t in_flight;
+    uint32_t turn, taken; /* input that was taken in that turn of tcp, in bytes */
     bool is_reading, is_closing;
     bool is_out_gated; /* some of it waited for a commit */
     bool at_end;       /* the peer sends nothing more, but may still read its replies */

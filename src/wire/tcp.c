@@ -271,6 +271,7 @@ void tcp_call_ended(struct tcp *tcp, uint64_t route, uint32_t weight)
 
 void tcp_resume(struct tcp *tcp)
 {
+    tcp->turn++;
     if (tcp->is_quiet || rpc_server_is_busy(tcp->server))
         return;
     /* Each once, in the order they were paused; one paused again goes to the end. */

@@ -23,6 +23,7 @@ struct tcp {
     uv_timer_t sweep;
     uint8_t *read_buffer; /* shared: input is handled before the next read */
     uint32_t connections_max;
+    uint32_t turn;            /* counts */
     struct connection *spare; /* to reject a connection with when out of memory */
     bool is_quiet;            /* no longer reading */
 };

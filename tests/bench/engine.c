@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define INPUT_MAX  (2 * 1024 * 1024)
 #define MARK_LAST  UINT32_C(0x80000000)
 #define CONNECT_MS 5000
 #define STALL_MS   10000
@@ -280,7 +281,12 @@ bool engine_run(const struct engine_options *options, const struct engine_work *
     run.work = *work;
     run.connections = calloc(options->connections, sizeof(*run.connections));
     run.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    run.input_max = 2 * options->answer_max;
+    /* As much as may arrive at once, within reason. */
+    run.input_max = options->in_flight * options->answer_max;
+    if (run.input_max > INPUT_MAX)
+        run.input_max = INPUT_MAX;
+    if (run.input_max < 2 * options->answer_max)
+        run.input_max = 2 * options->answer_max;
     if (!run.connections || run.epoll_fd < 0 || options->sources == 0) {
         fprintf(stderr, "traffic: no memory, or nobody to send it\n");
         return false;

@@ -94,7 +94,7 @@ static void measure_row(struct rows *rows, struct contest *contest, const struct
 {
     struct files_load load = row->load;
     struct report_sample ours, theirs;
-    load.milliseconds = rows->is_quick ? 100 : 1000;
+    load.milliseconds = rows->is_quick ? 100 : load.size >= 65536 ? 3000 : 1000;
     if (!files_load_measure(&contest->ours, &load, &ours)) {
         rows_fail(rows, "%s: %s", row->title, peers_why());
         return;
