@@ -15,7 +15,7 @@
 #      removes the entry, it is back at once;
 #  (6) after a reboot of nodea the state is two more, nodeb's rpc.statd is notified under both names
 #      once its NFS server is registered and not before, with no upcall; then the record goes;
-#  (7) nobody to notify: the kernel's grace period is ended;
+#  (7) the kernel is told the state number; nobody to notify: its grace period is ended;
 #  (8) restart-notice tells everybody, in the same boot, and the upcalls go on; hosts lists what is owed;
 #  (9) --verify-notify always: what nodeb's own rpc.statd does not confirm is no upcall, what it does is;
 # (10) --callout: what rpc.statd -H would run, in order; programs that hang or fail delay no answer, and
@@ -115,7 +115,10 @@ stop KILL
 rm -rf "$work/store"
 boot_anew
 : > "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd/nlm_end_grace"
+: > "$HOLDFAST_MACHINE_ROOT/proc/sys/fs/nfs/nsm_local_state"
 monitor nobody || finish
+expect "the kernel knows our state" wait_until grep -qx "$state" \
+    "$HOLDFAST_MACHINE_ROOT/proc/sys/fs/nfs/nsm_local_state"
 serve_locks
 expect "the kernel's grace is over" wait_until grep -q Y \
     "$HOLDFAST_MACHINE_ROOT/proc/fs/lockd/nlm_end_grace"

@@ -218,6 +218,73 @@ TEST(test_watched__upcalls_do_not_wait_for_each_other)
     end();
 }
 
+/* As the fixture's, without looking at every host each time, and without a store to start from. */
+static void step(struct core_input in)
+{
+    struct store_batch batch;
+    struct core_answer answer;
+    in.now_ns = in.wall_ns = fixture_now_ns();
+    core_step(the_monitor, &in, &answer);
+    if (!core_take_batch(the_monitor, &batch))
+        return;
+    struct core_input kept = {
+        .kind = CORE_STORED, .now_ns = fixture_now_ns(), .txn = batch.txn, .has_room = true};
+    core_step(the_monitor, &kept, NULL);
+}
+
+static void say(enum request_kind kind, const char *from, const char *mon_name)
+{
+    struct peer peer = fixture_peer(from, 900);
+    struct request request = {.kind = kind,
+                              .mon_name = bytes_of_text(mon_name),
+                              .my_name = bytes_of_text("us"),
+                              .my_prog = 100021,
+                              .my_vers = 3,
+                              .my_proc = 16,
+                              .state = 5,
+                              .priv = bytes_of_text("0123456789abcdef")};
+    step((struct core_input){.kind = CORE_REQUEST, .from = &peer, .request = &request});
+}
+
+TEST(test_watched__ten_thousand_reboots_at_once)
+{
+    enum { HOSTS = 10000 };
+    static uint64_t calls[HOSTS];
+    struct core_call call;
+    begin();
+    core_free(the_monitor);
+    limits.clients_max = HOSTS;
+    limits.bytes_max = UINT64_C(32) << 20;
+    the_monitor = core_new(&limits, 43);
+    assert_non_null(the_monitor);
+    core_start(the_monitor, &(struct core_boot){.boot = {boot}, .now_ns = fixture_now_ns()});
+    step((struct core_input){.kind = CORE_READY});
+    step((struct core_input){.kind = CORE_SERVED});
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        char name[ADDRESS_TEXT_MAX];
+        struct address host = fixture_address("10.1.0.0");
+        host.bytes[2] = (uint8_t)(i >> 8);
+        host.bytes[3] = (uint8_t)i;
+        address_text(&host, name);
+        say(REQUEST_NSM_MON, "127.0.0.1", name);
+        say(REQUEST_NSM_NOTIFY, name, "c");
+    }
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_true(core_next_call(the_monitor, fixture_now_ns(), &call)); /* at one moment */
+        assert_int_equal(call.kind, CALL_STATUS);
+        calls[i] = call.id;
+    }
+    assert_false(core_next_call(the_monitor, fixture_now_ns(), &call));
+    for (uint32_t i = 0; i < HOSTS; i++)
+        step((struct core_input){.kind = CORE_CALL_DONE,
+                                 .call = calls[i],
+                                 .outcome = CALL_ANSWERED,
+                                 .answered_count = 1});
+    assert_false(core_next_call(the_monitor, fixture_now_ns(), &call)); /* each once */
+    core_check(the_monitor);
+    end();
+}
+
 /* ---- peers ---- */
 
 TEST(test_watched__unmon_keeps_what_its_host_is_owed)

@@ -15,6 +15,7 @@ static struct core *core;
 static struct rpc_client *client;
 static struct rpc_server *server;
 static struct packet packet;
+static uint16_t our_port; /* 0: none is known */
 
 static void store(void)
 {
@@ -24,8 +25,10 @@ static void store(void)
 /* A ready core without registrants, and a client for so many calls at once. */
 static void begin(const struct core_limits *limits, uint32_t attempts_max)
 {
-    struct rpc_client_limits client_limits = {
-        .attempts_max = attempts_max, .connections_max = attempts_max, .bytes_max = 2 << 20};
+    struct rpc_client_limits client_limits = {.attempts_max = attempts_max,
+                                              .connections_max = attempts_max,
+                                              .bytes_max = 2 << 20,
+                                              .our_ports = {our_port}};
     core = fixture_new(limits);
     client = rpc_client_new(&client_limits, 1000, 7);
     assert_non_null(client);
@@ -335,6 +338,58 @@ TEST(test_outcall__a_client_hears_every_name)
     (void)next_action(CLIENT_DISCONNECT);
     assert_int_equal(owed(), 0);
     store(); /* the cleared mark */
+    end();
+}
+
+/* The monitor role: the lock manager of this machine, as rpcbind finds it, has this port. */
+static void be_asked_for_port(uint16_t port)
+{
+    struct core_limits limits = fixture_limits;
+    limits.is_monitor = limits.mon_from_loopback = true;
+    begin(&limits, 4);
+    struct peer here = fixture_peer("127.0.0.1", 900);
+    struct request request = {.kind = REQUEST_NSM_MON,
+                              .mon_name = bytes_of_text("10.0.0.2"),
+                              .my_name = bytes_of_text("us"),
+                              .my_prog = 100021,
+                              .my_vers = 3,
+                              .my_proc = 16,
+                              .priv = bytes_of_text("0123456789abcdef")};
+    (void)fixture_step(core, &here, &request);
+    (void)fixture_notify(core, "10.0.0.2", "c2", 5);
+    store();
+    turn();
+    struct client_action action = next_action(CLIENT_DATAGRAM);
+    struct address to = fixture_address("127.0.0.1");
+    assert_true(address_equal(&action.to, &to));
+    assert_int_equal(action.port, PORTMAPPER);
+    begin_reply(packet_xid(action.bytes.at, action.bytes.len), PACKET_SUCCESS);
+    packet_put_u32(&packet, port);
+    rpc_client_datagram(client, &to, PORTMAPPER, (struct bytes){packet.bytes, packet.len},
+                        fixture_now_ns());
+}
+
+TEST(test_outcall__an_upcall_is_privileged)
+{
+    our_port = 12049;
+    be_asked_for_port(SERVICE);
+    struct client_action action = next_action(CLIENT_DATAGRAM);
+    assert_int_equal(action.port, SERVICE);
+    assert_true(action.is_privileged);
+    our_port = 0;
+    end();
+}
+
+/* An old entry of ours in the lock manager's place: we would answer, and the mark would be lost. */
+TEST(test_outcall__an_upcall_never_goes_to_ourselves)
+{
+    struct client_action action;
+    our_port = 12049;
+    be_asked_for_port(12049);
+    assert_false(rpc_client_next_action(client, &action));
+    turn();
+    assert_false(rpc_client_next_action(client, &action));
+    our_port = 0;
     end();
 }
 

@@ -1,0 +1,61 @@
+#!/bin/bash
+# units.sh -- the systemd units of contrib/ are read by systemd without a complaint, and that of the
+# status monitor takes the place of rpc-statd.service beside Debian's own units.
+#
+# Passing proves:
+#  (1) every line that docs/monitor.md relies on is in contrib/holdfast-monitor.service;
+#  (2) systemd-analyze finds no fault in either unit; where it is not installed, (1) has to do;
+#  (3) with rpc-statd.service as another name of it and rpc-statd-notify.service masked, the NFS server
+#      can be started after it; with both as names of it systemd finds a cycle: what the mask is for.
+set -u
+. "$(dirname "$0")/lib.sh"
+contrib=$(cd "$(dirname "$0")/../../contrib" && pwd)
+system=/lib/systemd/system
+units=$work/units
+
+has_line() { grep -qxF "$1" "$contrib/holdfast-monitor.service"; }
+# complaints UNIT...: what systemd says of them, with our directory before its own.
+complaints() { (cd "$units" && SYSTEMD_UNIT_PATH=$units: systemd-analyze verify --man=no "$@" 2>&1); }
+
+# (1)
+while read -r line; do
+    expect "the unit" has_line "$line"
+done << 'END'
+Type=notify
+PartOf=nfs-utils.service
+IgnoreOnIsolate=yes
+Before=nfs-server.service
+Restart=always
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+Alias=rpc-statd.service
+WantedBy=nfs-client.target nfs-server.service
+END
+expect "it is a monitor" grep -q '^ExecStart=[^ ]*holdfastd --role monitor --force$' "$contrib/holdfast-monitor.service"
+expect "it is not rpc-statd-notify" same "$(grep -c '^Alias=.*rpc-statd-notify' "$contrib/holdfast-monitor.service")" 0
+
+# (2)
+if ! command -v systemd-analyze > /dev/null; then
+    echo "  systemd-analyze is not installed: only the lines were looked at"
+    finish
+fi
+mkdir "$units"
+daemon=$(realpath "$(dirname "$HOLDFAST")/../daemon/holdfastd")
+for unit in holdfastd holdfast-monitor; do
+    sed "s|/usr/local/sbin/holdfastd|$daemon|" "$contrib/$unit.service" > "$units/$unit.service"
+    expect "$unit.service" same "$(complaints "$unit.service")" ""
+done
+
+# (3)
+if [ -e "$system/nfs-server.service" ] && [ -e "$system/rpc-statd.service" ]; then
+    ln -s holdfast-monitor.service "$units/rpc-statd.service"
+    ln -s /dev/null "$units/rpc-statd-notify.service"
+    expect "beside the NFS server" same "$(complaints holdfast-monitor.service nfs-server.service)" ""
+    ln -sf holdfast-monitor.service "$units/rpc-statd-notify.service"
+    sed -i 's/^Alias=.*/& rpc-statd-notify.service/' "$units/holdfast-monitor.service"
+    expect "both names are a cycle" matches "$(complaints holdfast-monitor.service nfs-server.service)" \
+        'ordering cycle'
+else
+    echo "  the NFS server's units are not installed: not looked at beside them"
+fi
+finish
