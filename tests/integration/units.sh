@@ -7,6 +7,7 @@
 #  (2) systemd-analyze finds no fault in either unit; where it is not installed, (1) has to do;
 #  (3) with rpc-statd.service as another name of it and rpc-statd-notify.service masked, the NFS server
 #      can be started after it; with both as names of it systemd finds a cycle: what the mask is for.
+# shellcheck disable=SC2317 # expect calls functions by their names
 set -u
 . "$(dirname "$0")/lib.sh"
 contrib=$(cd "$(dirname "$0")/../../contrib" && pwd)
