@@ -5,6 +5,8 @@
  */
 #include "watched_fixture.h"
 
+#include "core/view.h"
+
 #include "unit/test.h"
 
 /* ---- the boot ---- */
@@ -467,6 +469,44 @@ TEST(test_watched__who_may_register)
     assert_true(fixture_step(the_monitor, &here, &request).response.refused);
     request.my_prog = 100021;
     assert_false(fixture_step(the_monitor, &here, &request).response.refused);
+    end();
+}
+
+/* ---- what operators see ---- */
+
+TEST(test_watched__what_is_owed_is_shown)
+{
+    struct view_client view;
+    uint64_t cursor = 0;
+    uint32_t budget = 100;
+    begin();
+    (void)mon("10.0.0.2", "us.example", 1);
+    (void)mon("10.0.0.3", "us.example", 2);
+    assert_false(view_next_owed(the_monitor, &cursor, &budget, &view));
+    assert_int_equal(cursor, VIEW_END);
+    notice("10.0.0.2", "c2", 5);
+    struct core_status status = fixture_status(the_monitor);
+    assert_int_equal(status.upcalls.owed, 1);
+    assert_int_equal(status.notify.owed + status.notify.started, 0); /* no host is notified */
+    cursor = 0;
+    assert_true(view_next_owed(the_monitor, &cursor, &budget, &view));
+    assert_true(view.is_watched && view.is_current && !view.is_owed);
+    assert_int_equal(view.upcall, 5);
+    assert_int_equal(view.state, 5);
+    assert_true(bytes_equal(view.my_name, bytes_of_text("us.example")));
+    assert_false(view_next_owed(the_monitor, &cursor, &budget, &view));
+    assert_upcall("10.0.0.2", 5, 1);
+    status = fixture_status(the_monitor);
+    assert_int_equal(status.upcalls.owed, 0);
+    assert_int_equal(status.upcalls.succeeded, 1);
+
+    reboot();
+    assert_int_equal(fixture_status(the_monitor).hosts_owed, 2);
+    cursor = 0, budget = 1; /* of two slots: the rest is for another time */
+    assert_true(view_next_owed(the_monitor, &cursor, &budget, &view));
+    assert_true(view.is_owed && !view.is_current);
+    assert_false(view_next_owed(the_monitor, &cursor, &budget, &view));
+    assert_int_equal(cursor, 1);
     end();
 }
 
