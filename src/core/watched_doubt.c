@@ -76,7 +76,6 @@ static void not_confirmed(struct core *core, uint32_t slot)
 {
     struct watched *w = watched_at(core, slot);
     struct address host = watched_address(core, slot);
-    MARK("watched_not_confirmed");
     event_add(&core->events, EVENT_NOTICE_UNCONFIRMED, host.family != 0 ? &host : NULL,
               intern_bytes(&core->names, registrant_at(core, slot)->mon_name),
               w->doubts[w->doubt_count - 1]);
@@ -129,7 +128,6 @@ static bool is_claimed(const struct watched *w, uint32_t state)
 /* Its lock manager need not hear of that one. */
 static void note_heard(struct core *core, uint32_t slot, uint32_t state)
 {
-    MARK("watched_doubt_came_too_late");
     registrant_at(core, slot)->relayed_state = state;
     dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
 }
@@ -143,7 +141,6 @@ static void confirm(struct core *core, uint32_t slot, uint32_t state)
     watched_forget_doubts(core, slot);
     if (notice_hear(core, &host, name, state, NOTICE_TRUE) != NOTICE_NEW)
         return;
-    MARK("watched_confirmed");
     core_host_restarted(core, &host);
     event_add(&core->events, EVENT_NOTICE, &host, name, state);
     callout_notice(core, name, &host, state);
