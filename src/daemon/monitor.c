@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { WAITING_MS = 100, SERVED_MS = 5000 };
+enum {
+    WAITING_MS = 25,  /* for the NFS server: its clients wait to reclaim */
+    GRACE_MS = 1000,  /* for a lock manager whose grace period is to be ended; it may never come */
+    SERVED_MS = 5000, /* for new addresses of this machine */
+};
 
 struct monitor {
     struct daemon *daemon;
@@ -114,9 +118,10 @@ static void on_timer(uv_timer_t *timer)
     if (!monitor->is_served && registrar_is_served(daemon->registrar))
         serve(monitor);
     tell_kernel(monitor);
-    bool is_done = monitor->is_served && (monitor->is_grace_over || !monitor->has_nobody);
-    registrar_watch(daemon->registrar, !is_done && !monitor->is_served);
-    CHECK(uv_timer_start(timer, on_timer, is_done ? SERVED_MS : WAITING_MS, 0) == 0);
+    bool is_done = monitor->is_grace_over || !monitor->has_nobody;
+    uint64_t next_ms = !monitor->is_served ? WAITING_MS : is_done ? SERVED_MS : GRACE_MS;
+    registrar_watch(daemon->registrar, !monitor->is_served);
+    CHECK(uv_timer_start(timer, on_timer, next_ms, 0) == 0);
 }
 
 void monitor_run(struct daemon *daemon)

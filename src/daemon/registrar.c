@@ -40,8 +40,8 @@ enum {
     RETRY_MS = 1000,
     MONITOR_VERIFY_MS = 1000, /* the kernel does not wait for a status monitor that is not found */
     MONITOR_RETRY_MS = 100,
-    WATCH_MS = 100, /* while the NFS server is waited for */
-    REMIND_S = 60,  /* between two log lines about waiting for an rpcbind */
+    WATCH_MS = 25, /* while the NFS server is waited for */
+    REMIND_S = 60, /* between two log lines about waiting for an rpcbind */
     SENTENCE_MAX = 1024,
 };
 
@@ -418,9 +418,10 @@ bool registrar_has_lock_manager(const struct registrar *registrar)
 
 void registrar_watch(struct registrar *registrar, bool is_watched)
 {
+    bool begins = is_watched && !registrar->is_watched;
     registrar->is_watched = is_watched;
-    if (is_watched && registrar->state == STATE_HELD)
-        again_after(registrar, WATCH_MS);
+    if (begins && registrar->state == STATE_HELD)
+        again_after(registrar, WATCH_MS); /* and then, as verify_ms says, again and again */
 }
 
 void registrar_stop(struct registrar *registrar)

@@ -19,7 +19,8 @@
 #  (8) restart-notice tells everybody, in the same boot, and the upcalls go on; hosts lists what is owed;
 #  (9) --verify-notify always: what nodeb's own rpc.statd does not confirm is no upcall, what it does is;
 # (10) --callout: what rpc.statd -H would run, in order; programs that hang or fail delay no answer, and
-#      are killed; one that cannot be executed is refused.
+#      are killed; one that cannot be executed is refused;
+# (11) after a reboot hosts are told when the NFS server is registered with rpcbind, and not before.
 # shellcheck disable=SC2317 # expect and wait_until call functions by their names
 set -u
 . "$(dirname "$0")/statd_hosts.sh"
@@ -178,6 +179,18 @@ stop TERM
 run_to_end no-callout --role monitor --callout "$work/nothing" --store "lmdb:$work/store" --http off
 expect "what is no program" same "$code" 2
 expect "is named" log_has "$work/no-callout.log" 'callout: .*/nothing: No such file'
+
+# (11)
+boot_anew
+echo "/srv *(rw)" > "$HOLDFAST_MACHINE_ROOT/etc/exports"
+: > "$work/statd.log"
+monitor gate --notify-after 300 || finish
+expect "hosts are owed" wait_until is_owed
+sleep 0.5
+expect "nobody is told while no NFS server is registered" same "$(notices)" 0
+expect "it registers" "$watcher" enter 100003 3
+expect "and they are told" wait_until has_notices 2
+stop TERM
 run_to_end server --store "lmdb:$work/store" --no-rpcbind
 expect "the store is a monitor's" log_has "$work/server.log" 'the store is of a status monitor'
 finish

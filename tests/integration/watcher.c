@@ -3,20 +3,23 @@
  *
  * usage: watcher serve
  *        watcher mon HOST tcp|udp MON_NAME MY_NAME PRIV
+ *        watcher enter PROGRAM VERSION
  *
  * `serve` offers program 100021 version 3 on free ports, registers it with the rpcbind of this
  * machine, and prints two lines for each call of procedure 16: from what kind of port it comes; who
  * called over what, and what libtirpc and the routines of rpcgen read in it. `mon` calls SM_MON at
- * the host, found through its rpcbind, for such a service; PRIV is 16 characters. Not a line of
+ * the host, found through its rpcbind, for such a service; PRIV is 16 characters. `enter` registers what is not there. Not a line of
  * ours decides about a byte on the wire: statd.sh has this program beside the server and beside a
  * real rpc.statd.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <rpc/pmap_clnt.h>
 #include <rpc/rpc.h>
 #include <rpcsvc/sm_inter.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -111,6 +114,13 @@ static int monitor(char **arguments)
     return code;
 }
 
+/* Has the rpcbind of this machine name a service, over TCP, that is not there. */
+static int enter(const char *program, const char *version)
+{
+    return pmap_set(strtoul(program, NULL, 10), strtoul(version, NULL, 10), IPPROTO_TCP, 2049) ? 0
+                                                                                               : 1;
+}
+
 int main(int count, char **arguments)
 {
     if (count == 2 && strcmp(arguments[1], "serve") == 0)
@@ -118,6 +128,9 @@ int main(int count, char **arguments)
     if (count == 7 && strcmp(arguments[1], "mon") == 0 &&
         strlen(arguments[6]) == sizeof(((struct mon *)0)->priv))
         return monitor(arguments + 2);
-    fprintf(stderr, "usage: watcher serve | watcher mon HOST tcp|udp MON_NAME MY_NAME PRIV\n");
+    if (count == 4 && strcmp(arguments[1], "enter") == 0)
+        return enter(arguments[2], arguments[3]);
+    fprintf(stderr, "usage: watcher serve | watcher enter PROGRAM VERSION | watcher mon HOST "
+                    "tcp|udp MON_NAME MY_NAME PRIV\n");
     return 2;
 }
