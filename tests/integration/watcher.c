@@ -8,7 +8,8 @@
  * `serve` offers program 100021 version 3 on free ports, registers it with the rpcbind of this
  * machine, and prints two lines for each call of procedure 16: from what kind of port it comes; who
  * called over what, and what libtirpc and the routines of rpcgen read in it. `mon` calls SM_MON at
- * the host, found through its rpcbind, for such a service; PRIV is 16 characters. `enter` registers what is not there. Not a line of
+ * the host, found through its rpcbind, for such a service; PRIV is 16 characters. `enter`
+ * registers what is not there. Not a line of
  * ours decides about a byte on the wire: statd.sh has this program beside the server and beside a
  * real rpc.statd.
  */
