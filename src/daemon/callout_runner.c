@@ -232,7 +232,8 @@ static void start(struct callout_runner *runner, struct run *run, struct job *jo
         uv_close((uv_handle_t *)&run->limit, on_closed);
         return;
     }
-    CHECK(uv_timer_start(&run->limit, on_limit, CALLOUT_RUNNER_SECONDS_MAX * 1000, 0) == 0);
+    CHECK(uv_timer_start(&run->limit, on_limit, CALLOUT_RUNNER_SECONDS_MAX * UINT64_C(1000), 0) ==
+          0);
 }
 
 static void report_lost(struct callout_runner *runner)

@@ -90,7 +90,7 @@ bool statd_line_put(char ret[static STATD_LINE_MAX], const struct record_registr
     if (record->address.family != 4 || !is_name(record->mon_name) || !is_name(record->my_name))
         return false;
     memcpy(&address, record->address.bytes, sizeof address);
-    for (uint32_t i = 0; i < RECORD_PRIV_LEN; i++)
+    for (size_t i = 0; i < RECORD_PRIV_LEN; i++)
         hex_put(&priv[2 * i], record->priv[i]);
     int len = snprintf(ret, STATD_LINE_MAX,
                        "%08" PRIx32 " %08" PRIx32 " %08" PRIx32 " %08" PRIx32 " %.*s %.*s %.*s\n",
