@@ -66,7 +66,7 @@ static const struct command_option probe_options[] = {
     {0},
 };
 
-const struct command commands[] = {
+const struct command command_table[] = {
     {.name = "serve",
      .run = serve_run,
      .words = "[options]",
@@ -167,11 +167,11 @@ const struct command commands[] = {
      .is_alone = true,
      .help = "print the manual page: holdfast manual | man -l -"},
     {.name = "help",
-     .run = about_help,
+     .run = main_help,
      .words = "[COMMAND]",
      .is_alone = true,
      .help = "list the commands, or describe one"},
-    {.name = "version", .run = about_version, .is_alone = true, .help = "print the version"},
+    {.name = "version", .run = main_version, .is_alone = true, .help = "print the version"},
 };
 
-const size_t command_count = sizeof commands / sizeof commands[0];
+const size_t command_count = sizeof command_table / sizeof command_table[0];

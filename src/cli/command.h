@@ -34,7 +34,7 @@ struct command {
     const char *more;                     /* more text for --help and the manual; NULL: none */
 };
 
-extern const struct command commands[];
+extern const struct command command_table[];
 extern const size_t command_count;
 
 /* Options of every command; the first one only of those that talk to the server. */
@@ -46,8 +46,8 @@ const struct command_option *command_common_of(const struct command *command);
 /* The rows' functions, by file. */
 int serve_run(const struct command *command, int argc, char **argv);
 int serve_store(const struct command *command, int argc, char **argv);
-int about_help(const struct command *command, int argc, char **argv);
-int about_version(const struct command *command, int argc, char **argv);
+int main_help(const struct command *command, int argc, char **argv);
+int main_version(const struct command *command, int argc, char **argv);
 int change_end_grace(const struct command *command, int argc, char **argv);
 int change_move(const struct command *command, int argc, char **argv);
 int change_restart_notice(const struct command *command, int argc, char **argv);

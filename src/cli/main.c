@@ -17,7 +17,7 @@ static void print_usage(FILE *out)
                 "Commands:\n",
                 out);
     for (size_t i = 0; i < command_count; i++)
-        (void)fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].help);
+        (void)fprintf(out, "  %-13s %s\n", command_table[i].name, command_table[i].help);
     (void)fputs("\nCOMMAND --help tells more. Exit codes: 0 ok, 1 the answer is no, 2 usage or\n"
                 "configuration, 75 cannot reach the server; for the server's see serve --help.\n",
                 out);
@@ -26,12 +26,12 @@ static void print_usage(FILE *out)
 static const struct command *find(const char *name)
 {
     for (size_t i = 0; i < command_count; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return &commands[i];
+        if (strcmp(name, command_table[i].name) == 0)
+            return &command_table[i];
     return NULL;
 }
 
-int about_version(const struct command *command, int argc, char **argv)
+int main_version(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;
@@ -46,7 +46,7 @@ static int refuse_command(const char *name)
     struct suggest suggest;
     suggest_init(&suggest, name);
     for (size_t i = 0; i < command_count; i++)
-        suggest_offer(&suggest, commands[i].name);
+        suggest_offer(&suggest, command_table[i].name);
     (void)fprintf(stderr, "holdfast: unknown command \"%s\"", name);
     if (suggest.best != NULL)
         (void)fprintf(stderr, "; did you mean %s?", suggest.best);
@@ -55,7 +55,7 @@ static int refuse_command(const char *name)
     return EXIT_USAGE;
 }
 
-int about_help(const struct command *command, int argc, char **argv)
+int main_help(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int exit_code;

@@ -79,7 +79,7 @@ int manual_run(const struct command *command, int argc, char **argv)
                "A client is named by its id (c17), its address or its name.\n"
                ".Pp\nThe commands are:\n.Bl -tag -width Ds");
     for (size_t i = 0; i < command_count; i++)
-        put_command(&commands[i]);
+        put_command(&command_table[i]);
     (void)puts(".El\n.Pp\n"
                "Options of every command;\n.Fl Fl control\nonly of those that talk to the server:\n"
                ".Bl -tag -width Ds");
@@ -143,7 +143,7 @@ static void complete_command(const struct command *command)
         (void)putchar(' ');
     }
     for (size_t i = 0; strcmp(command->name, "help") == 0 && i < command_count; i++)
-        (void)printf("%s ", commands[i].name);
+        (void)printf("%s ", command_table[i].name);
     for (const struct command_option *at = command->options; at != NULL && at->name != NULL; at++)
         (void)printf("--%s ", at->name);
     for (const struct command_option *at = common; at->name != NULL; at++)
@@ -166,11 +166,11 @@ int manual_completion(const struct command *command, int argc, char **argv)
                 "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"",
                 stdout);
     for (size_t i = 0; i < command_count; i++)
-        (void)printf("%s%s", i > 0 ? " " : "", commands[i].name);
+        (void)printf("%s%s", i > 0 ? " " : "", command_table[i].name);
     (void)puts("\"\n    else\n        case ${COMP_WORDS[1]} in");
     for (size_t i = 0; i < command_count; i++) {
-        (void)printf("        %s)\n", commands[i].name);
-        complete_command(&commands[i]);
+        (void)printf("        %s)\n", command_table[i].name);
+        complete_command(&command_table[i]);
         (void)puts("            ;;");
     }
     (void)puts("        esac\n    fi\n"

@@ -1,5 +1,5 @@
 /*
- * deadlock.c -- would this wait close a circle of owners (R-BLK-18)?
+ * deadlock.c -- the search for a circle of owners that wait for each other; see deadlock.h.
  *
  * An owner waits for every owner that has a lock or an offer in the way of one of its queued
  * requests. The search follows all of these edges from the owners that a new request would wait
@@ -15,6 +15,8 @@
  * Waiting behind an earlier waiter is no edge: only owners without locks do that (R-BLK-15), and
  * nobody waits for an owner without locks.
  */
+#include "core/deadlock.h"
+
 #include "base/check.h"
 #include "core/state.h"
 
@@ -54,7 +56,7 @@ static uint64_t follow(struct core *core, struct circle *circle, const struct cl
     return 0;
 }
 
-bool waiter_is_deadlock(struct core *core, const struct claim *claim, uint32_t waiter)
+bool deadlock_closes(struct core *core, const struct claim *claim, uint32_t waiter)
 {
     /* Nobody can wait for an owner that has nothing. */
     const struct owner *asks = owner_at(core, claim->owner);

@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "core/admit.h"
+#include "core/deadlock.h"
 #include "core/lock_element.h"
 #include "core/state.h"
 
@@ -188,7 +189,7 @@ static enum lock_status block(struct core *core, const struct peer *from,
     const struct lock_request *r = &request->lock;
     /* Also who asks again: a circle can be closed by what others were granted meanwhile, and who
      * comes back into the queue closes one like one who is new there. */
-    if (s.claim.owner != SLOT_NONE && waiter_is_deadlock(core, &s.claim, waiter)) {
+    if (s.claim.owner != SLOT_NONE && deadlock_closes(core, &s.claim, waiter)) {
         if (waiter != SLOT_NONE)
             waiter_remove(core, waiter);
         return LOCK_DEADLOCK;

@@ -121,9 +121,6 @@ uint32_t waiter_count(const struct core *core);
 /* The waiter of this owner with this request, whatever its mode (R-BLK-8); SLOT_NONE: none. `len`
  * is as it was sent. */
 uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_t len);
-/* Would waiting for this close a circle of owners (R-BLK-18)? `waiter` is the one of this request,
- * if it waits already, else SLOT_NONE: its search goes on where the last one ended. */
-bool waiter_is_deadlock(struct core *core, const struct claim *claim, uint32_t waiter);
 
 /* The only way from one phase to the next, which CHECKs that there is such a move. What a phase has
  * (a place in the queue, a timer, a callback) is the caller's. */

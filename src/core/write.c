@@ -106,9 +106,9 @@ static void write_kind(struct core *core, struct batch_writer *writer, const str
         uint32_t slot = dirty->slots[i];
         if (is_stored(core, row, slot)) {
             uint32_t len = row->encode(core, slot, value);
-            batch_put(writer, row->kind, slot, (struct bytes){value, len});
+            store_batch_put(writer, row->kind, slot, (struct bytes){value, len});
         } else {
-            batch_delete(writer, row->kind, slot);
+            store_batch_delete(writer, row->kind, slot);
         }
     }
 }
@@ -122,7 +122,7 @@ bool core_take_batch(struct core *core, struct store_batch *ret)
     struct batch_writer writer = {.start = core->batch_memory, .max = core->batch_memory_len};
     uint8_t value[RECORD_VALUE_MAX];
     uint32_t len = record_put_server(value, &core->server);
-    batch_put(&writer, RECORD_SERVER, 0, (struct bytes){value, len});
+    store_batch_put(&writer, RECORD_SERVER, 0, (struct bytes){value, len});
     for (uint32_t i = 0; i < KIND_COUNT; i++)
         write_kind(core, &writer, &kinds[i]);
 

@@ -148,10 +148,10 @@ static uint64_t fill_batch(struct content *content, uint64_t end, struct batch_w
     content->server.txn++;
     writer->len = 0;
     writer->count = 0;
-    batch_put(writer, RECORD_SERVER, 0,
-              (struct bytes){value, record_put_server(value, &content->server)});
+    store_batch_put(writer, RECORD_SERVER, 0,
+                    (struct bytes){value, record_put_server(value, &content->server)});
     for (uint64_t i = first; i < end; i++)
-        batch_delete(writer, kind_at(content, i), content->slots[i]);
+        store_batch_delete(writer, kind_at(content, i), content->slots[i]);
     return first;
 }
 

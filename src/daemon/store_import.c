@@ -30,7 +30,7 @@ bool store_import_add(struct store_import *import, enum record_kind kind, uint32
         writer->start = start;
         writer->max = max;
     }
-    batch_put(writer, kind, slot, value);
+    store_batch_put(writer, kind, slot, value);
     return true;
 }
 

@@ -158,6 +158,12 @@ bool call_may_read(const struct call *call, uint32_t len);
 const struct mac_key *call_key(const struct call *call);
 /* WRITE and COMMIT carry it. Taken before data is written, and after it was synced. */
 void call_get_verifier(const struct call *call, uint8_t ret[NFS_VERF_LEN], uint32_t *ret_errors);
+/* Its groups are those that this machine knows, and may have to be asked for. */
+bool call_has_own_groups(const struct call *call);
+/* The result as the body of a reply. */
+void call_encode(struct call *call);
+/* It uses no object any more. */
+void call_release_objects(struct call *call);
 /* Executed and synced: encodes, and hands it back. */
 void call_finish(struct call *call);
 

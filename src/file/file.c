@@ -26,7 +26,6 @@
 
 enum {
     SYNC_THREADS = 8,
-    QUICK_TURN_MAX = 1024 * 1024, /* bytes read on the server's thread in one turn */
     LISTING_MAX = 131072,         /* entries in one reply */
     LINK_MAX_LEN = 4096,
     MOUNT_LIST_MAX = 65536,
@@ -62,139 +61,14 @@ static const struct operation operations[NFS_PROCEDURE_COUNT] = {
     [NFS_COMMIT] = {op_commit, NULL},
 };
 
-/* ---- what the parts ask for ---- */
-
-const struct file_system *call_system(const struct call *call)
-{
-    return call->service->system;
-}
-
-struct descriptor_cache *call_cache(const struct call *call)
-{
-    return call->service->descriptors;
-}
-
-bool call_may_read(const struct call *call, uint32_t len)
-{
-    struct file_service *service = call->service;
-    service->quick_len += len;
-    return service->quick_len <= QUICK_TURN_MAX;
-}
-
-const struct mac_key *call_key(const struct call *call)
-{
-    return &call->service->options.key;
-}
-
-void call_get_verifier(const struct call *call, uint8_t ret[NFS_VERF_LEN], uint32_t *ret_errors)
-{
-    uint32_t errors = atomic_load(&call->service->errors);
-    store_be64(ret, call->service->options.epoch << 32 | errors);
-    *ret_errors = errors;
-}
-
-void service_count_error(struct file_service *service)
+void file_count_error(struct file_service *service)
 {
     atomic_fetch_add(&service->errors, 1);
 }
 
 static void count_error(void *context)
 {
-    service_count_error(context);
-}
-
-/* Whose groups this machine's books know, if they are asked at all. */
-static bool has_own_groups(const struct call *call)
-{
-    return call->service->groups != NULL && call->credential.flavor == RPC_AUTH_SYS &&
-           call->credential.uid != 0;
-}
-
-bool call_take_identity(struct call *call)
-{
-    if (call->has_identity)
-        return true;
-    identity_of(&call->credential, call->rights, &call->identity);
-    call->has_identity = !has_own_groups(call) || call->rights->squash == EXPORT_SQUASH_ALL ||
-                         groups_get(call->service->groups, call->rights, &call->identity);
-    return call->has_identity;
-}
-
-void call_must_sync(struct call *call, struct descriptor *descriptor, bool with_metadata)
-{
-    for (uint32_t i = 0; i < call->sync_count; i++)
-        if (call->syncs[i].descriptor == descriptor) {
-            call->syncs[i].with_metadata |= with_metadata;
-            return;
-        }
-    CHECK(call->sync_count < CALL_SYNCS_MAX);
-    struct call_sync *sync = &call->syncs[call->sync_count++];
-    *sync =
-        (struct call_sync){.call = call, .descriptor = descriptor, .with_metadata = with_metadata};
-    list_init(&sync->link);
-}
-
-/* ---- the end of a call ---- */
-
-static void encode(struct call *call)
-{
-    enum nfs_procedure procedure = (enum nfs_procedure)call->procedure;
-    struct nfs_result *result = &call->result;
-    struct job *job = &call->job;
-    job->status = (uint32_t)result->stat;
-    if (result->stat != NFS_OK)
-        job->data_len = 0;
-    bool has_payload = result->stat == NFS_OK && nfs_results_has_payload(procedure);
-    uint32_t head_len = has_payload ? nfs_results_payload_head_len(procedure, result) : 0;
-    job->body = has_payload ? call_payload(call) - head_len : call->memory + JOB_HEADROOM;
-    struct xdr_out out = xdr_out_of(job->body, has_payload ? head_len : NFS_HEAD_MAX);
-    nfs_results_put(&out, procedure, result);
-    CHECK(!out.overflowed);
-    job->body_len = xdr_out_len(&out);
-    if (!has_payload)
-        return;
-    CHECK(job->body_len == head_len);
-    uint32_t padding = -result->payload_len & 3;
-    memset(call_payload(call) + result->payload_len, 0, padding);
-    job->body_len += result->payload_len + padding;
-}
-
-static void release_objects(struct call *call)
-{
-    for (uint32_t i = 0; i < call->object_count; i++)
-        descriptor_release(call_cache(call), call->objects[i]);
-    call->object_count = 0;
-}
-
-/* What the syncs say of a result that was good before them. */
-static void judge(struct call *call)
-{
-    struct nfs_result *result = &call->result;
-    if (result->stat != NFS_OK)
-        return;
-    if (call->sync_error != 0)
-        result->stat = call_stat_of(call->sync_error);
-    else if (call->procedure == NFS_COMMIT)
-        call_get_verifier(call, result->verf, &call->errors_before);
-    else if (call->procedure == NFS_WRITE && result->committed != NFS_UNSTABLE &&
-             call->errors_before != atomic_load(&call->service->errors))
-        result->stat = NFS_JUKEBOX;
-}
-
-void call_finish(struct call *call)
-{
-    struct file_service *service = call->service;
-    if (call->program == NFS_PROGRAM) {
-        judge(call);
-        encode(call);
-    }
-    release_objects(call);
-    CHECK(pthread_mutex_lock(&service->mutex) == 0);
-    bool was_empty = list_is_empty(&service->finished);
-    list_append(&service->finished, &call->link);
-    CHECK(pthread_mutex_unlock(&service->mutex) == 0);
-    if (was_empty)
-        service->options.wake(service->options.context);
+    file_count_error(context);
 }
 
 /* ---- threads of the pool ---- */
@@ -222,14 +96,14 @@ static void execute(void *context, struct list *work)
     descriptor_sweep(service->descriptors);
 }
 
-void service_queue(struct file_service *service, struct call *call)
+void file_queue(struct file_service *service, struct call *call)
 {
     pool_add(service->pool, &call->link);
 }
 
 static void groups_are_there(void *context, struct list *work)
 {
-    service_queue(context, LIST_ELEMENT(work, struct call, link));
+    file_queue(context, LIST_ELEMENT(work, struct call, link));
 }
 
 /* ---- the desk ---- */
@@ -287,7 +161,7 @@ static enum job_verdict refuse(struct file_service *service, const struct job_re
     service->refused++;
     call->result.stat = NFS_JUKEBOX;
     if (request->program == NFS_PROGRAM) {
-        encode(call);
+        call_encode(call);
     } else {
         /* MOUNT has no such status; only MNT has one at all. */
         struct mount_result result = {.stat = MOUNT_SERVERFAULT};
@@ -309,10 +183,10 @@ static bool try_now(struct call *call)
     call_try_fn try_fn = call->program == NFS_PROGRAM ? operations[call->procedure].try_now : NULL;
     bool is_done = try_fn != NULL && try_fn(call);
     if (is_done)
-        encode(call);
+        call_encode(call);
     else
         call->result = (struct nfs_result){0};
-    release_objects(call);
+    call_release_objects(call);
     call->has_identity = false;
     return is_done;
 }
@@ -350,10 +224,10 @@ static enum job_verdict submit(void *context, const struct job_request *request,
     if (try_now(call))
         return JOB_DONE;
     keep_args(call, request);
-    if (has_own_groups(call) && !groups_are_known(service->groups, call->credential.uid))
+    if (call_has_own_groups(call) && !groups_are_known(service->groups, call->credential.uid))
         groups_ask(service->groups, call->credential.uid, &call->link);
     else
-        service_queue(service, call);
+        file_queue(service, call);
     return JOB_LATER;
 }
 

@@ -18,49 +18,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum nfs_stat call_stat_of(int err)
-{
-    static const struct {
-        int err;
-        enum nfs_stat stat;
-    } rows[] = {
-        {0, NFS_OK},
-        {EPERM, NFS_PERM},
-        {ENOENT, NFS_NOENT},
-        {EIO, NFS_IO},
-        {ENXIO, NFS_NXIO},
-        {EACCES, NFS_ACCES},
-        {EBUSY, NFS_ACCES},   /* something is mounted there */
-        {ETXTBSY, NFS_ACCES}, /* it runs on this machine */
-        {EEXIST, NFS_EXIST},
-        {EXDEV, NFS_XDEV},
-        {ENODEV, NFS_NODEV},
-        {ENOTDIR, NFS_NOTDIR},
-        {EISDIR, NFS_ISDIR},
-        {EINVAL, NFS_INVAL},
-        {ELOOP, NFS_INVAL},
-        {EFBIG, NFS_FBIG},
-        {EOVERFLOW, NFS_FBIG},
-        {ENOSPC, NFS_NOSPC},
-        {EROFS, NFS_ROFS},
-        {EMLINK, NFS_MLINK},
-        {ENAMETOOLONG, NFS_NAMETOOLONG},
-        {ENOTEMPTY, NFS_NOTEMPTY},
-        {EDQUOT, NFS_DQUOT},
-        {ESTALE, NFS_STALE},
-        {EOPNOTSUPP, NFS_NOTSUPP},
-        /* A lease is being broken, or there is no memory: not for long. */
-        {EAGAIN, NFS_JUKEBOX},
-        {ENOMEM, NFS_JUKEBOX},
-        {EMFILE, NFS_JUKEBOX},
-        {ENFILE, NFS_JUKEBOX},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].err == (err < 0 ? -err : err))
-            return rows[i].stat;
-    return NFS_IO;
-}
-
 enum nfs_stat resolve_export(struct call *call, struct bytes fh, struct handle_object *ret)
 {
     uint32_t id;

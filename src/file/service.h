@@ -9,7 +9,7 @@
 #include "file/groups.h"
 #include "file/mounts.h"
 #include "file/pool.h"
-#include "file/sync.h"
+#include "file/syncer.h"
 
 struct file_service {
     struct file_options options;
@@ -31,8 +31,8 @@ struct file_service {
     struct list finished;  /* oldest first */
 };
 
-void service_count_error(struct file_service *service);
+void file_count_error(struct file_service *service);
 /* To the pool. */
-void service_queue(struct file_service *service, struct call *call);
+void file_queue(struct file_service *service, struct call *call);
 
 #endif

@@ -46,7 +46,7 @@ struct incoming {
     struct xdr_out *reply; /* for what is answered at once */
 };
 
-/* incoming_find.c: the reply to a header that is not RPC_CALL_OK. */
+/* The reply to a header that is not RPC_CALL_OK. */
 enum rpc_verdict incoming_refuse(struct rpc_server *server, enum rpc_call_result result,
                                  const struct rpc_source *from, uint32_t xid,
                                  struct xdr_out *reply);
@@ -66,7 +66,7 @@ uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
 
 /* leaving.c: keeps an answer whose time has not come, as it will leave. Returns what the cache
  * knows it by. */
-uint64_t incoming_keep_late(struct rpc_server *server, uint32_t ticket,
-                            const struct outbox_entry *entry, uint32_t len);
+uint64_t leaving_keep_late(struct rpc_server *server, uint32_t ticket,
+                           const struct outbox_entry *entry, uint32_t len);
 
 #endif

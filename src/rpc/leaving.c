@@ -3,12 +3,13 @@
  * the store has made true.
  */
 #include "base/check.h"
+#include "base/units.h"
 #include "rpc/incoming.h"
 
-#define RESULT_PATIENCE_NS (UINT64_C(5) * 1000000000) /* with a call that carries a result (D4) */
+#define RESULT_PATIENCE_NS (5 * SECOND_NS) /* with a call that carries a result (D4) */
 
-uint64_t incoming_keep_late(struct rpc_server *server, uint32_t ticket,
-                            const struct outbox_entry *entry, uint32_t len)
+uint64_t leaving_keep_late(struct rpc_server *server, uint32_t ticket,
+                           const struct outbox_entry *entry, uint32_t len)
 {
     CHECK(ticket < CORE_LATE_MAX);
     server->late[ticket] = *entry;

@@ -154,12 +154,6 @@ static void count_unknown(struct rpc_server *server)
         server->meter->unknown++;
 }
 
-void incoming_report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
-                     uint64_t value)
-{
-    event_add(core_events(server->core), kind, &from->peer.address, (struct bytes){0}, value);
-}
-
 /* A procedure that needs no core. */
 static enum rpc_verdict respond(struct rpc_server *server, const struct incoming *in)
 {
@@ -211,33 +205,6 @@ void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_n
     forget_restarted(server);
 }
 
-void incoming_acknowledge(const struct incoming *in)
-{
-    rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
-}
-
-uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
-                         const struct response *response)
-{
-    struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
-    const struct rpc_call *call = in->call;
-    if (in->is_message) {
-        uint32_t xid =
-            server->client != NULL ? rpc_client_take_xid(server->client) : server->next_xid++;
-        rpc_msg_put_call(&out, xid, call->prog, call->vers, in->procedure->result_proc);
-    } else {
-        rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);
-    }
-    if (in->procedure->encode != NULL)
-        in->procedure->encode(&out, call->vers, response);
-    CHECK(!out.overflowed || !in->is_message); /* every result fits its program's reply_max */
-    if (out.overflowed) {
-        out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
-        rpc_msg_put_accepted(&out, call->xid, RPC_SYSTEM_ERR);
-    }
-    return xdr_out_len(&out);
-}
-
 /* One step of the core; its answer goes into the outbox, or waits for its time. False: there is
  * none, and the caller must ask again. */
 static bool execute(struct rpc_server *server, const struct incoming *in, uint64_t cache_entry)
@@ -269,7 +236,7 @@ static bool execute(struct rpc_server *server, const struct incoming *in, uint64
         entry.received_ns = in->now_ns;
     }
     uint64_t number = answer.response.when == ANSWER_LATER
-                          ? incoming_keep_late(server, answer.response.ticket, &entry, len)
+                          ? leaving_keep_late(server, answer.response.ticket, &entry, len)
                           : outbox_add(server->outbox, &entry, len);
     if (cache_entry != DRC_NONE)
         drc_wait(server->cache, cache_entry, number, answer.response.status == LOCK_BLOCKED);

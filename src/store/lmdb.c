@@ -135,7 +135,7 @@ static uint64_t count_puts(const struct store_batch *batch)
 {
     struct record_change change;
     uint64_t at = 0, count = 0;
-    while (batch_next(batch, &at, &change))
+    while (store_batch_next(batch, &at, &change))
         count += change.deleted ? 0 : 1;
     return count;
 }
@@ -170,7 +170,7 @@ static int apply(struct lmdb *lmdb, MDB_txn *txn, const struct store_batch *batc
     struct record_change change;
     uint64_t at = 0;
     int code = 0;
-    while (code == 0 && batch_next(batch, &at, &change)) {
+    while (code == 0 && store_batch_next(batch, &at, &change)) {
         MDB_val key = {sizeof change.slot, &change.slot};
         MDB_dbi table = lmdb->env.tables[change.kind];
         if (change.deleted) {

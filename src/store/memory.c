@@ -93,7 +93,7 @@ static bool prepare(struct memory *memory, const struct store_batch *batch, stru
     struct record_change change;
     uint64_t at = 0;
     uint32_t index = 0;
-    for (; batch_next(batch, &at, &change); index++) {
+    for (; store_batch_next(batch, &at, &change); index++) {
         CHECK(index < batch->count);
         if (change.deleted)
             continue;
@@ -111,7 +111,7 @@ static void install(struct memory *memory, const struct store_batch *batch, stru
 {
     struct record_change change;
     uint64_t at = 0;
-    for (uint32_t index = 0; batch_next(batch, &at, &change); index++) {
+    for (uint32_t index = 0; store_batch_next(batch, &at, &change); index++) {
         struct kind_table *table = &memory->tables[change.kind];
         if (change.slot >= table->slot_max)
             continue; /* deletes what never was */

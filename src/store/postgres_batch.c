@@ -183,7 +183,7 @@ int postgres_batch_fill(struct postgres_batch *batch, const struct store_batch *
     struct record_change change;
     uint64_t at = 0;
     uint32_t count = 0;
-    for (; batch_next(from, &at, &change); count++) {
+    for (; store_batch_next(from, &at, &change); count++) {
         CHECK(count < from->count);
         batch->changes[count] =
             (struct change){change.kind, change.slot, count, change.deleted, change.value};

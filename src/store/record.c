@@ -415,19 +415,19 @@ static void batch_add(struct batch_writer *writer, enum record_kind kind, uint32
     writer->count++;
 }
 
-void batch_put(struct batch_writer *writer, enum record_kind kind, uint32_t slot,
-               struct bytes value)
+void store_batch_put(struct batch_writer *writer, enum record_kind kind, uint32_t slot,
+                     struct bytes value)
 {
     CHECK(value.len >= HEADER_LEN && value.len <= RECORD_VALUE_MAX);
     batch_add(writer, kind, slot, false, value);
 }
 
-void batch_delete(struct batch_writer *writer, enum record_kind kind, uint32_t slot)
+void store_batch_delete(struct batch_writer *writer, enum record_kind kind, uint32_t slot)
 {
     batch_add(writer, kind, slot, true, (struct bytes){NULL, 0});
 }
 
-bool batch_next(const struct store_batch *batch, uint64_t *at, struct record_change *ret)
+bool store_batch_next(const struct store_batch *batch, uint64_t *at, struct record_change *ret)
 {
     CHECK(*at <= batch->changes.len);
     uint64_t left = batch->changes.len - *at;

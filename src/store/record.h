@@ -280,11 +280,11 @@ struct batch_writer {
 /* The most that one change can add to a batch beyond its value. */
 #define BATCH_CHANGE_OVERHEAD 12
 
-void batch_put(struct batch_writer *writer, enum record_kind kind, uint32_t slot,
-               struct bytes value);
-void batch_delete(struct batch_writer *writer, enum record_kind kind, uint32_t slot);
+void store_batch_put(struct batch_writer *writer, enum record_kind kind, uint32_t slot,
+                     struct bytes value);
+void store_batch_delete(struct batch_writer *writer, enum record_kind kind, uint32_t slot);
 
 /* Walk the changes: *at starts at 0. False at the end. */
-bool batch_next(const struct store_batch *batch, uint64_t *at, struct record_change *ret);
+bool store_batch_next(const struct store_batch *batch, uint64_t *at, struct record_change *ret);
 
 #endif

@@ -144,9 +144,9 @@ static void fuzz_batch(struct fuzz *fuzz)
         if (writer.max - writer.len < (uint64_t)BATCH_CHANGE_OVERHEAD + change->value.len)
             break;
         if (change->deleted)
-            batch_delete(&writer, change->kind, change->slot);
+            store_batch_delete(&writer, change->kind, change->slot);
         else
-            batch_put(&writer, change->kind, change->slot, change->value);
+            store_batch_put(&writer, change->kind, change->slot, change->value);
         count++;
     }
     CHECK(writer.count == count);
@@ -154,13 +154,13 @@ static void fuzz_batch(struct fuzz *fuzz)
     struct record_change change;
     uint64_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
-        CHECK(batch_next(&batch, &at, &change));
+        CHECK(store_batch_next(&batch, &at, &change));
         CHECK(change.kind == changes[i].kind);
         CHECK(change.slot == changes[i].slot);
         CHECK(change.deleted == changes[i].deleted);
         CHECK(bytes_equal(change.value, changes[i].value));
     }
-    CHECK(!batch_next(&batch, &at, &change));
+    CHECK(!store_batch_next(&batch, &at, &change));
     CHECK(at == writer.len);
 }
 

@@ -105,7 +105,7 @@ static void apply(const struct store_batch *batch)
 {
     struct record_change change;
     uint32_t count = 0;
-    for (uint64_t at = 0; batch_next(batch, &at, &change); count++) {
+    for (uint64_t at = 0; store_batch_next(batch, &at, &change); count++) {
         CHECK(change.slot < SLOTS_MAX);
         CHECK(change.value.len <= RECORD_VALUE_MAX);
         struct stored_record *record = &world.disk[change.kind][change.slot];

@@ -122,7 +122,7 @@ static const char *check_batch(const struct disk *disk, const struct store_batch
     struct record_change change;
     uint32_t count = 0;
     bool has_server = false;
-    for (uint64_t at = 0; batch_next(batch, &at, &change); count++) {
+    for (uint64_t at = 0; store_batch_next(batch, &at, &change); count++) {
         if (change.kind < RECORD_SERVER || change.kind >= RECORD_KIND_END)
             return "a batch names an unknown kind";
         if (!change.deleted && (change.value.len == 0 || change.value.len > RECORD_VALUE_MAX))
@@ -159,7 +159,7 @@ const char *disk_apply(struct disk *disk)
     if (sum_of(&disk->batch) != disk->batch_sum)
         return "a batch changed while the store had it";
     struct record_change change;
-    for (uint64_t at = 0; batch_next(&disk->batch, &at, &change);) {
+    for (uint64_t at = 0; store_batch_next(&disk->batch, &at, &change);) {
         struct disk_value *value = value_at(&disk->kept, change.kind, change.slot);
         value->len = change.deleted ? 0 : change.value.len;
         if (!change.deleted)

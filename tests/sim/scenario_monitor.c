@@ -135,7 +135,7 @@ static void store(bool is_heard)
     if (!core_take_batch(w.core, &batch))
         return;
     struct record_change change;
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);) {
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);) {
         if (change.slot >= SLOTS)
             fail("DISK", "more records than hosts", "us");
         w.disk[change.kind][change.slot].len = change.deleted ? 0 : change.value.len;

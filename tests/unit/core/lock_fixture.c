@@ -87,7 +87,7 @@ uint32_t lock_fixture_store(struct core *core, bool *ret_must_sync)
     core_check(core);
     if (!core_take_batch(core, &batch))
         return 0;
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);) {
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);) {
         CHECK(change.slot < SLOTS_MAX);
         free(stored[change.kind][change.slot].at);
         stored[change.kind][change.slot].at = NULL;

@@ -58,7 +58,7 @@ TEST(test_core__batch_says_what_changed)
     assert_int_equal(batch.count, 3);
     struct record_change change;
     uint32_t seen = 0;
-    for (uint64_t at = 0; batch_next(&batch, &at, &change); seen++) {
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change); seen++) {
         if (change.kind == RECORD_SERVER)
             continue;
         assert_int_equal(change.kind, RECORD_REGISTRANT);

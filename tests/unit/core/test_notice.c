@@ -167,7 +167,7 @@ TEST(test_notice__one_per_name_in_any_spelling)
     struct record_change change;
     struct record_notice record = {0};
     assert_true(core_take_batch(core, &batch));
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);)
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);)
         if (change.kind == RECORD_NOTICE)
             assert_int_equal(record_get_notice(change.value, change.slot, &record), RECORD_GOOD);
     assert_int_equal(record.state, 7);
@@ -200,7 +200,7 @@ TEST(test_notice__newcomer_is_not_told)
     struct record_change change;
     assert_true(core_take_batch(core, &batch));
     uint32_t seen = 0;
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);) {
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);) {
         struct record_registrant record;
         if (change.kind != RECORD_REGISTRANT)
             continue;

@@ -28,7 +28,7 @@ static bool store(void)
     if (!core_take_batch(core, &batch))
         return false;
     struct record_change change;
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);) {
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);) {
         assert_true(change.slot < SLOTS);
         image.at[change.kind][change.slot].len = change.deleted ? 0 : change.value.len;
         if (!change.deleted)

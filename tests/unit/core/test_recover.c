@@ -148,7 +148,7 @@ TEST(test_recover__corrupt_record)
     struct record_change change;
     bool removed = false;
     assert_true(core_take_batch(core, &batch));
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);)
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);)
         removed |= change.kind == RECORD_REGISTRANT && change.slot == 2 && change.deleted;
     assert_true(removed);
     core_free(core);

@@ -14,7 +14,7 @@ static bool find_record(struct core *core, uint32_t slot, uint8_t *buffer,
     bool found = false;
     if (!core_take_batch(core, &batch))
         return false;
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);)
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);)
         if (change.kind == RECORD_REGISTRANT && change.slot == slot && !change.deleted) {
             memcpy(buffer, change.value.at, change.value.len);
             found = record_get_registrant((struct bytes){buffer, change.value.len}, slot, ret) ==

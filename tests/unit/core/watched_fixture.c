@@ -28,7 +28,7 @@ void store(void)
     if (!core_take_batch(the_monitor, &batch))
         return;
     struct record_change change;
-    for (uint64_t at = 0; batch_next(&batch, &at, &change);) {
+    for (uint64_t at = 0; store_batch_next(&batch, &at, &change);) {
         assert_true(change.slot < SLOTS);
         image[change.kind][change.slot].len = change.deleted ? 0 : change.value.len;
         if (!change.deleted)

@@ -62,14 +62,14 @@ void model_put(struct model *model, enum record_kind kind, uint32_t slot)
     uint8_t value[RECORD_VALUE_MAX];
     CHECK(slot < model->slot_max);
     uint32_t len = encode(value, kind, slot, model->txn);
-    batch_put(&model->writer, kind, slot, (struct bytes){value, len});
+    store_batch_put(&model->writer, kind, slot, (struct bytes){value, len});
     model->versions[kind][slot] = model->txn;
 }
 
 void model_delete(struct model *model, enum record_kind kind, uint32_t slot)
 {
     CHECK(slot < model->slot_max);
-    batch_delete(&model->writer, kind, slot);
+    store_batch_delete(&model->writer, kind, slot);
     model->versions[kind][slot] = 0;
 }
 

@@ -279,7 +279,7 @@ SCENE(test_postgres__registrations_have_the_named_columns)
                                        .my_name = bytes_of_text("nas.example")};
     uint32_t len = record_put_registrant(value, 5, &record);
     model_begin(model);
-    batch_put(&model->writer, RECORD_REGISTRANT, 5, (struct bytes){value, len});
+    store_batch_put(&model->writer, RECORD_REGISTRANT, 5, (struct bytes){value, len});
     model_commit(model_end(model, true), store);
     store_close(store);
     scene_answers("SELECT concat_ws(' ', slot, client_id, mon_name, encode(priv, 'hex'), "

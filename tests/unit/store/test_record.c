@@ -189,9 +189,9 @@ TEST(test_record__batch_is_walked_back)
     /* Room to the byte: the writer may not ask for more than it says. */
     writer.max = value_len + (uint64_t)2 * SAMPLE_COUNT * BATCH_CHANGE_OVERHEAD;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
-        batch_put(&writer, samples[i].kind, samples[i].slot,
-                  (struct bytes){samples[i].value, samples[i].len});
-        batch_delete(&writer, RECORD_NOTICE, UINT32_MAX - i);
+        store_batch_put(&writer, samples[i].kind, samples[i].slot,
+                        (struct bytes){samples[i].value, samples[i].len});
+        store_batch_delete(&writer, RECORD_NOTICE, UINT32_MAX - i);
     }
     assert_int_equal(writer.count, 2 * SAMPLE_COUNT);
     assert_int_equal(writer.len, writer.max);
@@ -200,20 +200,20 @@ TEST(test_record__batch_is_walked_back)
     struct record_change change;
     uint64_t at = 0;
     for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
-        assert_true(batch_next(&batch, &at, &change));
+        assert_true(store_batch_next(&batch, &at, &change));
         assert_int_equal(change.kind, samples[i].kind);
         assert_int_equal(change.slot, samples[i].slot);
         assert_false(change.deleted);
         assert_true(bytes_equal(change.value, (struct bytes){samples[i].value, samples[i].len}));
-        assert_true(batch_next(&batch, &at, &change));
+        assert_true(store_batch_next(&batch, &at, &change));
         assert_int_equal(change.kind, RECORD_NOTICE);
         assert_int_equal(change.slot, UINT32_MAX - i);
         assert_true(change.deleted);
         assert_int_equal(change.value.len, 0);
     }
-    assert_false(batch_next(&batch, &at, &change));
+    assert_false(store_batch_next(&batch, &at, &change));
     assert_int_equal(at, writer.len);
-    assert_false(batch_next(&(struct store_batch){0}, &(uint64_t){0}, &change));
+    assert_false(store_batch_next(&(struct store_batch){0}, &(uint64_t){0}, &change));
 }
 
 TEST_MAIN(NULL, NULL, samples_make, NULL)

@@ -261,7 +261,7 @@ static void put_long(struct batch_writer *writer, uint32_t slot, uint64_t txn, u
                                        .mon_name = {name, name_len},
                                        .my_name = {other_name, name_len}};
     uint32_t len = record_put_registrant(value, slot, &record);
-    batch_put(writer, RECORD_REGISTRANT, slot, (struct bytes){value, len});
+    store_batch_put(writer, RECORD_REGISTRANT, slot, (struct bytes){value, len});
 }
 
 /* A lock of an owner of this length. */
@@ -278,7 +278,7 @@ static void put_lock(struct batch_writer *writer, uint32_t slot, uint64_t txn, u
                                  .fh = {fh, sizeof fh},
                                  .oh = {owner, owner_len}};
     uint32_t len = record_put_lock(value, slot, &record);
-    batch_put(writer, RECORD_LOCK, slot, (struct bytes){value, len});
+    store_batch_put(writer, RECORD_LOCK, slot, (struct bytes){value, len});
 }
 
 struct long_batches {
@@ -312,7 +312,7 @@ static bool change_long(struct long_batches *batches, uint32_t first, uint32_t s
     batches->writer.count = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (deleted)
-            batch_delete(&batches->writer, batches->kind, first + i * step);
+            store_batch_delete(&batches->writer, batches->kind, first + i * step);
         else if (batches->kind == RECORD_LOCK)
             put_lock(&batches->writer, first + i * step, batches->txn, batches->name_len);
         else

@@ -1,11 +1,11 @@
 /*
- * sync.h -- group commit of files and directories: one sync for all calls that wait for it.
+ * syncer.h -- group commit of files and directories: one sync for all calls that wait for it.
  *
  * A call that changed something waits here until that is on disk. While a file or directory is
  * being synced, more calls gather for it, and share the next sync.
  */
-#ifndef FILE_SYNC_H
-#define FILE_SYNC_H
+#ifndef FILE_SYNCER_H
+#define FILE_SYNCER_H
 
 #include "file/call.h"
 

@@ -1,5 +1,5 @@
 /*
- * sync.c -- see sync.h.
+ * syncer.c -- see syncer.h.
  *
  *   a file:   IDLE --add--> QUEUED --taken, with all who wait--> RUNNING --done--+--> IDLE
  *                              ^                                                 |
@@ -13,7 +13,7 @@
  *
  * What cannot be opened (a symbolic link, a FIFO, a device) is synced with its file system.
  */
-#include "file/sync.h"
+#include "file/syncer.h"
 
 #include "base/check.h"
 #include "file/pool.h"
@@ -102,7 +102,7 @@ static void run(void *context, struct list *work)
     descriptor_keep(cache, descriptor);
     int code = sync_one(syncer, descriptor, with_metadata);
     if (code != 0) {
-        service_count_error(syncer->service);
+        file_count_error(syncer->service);
         descriptor_forget(cache, descriptor);
     }
     lock(syncer);

@@ -1,12 +1,21 @@
 /*
- * incoming_find.c -- which procedure a call means, or how it is refused; see server.h.
+ * incoming.c -- one call: which procedure it means, how it is refused, and its reply as bytes; see
+ * incoming.h.
  *
- * The checks are made in the order of RFC 5531, and each before anything is indexed by what it
- * checks (R-NSM-5).
+ * The checks of a header are made in the order of RFC 5531, and each before anything is indexed by
+ * what it checks (R-NSM-5).
  */
+#include "rpc/incoming.h"
+
 #include "base/check.h"
 #include "base/text.h"
-#include "rpc/incoming.h"
+#include "rpc/client.h"
+
+void incoming_report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
+                     uint64_t value)
+{
+    event_add(core_events(server->core), kind, &from->peer.address, (struct bytes){0}, value);
+}
 
 enum rpc_verdict incoming_refuse(struct rpc_server *server, enum rpc_call_result result,
                                  const struct rpc_source *from, uint32_t xid, struct xdr_out *reply)
@@ -96,4 +105,31 @@ const struct procedure *incoming_find(struct rpc_server *server, const struct rp
     }
     report_unknown(server, call, from);
     return NULL;
+}
+
+void incoming_acknowledge(const struct incoming *in)
+{
+    rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
+}
+
+uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
+                         const struct response *response)
+{
+    struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
+    const struct rpc_call *call = in->call;
+    if (in->is_message) {
+        uint32_t xid =
+            server->client != NULL ? rpc_client_take_xid(server->client) : server->next_xid++;
+        rpc_msg_put_call(&out, xid, call->prog, call->vers, in->procedure->result_proc);
+    } else {
+        rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);
+    }
+    if (in->procedure->encode != NULL)
+        in->procedure->encode(&out, call->vers, response);
+    CHECK(!out.overflowed || !in->is_message); /* every result fits its program's reply_max */
+    if (out.overflowed) {
+        out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
+        rpc_msg_put_accepted(&out, call->xid, RPC_SYSTEM_ERR);
+    }
+    return xdr_out_len(&out);
 }
