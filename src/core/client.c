@@ -170,37 +170,37 @@ static void link_slot(struct core *core, uint32_t slot, const struct client *con
 
 /* Room for one more, by every limit; the order is the order in which operators can help. Nobody is
  * forgotten for one who is refused anyway. */
-static enum client_result admission(struct core *core, const struct address *from)
+static enum admission admission(struct core *core, const struct address *from)
 {
     bool is_within_share = quota_admits_address(core, from, QUOTA_CLIENT);
     bool is_full = core->clients.table.count >= core->limits.clients_max;
     if (!core->has_room) {
         MARK("client_no_room");
-        return CLIENT_ROOM;
+        return ADMIT_STORE;
     }
     if (arena_used(core->arena) >= core->limits.bytes_max) {
         MARK("client_no_bytes");
-        return CLIENT_BYTES;
+        return ADMIT_BYTES;
     }
     if (!is_within_share)
-        return evict_client_of(core, from) ? CLIENT_ADDED : CLIENT_ADDRESS;
+        return evict_client_of(core, from) ? ADMIT_NEW : ADMIT_ADDRESS;
     if (is_full && !evict_client(core)) {
         MARK("client_limit");
-        return CLIENT_LIMIT;
+        return ADMIT_LIMIT;
     }
-    return CLIENT_ADDED;
+    return ADMIT_NEW;
 }
 
-enum client_result client_add(struct core *core, const struct peer *from, struct bytes name,
-                              uint64_t wall_ns, uint32_t *ret_slot)
+enum admission client_add(struct core *core, const struct peer *from, struct bytes name,
+                          uint64_t wall_ns, uint32_t *ret_slot)
 {
     uint32_t slot = client_find(core, &from->address, name);
     if (slot != SLOT_NONE) {
         *ret_slot = slot;
-        return CLIENT_FOUND;
+        return ADMIT_FOUND;
     }
-    enum client_result verdict = admission(core, &from->address);
-    if (verdict != CLIENT_ADDED)
+    enum admission verdict = admission(core, &from->address);
+    if (verdict != ADMIT_NEW)
         return verdict;
 
     struct client fresh = {
@@ -214,7 +214,7 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
         .life = {.seen_ns = core->now_ns},
     };
     if (!intern_key(core, &from->address, name, &fresh))
-        return CLIENT_BYTES; /* by fragmentation; the budget itself was looked at above */
+        return ADMIT_BYTES; /* by fragmentation; the budget itself was looked at above */
     slot = table_add(&core->clients.table);
     CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
     fresh.stored.id = core->server.next_id++;
@@ -224,7 +224,7 @@ enum client_result client_add(struct core *core, const struct peer *from, struct
     event_add(&core->feed, EVENT_CLIENT_ADDED, &from->address, name, fresh.stored.id);
     client_settle(core, slot);
     *ret_slot = slot;
-    return CLIENT_ADDED;
+    return ADMIT_NEW;
 }
 
 /* ---- when they are forgotten ---- */

@@ -24,6 +24,7 @@
 #include "base/list.h"
 #include "base/table.h"
 #include "base/timers.h"
+#include "core/admit.h"
 #include "core/message.h"
 
 struct core;
@@ -133,17 +134,9 @@ struct address client_address(const struct core *core, uint32_t slot);
 /* The client of this address and name; SLOT_NONE: not known. */
 uint32_t client_find(const struct core *core, const struct address *address, struct bytes name);
 
-enum client_result {
-    CLIENT_FOUND,
-    CLIENT_ADDED,
-    CLIENT_LIMIT,   /* over clients_max, and nobody may be forgotten for it */
-    CLIENT_ADDRESS, /* its address has its share of them (R-SEC-12) */
-    CLIENT_BYTES,
-    CLIENT_ROOM,
-};
-/* The same, or a new one. Only the first two results fill *ret_slot. */
-enum client_result client_add(struct core *core, const struct peer *from, struct bytes name,
-                              uint64_t wall_ns, uint32_t *ret_slot);
+/* The same, or a new one. ADMIT_NEW and ADMIT_FOUND fill *ret_slot. */
+enum admission client_add(struct core *core, const struct peer *from, struct bytes name,
+                          uint64_t wall_ns, uint32_t *ret_slot);
 
 /* It was heard of just now, by a call or by an answer: what depends on that follows (D5). */
 void client_alive(struct core *core, uint32_t slot);

@@ -74,21 +74,21 @@ struct lock *lock_at(const struct core *core, uint32_t slot)
     return table_at(&core->locks.table, slot);
 }
 
-enum lock_room lock_room(const struct core *core, uint32_t client)
+enum admission lock_room(const struct core *core, uint32_t client)
 {
     const struct core_limits *limits = &core->limits;
     uint32_t count = client == SLOT_NONE ? 0 : client_at(core, client)->life.lock_count;
     if (core->locks.table.count >= limits->locks_max)
-        return LOCK_ROOM_TOTAL;
+        return ADMIT_LIMIT;
     if (count >= limits->locks_per_client_max)
-        return LOCK_ROOM_CLIENT;
+        return ADMIT_CLIENT;
     if (client != SLOT_NONE && !quota_admits(core, client_at(core, client)->quota, QUOTA_LOCK))
-        return LOCK_ROOM_ADDRESS;
+        return ADMIT_ADDRESS;
     if (arena_used(core->arena) >= limits->bytes_max)
-        return LOCK_ROOM_BYTES;
+        return ADMIT_BYTES;
     if (!core->has_room)
-        return LOCK_ROOM_STORE;
-    return LOCK_ROOM;
+        return ADMIT_STORE;
+    return ADMIT_NEW;
 }
 
 /*

@@ -33,6 +33,7 @@
 #include "base/intern.h"
 #include "base/table.h"
 #include "base/tree.h"
+#include "core/admit.h"
 #include "core/claim.h"
 #include "core/file.h"
 #include "core/message.h"
@@ -120,20 +121,12 @@ bool lock_free_if_doomed(struct core *core, uint32_t slot);
 
 /* Limits, bytes and store space allow one more lock of this client (R-SEC-6, R-PER-8);
  * SLOT_NONE: of a new one. */
-enum lock_room {
-    LOCK_ROOM,
-    LOCK_ROOM_TOTAL,
-    LOCK_ROOM_CLIENT,
-    LOCK_ROOM_ADDRESS, /* R-SEC-12 */
-    LOCK_ROOM_BYTES,
-    LOCK_ROOM_STORE,
-};
-enum lock_room lock_room(const struct core *core, uint32_t client);
+enum admission lock_room(const struct core *core, uint32_t client);
 
 /*
  * Makes the claim a lock of its owner: what it held there in another mode is replaced, rests
  * are split off, neighbours merged. Nobody else may be in the way (asserted). Only after lock_room
- * said LOCK_ROOM; false: no bytes for oh after all, nothing changed. Takes its own reference to the
+ * said ADMIT_NEW; false: no bytes for oh after all, nothing changed. Takes its own reference to the
  * file.
  */
 __attribute__((warn_unused_result)) bool lock_take(struct core *core, const struct lock_want *want);

@@ -20,7 +20,7 @@ uint32_t lock_offer_make(struct core *core, const struct lock_want *want, uint32
     struct lock fresh;
     uint32_t client = owner_at(core, want->claim.owner)->client;
     CHECK(lock_find_conflict(core, &want->claim) == SLOT_NONE);
-    if (lock_room(core, client) != LOCK_ROOM || lock_element_free_count(core) == 0 ||
+    if (lock_room(core, client) != ADMIT_NEW || lock_element_free_count(core) == 0 ||
         !lock_plan_shape(core, want, &fresh))
         return SLOT_NONE;
     fresh.flags |= RECORD_LOCK_OFFER;

@@ -151,7 +151,7 @@ static enum lock_status grant(struct core *core, const struct peer *from,
     else
         s.claim.file = file_add(core, r->fh);
     if (s.claim.file == SLOT_NONE) {
-        admit_report_bytes(core, from, r);
+        (void)admit_refuses(core, ADMIT_BYTES, from, r->caller_name, QUOTA_LOCK);
         return LOCK_NO_RESOURCES;
     }
     s.client = admit_client(core, from, r, s.client);

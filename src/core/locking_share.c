@@ -42,7 +42,7 @@ static enum lock_status take_share(struct core *core, const struct peer *from,
         return LOCK_NO_RESOURCES;
     enum lock_status status = share_take(core, client, r, core->wall_ns);
     if (status == LOCK_NO_RESOURCES)
-        admit_report_share(core, from, r, client);
+        (void)admit_refuses(core, share_room(core, client), from, r->caller_name, QUOTA_SHARE);
     client_settle(core, client); /* a client that is new and was refused has nothing here */
     return status;
 }

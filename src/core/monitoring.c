@@ -62,26 +62,10 @@ static bool refuse_mon(struct core *core, const struct peer *from, const struct 
         report(core, EVENT_BAD_CALLBACK, from, request->mon_name, request->my_prog);
         return true;
     }
-    switch (registrant_add(core, from, request, core->wall_ns)) {
-    case REGISTRANT_ADDED:
+    enum admission admission = registrant_add(core, from, request, core->wall_ns);
+    if (admission == ADMIT_NEW)
         event_add(&core->feed, EVENT_REGISTERED, &from->address, request->mon_name, 0);
-        return false;
-    case REGISTRANT_UPDATED:
-        return false;
-    case REGISTRANT_LIMIT:
-        report(core, EVENT_LIMIT, from, request->mon_name, core->limits.clients_max);
-        return true;
-    case REGISTRANT_ADDRESS:
-        quota_refused(core, &from->address, request->mon_name, QUOTA_REGISTRANT);
-        return true;
-    case REGISTRANT_BYTES:
-        report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
-        return true;
-    case REGISTRANT_ROOM:
-        report(core, EVENT_NO_ROOM, from, request->mon_name, 0);
-        return true;
-    }
-    UNREACHABLE();
+    return admit_refuses(core, admission, from, request->mon_name, QUOTA_REGISTRANT);
 }
 
 static void simulate_crash(struct core *core, const struct peer *from)

@@ -176,28 +176,28 @@ static void update(struct core *core, uint32_t slot, const struct peer *from, st
 }
 
 /* Room for one more, by every limit. Nobody is forgotten for one who is refused anyway. */
-static enum registrant_result admission(struct core *core, const struct address *from)
+static enum admission admission(struct core *core, const struct address *from)
 {
     bool is_full = core->registrants.table.count >= core->limits.clients_max;
     if (!core->has_room) {
         MARK("registrant_no_room");
-        return REGISTRANT_ROOM;
+        return ADMIT_STORE;
     }
     if (arena_used(core->arena) >= core->limits.bytes_max) {
         MARK("registrant_no_bytes");
-        return REGISTRANT_BYTES;
+        return ADMIT_BYTES;
     }
     if (!quota_admits_address(core, from, QUOTA_REGISTRANT))
-        return REGISTRANT_ADDRESS;
+        return ADMIT_ADDRESS;
     if (is_full && (core->limits.is_monitor || !evict_registrant(core))) {
         MARK("registrant_limit");
-        return REGISTRANT_LIMIT;
+        return ADMIT_LIMIT;
     }
-    return REGISTRANT_ADDED;
+    return ADMIT_NEW;
 }
 
-enum registrant_result registrant_add(struct core *core, const struct peer *from,
-                                      const struct request *request, uint64_t wall_ns)
+enum admission registrant_add(struct core *core, const struct peer *from,
+                              const struct request *request, uint64_t wall_ns)
 {
     struct key key = {&from->address,   request->mon_name, request->my_name,
                       request->my_prog, request->my_vers,  request->my_proc};
@@ -211,10 +211,10 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
         notify_heard(core, target_of_registrant(slot));
         if (core->limits.is_monitor)
             notify_heard(core, target_of_watched(core, slot)); /* its host just locked */
-        return REGISTRANT_UPDATED;
+        return ADMIT_FOUND;
     }
-    enum registrant_result verdict = admission(core, &from->address);
-    if (verdict != REGISTRANT_ADDED)
+    enum admission verdict = admission(core, &from->address);
+    if (verdict != ADMIT_NEW)
         return verdict;
 
     struct registrant fresh = {
@@ -232,7 +232,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     };
     memcpy(fresh.priv, request->priv.at, RECORD_PRIV_LEN);
     if (!intern_key(core, &key, &fresh))
-        return REGISTRANT_BYTES; /* by fragmentation; the budget itself was looked at above */
+        return ADMIT_BYTES; /* by fragmentation; the budget itself was looked at above */
     fresh.relayed_state = notice_state(core, fresh.mon_fold);
     slot = table_add(&core->registrants.table);
     CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
@@ -243,7 +243,7 @@ enum registrant_result registrant_add(struct core *core, const struct peer *from
     dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
     callout_client(core, CALLOUT_ADD, slot);
     core->sync_wanted = true;
-    return REGISTRANT_ADDED;
+    return ADMIT_NEW;
 }
 
 void registrant_forget(struct core *core, uint32_t slot)

@@ -11,6 +11,7 @@
 #include "base/chains.h"
 #include "base/intern.h"
 #include "base/table.h"
+#include "core/admit.h"
 #include "core/message.h"
 
 struct core;
@@ -43,18 +44,9 @@ struct registrants {
 __attribute__((warn_unused_result)) int registrant_init(struct core *core, const uint32_t slots[]);
 void registrant_done(struct core *core);
 
-enum registrant_result {
-    REGISTRANT_ADDED,
-    REGISTRANT_UPDATED, /* also when the repeat changed nothing */
-    REGISTRANT_LIMIT,   /* a new one over clients_max (D2), and nobody may be forgotten for it */
-    REGISTRANT_ADDRESS, /* a new one over the share of its address (R-SEC-12) */
-    REGISTRANT_BYTES,   /* a new one over bytes_max */
-    REGISTRANT_ROOM,    /* a new one, and the store has no space for it (R-PER-8) */
-};
-
 /* SM_MON whose names and callback were found acceptable. */
-enum registrant_result registrant_add(struct core *core, const struct peer *from,
-                                      const struct request *request, uint64_t wall_ns);
+enum admission registrant_add(struct core *core, const struct peer *from,
+                              const struct request *request, uint64_t wall_ns);
 /* SM_UNMON: the one with this key. False: there was none. */
 bool registrant_remove(struct core *core, const struct peer *from, const struct request *request);
 /* SM_UNMON_ALL: those of this address and my_name. Returns how many there were. */

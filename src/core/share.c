@@ -174,26 +174,26 @@ static void drop(struct core *core, uint32_t slot)
     client_settle(core, share.client);
 }
 
-enum lock_room share_room(const struct core *core, uint32_t client)
+enum admission share_room(const struct core *core, uint32_t client)
 {
     const struct client *of = client_at(core, client);
     if (core->shares.table.count >= core->limits.locks_max)
-        return LOCK_ROOM_TOTAL;
+        return ADMIT_LIMIT;
     if (of->life.lock_count + of->life.share_count >= core->limits.locks_per_client_max)
-        return LOCK_ROOM_CLIENT;
+        return ADMIT_CLIENT;
     if (!quota_admits(core, of->quota, QUOTA_SHARE))
-        return LOCK_ROOM_ADDRESS;
+        return ADMIT_ADDRESS;
     if (!core->has_room)
-        return LOCK_ROOM_STORE;
+        return ADMIT_STORE;
     if (arena_used(core->arena) >= core->limits.bytes_max)
-        return LOCK_ROOM_BYTES;
-    return LOCK_ROOM;
+        return ADMIT_BYTES;
+    return ADMIT_NEW;
 }
 
 static enum lock_status add(struct core *core, const struct lock_request *request,
                             struct share *fresh)
 {
-    if (share_room(core, fresh->client) != LOCK_ROOM) {
+    if (share_room(core, fresh->client) != ADMIT_NEW) {
         MARK("share_limit");
         return LOCK_NO_RESOURCES;
     }

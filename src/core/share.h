@@ -10,6 +10,7 @@
 
 #include "base/chains.h"
 #include "base/table.h"
+#include "core/admit.h"
 #include "core/lock.h"
 
 struct core;
@@ -43,7 +44,7 @@ struct share *share_at(const struct core *core, uint32_t slot);
 
 /* Limits, bytes and store space allow one more share of this client; see lock_room. Replacing one
  * that is there needs none of it. */
-enum lock_room share_room(const struct core *core, uint32_t client);
+enum admission share_room(const struct core *core, uint32_t client);
 
 /* Would this reservation meet another's? A client of SLOT_NONE has none of its own. */
 bool share_is_denied(const struct core *core, uint32_t client, const struct lock_request *request);

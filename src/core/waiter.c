@@ -11,16 +11,9 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/units.h"
-#include "core/admit.h"
 #include "core/state.h"
 
-#define PATIENCE_NS (300 * SECOND_NS) /* R-BLK-6: a queued waiter not heard of for that long goes */
-#define PLACE_NS    (5 * SECOND_NS)   /* R-BLK-12 */
-
-enum {
-    WOKEN_PER_TURN = 256,
-    OVERDUE_PER_TURN = 256,
-};
+#define PLACE_NS (5 * SECOND_NS) /* R-BLK-12 */
 
 int waiter_init(struct core *core, const uint32_t slots[])
 {
@@ -144,47 +137,11 @@ static void leave_queue(struct core *core, uint32_t slot)
     waiter_queue_remove(core, slot);
 }
 
-static void offer(struct core *core, uint32_t slot)
+void waiter_offered(struct core *core, uint32_t slot, uint32_t lock)
 {
-    struct waiter *w = waiter_at(core, slot);
-    struct lock_want want = {
-        .claim = w->claim,
-        .len = w->len,
-        .state = w->state,
-        .asked = w->asked,
-        .oh = intern_bytes(&core->locks.ohs, w->oh),
-        .wall_ns = core->wall_ns,
-    };
-    uint32_t lock = SLOT_NONE;
-    if (lock_room(core, waiter_client(core, w)) == LOCK_ROOM)
-        lock = lock_offer_make(core, &want, slot);
-    if (lock == SLOT_NONE) {
-        MARK("waiter_no_room_for_offer");
-        waiter_pass(core, slot); /* its own poll is told why */
-        return;
-    }
     leave_queue(core, slot);
     grant_begin(core, slot, lock);
     mark_changed(core, slot);
-}
-
-/* Is something still in the way? Then it hangs on that; else it gets its offer. */
-static void look_again(struct core *core, uint32_t slot)
-{
-    const struct waiter *w = waiter_at(core, slot);
-    uint32_t thing = SLOT_NONE;
-    if (owner_at(core, w->claim.owner)->lock_count == 0)
-        thing = waiter_queue_earlier(core, &w->claim, w->order);
-    if (thing != SLOT_NONE) {
-        MARK("waiter_behind_waiter");
-        waiter_wake_hang(core, slot, true, thing);
-        return;
-    }
-    thing = lock_find_conflict(core, &w->claim);
-    if (thing != SLOT_NONE)
-        waiter_wake_hang(core, slot, false, thing);
-    else
-        offer(core, slot);
 }
 
 /* ---- coming and going ---- */
@@ -192,7 +149,7 @@ static void look_again(struct core *core, uint32_t slot)
 void waiter_be_patient(struct core *core, uint32_t slot)
 {
     waiter_at(core, slot)->heard_ns = core->now_ns;
-    timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+    timers_set(&core->waiters.timers, slot, core->now_ns + WAITER_PATIENCE_NS);
 }
 
 void waiter_enter_queue(struct core *core, uint32_t slot)
@@ -246,6 +203,22 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     client_settle(core, client);
 }
 
+/* One that is stored needs room like a lock (R-PER-8). */
+static enum admission room_for(const struct core *core, uint32_t client)
+{
+    if (waiter_count(core) >= core->limits.waiters_max) {
+        MARK("waiter_limit");
+        return ADMIT_LIMIT;
+    }
+    if (!quota_admits(core, client_at(core, client)->quota, QUOTA_WAITER))
+        return ADMIT_ADDRESS;
+    if (core->limits.resume && !core->has_room) {
+        MARK("waiter_no_room_in_the_store");
+        return ADMIT_STORE;
+    }
+    return ADMIT_NEW;
+}
+
 /* A slot for one of this owner who may wait. Where those who only keep a place have taken all of
  * them, the one that has kept it longest goes. */
 static uint32_t take_slot(struct core *core, uint32_t owner)
@@ -269,7 +242,7 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
     struct waiters *all = &core->waiters;
     const struct lock_request *r = &request->lock;
     uint32_t client = owner_at(core, claim->owner)->client;
-    if (!admit_waiter(core, from, r, client))
+    if (admit_refuses(core, room_for(core, client), from, r->caller_name, QUOTA_WAITER))
         return LOCK_NO_RESOURCES;
     struct waiter fresh = {
         .order = all->next_order,
@@ -326,7 +299,8 @@ enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct pee
         waiter_be_patient(core, slot);
         return LOCK_BLOCKED;
     case WAITER_PLACE:
-        if (!admit_waiter(core, from, &request->lock, waiter_client(core, w)))
+        if (admit_refuses(core, room_for(core, waiter_client(core, w)), from,
+                          request->lock.caller_name, QUOTA_WAITER))
             return LOCK_NO_RESOURCES;
         MARK("waiter_takes_its_place_again");
         leave_place(core, slot);
@@ -377,7 +351,7 @@ void waiter_pass(struct core *core, uint32_t slot)
     stand_aside(core, slot);
     waiter_set_phase(core, slot, WAITER_PASSED);
     waiter_own_touch(core, slot);
-    timers_set(&core->waiters.timers, slot, core->now_ns + PATIENCE_NS);
+    timers_set(&core->waiters.timers, slot, core->now_ns + WAITER_PATIENCE_NS);
     mark_changed(core, slot);
 }
 
@@ -400,73 +374,6 @@ void waiter_remove(struct core *core, uint32_t slot)
     client_at(core, client)->life.waiter_count--;
     quota_remove(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
     client_settle(core, client);
-}
-
-/* ---- time ---- */
-
-/* R-BLK-6: any call of its client counts as a word of it. Then it is looked at again later. */
-static bool is_client_alive(struct core *core, uint32_t slot)
-{
-    const struct waiter *w = waiter_at(core, slot);
-    uint64_t until_ns = client_at(core, waiter_client(core, w))->life.seen_ns + PATIENCE_NS;
-    if (until_ns <= core->now_ns)
-        return false;
-    timers_set(&core->waiters.timers, slot, until_ns);
-    return true;
-}
-
-static void overdue(struct core *core, uint32_t slot)
-{
-    switch (waiter_at(core, slot)->phase) {
-    case WAITER_QUEUED:
-        if (is_client_alive(core, slot))
-            return;
-        __attribute__((fallthrough));
-    case WAITER_PASSED: /* only its own poll brings it back, so only that counts */
-        MARK("waiter_silent_too_long");
-        core->waiters.expired++;
-        waiter_remove(core, slot);
-        return;
-    case WAITER_PLACE:
-        waiter_remove(core, slot);
-        return;
-    case WAITER_OFFERED:
-    case WAITER_EXPECTING:
-        grant_due(core, slot);
-        return;
-    case WAITER_NEW:
-    case WAITER_CALLING:
-        break;
-    }
-    UNREACHABLE();
-}
-
-bool waiter_work(struct core *core)
-{
-    struct waiters *all = &core->waiters;
-    uint32_t slot;
-    for (uint32_t i = 0; i < OVERDUE_PER_TURN; i++) {
-        if ((slot = timers_take(&all->timers, core->now_ns)) == SLOT_NONE)
-            break;
-        overdue(core, slot);
-    }
-    waiter_wake_leavers(core);
-    for (uint32_t i = 0; i < WOKEN_PER_TURN && !core_is_full(core); i++) {
-        if ((slot = waiter_wake_take(core)) == SLOT_NONE)
-            break;
-        look_again(core, slot);
-    }
-    return !list_is_empty(&all->wake_turns) || timers_next_ns(&all->timers) <= core->now_ns;
-}
-
-uint64_t waiter_deadline_ns(const struct core *core)
-{
-    /* A full batch lets nobody in; what is durable next brings the next turn by itself. */
-    if (!list_is_empty(&core->waiters.wake_turns) && !core_is_full(core))
-        return core->now_ns;
-    if (!list_is_empty(&core->owners.leaving))
-        return core->now_ns;
-    return timers_next_ns(&core->waiters.timers);
 }
 
 /* ---- invariants ---- */

@@ -31,11 +31,14 @@
 #include "base/table.h"
 #include "base/timers.h"
 #include "base/tree.h"
+#include "base/units.h"
 #include "core/claim.h"
 #include "core/message.h"
 #include "core/waiter_own.h"
 #include "core/waiter_queue.h"
 #include "core/waiter_wake.h"
+
+#define WAITER_PATIENCE_NS (300 * SECOND_NS) /* R-BLK-6: not heard of for that long, it goes */
 
 struct core;
 
@@ -152,6 +155,9 @@ void waiter_pass(struct core *core, uint32_t slot);
 /* Gone; waiters attached to it are examined again. Its offer is accepted, withdrawn or lost before.
  * */
 void waiter_remove(struct core *core, uint32_t slot);
+
+/* Nothing is in its way any more: this lock is offered to it. */
+void waiter_offered(struct core *core, uint32_t slot, uint32_t lock);
 
 /* Examines waiters whose blocker changed, and ends those overdue. True: there is more. */
 bool waiter_work(struct core *core);

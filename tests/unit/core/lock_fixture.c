@@ -147,8 +147,8 @@ uint32_t lock_fixture_client(struct core *core, const char *address, const char 
 {
     struct peer peer = fixture_peer(address, 700);
     uint32_t slot;
-    enum client_result result = client_add(core, &peer, bytes_of_text(name), core->wall_ns, &slot);
-    CHECK(result == CLIENT_FOUND || result == CLIENT_ADDED);
+    enum admission result = client_add(core, &peer, bytes_of_text(name), core->wall_ns, &slot);
+    CHECK(result == ADMIT_FOUND || result == ADMIT_NEW);
     return slot;
 }
 
@@ -180,7 +180,7 @@ void lock_fixture_lock(struct core *core, uint32_t client, uint32_t svid, const 
         .wall_ns = core->wall_ns,
     };
     CHECK(want.claim.file != SLOT_NONE);
-    CHECK(lock_room(core, client) == LOCK_ROOM);
+    CHECK(lock_room(core, client) == ADMIT_NEW);
     CHECK(lock_take(core, &want));
     file_release(core, want.claim.file); /* the lock has its own */
 }

@@ -31,12 +31,12 @@ static struct record_client stored_client(uint32_t slot)
     return record;
 }
 
-static enum client_result try_add(struct core *core, const char *address, const char *name)
+static enum admission try_add(struct core *core, const char *address, const char *name)
 {
     struct peer peer = fixture_peer(address, 700);
     uint32_t slot = NOT_TOUCHED;
-    enum client_result result = client_add(core, &peer, bytes_of_text(name), core->wall_ns, &slot);
-    bool is_filled = result == CLIENT_FOUND || result == CLIENT_ADDED;
+    enum admission result = client_add(core, &peer, bytes_of_text(name), core->wall_ns, &slot);
+    bool is_filled = result == ADMIT_FOUND || result == ADMIT_NEW;
     assert_int_equal(slot != NOT_TOUCHED, is_filled);
     return result;
 }
@@ -48,13 +48,12 @@ TEST(test_client__key)
     struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot, again;
-    assert_int_equal(client_add(core, &peer, bytes_of_text("Web3.Example"), 5, &slot),
-                     CLIENT_ADDED);
+    assert_int_equal(client_add(core, &peer, bytes_of_text("Web3.Example"), 5, &slot), ADMIT_NEW);
     peer.port = 900; /* none of these is part of the key */
     peer.transport = RECORD_UDP;
     peer.local = fixture_address("10.0.0.7");
     assert_int_equal(client_add(core, &peer, bytes_of_text("wEB3.eXAMPLE"), 6, &again),
-                     CLIENT_FOUND);
+                     ADMIT_FOUND);
     assert_int_equal(slot, again);
     assert_int_equal(find(core, "::ffff:10.0.0.2", "web3.example"), slot);
 
@@ -114,23 +113,23 @@ TEST(test_client__limits)
                               .my_name = bytes_of_text("me"),
                               .my_prog = prog,
                               .priv = {priv, sizeof priv}};
-        assert_int_equal(registrant_add(core, &peer, &mon, 1), REGISTRANT_ADDED);
+        assert_int_equal(registrant_add(core, &peer, &mon, 1), ADMIT_NEW);
     }
-    assert_int_equal(try_add(core, "10.0.0.2", "a"), CLIENT_ADDED);
+    assert_int_equal(try_add(core, "10.0.0.2", "a"), ADMIT_NEW);
     core->has_room = false;
-    assert_int_equal(try_add(core, "10.0.0.2", "b"), CLIENT_ROOM);
-    assert_int_equal(try_add(core, "10.0.0.2", "A"), CLIENT_FOUND);
+    assert_int_equal(try_add(core, "10.0.0.2", "b"), ADMIT_STORE);
+    assert_int_equal(try_add(core, "10.0.0.2", "A"), ADMIT_FOUND);
     core->has_room = true;
     core->limits.bytes_max = arena_used(core->arena);
-    assert_int_equal(try_add(core, "10.0.0.2", "b"), CLIENT_BYTES);
+    assert_int_equal(try_add(core, "10.0.0.2", "b"), ADMIT_BYTES);
     core->limits.bytes_max++;
-    assert_int_equal(try_add(core, "10.0.0.2", "b"), CLIENT_ADDED);
+    assert_int_equal(try_add(core, "10.0.0.2", "b"), ADMIT_NEW);
     core->limits.bytes_max *= 2;
     for (const char *name = "a"; name != NULL; name = *name == 'a' ? "b" : NULL)
         lock_fixture_lock(core, lock_fixture_client(core, "10.0.0.2", name), 1, "f",
                           (uint8_t)name[0]);
-    assert_int_equal(try_add(core, "10.0.0.2", "c"), CLIENT_LIMIT);
-    assert_int_equal(try_add(core, "10.0.0.2", "B"), CLIENT_FOUND);
+    assert_int_equal(try_add(core, "10.0.0.2", "c"), ADMIT_LIMIT);
+    assert_int_equal(try_add(core, "10.0.0.2", "B"), ADMIT_FOUND);
     assert_int_equal(core->clients.table.count, 2);
     lock_fixture_free(core);
 }

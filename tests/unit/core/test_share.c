@@ -236,23 +236,23 @@ TEST(test_share__limits)
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
     lock_fixture_lock(core, a, 1, "file", 0);
     assert_int_equal(take(core, a, "file", "1", 0), LOCK_GRANTED);
-    assert_int_equal(share_room(core, a), LOCK_ROOM_CLIENT);
+    assert_int_equal(share_room(core, a), ADMIT_CLIENT);
     assert_int_equal(take(core, a, "file", "2", 0), LOCK_NO_RESOURCES);
     assert_int_equal(take(core, a, "file", "1", READ),
                      LOCK_GRANTED); /* a replacement is no new one */
 
     core->has_room = false;
-    assert_int_equal(share_room(core, b), LOCK_ROOM_STORE);
+    assert_int_equal(share_room(core, b), ADMIT_STORE);
     assert_int_equal(take(core, b, "file", "1", 0), LOCK_NO_RESOURCES);
     core->has_room = true;
     core->limits.bytes_max = arena_used(core->arena);
-    assert_int_equal(share_room(core, b), LOCK_ROOM_BYTES);
+    assert_int_equal(share_room(core, b), ADMIT_BYTES);
     assert_int_equal(take(core, b, "file", "1", 0), LOCK_NO_RESOURCES);
     core->limits.bytes_max = limits.bytes_max;
     assert_int_equal(take(core, b, "file", "1", 0), LOCK_GRANTED);
     assert_int_equal(take(core, b, "file", "2", 0), LOCK_GRANTED);
     uint32_t c = lock_fixture_client(core, "10.0.0.4", "c");
-    assert_int_equal(share_room(core, c), LOCK_ROOM_TOTAL);
+    assert_int_equal(share_room(core, c), ADMIT_LIMIT);
     assert_int_equal(take(core, c, "file", "1", 0), LOCK_NO_RESOURCES);
     release(core, b, "file", "1");
     assert_int_equal(take(core, c, "file", "1", 0), LOCK_GRANTED);
