@@ -3,8 +3,8 @@
  *
  * Two servers that start at once must not mistake each other's socket for a dead server's, so
  * everything from the decisive check to listen() happens while a file next to the socket is locked:
- * the *guard*, NAME.lock. Whoever can open a file can lock it and keep us waiting: so the guard is
- * a file that nobody else can open, never the directory, and waiting for it is logged and has a
+ * the *guard*, NAME.lock. Anyone who can open a file can lock it and keep us waiting: so the guard
+ * is a file that nobody else can open, never the directory, and waiting for it is logged and has a
  * deadline. It is held for a few system calls and removed by its holder, so that no file with the
  * wrong owner is left for the next start.
  *
@@ -251,7 +251,7 @@ static bool open_guarded(struct control *control, const char *path, const struct
     return error == 0 || refuse(path, strerror(error), advice_of(error), ret_why);
 }
 
-/* The first check needs no guard: what is in use now stays so, whoever else is starting. */
+/* The first check needs no guard: what is in use now stays so, no matter who else is starting. */
 static bool open_in_directory(struct control *control, const char *path,
                               const struct control_words *words, int *ret_exit_code,
                               struct text *ret_why)

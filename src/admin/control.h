@@ -21,7 +21,7 @@
 #define CONTROL_EXIT_USAGE  2
 
 struct control {
-    int fd; /* listening; closed by whoever serves it */
+    int fd; /* listening; closed by the HTTP server */
     int directory_fd;
     char *name; /* of the file in that directory; owned */
     dev_t device;

@@ -9,7 +9,7 @@
  * Always true:
  *  (1) The number of elements is bounded, whatever is stored: lists are shown in pages, files with
  *      at most LANES_MAX rows of bars, the log with LOG_SHOWN lines.
- *  (2) At most one request of a kind is under way, and the pause after it is at least four times as
+ *  (2) At most one request of a kind is in flight, and the pause after it is at least four times as
  *      long as it took: a slow server is asked less. A page that nobody looks at asks nothing.
  *  (3) What is shown and not current says so.
  */
@@ -719,7 +719,7 @@ const kinds = {
         'retrying.'],
     restart_notice: ['warn', e => `Notifying every watched host of a restart (state ${e.value}).`],
     lockd_restarted: ['bad', e => 'The lock manager seems to have lost its locks: it registers ' +
-        `${e.name} anew. Run holdfast restart-notice to have every host reclaim.`],
+        `${e.name} again. Run holdfast restart-notice to have every host reclaim.`],
     client_rebooted: ['warn', e => `${e.name} rebooted (state ${e.value}).`],
     client_unreached: ['bad', e => `${e.name} at ${e.address} is unreachable; its ` +
         `${plural(e.value, 'lock')} will be released when grace ends unless it returns.`],
@@ -1216,7 +1216,7 @@ function chart(title, unit, field, second, words, nothing) {
         : h('div', {key: 'on'},
             h('svg', {viewBox: '0 0 300 80', preserveAspectRatio: 'none', role: 'img',
                 'aria-label': `${title}: ${shortNumber(latest)} ${unit} now, at most ` +
-                    `${shortNumber(Math.max(...known.map(sample => sample[field])))} lately`},
+                    `${shortNumber(Math.max(...known.map(sample => sample[field])))} recently`},
                 h('line', {class: 'base', x1: 0, x2: 300, y1: 80, y2: 80}),
                 h('line', {class: 'base', x1: 0, x2: 300, y1: 2, y2: 2}),
                 second ? h('path', {class: 'second', d: curve(samples, second, top)}) : null,

@@ -11,7 +11,7 @@
 
 #define HISTOGRAM_BOUNDS_MAX 20
 
-/* Ascending bounds, with the text of each for whoever prints them. */
+/* Ascending bounds, with the text of each for printing. */
 struct histogram_scale {
     uint32_t count;
     uint64_t bounds[HISTOGRAM_BOUNDS_MAX];

@@ -3,7 +3,7 @@
  *
  * Names and addresses repeat (a thousand registrants watch one server), so records refer to them by
  * slot. A slot stays valid while somebody holds a reference. Strings are distinct byte for byte;
- * the index is case-blind, so that all spellings of a host name can be walked together.
+ * the index is case-blind, so that all spellings of a hostname can be walked together.
  */
 #ifndef BASE_INTERN_H
 #define BASE_INTERN_H

@@ -10,7 +10,7 @@
  *        |--------- LEASE_SEND_MS ---------|--------- LEASE_KEPT_MS ---------|
  *        |         nobody is notified      |    offers are kept from others  |
  *
- * The daemon owns the one lease. A commit renews it; whoever sends looks at it right before each
+ * The daemon owns the one lease. A commit renews it; a sender looks at it right before each
  * send; the pure layers only ask whether there is one. All times are of CLOCK_BOOTTIME, which
  * includes sleep, and are arguments.
  */

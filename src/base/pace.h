@@ -10,7 +10,7 @@
  *
  *   clock   ----|-----------|===================|------->
  *            asleep   should be awake         is awake
- *   lived   ----|-----------|------->                       and goes on from there
+ *   lived   ----|-----------|------->                       and continues from there
  */
 #ifndef BASE_PACE_H
 #define BASE_PACE_H

@@ -7,7 +7,7 @@
  *
  * What is wrong with a call is decided in this order, because each answer needs what comes before
  * it to be readable:
- *  (1) No xid, or not a CALL: nothing can be answered. A reply to a reply could also run for ever
+ *  (1) No xid, or not a CALL: nothing can be answered. A reply to a reply could also run forever
  *      between two servers.
  *  (2) Another RPC version: RPC_MISMATCH; nothing behind the version word is looked at, since only
  *      that version says what it would mean.

@@ -30,7 +30,7 @@ struct ask {
     enum asker asker;
     bool of_lock_manager; /* NULL of its lock manager, else SM_STAT of its status monitor */
     bool is_calling;
-    struct address to; /* whom the call under way asks */
+    struct address to; /* whom the call in flight asks */
     struct list queue; /* on core->asks while it waits */
 };
 

@@ -1,5 +1,5 @@
 /*
- * callback.c -- callbacks under way and lingering; see callback.h.
+ * callback.c -- callbacks in flight and lingering; see callback.h.
  *
  * Always true between steps, and asserted by callback_check():
  *  (1) A callback has a waiter in phase CALLING that names it, or it lingers.
@@ -7,7 +7,7 @@
  *      goes when the callback has ended, and not before. lock_drain passes it by.
  *  (3) A late answer hangs on a lingering callback of its owner that overlaps it, or is ready.
  *
- * There are as many slots as waiters, or as many as sixteen addresses may have under way. A
+ * There are as many slots as waiters, or as many as sixteen addresses may have in flight. A
  * callback that lingers has lost its waiter, so there could be more of both: none begins while the
  * table is full. How many linger is bounded by address (turn.h), and so is what CANCEL and UNLOCK
  * look at.

@@ -1,8 +1,8 @@
 /*
- * callback.h -- GRANTED callbacks under way, also those whose request is over (decision 020).
+ * callback.h -- GRANTED callbacks in flight, also those whose request is over (decision 020).
  *
  *              grant_next_call              answered, or failed
- *   (nothing) -----------------> CALLING -----------------------> (nothing; grant.c goes on)
+ *   (nothing) -----------------> CALLING -----------------------> (nothing; grant.c continues)
  *                                   |
  *                                   | CANCEL, UNLOCK, a poll that was granted, FREE_ALL, ...
  *                                   v
@@ -43,7 +43,7 @@ struct callback {
     uint32_t offer;       /* LINGERING: what it keeps; SLOT_NONE: nothing */
     uint64_t deadline_ns; /* LINGERING: it is aborted then */
     uint64_t serial;      /* LINGERING: the how many-eth that began to */
-    struct list ending;   /* it lingers, and whoever carries it has not been told */
+    struct list ending;   /* it lingers, and its carrier has not been told */
 };
 
 /* An answer that waits: it hangs on one lingering callback after another. */
@@ -59,7 +59,7 @@ struct callbacks {
     struct table table;                      /* of struct callback */
     uint32_t calling_count, lingering_count; /* of them; the others keep nothing, and are aborted */
     struct chains by_owner;    /* chain = owner slot: the lingering ones that keep something */
-    struct list ending;        /* to be told to whoever carries them */
+    struct list ending;        /* to be reported to their carrier */
     struct table late;         /* of struct late_answer; a slot is the answer's ticket */
     struct chains on_callback; /* chain = callback slot: answers that hang on it */
     struct list ready;         /* late answers that may leave */
@@ -70,7 +70,7 @@ struct callbacks {
 __attribute__((warn_unused_result)) int callback_init(struct core *core, const uint32_t slots[]);
 void callback_done(struct core *core);
 
-/* How many are under way, or linger and keep something. */
+/* How many are in flight, or linger and keep something. */
 uint32_t callback_count(const struct core *core);
 /* One more may begin. */
 bool callback_has_room(const struct core *core);
@@ -84,7 +84,7 @@ void callback_linger(struct core *core, uint32_t slot, uint32_t offer);
 void callback_abort(struct core *core, uint32_t slot);
 /* It has ended. */
 void callback_ended(struct core *core, uint64_t handle, const struct core_input *input);
-/* Whoever carries it must end it: at once if nothing of it can arrive, at the deadline at the
+/* Its carrier must end it: at once if nothing of it can arrive, at the deadline at the
  * latest. callback_ended follows. False: none. */
 bool callback_next_ending(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns);
 

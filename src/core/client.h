@@ -6,9 +6,9 @@
  * and forgotten 300 s after it had nothing here any more; after an SM_NOTIFY from it, not before
  * 24 h (R-SEC-5).
  *
- * A client that started anew gets a new incarnation at once, durably. What its older incarnations
+ * A client that rebooted gets a new incarnation at once, durably. What its older incarnations
  * held is then freed piece by piece (client_drain), so that a hundred thousand locks delay nobody;
- * a crash in between finds them by their incarnation and goes on (P7).
+ * a crash in between finds them by their incarnation and continues (P7).
  *
  *             client_add                client_renew: incarnation + 1
  *   (nothing) ----------> SETTLED --------------------------> DRAINING ---> SETTLED
@@ -29,7 +29,7 @@
 
 struct core;
 
-/* The most elements that one turn frees of clients that started anew. */
+/* The most elements that one turn frees of clients that rebooted. */
 #define CLIENT_DRAIN_MAX 2000
 
 /* Notices about a client that are in doubt, by who sent them: each has its own budget of questions,
@@ -45,7 +45,7 @@ struct client_doubts {
     uint32_t count;    /* ... so often */
 };
 
-/* What the store has of it: whoever changes this marks the record dirty. */
+/* What the store has of it: a change marks the record dirty. */
 struct client_stored {
     uint64_t id;
     uint64_t registered_ns, seen_wall_ns, rebooted_ns, untold_ns; /* wall clock */
@@ -64,7 +64,7 @@ struct client_life {
     uint64_t heard_wall_ns; /* wall clock: its last call or answer in this run */
     uint32_t lock_count, share_count, waiter_count; /* locks: held and offered */
     uint32_t current_count;  /* of locks and shares: those of its present incarnation */
-    uint32_t drain_at;       /* where lock_drain goes on, slot + 1; 0: at the end */
+    uint32_t drain_at;       /* where lock_drain continues, slot + 1; 0: at the end */
     uint32_t share_drain_at; /* the same of share_drain */
     uint32_t drained_count;  /* freed since the drain began */
     bool is_counted;         /* as crashed, and it was not heard of as alive since */
@@ -94,7 +94,7 @@ struct client_recovery {
 /* What we ask of it: callbacks, and questions about its state. */
 struct client_asked {
     struct list ready, turn; /* its offers to be called; its place among others (turn.h) */
-    uint32_t calling;        /* callbacks under way */
+    uint32_t calling;        /* callbacks in flight */
     uint32_t late_count;     /* its answers that wait for the end of a callback */
     bool is_on_turn;
     uint64_t probe_next_ns;     /* not asked for its state again because of a request before */
@@ -152,7 +152,7 @@ uint64_t client_last_seen_ns(const struct client *client);
 /*
  * The status monitor at its address is calibrated when it has said the very state that the client
  * itself told us, in a LOCK or in a notice that was believed (R-SEC-4): then it is the client's
- * own, and not that of a box before it. A new state that the client tells must be said anew, and
+ * own, and not that of a box before it. A new state that the client tells must be said again, and
  * another address is another status monitor.
  */
 static inline bool client_is_calibrated(const struct client *client)
@@ -183,7 +183,7 @@ void client_saw_state(struct core *core, uint32_t slot, uint32_t state);
 
 /* Of what it has here, is something with this stamp over (R-SEC-3)? It is then freed, or about to
  * be. What was taken before its state was known is over with its incarnation, or when its counter
- * begins anew. */
+ * starts over. */
 static inline bool client_is_over(const struct client *client, uint32_t incarnation, uint32_t state)
 {
     if (incarnation != client->stored.incarnation)
@@ -201,14 +201,14 @@ static inline uint32_t client_stamp(const struct client *client, uint32_t state)
                                                                      : state;
 }
 
-/* It started anew: everything it has here is freed, its waiters at once. */
+/* It rebooted: everything it has here is freed, its waiters at once. */
 void client_renew(struct core *core, uint32_t slot);
 /* The same by an operator's order: no crash, and counted apart. */
 void client_release(struct core *core, uint32_t slot);
 /* As client_renew for what is stamped with an older state than state_seen. False: there is nothing,
  * or it is being freed already. */
 bool client_free_older(struct core *core, uint32_t slot);
-/* The same for what is stamped with any other state: its counter began anew at this one. */
+/* The same for what is stamped with any other state: its counter started over at this one. */
 void client_recount(struct core *core, uint32_t slot, uint32_t state);
 /* So many locks and shares of it were freed because it crashed: counted now (metrics.md). */
 void client_count_freed(struct core *core, uint32_t slot, uint32_t count);
@@ -219,7 +219,7 @@ bool client_drain_now(struct core *core, uint32_t slot);
 bool client_free_all(struct core *core, const struct address *from, struct bytes name,
                      uint32_t state);
 
-/* Frees up to CLIENT_DRAIN_MAX elements of clients that started anew. True: there is more. */
+/* Frees up to CLIENT_DRAIN_MAX elements of clients that rebooted. True: there is more. */
 bool client_drain(struct core *core);
 /* Forgets clients whose time is over. */
 void client_expire(struct core *core);

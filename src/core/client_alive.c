@@ -1,7 +1,7 @@
 /*
  * client_alive.c -- what a client's calls and answers say of it; see client.h.
  *
- * Whoever hears of a client, in whatever way, says client_alive. It tells all that depend on it,
+ * Any sign of life of a client ends in client_alive. It tells all that depend on it,
  * and none of them calls another: unreached.c takes its mark away, notify.c tries it now, grace.c
  * gives it time to reclaim.
  */

@@ -7,10 +7,10 @@
  *      (client_is_over): cursors stand only there, and off the list nothing that it has is.
  *  (2) current_count locks and shares are of its present incarnation.
  *
- * A client that started anew (client_renew) is freed in the order of its chains. New locks and
+ * A client that rebooted (client_renew) is freed in the order of its chains. New locks and
  * shares go to the front of them, behind which the cursors walk away, so a client that locks faster
  * than it is drained does not keep the drain from ending. What was loaded stands in the order of
- * its slots: a drain that goes on after a start may meet what was taken since, and passes by.
+ * its slots: a drain that continues after a start may meet what was taken since, and passes by.
  *
  * What is over is told by stamps. Usually everything is, and a new incarnation says so. When only a
  * part is, because the client took locks in its new life before we believed in it, `free_below`
@@ -18,7 +18,7 @@
  * nothing older will come: such a state of a late request counts as free_below (client_stamp).
  *
  * A crash is counted once. A client that was not reached is counted then (D5); when it says later
- * that it started anew, and was not heard of as alive in between, that is the same crash. What is
+ * that it rebooted, and was not heard of as alive in between, that is the same crash. What is
  * freed for it is counted when it is freed: when grace ends, or by a drain.
  */
 #include "base/check.h"
@@ -54,8 +54,8 @@ void client_saw_state(struct core *core, uint32_t slot, uint32_t state)
     client->stored.state_seen = state;
     client->stored.flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
     client->asked.calibrate_next_ns = 0;
-    /* What is taken under the new state must get it as its stamp, also where the counter had begun
-     * anew and every other than that beginning was older. */
+    /* What is taken under the new state must get it as its stamp, also where the counter had
+     * started over and every state other than its first was older. */
     if (list_is_empty(&client->life.draining))
         forget_older(client);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);

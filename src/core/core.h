@@ -250,7 +250,7 @@ bool core_is_full(const struct core *core);
 
 /*
  * Work that is done in pieces between requests: waiters to be served, locks of a client that
- * started anew to be freed, patience that ended. Called once per turn, and again soon while
+ * rebooted to be freed, patience that ended. Called once per turn, and again soon while
  * core_deadline_ns says so.
  */
 void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns);
@@ -268,7 +268,7 @@ void core_listen_first(struct core *core);
 bool core_next_call(struct core *core, uint64_t now_ns, struct core_call *ret);
 /* The same, GRANTED callbacks only: for them there is room that nobody else's backlog uses up. */
 bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *ret);
-/* A call that is under way for nobody any more: no copy of it may leave from now on, and by the
+/* A call that is in flight for nobody any more: no copy of it may leave from now on, and by the
  * deadline nothing of it can arrive (rpc_client_finish). CORE_CALL_DONE follows when that is so. To
  * be asked before core_next_call; false: none. */
 bool core_next_ending_call(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns);

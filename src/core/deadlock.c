@@ -10,7 +10,8 @@
  *
  * Only owners that hold something and wait are part of a circle: where there is no other such
  * owner, nothing is searched, however many readers are in the way. Of very many obstacles one
- * search looks at a part; the next one of the same request, when it is polled, goes on from there.
+ * search looks at a part; the next one of the same request, when it is polled, continues from
+ * there.
  *
  * Waiting behind an earlier waiter is no edge: only owners without locks do that (R-BLK-15), and
  * nobody waits for an owner without locks.

@@ -5,7 +5,7 @@
  * any use for its owner.
  *
  * What is stored says that an echo is nobody's, lest the next start make it its owner's lock. Of a
- * client that started anew it says so already, by the stamp: nothing is written then, because all
+ * client that rebooted it says so already, by the stamp: nothing is written then, because all
  * offers of a client can go in one step. Everything else that ends offers does so a few at a time.
  * An operator who releases a file may end more of them than one batch takes: the rest goes at once,
  * which is an override of P2 like the release itself.

@@ -33,7 +33,7 @@ enum event_kind {
     EVENT_ROUND_OVER, /* all were tried once: name = how many, in words; value = milliseconds */
     EVENT_CLIENT_REBOOTED,   /* a lock client restarted: name = its caller_name, value = state */
     EVENT_CLIENT_UNREACHED,  /* D5: not reached: name = its caller_name, value = locks and shares */
-    EVENT_CLIENT_RENEWED,    /* a lock client started anew: name = its caller_name, value = id */
+    EVENT_CLIENT_RENEWED,    /* a lock client rebooted: name = its caller_name, value = id */
     EVENT_CLIENT_FREED,      /* all it held before is freed: value = how many locks and shares */
     EVENT_NAMESAKE_REFUSED,  /* D17: by a lock of its name elsewhere: name, value = holder's id */
     EVENT_CLIENT_MOVED,      /* D17: by an order: name, from = its new address, value = id */

@@ -8,8 +8,8 @@
  *                 our last restart or the notifier gave up on it
  *   registrant    the notifier gave up on it: until then it may be owed something at any time
  *
- * Whoever holds something, or is owed something and is still tried, stays. An address that has used
- * up its share of the clients makes room for itself in the same way, among its own.
+ * A client that holds something, or is owed something and is still tried, stays. An address that
+ * has used up its share of the clients makes room for itself in the same way, among its own.
  */
 #ifndef CORE_EVICT_H
 #define CORE_EVICT_H

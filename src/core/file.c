@@ -7,7 +7,7 @@
  *
  * Always true, and asserted by file_check():
  *  (1) A file has at least one reference for each of its locks and offers. Waiters, shares and a
- *      request under way hold others.
+ *      request in flight hold others.
  *  (2) A file that loses its last reference has nothing on it (asserted by file_release).
  *  (3) `share` is the set with the longest prefix of its handle (D14).
  */

@@ -33,7 +33,7 @@ void grace_done(struct core *core)
 
 static uint32_t unsettled_total(const struct core *core)
 {
-    /* In a run that goes on where the last one ended, an offer without its waiter is a lock like
+    /* In a run that continues where the last one ended, an offer without its waiter is a lock like
      * the others: nobody has to confirm it. */
     uint32_t offers_left = core->is_resumed ? 0 : core->offers_left;
     return unsettled_count(core) + core->grace.unsettled_shares + offers_left;

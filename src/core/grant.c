@@ -5,7 +5,7 @@
  *  (1) A waiter with an offer has one cookie, and is found by it.
  *  (2) OFFERED waiters have a timer, or are at the gate, or are ready to leave; EXPECTING ones have
  *      a timer; CALLING ones have neither. So a callback always follows, and never two of one offer
- *      are under way (R-DRC-3).
+ *      are in flight (R-DRC-3).
  *  (3) A callback says only what is durable: its after_txn was reached before it left (P1).
  *
  * What a DENIED means (R-DRC-3). A client that has taken the lock answers DENIED to every repeat of
@@ -98,7 +98,7 @@ void grant_forget(struct core *core, uint32_t slot)
     chains_remove(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
 }
 
-/* The request is over; its callback, if one is under way, is not, and keeps the offer. */
+/* The request is over; its callback, if one is in flight, is not, and keeps the offer. */
 static void linger(struct core *core, struct waiter *w)
 {
     uint32_t callback = w->grant.callback, offer = w->grant.offer;
@@ -122,7 +122,7 @@ bool grant_accept(struct core *core, uint32_t slot, bool is_certain)
 {
     struct waiter *w = waiter_at(core, slot);
     uint32_t offer = w->grant.offer;
-    bool is_calling = w->grant.callback != SLOT_NONE; /* it is under way, and lingers */
+    bool is_calling = w->grant.callback != SLOT_NONE; /* it is in flight, and lingers */
     bool stays = is_calling || echo_is_due(core, offer);
     if (!(is_certain ? lock_offer_confirm(core, offer, stays)
                      : lock_offer_accept(core, offer, stays)))

@@ -10,7 +10,7 @@
  *     |  no GRANTED_RES for 30 s                v
  *     +------------------------------------ EXPECTING ---- GRANTED_RES --------> held or withdrawn
  *
- *   no attempt can have reached the client, 5 s after the first: PASSED, the offer goes on (D13)
+ *   no attempt can have reached the client, 5 s after the first: PASSED, the offer stays (D13)
  *
  * Silence never takes an offer back. Its client ends it by any word: an answer, the same LOCK again
  * (a poll: the reply says GRANTED), CANCEL, UNLOCK.
@@ -62,7 +62,7 @@ void grant_cancel(struct core *core, uint32_t waiter);
 __attribute__((warn_unused_result)) bool grant_unlock(struct core *core, const struct claim *claim);
 /* A reclaim of bytes that were offered to it: it must have taken them. */
 void grant_reclaim(struct core *core, const struct claim *claim);
-/* The client started anew: it waits for nothing. */
+/* The client rebooted: it waits for nothing. */
 void grant_drop_client(struct core *core, uint32_t client);
 /* The same on one file; returns how many waits that were. */
 uint32_t grant_drop_file(struct core *core, uint32_t client, uint32_t file);

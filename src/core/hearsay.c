@@ -10,7 +10,7 @@
  * relayed. The other way round a relay that nobody had the right to order could not be taken back.
  *
  * What the cache knows of the sender's calls is not forgotten when its notice is believed late: it
- * may have called since it started anew, and those answers are worth keeping (R-DRC-1).
+ * may have called since it rebooted, and those answers are worth keeping (R-DRC-1).
  */
 #include "core/hearsay.h"
 

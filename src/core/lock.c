@@ -7,7 +7,7 @@
  * Always true, and asserted by lock_check():
  *  (1) No two elements of different owners that overlap are in each other's way.
  *  (2) The held locks of one owner in one file do not overlap, and alike ones do not touch.
- *  (3) An element whose client started anew (it is "doomed") is freed whole when its owner takes or
+ *  (3) An element whose client rebooted (it is "doomed") is freed whole when its owner takes or
  *      gives up any of its bytes: nobody relies on it any more, and rests of it would hide from
  *      lock_drain.
  *
@@ -169,7 +169,7 @@ bool lock_give_up(struct core *core, const struct claim *claim)
     return release(core, claim, false);
 }
 
-/* ---- clients that started anew ---- */
+/* ---- clients that rebooted ---- */
 
 /* False: it goes by itself, when nothing of its callback can arrive any more, ours or that of a
  * server before us. */

@@ -115,7 +115,7 @@ uint32_t lock_next_conflict(const struct core *core, const struct claim *claim, 
  * stronger one? */
 bool lock_covers(const struct core *core, const struct claim *claim);
 
-/* If it is to be freed because its client started anew, it is, now, and counted there. The caller
+/* If it is to be freed because its client rebooted, it is, now, and counted there. The caller
  * keeps the file. */
 bool lock_free_if_doomed(struct core *core, uint32_t slot);
 

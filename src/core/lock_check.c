@@ -78,7 +78,7 @@ static uint32_t check_client(const struct core *core, uint32_t slot)
         CHECK(owner_at(core, lock_at(core, at)->claim.owner)->client == slot);
         is_drained = is_drained || client->life.drain_at == at + 1;
     }
-    CHECK(is_drained); /* where it goes on is an element of this client */
+    CHECK(is_drained); /* where it continues is an element of this client */
     CHECK(client->life.lock_count == count);
     uint32_t left_over = 0;
     for (at = chains_first(&core->locks.left_over, slot); at != SLOT_NONE;

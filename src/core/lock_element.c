@@ -10,7 +10,7 @@
  * Waiters hang on the slots of elements (waiter.h). They are told while the slot is still live and
  * before it can be used again: at the start of a removal, when everything is still as it was, and
  * after a change by which the element stands in fewer ways than before, when it is as it will be.
- * An element that grew or became exclusive is in the way of whoever hung on it as much as before,
+ * An element that grew or became exclusive is in the way of its waiters as much as before,
  * and nobody is told. waiter_wake_lock_changed only notes who must look again; it asks nothing.
  *
  * lock_drain walks the chain of a client a few elements at a time, and any of them may go in

@@ -13,7 +13,7 @@
 /* Same mode and same stamp: held locks of one owner that touch and are alike are one (R-RNG-3). */
 bool lock_element_is_alike(const struct lock *a, const struct lock *b);
 
-/* It is to be freed: its client started anew, and lock_drain has not come by yet (R-SEC-3). What a
+/* It is to be freed: its client rebooted, and lock_drain has not come by yet (R-SEC-3). What a
  * lingering callback keeps is not among that: it goes by itself. */
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock);
 

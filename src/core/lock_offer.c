@@ -54,9 +54,9 @@ void lock_offer_withdraw(struct core *core, uint32_t slot)
 
 /*
  * What the owner took in a later life than that in which it asked for the offer stays that life's:
- * nobody may have believed in it yet (client_free_older, client_recount). A counter that began anew
- * is smaller in the later life, so what was asked for later decides; where nobody knows that any
- * more, the number does.
+ * nobody may have believed in it yet (client_free_older, client_recount). A counter that started
+ * over is smaller in the later life, so what was asked for later decides; where nobody knows that
+ * any more, the number does.
  */
 static bool is_later(const struct lock *lock, const struct lock *offer)
 {

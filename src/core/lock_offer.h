@@ -29,7 +29,7 @@ __attribute__((warn_unused_result)) bool lock_offer_confirm(struct core *core, u
 /*
  * The client may have the lock: the offer becomes its owner's. Bytes that it holds exclusively stay
  * so, because a doubt never weakens anything. False, and the offer stands: no slots for the pieces,
- * too many of them (perhaps only for the batch that is open), or its client started anew since.
+ * too many of them (perhaps only for the batch that is open), or its client rebooted since.
  */
 __attribute__((warn_unused_result)) bool lock_offer_accept(struct core *core, uint32_t slot,
                                                            bool stays);

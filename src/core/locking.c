@@ -63,7 +63,7 @@ static bool is_known(const struct subject *s)
 }
 
 /*
- * What is in the way. Locks of clients that started anew are freed piece by piece; one that is met
+ * What is in the way. Locks of clients that rebooted are freed piece by piece; one that is met
  * before its turn comes is freed on the spot, so that nobody is denied what is nobody's any more.
  * The file goes with the last of them.
  */
@@ -113,7 +113,7 @@ static enum lock_status test(struct core *core, const struct peer *from,
 /* ---- LOCK ---- */
 
 /*
- * R-SEC-5: a newer state than any before says that the client started anew and that its SM_NOTIFY
+ * R-SEC-5: a newer state than any before says that the client rebooted and that its SM_NOTIFY
  * was lost. What it held before is freed first; the owner may be gone with it.
  * False: there is so much of it that the client must ask again.
  */

@@ -17,7 +17,7 @@ static bool may_reclaim_share(struct core *core, uint32_t client, const struct l
     return is_known || (grace_is_on(core) && grace_trusts(core));
 }
 
-/* Who started anew is in nobody's way. */
+/* Who rebooted is in nobody's way. */
 static void free_doomed_shares(struct core *core, struct bytes fh)
 {
     uint32_t file = file_find(core, fh);

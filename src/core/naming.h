@@ -5,7 +5,7 @@
  * comes from: FreeBSD compares the name and nothing else, macOS asks for the name of the address,
  * Linux takes either. So a client is told once under every name that it may have for us:
  *
- *   what we were told at start (--name, the host name, the short name), in that order
+ *   what we were told at start (--name, the hostname, the short name), in that order
  *   the full name of this host            \  learned from the resolver, if it ever answers
  *   the name of our address that it uses  /
  *   that address in numbers

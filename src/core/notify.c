@@ -9,7 +9,7 @@
  *  (4) The members of a round are WAITING or CALLING and owed our state: a round always ends.
  *
  * A mark is cleared by an answer and by nothing else. What the answer proves is what the call said:
- * a state number that changed while the call was under way leaves the target owed the new one.
+ * a state number that changed while the call was in flight leaves the target owed the new one.
  *
  * First attempts are all due at once, those that were active last first (R-NOTIFY-5): a deadline in
  * the past is as good as now, so the age of what we know of a target is its place in the queue.
@@ -114,7 +114,7 @@ static void schedule(struct core *core, uint32_t target, uint64_t time_ns)
 
 /* ---- restarts ---- */
 
-/* The place of a first attempt among all others: before those of whom less was heard lately. */
+/* The place of a first attempt among all others: before those of whom less was heard recently. */
 static uint64_t place_ns(const struct core *core, uint32_t target)
 {
     uint64_t seen_ns = target_seen_ns(core, target);
@@ -209,7 +209,7 @@ void notify_dismiss(struct core *core, uint32_t target)
 {
     struct notify_job *job = notify_job(core, target);
     if (job->phase == NOTIFY_IDLE || job->phase == NOTIFY_CALLING || is_owed(core, target))
-        return; /* a call that is under way is let go when it ends */
+        return; /* a call that is in flight is let go when it ends */
     timers_clear(&core->notify.timers, target);
     if (job->phase == NOTIFY_WAITING)
         list_remove(&job->by_gate);

@@ -16,7 +16,7 @@
  *                     +-------------------------------------+
  *                     |                                     | failed, --give-up after the window
  *                     |  it calls us, or news               v or after the last news
- *                     +--------------------------------- GIVEN UP (the next start begins anew)
+ *                     +--------------------------------- GIVEN UP (until the next start)
  *
  * The window is the longer one of --recovery-window and --grace. What a client's silence means for
  * its locks is in unreached.h.
@@ -44,7 +44,7 @@ struct notify_job {
     uint64_t started_ns;     /* of the last attempt */
     uint64_t news_ns;        /* what it is owed is not older */
     uint64_t after_txn;      /* what it is told must be durable */
-    struct target_news sent; /* in the call under way */
+    struct target_news sent; /* in the call in flight */
     bool has_turn;           /* a relay whose time to leave was given out (D7) */
     bool is_in_round;        /* not tried yet since our last restart */
     bool is_marked;          /* found unreached since then (unreached.h) */
@@ -91,7 +91,8 @@ void notify_done(struct core *core);
  * restart before.
  */
 void notify_restarted(struct core *core, const struct record_server *before);
-/* We serve: whoever is owed something is tried, and the recovery window begins (R-NOTIFY-7). */
+/* We serve: everybody who is owed something is tried, and the recovery window begins (R-NOTIFY-7).
+ */
 void notify_ready(struct core *core);
 /* Everybody who is owed something is tried now, as in a first round. */
 void notify_begin(struct core *core);

@@ -43,7 +43,7 @@ void notify_round_tried(struct core *core, uint32_t target, bool is_reached)
     notify_round_leave(core, target, is_reached);
 }
 
-/* Whoever was left in a round before is in the next one. */
+/* Targets left in a round before are in the next one. */
 static void end_round(struct core *core)
 {
     if (core->notify.round.left == 0)

@@ -4,7 +4,7 @@
  * Five commands, and each can break a promise, which is why only a person gives them (P2 (4)):
  *
  *   END_GRACE   what nobody has reclaimed yet is given up now, and nobody gets more time
- *   RELEASE     a client's locks, shares and waits end, everywhere or on one file; whoever waits
+ *   RELEASE     a client's locks, shares and waits end, everywhere or on one file; those who wait
  *               for them is served. It is told by SM_NOTIFY, so that its kernel finds out. One
  *               that holds nothing is forgotten at once, whatever it is owed; a registrant too
  *   NOTIFY      it is told by SM_NOTIFY that it must reclaim: what it has stands

@@ -2,7 +2,7 @@
  * owner.c -- the table of lock owners; see owner.h.
  *
  * An owner is never stored: it is what the locks and waiters of one (client, svid) have in common,
- * and comes back with them. Whoever adds a lock or a waiter counts it here, and asks for the
+ * and comes back with them. The code that adds a lock or a waiter counts it here, and asks for the
  * owner's release when it goes.
  *
  * Always true, and asserted by owner_check():

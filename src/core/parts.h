@@ -1,5 +1,5 @@
 /*
- * parts.h -- what the core is made of: one row for each part, walked by whoever means all of them.
+ * parts.h -- what the core is made of: one row for each part, for code that means all of them.
  */
 #ifndef CORE_PARTS_H
 #define CORE_PARTS_H

@@ -6,11 +6,11 @@
  *  (2) An address counts the questions about its clients, apart from those of strangers.
  *
  * Who may cause a question matters. A notice from elsewhere can be sent by anybody, for any client
- * whose name he knows; questions of that kind may use only a quarter of the room, and our own
+ * whose name it knows; questions of that kind may use only a quarter of the room, and our own
  * another one, so that they keep neither each other nor a client's own notice from being looked
  * into. A host has as many names as it likes, hence the share of its address in what its own
  * notices and locks cause. The weightier question also replaces the lighter one about the same
- * client, and is asked anew: the answer to the first may be older than what it is about. The other
+ * client, and is asked again: the answer to the first may be older than what it is about. The other
  * way round nothing is to be done, because the answer is the host's own word, whatever it was asked
  * for.
  */
@@ -62,7 +62,7 @@ static bool is_background(enum probe_reason reason)
     return reason <= PROBE_ELSEWHERE;
 }
 
-/* What an address has under way of this kind; NULL: it is not its doing. */
+/* What an address has in flight of this kind; NULL: it is not its doing. */
 static uint32_t *count_of(struct quota *quota, enum probe_reason reason)
 {
     return reason == PROBE_CALIBRATE ? &quota->calibrations

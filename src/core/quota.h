@@ -38,7 +38,7 @@ struct quota {
     uint64_t hash;
     uint32_t references;
     uint32_t counts[QUOTA_KIND_END];
-    uint32_t turning, calling; /* callbacks that may leave, under way; of turn.h */
+    uint32_t turning, calling; /* callbacks that may leave, in flight; of turn.h */
     bool is_silent;            /* the last one was not answered */
     uint32_t questions;        /* to its status monitor, because of its own word; of probe.h */
     uint32_t calibrations;     /* the same, of our own accord */

@@ -42,7 +42,7 @@ static void report(struct core *core, enum event_kind kind, uint32_t slot, uint3
     event_add(&core->events, kind, &address, name, state);
 }
 
-/* It started anew, as we find out now; of very much, whether anything is older is found out later
+/* It rebooted, as we find out now; of very much, whether anything is older is found out later
  * (client_drain), and a living client's answers are worth more than a guess. */
 static void note_restart(struct core *core, uint32_t slot)
 {
@@ -61,7 +61,7 @@ static void renew(struct core *core, uint32_t slot, uint32_t state)
     client_renew(core, slot);
 }
 
-/* The same, and its counter has begun anew. */
+/* The same, and its counter has started over. */
 static void recount(struct core *core, uint32_t slot, uint32_t state)
 {
     MARK("reboot_counter_began_anew");
@@ -326,7 +326,7 @@ static bool decide_uncalibrated(struct core *core, uint32_t slot,
     return decide_without(core, slot, question);
 }
 
-/* True: the client is believed to have started anew, now or before. */
+/* True: the client is believed to have rebooted, now or before. */
 static bool decide(struct core *core, uint32_t slot, const struct probe_question *question,
                    uint32_t state)
 {

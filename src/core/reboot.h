@@ -1,5 +1,5 @@
 /*
- * reboot.h -- clients that started anew, and how that is believed (R-ID-3, R-SEC-3..5, P5).
+ * reboot.h -- clients that rebooted, and how that is believed (R-ID-3, R-SEC-3..5, P5).
  *
  * Three things say so: an SM_NOTIFY, a LOCK with a newer state than any before, and FREE_ALL
  * (client.h). What the client held before is freed, on all shares, and its waiters end; what it
@@ -22,7 +22,7 @@
  *   a state that is believed, against `state_seen` (serial comparison):
  *     newer ..... everything stamped older is freed; it becomes state_seen
  *     equal ..... what is stamped older is freed: a repeat frees nothing
- *     older ..... ignored, unless the status monitor confirms it: its counter began anew
+ *     older ..... ignored, unless the status monitor confirms it: its counter started over
  *     unknown ... believed under (a)
  */
 #ifndef CORE_REBOOT_H

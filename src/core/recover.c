@@ -358,10 +358,10 @@ static bool has_lost_waiters(const struct core *core)
 }
 
 /*
- * D12: everything that was granted is stored, so a restarted server knows all of it. It goes on as
- * if nothing had happened, with the same state number, unless the last run left something in doubt:
- * locks that nobody had confirmed, requests that waited and are not stored, or a store that may
- * have lost something.
+ * D12: everything that was granted is stored, so a restarted server knows all of it. It continues
+ * as if nothing had happened, with the same state number, unless the last run left something in
+ * doubt: locks that nobody had confirmed, requests that waited and are not stored, or a store that
+ * may have lost something.
  */
 static bool may_resume(struct core *core)
 {
@@ -389,7 +389,7 @@ bool core_is_of_role(const struct core *core)
 }
 
 /* The same boot of the machine, and the same network: a monitor's clients have lost nothing, and
- * everything goes on. */
+ * everything continues. */
 static bool is_same_boot(const struct core *core, const struct core_boot *boot)
 {
     const struct record_server *server = &core->server;

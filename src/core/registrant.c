@@ -112,9 +112,9 @@ static void link_slot(struct core *core, uint32_t slot)
     chains_add(&all->by_name, r->mon_fold, slot);
 }
 
-/* In the monitor role a registration that begins anew, in this boot of the machine or in this life
+/* In the monitor role a registration that starts over, in this boot of the machine or in this life
  * of its lock manager, begins with what is known of its host: what was locked since then, that host
- * locked after it rebooted. Of one that goes on it is kept: it is still to be heard. */
+ * locked after it rebooted. Of one that continues it is kept: it is still to be heard. */
 static void renew(struct core *core, uint32_t slot, const struct request *request)
 {
     struct registrant *r = registrant_at(core, slot);

@@ -6,7 +6,7 @@
  *      the same client, oh and file.
  *  (2) It holds one reference to its file and one to its oh.
  *  (3) A file's sums are how many of its shares deny and how many use reading, and writing.
- *  (4) No two shares of one file conflict, whoever they belong to.
+ *  (4) No two shares of one file conflict, no matter whose they are.
  *  (5) Every change since the last batch is marked dirty.
  *
  * A conflict is a question about bits: is anything that the new one uses denied by another, or the

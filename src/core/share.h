@@ -57,7 +57,7 @@ enum lock_status share_take(struct core *core, uint32_t client, const struct loc
 /* UNSHARE: nothing happens when there is none. */
 void share_release(struct core *core, uint32_t client, const struct lock_request *request);
 
-/* It is to be freed: its client started anew, and share_drain has not come by yet (R-SEC-3). */
+/* It is to be freed: its client rebooted, and share_drain has not come by yet (R-SEC-3). */
 bool share_is_over(const struct core *core, const struct share *share);
 /* Frees those shares of a client, at most `max` looked at, from where the last
  * call stopped (struct client.share_drain_at); see lock_drain. */
@@ -71,7 +71,7 @@ bool share_matches(const struct core *core, uint32_t client, const struct lock_r
 /* Frees what the client has on one file, which the caller keeps; returns how many. */
 uint32_t share_free_file(struct core *core, uint32_t client, uint32_t file);
 /* Frees those on this file, which the caller keeps, that are to be freed because their clients
- * started anew; at most `max` are looked at. */
+ * rebooted; at most `max` are looked at. */
 void share_free_doomed(struct core *core, uint32_t file, uint32_t max);
 uint32_t share_drop_unsettled(struct core *core, uint32_t client, uint32_t max);
 

@@ -14,14 +14,14 @@
  *                                      |  |       | offer
  *                                      |  +---- waiter --------------> file
  *                                      |          |  ^
- *                                      |          v  | while it is under way
+ *                                      |          v  | while it is in flight
  *                         late answer ----> callback
  *
  * Who lives how long, and who takes it away:
  *
  *   client     from its first lock, share or wait until 300 s after its last: client_forget only.
  *              With something here it stays, whatever it is owed.
- *   owner      while it has a lock, an offer or a waiter. Whoever takes the last one away calls
+ *   owner      while it has a lock, an offer or a waiter. Taking the last one away calls
  *              owner_release; an owner frees nothing itself.
  *   file       while a lock, offer, waiter or share refers to it: file_keep, file_release.
  *   lock       lock_element_remove only. An offer names its waiter or its lingering callback,
@@ -99,7 +99,7 @@ struct core {
     uint64_t id_seen_max, epoch_seen_max;
     uint32_t state_seen_max; /* of ours: the largest that anybody was told */
 
-    bool is_resumed; /* this run goes on with the state of the last one (D12) */
+    bool is_resumed; /* this run continues with the state of the last one (D12) */
 
     /* Offers of the run before that could not become locks yet: how many, and where the search for
      * those that can by now stands. */

@@ -21,7 +21,7 @@ struct grant_counters {
 };
 
 struct reboot_counters {
-    uint64_t crashes_detected; /* clients found to have started anew, or not reached (D5) */
+    uint64_t crashes_detected; /* clients found to have rebooted, or not reached (D5) */
     uint64_t cleanups;         /* of them, of which something was freed */
     uint64_t locks_cleaned;    /* and how much: locks and shares, when they are freed */
     uint64_t released;         /* locks and shares that an operator freed: no crash */

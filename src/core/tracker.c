@@ -6,7 +6,7 @@
  * thousand clients cost no write at start, and the store never differs from what is here but where
  * a slot is marked dirty.
  *
- * Deadlines are stored by the wall clock, because nothing else goes on while we are away, and run
+ * Deadlines are stored by the wall clock, because nothing else runs while we are away, and run
  * by the monotonic one. A wall clock that was set back would keep a client for years: what is left
  * of its time is never more than it was given.
  *

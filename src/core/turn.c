@@ -4,9 +4,9 @@
  * Always true, and asserted by turn_check():
  *  (1) A client with ready offers is on turn or parked; one without is neither.
  *  (2) Of an address, as many clients are on turn as `turning` says, and as many callbacks are
- *      under way or linger as `calling` says.
- *  (3) Somebody of an address is parked only while those on turn and under way are as many as it
- *      may have: whatever ends one of them lets the next in, so nobody is parked for ever.
+ *      in flight or linger as `calling` says.
+ *  (3) Somebody of an address is parked only while those on turn and in flight are as many as it
+ *      may have: whatever ends one of them lets the next in, so nobody is parked forever.
  */
 #include "core/turn.h"
 

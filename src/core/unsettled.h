@@ -7,7 +7,7 @@
  * ends, what is left here is what is given up.
  *
  * Always true: every unsettled byte is held by its owner, in the lock table and in the store. So
- * whatever takes bytes from an owner or gives them to it anew settles them (lock.c does).
+ * whatever takes bytes from an owner or gives them to it again settles them (lock.c does).
  *
  * Nothing here is stored: the next start finds everything unsettled again (R-GRACE-6).
  */

@@ -85,7 +85,7 @@ enum view_lock_state {
     VIEW_HELD,
     VIEW_OFFERED,   /* taken for a waiter that has not said yes */
     VIEW_UNSETTLED, /* stored, and not reclaimed since the restart, or not all of it */
-    VIEW_OVER,      /* its client started anew: it is about to be freed */
+    VIEW_OVER,      /* its client rebooted: it is about to be freed */
 };
 
 /* Bytes of a file that somebody has, or wants. */

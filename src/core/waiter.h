@@ -55,17 +55,17 @@ enum waiter_phase {
 /* The callbacks of one offer; see grant.h. */
 struct grant {
     uint32_t offer;            /* lock slot; SLOT_NONE: none */
-    uint32_t callback;         /* CALLING: the one under way (callback.h); else SLOT_NONE */
+    uint32_t callback;         /* CALLING: the one in flight (callback.h); else SLOT_NONE */
     uint64_t cookie;           /* of all its callbacks (R-BLK-4) */
     uint64_t after_txn;        /* the offer must be durable before they leave (P1) */
     uint64_t first_attempt_ns; /* 0: none yet */
     uint32_t attempt_count;    /* begun */
     uint32_t failure_count;    /* of them, without an answer: the ladder of R-BLK-5 */
-    uint32_t proc, transport;  /* of the callback under way or next */
+    uint32_t proc, transport;  /* of the callback in flight or next */
     bool may_have_arrived;     /* one that ended may have reached the client (D13, R-DRC-3) */
     bool is_repeated;          /* the last one may have arrived more than once */
     bool is_ready;             /* to leave (turn.h) */
-    bool is_denied;            /* GRANTED_RES said so before the callback under way has ended */
+    bool is_denied;            /* GRANTED_RES said so before the callback in flight has ended */
     struct list queue;         /* at the gate, or its client's of those ready to leave */
 };
 

@@ -1,10 +1,10 @@
 /*
  * waiter_load.c -- waiters and their records, for runs that are resumed (D12); see waiter.h.
  *
- * A resumed run goes on where the last one was killed. A queued waiter takes its place in the queue
- * again and is looked at; one with an offer is called back again, and because the callback may have
- * reached its client before, the offer counts as possibly delivered (R-DRC-3). Its cookie stays the
- * same, so that a late GRANTED_RES still finds it.
+ * A resumed run continues where the last one was killed. A queued waiter takes its place in the
+ * queue again and is looked at; one with an offer is called back again, and because the callback
+ * may have reached its client before, the offer counts as possibly delivered (R-DRC-3). Its cookie
+ * stays the same, so that a late GRANTED_RES still finds it.
  */
 #include "base/check.h"
 #include "core/state.h"

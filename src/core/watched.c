@@ -290,7 +290,7 @@ void watched_restart_notice(struct core *core)
     event_add(&core->events, EVENT_RESTART_NOTICE, NULL, (struct bytes){0}, core->server.state);
 }
 
-/* Every priv of before is worthless then: as after a reboot, those who register again begin anew,
+/* Every priv of before is worthless then: as after a reboot, those who register again start over,
  * and are no second restart. */
 void watched_lockd_restarted(struct core *core, uint32_t slot)
 {

@@ -1,7 +1,7 @@
 /*
  * watched.h -- the hosts that a status monitor watches for its machine (--role monitor).
  *
- * In that role whoever sends SM_MON is the lock manager of this machine, most often the kernel's,
+ * In that role SM_MON comes from the lock manager of this machine, most often the kernel's,
  * and its locks die with the boot of the machine, not with us. A registrant then means two duties
  * towards two different hosts (docs/decisions/030):
  *

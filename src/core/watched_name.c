@@ -5,7 +5,7 @@
  *   (nothing) --------------------> WAITING -------------------> ASKING ------------> (nothing)
  *                                      ^                            |
  *                                      |  none: after 5 s, doubling |
- *                                      +----------------------------+  to 5 minutes, for ever
+ *                                      +----------------------------+  to 5 minutes, forever
  *
  * SM_MON of a name is answered at once, and the registration counts from then on: that the resolver
  * is slow, or does not know the name, must not keep the lock manager of this machine from work, and

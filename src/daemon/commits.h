@@ -64,10 +64,10 @@ void commits_hand(struct commits *commits);
 __attribute__((warn_unused_result)) bool commits_take(struct commits *commits,
                                                       struct store_failure *ret_failure);
 bool commits_is_busy(const struct commits *commits);
-/* How long the commit under way has taken so far; 0: none is. */
+/* How long the commit in progress has taken so far; 0: none is. */
 uint64_t commits_age_ns(const struct commits *commits);
 
-/* Four times a second. False: the commit under way has taken too long, as with commits_take. */
+/* Four times a second. False: the commit in progress has taken too long, as with commits_take. */
 __attribute__((warn_unused_result)) bool commits_tick(struct commits *commits, bool is_draining,
                                                       struct store_failure *ret_failure);
 

@@ -1,7 +1,7 @@
 /*
  * config_export.c -- see config_export.h.
  *
- * In the file a line that ends in a backslash goes on in the next one, and # begins a comment, as
+ * In the file a line that ends in a backslash continues in the next one, and # begins a comment, as
  * in exports(5).
  */
 #include "daemon/config_export.h"
@@ -83,7 +83,7 @@ static void add_place(struct text *text, const char *path, uint32_t number)
     text_add(text, ": ");
 }
 
-/* A line without its end, and with the ones that it goes on in. False: there are no more. */
+/* A line without its end, and with the ones that it continues in. False: there are no more. */
 static bool next_line(FILE *file, char **buffer, size_t *size, uint32_t *number)
 {
     char *more = NULL;

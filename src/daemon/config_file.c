@@ -134,7 +134,7 @@ int config_file_read(struct config *config, const char *path, struct text *ret_w
         text_add(ret_why, "out of memory");
         return -ENOMEM;
     }
-    /* libinih goes on after a syntax error: then its line comes before the failure of ours. */
+    /* libinih continues after a syntax error: then its line comes before the failure of ours. */
     if (line > 0 && (!reading.is_failed || (uint32_t)line < reading.line)) {
         *ret_why = before;
         ret_why->start[ret_why->len] = '\0';

@@ -129,7 +129,7 @@ static bool must_commit_first(struct driver *driver)
 
 static void on_next_turn(uv_timer_t *timer);
 
-/* Another turn when there is something to call about; a commit under way wakes us by itself. */
+/* Another turn when there is something to call about; a commit in progress wakes us by itself. */
 static void set_next_turn(struct driver *driver, bool is_waiting)
 {
     uint64_t now_ns = now_of(driver);

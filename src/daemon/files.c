@@ -1,7 +1,7 @@
 /*
  * files.c -- see files.h.
  *
- * The key of the file handles is a file of the store's directory, made at the first start: whoever
+ * The key of the file handles is a file of the store's directory, made at the first start: who
  * has the store has the handles (decision 033). Threads of the service wake the loop; what they
  * finished leaves with the turn that follows (wire_flush).
  */

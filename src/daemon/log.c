@@ -12,7 +12,7 @@
  *
  * Why poll before write: standard error may be a pipe whose reader has stopped, and a lock server
  * must not stop with it. Setting O_NONBLOCK is not ours to do, because the flag belongs to the open
- * file that we share with whoever started us. But a pipe that polls writable has room for PIPE_BUF
+ * file that we share with our parent process. But a pipe that polls writable has room for PIPE_BUF
  * bytes, so a line within that size is taken at once. The same holds for the socket of a journal; a
  * file or a terminal takes what it is given. Another writer of the same pipe could fill it between
  * the two calls; that costs a wait for its reader, once, and not correctness.
@@ -167,9 +167,9 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
         "state")                                                                                   \
     ROW(EVENT_RESTART_NOTICE, WARNING, "notifying every watched host of a restart", NULL, "state") \
     ROW(EVENT_LOCKD_RESTARTED, ERROR,                                                              \
-        "the lock manager of this machine seems to have lost its locks: it registers a host anew " \
-        "that it did not unregister; to have every host reclaim, run holdfast restart-notice (or " \
-        "use --on-lockd-restart notify)",                                                          \
+        "the lock manager of this machine seems to have lost its locks: it registers again a "     \
+        "host that it did not unregister; to have every host reclaim, run holdfast "               \
+        "restart-notice (or use --on-lockd-restart notify)",                                       \
         "name", NULL)                                                                              \
     ROW(EVENT_REGISTERED, DEBUG, "a client registered with SM_MON", "name", NULL)                  \
     ROW(EVENT_CLIENT_ADDED, DEBUG, "new lock client", "name", "client")                            \

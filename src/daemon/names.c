@@ -17,7 +17,7 @@
 
 enum { HOST_NAME_MAX_LEN = 255, THIS_HOST = CORE_LOCALS_MAX };
 
-_Static_assert(CONFIG_NAME_MAX + 2 <= CORE_NAMES_MAX, "every --name, the host name, the short one");
+_Static_assert(CONFIG_NAME_MAX + 2 <= CORE_NAMES_MAX, "every --name, the hostname, the short one");
 
 struct names {
     uv_loop_t *loop;

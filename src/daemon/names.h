@@ -2,7 +2,7 @@
  * names.h -- what clients may call this server (R-NOTIFY-2): what the options and the host say, and
  * what the resolver knows.
  *
- *   --name, host name, short name    known at once: they go into the limits of the core
+ *   --name, hostname, short name    known at once: they go into the limits of the core
  *   full name of this host           asked off the loop, and only when somebody is to be told
  *   names of our addresses           of a restart; told to the core when they come
  *

@@ -371,7 +371,7 @@ static void explain_hook(const struct wait *wait, int err, const char *command,
     text_add(&why, "; exiting so that another server can take over");
 }
 
-/* Asks whether we are active, and goes on asking. 0, or -EIO: we are not, or nobody can ask. */
+/* Asks whether we are active, and keeps asking. 0, or -EIO: we are not, or nobody can ask. */
 static int begin_watch(struct takeover *takeover, struct store *store, uv_thread_t *ret,
                        struct store_failure *ret_failure)
 {

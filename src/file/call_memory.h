@@ -1,5 +1,5 @@
 /*
- * call_memory.h -- memory for calls under way: limited, and used again.
+ * call_memory.h -- memory for calls in flight: limited, and used again.
  *
  * A call is one piece: itself, its reply with what stands in front of it, and a copy of its
  * arguments. Pieces come in a few sizes and are kept for the next call, so that a READ of a
@@ -15,7 +15,7 @@ enum { CALL_SIZE_CLASSES = 4 };
 
 struct call_memory {
     uint32_t calls, calls_max;
-    uint64_t bytes, bytes_max; /* of calls under way */
+    uint64_t bytes, bytes_max; /* of calls in flight */
     struct list kept[CALL_SIZE_CLASSES];
     uint32_t kept_count[CALL_SIZE_CLASSES];
 };

@@ -280,7 +280,7 @@ static int parse_client_name(struct parser *parser, struct export_client *client
     }
     if (name[0] == '@')
         return refuse(parser, "netgroup", name,
-                      " is not served; list its addresses, networks or host names");
+                      " is not served; list its addresses, networks or hostnames");
     const char *slash = strchr(name, '/');
     if (slash != NULL)
         return parse_network(parser, client, slash);
@@ -292,9 +292,9 @@ static int parse_client_name(struct parser *parser, struct export_client *client
     client->kind = EXPORT_HOST;
     if (strchr(name, '*') != NULL || strchr(name, '?') != NULL || strchr(name, '[') != NULL)
         return refuse(parser, "client", name,
-                      ": patterns of host names are not served; use a network");
+                      ": patterns of hostnames are not served; use a network");
     if (!is_host_name(name))
-        return refuse(parser, "client", name, ": not '*', an address, a network or a host name");
+        return refuse(parser, "client", name, ": not '*', an address, a network or a hostname");
     return 0;
 }
 

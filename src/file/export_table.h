@@ -5,7 +5,7 @@
  * they started with, by a count of references, and its directories stay open as long.
  *
  * Which rights a client has is decided by the most exact of the clients that match: an address or
- * host name before a network, a longer prefix before a shorter one, everybody last.
+ * hostname before a network, a longer prefix before a shorter one, everybody last.
  */
 #ifndef FILE_EXPORT_TABLE_H
 #define FILE_EXPORT_TABLE_H
@@ -46,7 +46,7 @@ struct export_table {
     struct export exports[];
 };
 
-/* Resolves host names: up to `max` addresses; their number, 0: not known. For tests to replace. */
+/* Resolves hostnames: up to `max` addresses; their number, 0: not known. For tests to replace. */
 typedef uint32_t (*export_resolve_fn)(const char *name, struct address *ret, uint32_t max);
 uint32_t export_table_resolve(const char *name, struct address *ret, uint32_t max);
 

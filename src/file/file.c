@@ -156,7 +156,7 @@ static enum job_verdict refuse(struct file_service *service, const struct job_re
                                struct job **ret)
 {
     struct call *call = call_memory_take_spare(&service->memory);
-    CHECK(call != NULL); /* as everywhere: without four kilobytes nothing goes on */
+    CHECK(call != NULL); /* as everywhere: without four kilobytes nothing works */
     fill(service, call, request);
     service->refused++;
     call->result.stat = NFS_JUKEBOX;

@@ -22,7 +22,7 @@ struct file_system;
 struct file_limits {
     uint32_t threads;   /* of the pool */
     uint32_t files_max; /* descriptors that are kept open */
-    uint32_t calls_max; /* under way in all; more are answered JUKEBOX */
+    uint32_t calls_max; /* in flight in all; more are answered JUKEBOX */
     uint64_t bytes_max; /* the same of their memory */
 };
 
@@ -40,7 +40,7 @@ struct file_options {
 /* NULL with a sentence in *ret_why: an export that cannot be served, no memory, no threads. */
 struct file_service *file_new(const struct file_options *options, const struct export_line *lines,
                               uint32_t count, struct text *ret_why);
-/* Every job that next returned was released; waits for those under way. */
+/* Every job that next returned was released; waits for those in flight. */
 void file_free(struct file_service *service);
 
 const struct job_desk *file_desk(struct file_service *service);
@@ -61,8 +61,8 @@ const struct export_table *file_exports(const struct file_service *service);
 /* For operators. */
 struct file_status {
     uint32_t exports, open_files, mounts;
-    uint32_t calls, queued; /* under way, and of these without a thread yet */
-    uint64_t bytes;         /* of memory for calls under way */
+    uint32_t calls, queued; /* in flight, and of these without a thread yet */
+    uint64_t bytes;         /* of memory for calls in flight */
     uint64_t refused;       /* calls answered JUKEBOX */
     uint64_t sync_errors;   /* each changed the verifier */
 };

@@ -169,7 +169,7 @@ bool groups_get(struct groups *groups, const struct export_rights *rights, struc
 void groups_ask(struct groups *groups, uint32_t uid, struct list *work)
 {
     CHECK(pthread_mutex_lock(&groups->mutex) == 0);
-    CHECK(groups->count < WORK_MAX); /* no more calls are ever under way */
+    CHECK(groups->count < WORK_MAX); /* no more calls are ever in flight */
     groups->questions[(groups->first + groups->count++) % WORK_MAX] =
         (struct question){.uid = uid, .work = work};
     CHECK(pthread_cond_signal(&groups->asked) == 0);

@@ -199,7 +199,7 @@ void op_write(struct call *call)
 
 /* ---- COMMIT ---- */
 
-/* Whoever may use the export may ask for it: it changes nothing, and the writer may have lost its
+/* Any client of the export may ask for it: it changes nothing, and the writer may have lost its
  * right to write meanwhile. Its verifier is taken when the sync is done (call_finish). */
 void op_commit(struct call *call)
 {

@@ -1,7 +1,7 @@
 /*
  * op_list.c -- READDIR and READDIRPLUS.
  *
- * A cookie is the file system's own position behind an entry, so a listing goes on wherever it
+ * A cookie is the file system's own position behind an entry, so a listing continues wherever it
  * was, also after a restart, and needs no memory of ours. The verifier is constant: positions stay
  * valid while entries come and go, and clients restart a listing whose verifier changes.
  *

@@ -7,8 +7,8 @@
  *
  * Always true:
  *  (1) Who is answered was added before the sync that answers it began.
- *  (2) A file is synced by one thread at a time. The kernel tells a failure once: whoever comes
- *      after it finds the verifier changed already.
+ *  (2) A file is synced by one thread at a time. The kernel reports a failure once: a call
+ *      that comes after it finds the verifier changed already.
  *  (3) A failure forgets the file's descriptors: pages that could not be written are marked clean.
  *
  * What cannot be opened (a symbolic link, a FIFO, a device) is synced with its file system.

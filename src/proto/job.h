@@ -7,7 +7,7 @@
  * the only one that calls a desk.
  *
  *            submit                       next
- *   (none) ---------> JOB_LATER: under way -----> finished ---+
+ *   (none) ---------> JOB_LATER: in flight -----> finished ---+
  *      |                                                       | release
  *      +-----------> JOB_DONE: finished at once --------------+--------> (none)
  *
@@ -26,7 +26,7 @@
 
 enum job_verdict {
     JOB_DONE,    /* *ret is finished: send it, then release it */
-    JOB_LATER,   /* *ret is under way; next returns it when it is finished */
+    JOB_LATER,   /* *ret is in flight; next returns it when it is finished */
     JOB_GARBAGE, /* the arguments do not decode: GARBAGE_ARGS. There is no job */
 };
 

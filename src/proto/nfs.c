@@ -2,9 +2,10 @@
  * nfs.c -- the procedures of NFS version 3 (RFC 1813 section 3) as a table.
  *
  * Calls are decoded, executed and encoded behind the desk (job.h). A row says what the RPC server
- * must know before: is it harmless to execute the call twice? If not, the duplicate cache keeps its
- * reply, and knows what it changes: a directory and a name in it, or a file. WRITE is harmless; its
- * reply would be as well answered from the cache, but a megabyte would have to be summed up first.
+ * must know before: is it harmless to execute the call twice? If not, the duplicate request cache
+ * keeps its reply, and knows what it changes: a directory and a name in it, or a file. WRITE is
+ * harmless; its reply would be as well answered from the cache, but a megabyte would have to be
+ * summed up first.
  *
  * READ, READDIR and READDIRPLUS say in their last word how long their result may be.
  */

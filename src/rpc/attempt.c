@@ -50,7 +50,7 @@ static void enter(struct rpc_client *client, struct attempt *a, enum attempt_pha
 
 /* ---- moves between the phases ---- */
 
-/* Whoever hears that there was no answer may act as if there never will be one. */
+/* The caller that hears "no answer" may act as if there never will be one. */
 bool attempt_is_tellable(const struct attempt *a)
 {
     return a->has_result && !a->is_unanswered;
@@ -371,7 +371,7 @@ static void keep_looking_up(struct rpc_client *client, struct attempt *a, uint64
 }
 
 /*
- * No connection yet. Whoever waits for a turn is let in first. Where the port was only a guess, the
+ * No connection yet. Attempts that wait for a turn go first. Where the port was only a guess, the
  * portmapper is asked again: a host that was silent may have come up meanwhile.
  */
 static void keep_connecting(struct rpc_client *client, struct attempt *a, uint64_t now_ns)

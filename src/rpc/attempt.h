@@ -122,7 +122,7 @@ void attempt_drop_todo(struct rpc_client *client, struct attempt *a, uint32_t to
 void attempt_await(struct rpc_client *client, struct attempt *a, uint16_t port);
 /* Asks for a connection to the portmapper or to the service; it may have to wait for its turn. */
 void attempt_want_connection(struct rpc_client *client, struct attempt *a, bool is_portmapper);
-/* The connection is no more: whoever waits for a turn gets it. */
+/* The connection is gone: the next attempt in turn gets one. */
 void attempt_release_connection(struct rpc_client *client, struct attempt *a);
 /* No connection, and no wish for one; nothing is to be done but to close it. */
 void attempt_disconnect(struct rpc_client *client, struct attempt *a);

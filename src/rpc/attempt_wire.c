@@ -113,7 +113,7 @@ void attempt_await(struct rpc_client *client, struct attempt *a, uint16_t port)
 
 /* ---- connections ---- */
 
-/* Whoever waited longest may open one, as long as there may be one more. */
+/* The attempt that waited longest may open one, as long as there may be one more. */
 static void open_next(struct rpc_client *client)
 {
     while (client->open_count < client->limits.connections_max &&
@@ -140,7 +140,7 @@ void attempt_want_connection(struct rpc_client *client, struct attempt *a, bool 
     open_next(client);
 }
 
-/* The connection of an attempt is no more; whoever waits for a turn gets it. */
+/* The connection of an attempt is gone; the next attempt in turn gets one. */
 void attempt_release_connection(struct rpc_client *client, struct attempt *a)
 {
     CHECK(a->connection != 0);

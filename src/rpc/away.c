@@ -2,7 +2,7 @@
  * away.c -- calls that are executed elsewhere; see away.h.
  *
  *               submit: JOB_LATER                 desk's next
- *   away_take ---------------------> under way ----------------+
+ *   away_take ---------------------> in flight ----------------+
  *       |                                                      v
  *       +---------------------------------------------> finished ---> rpc_server_next_job ---> gone
  *                    submit: JOB_DONE

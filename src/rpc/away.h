@@ -5,12 +5,12 @@
  * submitted. Its job comes back at once or later; either way its reply leaves at the end of a turn,
  * through rpc_server_next_job. The slot's handle is the job's token.
  *
- * Calls that must not be executed twice have a duplicate cache of their own. A call is known by its
- * client's address, xid, procedure, credential and a checksum of its arguments. A repeat of one
- * that is under way redirects its answer; of one that is done it gets the same bytes again. The
- * port is no part of the key, because a client that lost its connection may come back from another
- * one. But a program that was started anew may use its xids again: from another port, an answer
- * counts only as long as its client has changed nothing else under the same name since.
+ * Calls that must not be executed twice have a duplicate request cache of their own. A call is
+ * known by its client's address, xid, procedure, credential and a checksum of its arguments. A
+ * repeat of one that is in flight redirects its answer; of one that is done it gets the same bytes
+ * again. The port is no part of the key, because a client that lost its connection may come back
+ * from another one. But a program that was restarted may use its xids again: from another port, an
+ * answer counts only as long as its client has changed nothing else under the same name since.
  */
 #ifndef RPC_AWAY_H
 #define RPC_AWAY_H

@@ -21,15 +21,15 @@
  * the call is repeated with the same xid until it is answered.
  *
  * A call can be one way: it leaves once, nobody hears how it ended, and it goes nowhere rather than
- * being tried again. At most a quarter of all attempts are of that kind, so that whoever makes us
- * send them cannot keep the others waiting.
+ * being tried again. At most a quarter of all attempts are of that kind, so that a host that makes
+ * us send them cannot keep the others waiting.
  *
  * "Undelivered" is proof: no byte of a call was handed to the network. Everything else that was not
  * answered is "unknown" (D13 needs the difference).
  *
  * A connection on which something was written and not answered is aborted, never closed: the kernel
  * would go on delivering it. The result of an attempt without an answer is told after that, so
- * whoever knows it knows that nothing of the call will leave us any more (decision 020).
+ * who has it knows that nothing of the call will leave us any more (decision 020).
  *
  * The client is pure. The wire asks it what to do (rpc_client_next_action) and tells it what
  * happened.
@@ -120,10 +120,10 @@ void rpc_client_free(struct rpc_client *client);
 /* True when one more attempt, with messages of any length, can be started. */
 bool rpc_client_has_room(const struct rpc_client *client);
 
-/* Three quarters of all attempts are under way: what is left is for callbacks that somebody waits
+/* Three quarters of all attempts are in flight: what is left is for callbacks that somebody waits
  * for. */
 bool rpc_client_is_crowded(const struct rpc_client *client);
-/* False: as many attempts as there can be are under way, or their bytes are. */
+/* False: as many attempts as there can be are in flight, or their bytes are. */
 bool rpc_client_start(struct rpc_client *client, const struct client_attempt *attempt,
                       uint64_t now_ns);
 /* For a call that somebody else sends: no attempt will have its number. */

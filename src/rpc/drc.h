@@ -72,8 +72,8 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
                            uint64_t now_ns, struct drc_found *ret);
 /* Another owner's call begins that makes this owner's calls old, too. */
 void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner);
-/* Where the answer of an entry in progress waits, for whoever repeats the call. `is_passing`: the
- * answer is for the moment, and not to be said again to another port. */
+/* Where the answer of an entry in progress waits, for a retransmission of the call. `is_passing`:
+ * the answer is for the moment, and not to be said again to another port. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);
 /* It waits elsewhere now. */
 void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting);

@@ -3,7 +3,7 @@
  *
  * A row per program and procedure number; versions of a program share their rows. A call counts
  * when its answer leaves: its duration is from the turn that read it to the turn in which what it
- * says is durable. Repeats that the duplicate cache answers are counted apart.
+ * says is durable. Repeats that the duplicate request cache answers are counted apart.
  */
 #ifndef RPC_METER_H
 #define RPC_METER_H
@@ -24,7 +24,7 @@ struct meter_row {
 struct meter {
     const struct program *const *programs; /* borrowed */
     uint32_t program_count;
-    uint64_t repeats; /* answered by the duplicate cache, or still in progress */
+    uint64_t repeats; /* answered by the duplicate request cache, or still in progress */
     uint64_t unknown; /* of no program, version or procedure that is served, or no call */
     struct meter_row *rows;
 };
@@ -43,7 +43,7 @@ void meter_count_bytes(struct meter *meter, uint32_t row, uint32_t bytes);
  * at: no resources, a handle or a range that means nothing. DENIED and BLOCKED are answers. */
 bool meter_is_error(const struct response *response);
 
-/* For whoever prints them: the name of a procedure, NULL where there is a gap; and its row. */
+/* For printing: the name of a procedure, NULL where there is a gap; and its row. */
 const char *meter_name(const struct meter *meter, uint32_t program, uint32_t proc);
 const struct meter_row *meter_at(const struct meter *meter, uint32_t program, uint32_t proc);
 

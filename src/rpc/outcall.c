@@ -93,7 +93,7 @@ static void put_granted(const struct core_call *call, struct arguments *argument
     attempt->from_listener = true;
 }
 
-/* SM_STAT: sm_name, whoever it is; the state in the answer is the host's own. */
+/* SM_STAT: sm_name, any name will do; the state in the answer is the host's own. */
 static void put_stat(const struct core_call *call, struct arguments *arguments,
                      struct client_attempt *attempt)
 {
@@ -171,7 +171,7 @@ static uint32_t state_of(const struct client_result *result)
     return result->outcome == CLIENT_ANSWERED && xdr_in_done(&in) ? state : 0;
 }
 
-/* Whoever must be told of a restart, or is asked for its state, does not keep waiters waiting. */
+/* Notifications and questions about state do not keep waiters waiting. */
 static bool next_call(struct core *core, const struct rpc_client *client, uint64_t now_ns,
                       struct core_call *ret)
 {

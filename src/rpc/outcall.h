@@ -23,7 +23,7 @@ void outcall_turn(struct core *core, struct rpc_client *client, struct rpc_serve
  * With a shared store whatever a call has to send, a retransmission too, needs a commit that began
  * after it was due, and that is recent: a server that stood still may have been replaced meanwhile.
  * This asks for the commits and releases what they allow. At most two are asked for at a time, the
- * one under way and the open one. `may_send`: the last commit is recent.
+ * one in flight and the open one. `may_send`: the last commit is recent.
  */
 struct outcall_asks {
     struct {

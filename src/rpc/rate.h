@@ -6,7 +6,7 @@
  * from then on.
  *
  * Addresses share buckets by a keyed hash: memory does not grow with their number, nobody can
- * choose whom he shares with, and sharing only ever lowers what one may send.
+ * choose whom it shares with, and sharing only ever lowers what one may send.
  */
 #ifndef RPC_RATE_H
 #define RPC_RATE_H

@@ -15,10 +15,10 @@
  * clients to us and some to them. KEEP sets what is missing even so, because that was ours.
  *
  * "moved" is corrected once, by CLAIM, and then left alone: two servers on two addresses of one
- * machine with one port would otherwise correct each other for ever.
+ * machine with one port would otherwise correct each other forever.
  *
  * Always true:
- *  (1) A call is under way only in LISTING, CHANGING and VERIFYING, and only one.
+ *  (1) A call is in flight only in LISTING, CHANGING and VERIFYING, and only one.
  *  (2) An UNSET names one network id, and only an entry that was listed as ours, or that CLAIM may
  *      replace (U31). Version 2 cannot: there UNSET waits until no other protocol of the same
  *      program version is somebody else's.

@@ -2,7 +2,7 @@
  * registration.h -- our entries in the system's rpcbind, without sockets: what to ask it, and what
  * its answers mean.
  *
- * Whoever carries the bytes opens a connection, begins a pass, and then sends each call that
+ * The carrier of the bytes opens a connection, begins a pass, and then sends each call that
  * registration_next_call writes and hands back each answer, until the pass has an outcome.
  *
  *                 all as it should be, or nothing may be changed
@@ -75,7 +75,7 @@ struct registration {
     uint32_t count;
     bool takes_over; /* --force */
     uint32_t vers;   /* that rpcbind is spoken to in */
-    uint32_t xid;    /* of the call under way */
+    uint32_t xid;    /* of the call in flight */
 
     enum registration_goal goal;
     enum registration_state state;

@@ -168,7 +168,7 @@ static bool is_true_for_ever(const struct request *request)
 
 /*
  * A copy of a call that its owner has gone on from: it is not executed, nor is it said that it was
- * (decision 020). Whoever has a new request asks again, under another xid.
+ * (decision 020). A client with a new request asks again, under another xid.
  */
 static enum rpc_verdict refuse_old(struct rpc_server *server, const struct incoming *in,
                                    struct bytes cached)
@@ -200,7 +200,7 @@ bool repeat_find(struct rpc_server *server, const struct incoming *in, struct dr
     struct drc_found found;
     *ret_key = cache_key(server, in);
     enum drc_verdict seen = drc_find(server->cache, ret_key, from->peer.port, in->now_ns, &found);
-    /* A kernel has SM_MON of several hosts under way at once, all under one name. */
+    /* A kernel has SM_MON of several hosts in flight at once, all under one name. */
     if (seen == DRC_OLD && in->request.kind == REQUEST_NSM_MON && !found.is_moved)
         seen = DRC_DONE;
     switch (seen) {

@@ -277,8 +277,8 @@ static bool answer_at_once(struct rpc_server *server, struct incoming *in)
 }
 
 /* On the loopback device nothing arrives late, and registering twice does no harm. nfs-ganesha
- * opens a connection for each call and counts its xids anew: its SM_MON, SM_UNMON and SM_MON of one
- * host would be one call and a repeat, and the host would not be watched. */
+ * opens a connection for each call and counts its xids from the start: its SM_MON, SM_UNMON and
+ * SM_MON of one host would be one call and a repeat, and the host would not be watched. */
 static bool is_repeatable(const struct rpc_server *server, const struct incoming *in)
 {
     enum request_kind kind = in->request.kind;

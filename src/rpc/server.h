@@ -1,8 +1,8 @@
 /*
  * server.h -- the RPC server without sockets: messages in, messages out.
  *
- * It finds the program, version and procedure of a call, decodes, asks the duplicate cache, steps
- * the core, and keeps the encoded answer in the outbox until the transaction it depends on is
+ * It finds the program, version and procedure of a call, decodes, asks the duplicate request cache,
+ * steps the core, and keeps the encoded answer in the outbox until the transaction it depends on is
  * durable (P1). The simulator and the daemon run this same code; only what carries the bytes
  * differs.
  *
@@ -41,10 +41,10 @@ struct job_desk;
 
 struct rpc_server_limits {
     uint32_t outbox_max;          /* answers that may wait for the store */
-    uint32_t cache_max;           /* entries of the duplicate cache */
+    uint32_t cache_max;           /* entries of the duplicate request cache */
     bool require_privileged_port; /* R-SEC-7 */
     bool trusts_registrations;    /* those of NSM are of this machine, and each is a new call: who
-                                     counts his xids from 1 on every connection is no repeat */
+                                     counts its xids from 1 on every connection is no repeat */
     const struct lease *lease;    /* of a shared store repeated answers wait for a commit, too (see
                                      core_fence); NULL: the store is ours alone */
     /* Messages over UDP from one address: so many, and so many more each second (R-SEC-6); 0 per

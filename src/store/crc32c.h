@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 
-/* Goes on from `crc`, which is 0 at the start: pieces give the same result as the whole. */
+/* Continues from `crc`, which is 0 at the start: pieces give the same result as the whole. */
 uint32_t crc32c(uint32_t crc, struct bytes data);
 
 #endif

@@ -142,7 +142,7 @@ static int lock_file(struct directory *directory, int operation, struct store_fa
     return 0;
 }
 
-/* Whoever can open the file can lock it and keep us from starting, so only its owner can. */
+/* Anyone who can open the file can lock it and keep us from starting, so only its owner can. */
 static int take_lock(struct directory *directory, struct store_failure *ret_failure)
 {
     struct stat status;

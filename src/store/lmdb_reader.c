@@ -58,7 +58,7 @@ static int read_copy(struct lmdb_env *ret, const struct directory *directory,
         return 0;
     case SALVAGE_FAILED:
         return -EIO;
-    case SALVAGE_FOREIGN: /* whoever wrote it knows how to read it */
+    case SALVAGE_FOREIGN: /* its own program knows how to read it */
         store_fail(ret_failure, STORE_EXIT_NEWER,
                    "store lmdb:%.200s: it has tables that this version does not know: a newer "
                    "holdfast or another program wrote it; read it with that version",

@@ -42,7 +42,7 @@
 /* And one that took longer than this may have been made by a PostgreSQL that was itself replaced
  * meanwhile, by its replica. */
 #define SLOW_NS (5 * SECOND_NS)
-/* For a look at who is in office, while nothing is committed. */
+/* For a look at who is active, while nothing is committed. */
 #define CONFIRM_NS (2 * SECOND_NS)
 /* For one last attempt when time is up; the driver's patience ends later. */
 #define LAST_LOOK_NS (2 * SECOND_NS)
@@ -213,7 +213,7 @@ static enum verdict attempt(struct postgres *postgres, const struct postgres_fen
 
 /*
  * The batch is in the database. That is not enough when the answer took long: it may have been
- * under way, or waited for a process that stood still, while another server took over, and what
+ * in flight, or waited for a process that stood still, while another server took over, and what
  * follows from it would seem new. Nor when PostgreSQL warned: it may not be on the replica yet. So
  * the epoch is read once more, and then is it ours as of the moment before that.
  *

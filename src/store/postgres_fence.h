@@ -6,8 +6,8 @@
  *   the lock    an advisory lock of the session. It says who is active, ends with the session, and
  *               is what a standby waits for. It protects nothing by itself: a session can end
  *               without its owner noticing.
- *   the epoch   in the row of table server. Whoever takes over raises it before reading anything,
- *               and every batch checks it. It is what protects.
+ *   the epoch   in the row of table server. A server that takes over raises it before
+ *               reading anything, and every batch checks it. It is what protects.
  *
  * A server whose connection was cut takes the lock again before it commits again. It may find it
  * held by what PostgreSQL still has of its own old session, which it ends; or by another server,
@@ -31,7 +31,7 @@ struct postgres_fence {
     uint64_t epoch, txn;
 };
 
-/* The numbers as they are now; waits for a commit that is under way. It locks the row, which is a
+/* The numbers as they are now; waits for a commit that is in progress. It locks the row, which is a
  * change to PostgreSQL: what it saw is as durable, here and on a replica, as if written now. */
 enum postgres_outcome postgres_fence_read(struct postgres_session *session, uint64_t deadline_ns,
                                           struct postgres_fence *ret);

@@ -21,7 +21,7 @@ extern const uint32_t postgres_migration_count;
 enum postgres_outcome postgres_schema_version(struct postgres_session *session,
                                               uint64_t deadline_ns, uint32_t *ret);
 
-/* Goes up or down to that version, which is at most postgres_migration_count. Whoever calls this
+/* Goes up or down to that version, which is at most postgres_migration_count. The caller
  * holds the lock (postgres_fence.h). */
 enum postgres_outcome postgres_schema_move(struct postgres_session *session, uint32_t from,
                                            uint32_t to, uint64_t deadline_ns);

@@ -16,7 +16,7 @@
  *   client_min_messages      warnings are sent: one is all that tells that a commit is not on its
  *                            replica
  *   tcp_keepalives_*,        a session whose machine is gone ends after 11 s, also while PostgreSQL
- *   tcp_user_timeout         has an answer under way, which suspends keepalive; on a unix socket
+ *   tcp_user_timeout         has an answer in flight, which suspends keepalive; on a unix socket
  *                            they mean nothing
  *
  * statement_timeout stays as the operator set it: a statement that it ends is tried again.

@@ -2,8 +2,9 @@
  * unsynced.h -- the mark that a store may hold changes which only the page cache has (D16).
  *
  * A run with --sync process leaves commits in the kernel's hands. They survive the process but not
- * the machine, so the directory carries the boot id of the kernel they were given to. Whoever opens
- * the store under another boot id knows that changes may be missing and that the file may be torn.
+ * the machine, so the directory carries the boot id of the kernel they were given to. A start that
+ * opens the store under another boot id knows that changes may be missing and that the file may be
+ * torn.
  */
 #ifndef STORE_UNSYNCED_H
 #define STORE_UNSYNCED_H

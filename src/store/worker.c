@@ -11,7 +11,7 @@
  * sets and clears it.
  *
  * Always true:
- *  (1) The outcome is published before the wake function runs, so that whoever it wakes finds it.
+ *  (1) The outcome is published before the wake function runs, so that the woken thread finds it.
  *  (2) After a failed commit the store is not touched again except to be closed (D9).
  *  (3) The store is opened before this thread starts and closed by it: one thread at a time.
  */

@@ -1,10 +1,10 @@
 /*
- * worker.h -- the store thread: it commits one batch at a time while the server goes on.
+ * worker.h -- the store thread: it commits one batch at a time while the server works on.
  *
- * The server thread hands over a batch and goes on filling the next one; the worker calls the back
- * end and posts the outcome through a callback that runs on the worker's thread and may only wake
- * the server's loop. Between batches it tends the store. This hand-off holds the only mutex that
- * locks depend on.
+ * The server thread hands over a batch and continues to fill the next one; the worker calls the
+ * back end and posts the outcome through a callback that runs on the worker's thread and may only
+ * wake the server's loop. Between batches it tends the store. This hand-off holds the only mutex
+ * that locks depend on.
  *
  * All functions here belong to the server thread.
  */

@@ -40,7 +40,7 @@
 enum {
     RECORD_MAX = 4096, /* replies are short */
     READ_MAX = 8192,
-    PORT_TRIES = 512, /* per connection; the next one goes on from there */
+    PORT_TRIES = 512, /* per connection; the next one continues from there */
 };
 
 struct link {

@@ -116,7 +116,7 @@ TEST(test_export_line__what_is_unknown_is_refused_by_name)
     refuse("/a host (rw)", "everybody");
     refuse("/a 10.0.0.0/33", "netmask");
     refuse("/a 10.0.0.0/255.0.255.0", "netmask");
-    refuse("/a ho%st", "host name");
+    refuse("/a ho%st", "hostname");
     refuse("\"/a", "quotation");
 }
 
