@@ -48,7 +48,7 @@ static void add_claim(struct writer *row, const struct view_claim *claim, struct
         writer_bytes(row, "path", path);
     else
         writer_null(row, "path");
-    writer_bytes(row, "share", claim->share);
+    writer_bytes(row, "share", claim->file_set);
     writer_number(row, "offset", claim->start);
     writer_number(row, "length", claim->end == UINT64_MAX ? 0 : claim->end - claim->start + 1);
     writer_bool(row, "exclusive", claim->is_exclusive);
@@ -199,8 +199,8 @@ static bool read_filter(struct exchange *exchange, struct paging *paging)
         return false;
     }
     if (share != NULL) {
-        paging->filter.has_share = true;
-        if (!view_find_share(core, bytes_of_text(share), &paging->filter.share)) {
+        paging->filter.has_file_set = true;
+        if (!view_find_file_set(core, bytes_of_text(share), &paging->filter.file_set)) {
             exchange_error(exchange, MHD_HTTP_NOT_FOUND, "no such share: ", bytes_of_text(share),
                            "/api/v1/shares lists them");
             return false;
@@ -242,9 +242,9 @@ void list_waiters(struct exchange *exchange)
 static bool next_share(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
     struct writer *row = &paging->writer;
-    struct view_share view;
+    struct view_file_set view;
     (void)budget;
-    if (*cursor > UINT32_MAX || !view_share(paging->admin->core, (uint32_t)*cursor, &view)) {
+    if (*cursor > UINT32_MAX || !view_file_set(paging->admin->core, (uint32_t)*cursor, &view)) {
         *cursor = VIEW_END;
         return false;
     }

@@ -250,9 +250,9 @@ static void add_locks(struct text *out, const struct core *core, const struct co
     static const char *const results[] = {"success", "denied", "failed"};
     const uint64_t counts[] = {status->grants.granted, status->grants.denied,
                                status->grants.failed};
-    struct view_share share;
+    struct view_file_set share;
     begin(out, "nlm_locks_held", "gauge", "Byte-range locks held or being granted, by share.");
-    for (uint32_t i = 0; view_share(core, i, &share); i++) {
+    for (uint32_t i = 0; view_file_set(core, i, &share); i++) {
         char buffer[512];
         struct text name;
         text_init(&name, buffer, sizeof buffer);

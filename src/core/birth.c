@@ -105,7 +105,7 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed)
     CHECK(limits->locks_max <= RECORD_SLOT_MAX);
     for (uint32_t kind = 0; kind < RECORD_KIND_END; kind++)
         CHECK(limits->slots_used[kind] <= RECORD_SLOT_MAX);
-    CHECK(limits->share_count >= 1 && limits->share_count <= FILE_SHARES_MAX);
+    CHECK(limits->file_set_count >= 1 && limits->file_set_count <= FILE_SETS_MAX);
 
     uint32_t slots_max[RECORD_KIND_END] = {0};
     size_tables(limits, slots_max);

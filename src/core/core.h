@@ -38,10 +38,10 @@ struct core;
 #define CORE_LOCALS_MAX     32                   /* of our addresses, with names of their own */
 #define CORE_LATE_MAX       1024 /* answers that wait for the end of a callback: their tickets */
 
-#define FILE_SHARES_MAX 64
+#define FILE_SETS_MAX 64
 
 /* A named set of handles. Set 0 is "default" and has the empty prefix. */
-struct file_share {
+struct file_set {
     struct bytes name, prefix; /* borrowed */
 };
 
@@ -57,8 +57,8 @@ struct core_limits {
     uint32_t slots_used[RECORD_KIND_END]; /* what the store holds already; see store_summary */
     bool mon_from_loopback;               /* --mon-from loopback */
     struct bytes server_name;             /* our name in calls to registrants; borrowed */
-    const struct file_share *shares;      /* --share (D14); the first is "default"; borrowed */
-    uint32_t share_count;                 /* at least 1, at most FILE_SHARES_MAX */
+    const struct file_set *file_sets;     /* --share (D14); the first is "default"; borrowed */
+    uint32_t file_set_count;              /* at least 1, at most FILE_SETS_MAX */
     uint64_t notify_timeout_ns;           /* --notify-timeout: one attempt, all in all (D4) */
     uint64_t window_ns;                   /* --recovery-window */
     uint64_t give_up_ns;                  /* --give-up, after the window (R-NOTIFY-4) */

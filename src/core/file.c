@@ -9,7 +9,7 @@
  *  (1) A file has at least one reference for each of its locks and offers. Waiters, shares and a
  *      request in flight hold others.
  *  (2) A file that loses its last reference has nothing on it (asserted by file_release).
- *  (3) `share` is the set with the longest prefix of its handle (D14).
+ *  (3) `set` is the one with the longest prefix of its handle (D14).
  */
 #include "core/file.h"
 
@@ -49,19 +49,19 @@ struct bytes file_handle(const struct core *core, uint32_t slot)
 }
 
 /* Of two sets with the same prefix the first one has the file. */
-static uint32_t share_of(const struct core *core, struct bytes fh)
+static uint32_t set_of(const struct core *core, struct bytes fh)
 {
-    uint32_t share = 0, longest = 0;
-    for (uint32_t i = 1; i < core->limits.share_count; i++) {
-        struct bytes prefix = core->limits.shares[i].prefix;
+    uint32_t set = 0, longest = 0;
+    for (uint32_t i = 1; i < core->limits.file_set_count; i++) {
+        struct bytes prefix = core->limits.file_sets[i].prefix;
         if (prefix.len <= longest || prefix.len > fh.len)
             continue;
         if (memcmp(prefix.at, fh.at, prefix.len) == 0) {
-            share = i;
+            set = i;
             longest = prefix.len;
         }
     }
-    return share;
+    return set;
 }
 
 uint32_t file_find(const struct core *core, struct bytes fh)
@@ -74,7 +74,7 @@ uint32_t file_add(struct core *core, struct bytes fh)
     struct files *all = &core->files;
     uint32_t slot = intern_add(&all->handles, fh);
     if (slot != SLOT_NONE && intern_references(&all->handles, slot) == 1) {
-        all->at[slot] = (struct file){.share = share_of(core, fh)};
+        all->at[slot] = (struct file){.set = set_of(core, fh)};
         list_init(&all->at[slot].wake_turn);
     }
     return slot;
@@ -104,6 +104,6 @@ void file_check(const struct core *core)
          slot = table_next(table, slot)) {
         const struct file *file = file_at(core, slot);
         CHECK(intern_references(&core->files.handles, slot) >= file->lock_count);
-        CHECK(file->share == share_of(core, file_handle(core, slot)));
+        CHECK(file->set == set_of(core, file_handle(core, slot)));
     }
 }

@@ -1,9 +1,9 @@
 /*
  * file.h -- what is locked: a file, known by its handle's bytes.
  *
- * A file lives while a lock, an offer, a waiter or a share reservation is on it. Which share it
+ * A file lives while a lock, an offer, a waiter or a share reservation is on it. Which file set it
  * belongs to is computed from the handle and never stored: the longest configured prefix wins,
- * everything else is in share 0, "default" (D14).
+ * everything else is in set 0, "default" (D14).
  */
 #ifndef CORE_FILE_H
 #define CORE_FILE_H
@@ -21,7 +21,7 @@ struct file {
     tree_root woken;       /* of them, to be looked at again */
     struct list wake_turn; /* while there are any: among the files of the first one's address */
     uint32_t lock_count;   /* of the set `locks` */
-    uint32_t share;        /* index of the named set of files it belongs to */
+    uint32_t set;          /* index of the named set of files it belongs to */
 };
 
 struct files {

@@ -84,10 +84,10 @@ struct locks {
     struct chains holdings_by_key;
     struct intern ohs;
     uint32_t offer_count;
-    struct chains left_over;                /* chain = client slot: offers of a run before */
-    struct tree left_over_own;              /* the same; roots: struct owner.left_over */
-    uint64_t serial;                        /* of the last change */
-    uint32_t share_counts[FILE_SHARES_MAX]; /* elements by the share of their file (D14) */
+    struct chains left_over;                 /* chain = client slot: offers of a run before */
+    struct tree left_over_own;               /* the same; roots: struct owner.left_over */
+    uint64_t serial;                         /* of the last change */
+    uint32_t file_set_counts[FILE_SETS_MAX]; /* elements by the file set they are in (D14) */
 };
 
 /* What is to be locked. */

@@ -134,7 +134,7 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
         join_holding(core, slot);
     }
     file->lock_count++;
-    all->share_counts[file->share]++;
+    all->file_set_counts[file->set]++;
     struct client *client = client_at(core, owner->client);
     client->life.lock_count++;
     quota_add(core, client->quota, QUOTA_LOCK, 1);
@@ -283,8 +283,8 @@ void lock_element_remove(struct core *core, uint32_t slot)
     quota_remove(core, client->quota, QUOTA_LOCK, 1);
     client->life.current_count -= lock.incarnation == client->stored.incarnation;
     file->lock_count--;
-    CHECK(all->share_counts[file->share] > 0);
-    all->share_counts[file->share]--;
+    CHECK(all->file_set_counts[file->set] > 0);
+    all->file_set_counts[file->set]--;
     (void)intern_release(&all->ohs, lock.oh);
     file_release(core, lock.claim.file);
 }

@@ -91,8 +91,8 @@ enum view_lock_state {
 /* Bytes of a file that somebody has, or wants. */
 struct view_claim {
     struct view_owner owner;
-    struct bytes oh, fh, share; /* share: the name of the set of files (D14) */
-    uint64_t start, end;        /* inclusive; UINT64_MAX: to the end of the file */
+    struct bytes oh, fh, file_set; /* the last: the name of its file set (D14) */
+    uint64_t start, end;           /* inclusive; UINT64_MAX: to the end of the file */
     bool is_exclusive;
 };
 
@@ -110,8 +110,8 @@ struct view_lock {
 struct view_filter {
     uint64_t client; /* what view_handle says; 0: any */
     struct bytes fh; /* len 0: any */
-    bool has_share;
-    uint32_t share; /* index in the limits */
+    bool has_file_set;
+    uint32_t file_set; /* index in the limits */
 };
 
 /* The handle of the lock client with this id; false: there is none. */
@@ -166,12 +166,12 @@ struct view_namesake {
 bool view_namesake(const struct core *core, uint32_t index, struct view_namesake *ret);
 
 /* The named sets of files (D14), by index; false: there is none of that index. */
-struct view_share {
+struct view_file_set {
     struct bytes name, prefix;
     uint32_t lock_count; /* held and offered */
 };
-bool view_share(const struct core *core, uint32_t index, struct view_share *ret);
+bool view_file_set(const struct core *core, uint32_t index, struct view_file_set *ret);
 /* The index of a name; false: there is none. */
-bool view_find_share(const struct core *core, struct bytes name, uint32_t *ret);
+bool view_find_file_set(const struct core *core, struct bytes name, uint32_t *ret);
 
 #endif

@@ -28,7 +28,7 @@ static void view_claim(const struct core *core, const struct claim *claim, uint3
     *ret = (struct view_claim){
         .oh = intern_bytes(&core->locks.ohs, oh),
         .fh = file_handle(core, claim->file),
-        .share = core->limits.shares[file_at(core, claim->file)->share].name,
+        .file_set = core->limits.file_sets[file_at(core, claim->file)->set].name,
         .start = claim->start,
         .end = claim->end,
         .is_exclusive = claim->exclusive,
@@ -71,8 +71,8 @@ static void view_lock(const struct core *core, uint32_t slot, struct view_lock *
 /* A filter with slots instead of what they stand for. */
 struct wanted {
     uint32_t client, file; /* SLOT_NONE: any */
-    bool has_share;
-    uint32_t share;
+    bool has_file_set;
+    uint32_t file_set;
 };
 
 bool view_handle(const struct core *core, uint64_t id, uint64_t *ret)
@@ -88,8 +88,8 @@ static bool resolve(const struct core *core, const struct view_filter *filter, s
 {
     *ret = (struct wanted){.client = SLOT_NONE,
                            .file = SLOT_NONE,
-                           .has_share = filter->has_share,
-                           .share = filter->share};
+                           .has_file_set = filter->has_file_set,
+                           .file_set = filter->file_set};
     if (filter->fh.len > 0 && (ret->file = file_find(core, filter->fh)) == SLOT_NONE)
         return false;
     if (filter->client != 0)
@@ -103,7 +103,7 @@ static bool is_wanted(const struct core *core, const struct wanted *wanted,
     return (wanted->client == SLOT_NONE ||
             owner_at(core, claim->owner)->client == wanted->client) &&
            (wanted->file == SLOT_NONE || claim->file == wanted->file) &&
-           (!wanted->has_share || file_at(core, claim->file)->share == wanted->share);
+           (!wanted->has_file_set || file_at(core, claim->file)->set == wanted->file_set);
 }
 
 static void choose(const struct core *core, const struct wanted *wanted, uint32_t slot,
@@ -325,20 +325,20 @@ bool view_namesake(const struct core *core, uint32_t index, struct view_namesake
 
 /* ---- sets of files ---- */
 
-bool view_share(const struct core *core, uint32_t index, struct view_share *ret)
+bool view_file_set(const struct core *core, uint32_t index, struct view_file_set *ret)
 {
-    if (index >= core->limits.share_count)
+    if (index >= core->limits.file_set_count)
         return false;
-    *ret = (struct view_share){.name = core->limits.shares[index].name,
-                               .prefix = core->limits.shares[index].prefix,
-                               .lock_count = core->locks.share_counts[index]};
+    *ret = (struct view_file_set){.name = core->limits.file_sets[index].name,
+                                  .prefix = core->limits.file_sets[index].prefix,
+                                  .lock_count = core->locks.file_set_counts[index]};
     return true;
 }
 
-bool view_find_share(const struct core *core, struct bytes name, uint32_t *ret)
+bool view_find_file_set(const struct core *core, struct bytes name, uint32_t *ret)
 {
-    for (uint32_t i = 0; i < core->limits.share_count; i++) {
-        if (bytes_equal(core->limits.shares[i].name, name)) {
+    for (uint32_t i = 0; i < core->limits.file_set_count; i++) {
+        if (bytes_equal(core->limits.file_sets[i].name, name)) {
             *ret = i;
             return true;
         }

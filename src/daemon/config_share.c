@@ -75,11 +75,11 @@ void config_share_add_text(struct text *text, const struct config_share *share)
     text_add_hex(text, (struct bytes){share->prefix, share->prefix_len});
 }
 
-uint32_t config_share_list(const struct config_shares *shares, struct file_share *ret)
+uint32_t config_share_list(const struct config_shares *shares, struct file_set *ret)
 {
-    ret[0] = (struct file_share){.name = bytes_of_text(DEFAULT_NAME)};
+    ret[0] = (struct file_set){.name = bytes_of_text(DEFAULT_NAME)};
     for (uint32_t i = 0; i < shares->count; i++)
-        ret[i + 1] = (struct file_share){
+        ret[i + 1] = (struct file_set){
             .name = bytes_of_text(shares->at[i].name),
             .prefix = {shares->at[i].prefix, shares->at[i].prefix_len},
         };

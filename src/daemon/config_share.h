@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "core/core.h"
 
-#define CONFIG_SHARE_MAX        (FILE_SHARES_MAX - 1) /* beside "default" */
+#define CONFIG_SHARE_MAX        (FILE_SETS_MAX - 1) /* beside "default" */
 #define CONFIG_SHARE_NAME_MAX   63
 #define CONFIG_SHARE_PREFIX_MAX 64 /* bytes: no handle is longer */
 
@@ -30,7 +30,7 @@ __attribute__((warn_unused_result)) int config_share_parse(struct config_shares 
 /* In the form that config_share_parse reads. */
 void config_share_add_text(struct text *text, const struct config_share *share);
 
-/* For the core: "default" first. Views into *shares, FILE_SHARES_MAX at most. Returns the count. */
-uint32_t config_share_list(const struct config_shares *shares, struct file_share *ret);
+/* For the core: "default" first. Views into *shares, FILE_SETS_MAX at most. Returns the count. */
+uint32_t config_share_list(const struct config_shares *shares, struct file_set *ret);
 
 #endif

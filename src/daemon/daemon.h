@@ -45,7 +45,7 @@ struct daemon {
     struct listen_set sockets;     /* of every program */
     struct listen_set nsm_sockets; /* if the status monitor has a port of its own */
     struct listen_set nfs_sockets; /* if files are served, and not on one of those */
-    struct file_share shares[FILE_SHARES_MAX];
+    struct file_set file_sets[FILE_SETS_MAX];
     struct takeover *takeover;
     struct store *store;
     struct store_summary summary;

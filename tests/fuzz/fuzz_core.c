@@ -88,7 +88,7 @@ static struct {
     uint64_t now_ns;
 } world;
 
-static const struct file_share shares[2] = {
+static const struct file_set shares[2] = {
     {.name = {(const uint8_t *)"default", 7}},
     {.name = {(const uint8_t *)"second", 6}, .prefix = {(const uint8_t *)"\1", 1}}};
 
@@ -379,8 +379,8 @@ static void start(void)
                                  .bytes_max = 1 << 14,
                                  .batch_puts_max = 6,
                                  .server_name = bytes_of_text("holdfast.example"),
-                                 .shares = shares,
-                                 .share_count = 2,
+                                 .file_sets = shares,
+                                 .file_set_count = 2,
                                  .notify_timeout_ns = 5 * SECOND_NS,
                                  .window_ns = 90 * SECOND_NS,
                                  .give_up_ns = 900 * SECOND_NS};

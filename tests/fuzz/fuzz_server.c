@@ -81,7 +81,7 @@ struct world {
 };
 
 static struct world world;
-static const struct file_share shares[1]; /* everything is in "default" */
+static const struct file_set shares[1]; /* everything is in "default" */
 
 static const struct program *const programs[] = {&nsm_program};
 
@@ -149,8 +149,8 @@ static void load_all(void)
 static void start(void)
 {
     struct core_limits limits = {.clients_max = CLIENTS_MAX,
-                                 .shares = shares,
-                                 .share_count = 1,
+                                 .file_sets = shares,
+                                 .file_set_count = 1,
                                  .bytes_max = 1 << 16,
                                  .batch_puts_max = 4,
                                  .server_name = bytes_of_text("holdfast.example"),

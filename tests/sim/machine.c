@@ -48,15 +48,15 @@ static struct core *load_core(struct world *world, uint64_t seed)
         {(const uint8_t *)TOLD_SERVER_NAME, sizeof TOLD_SERVER_NAME - 1},
         {(const uint8_t *)STATD_SERVER_SHORT, sizeof STATD_SERVER_SHORT - 1}};
     struct machine *machine = &world->machine;
-    static const struct file_share share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
+    static const struct file_set share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
     struct core_limits limits = {
         .clients_max = machine->clients_max,
         .locks_max = machine->locks_max,
         .locks_per_client_max = machine->locks_per_client_max,
         .waiters_max = machine->waiters_max,
         .per_address_percent = world->plan.per_address_percent,
-        .shares = &share,
-        .share_count = 1,
+        .file_sets = &share,
+        .file_set_count = 1,
         .bytes_max = world->plan.bytes_max,
         .batch_puts_max = world->plan.batch_puts_max,
         .server_name = bytes_of_text(TOLD_SERVER_NAME),

@@ -548,14 +548,14 @@ static void begin(uint32_t seed, bool is_verbose)
     w.is_verbose = is_verbose;
     w.prng.state = seed * UINT64_C(0x9e3779b97f4a7c15);
     w.boot = 1;
-    static const struct file_share share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
+    static const struct file_set share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
     w.limits = (struct core_limits){.clients_max = SLOTS - 2,
                                     .bytes_max = 1 << 20,
                                     .batch_puts_max = 64,
                                     .mon_from_loopback = true,
                                     .server_name = {(const uint8_t *)"us", 2},
-                                    .shares = &share,
-                                    .share_count = 1,
+                                    .file_sets = &share,
+                                    .file_set_count = 1,
                                     .notify_timeout_ns = 5 * SECOND,
                                     .window_ns = 90 * SECOND,
                                     .give_up_ns = 900 * SECOND,

@@ -10,7 +10,7 @@
 
 enum { SLOTS_MAX = 8192 };
 
-static const struct file_share everything = {
+static const struct file_set everything = {
     .name = {(const uint8_t *)"default", 7},
     .prefix = {(const uint8_t *)"", 0},
 };
@@ -23,8 +23,8 @@ const struct core_limits lock_fixture_limits = {
     .bytes_max = 4 * 1024 * 1024,
     .batch_puts_max = 20000,
     .server_name = {(const uint8_t *)"holdfast.example", 16},
-    .shares = &everything,
-    .share_count = 1,
+    .file_sets = &everything,
+    .file_set_count = 1,
     .notify_timeout_ns = 5 * FIXTURE_SECOND,
     .window_ns = 90 * FIXTURE_SECOND,
     .give_up_ns = 900 * FIXTURE_SECOND,

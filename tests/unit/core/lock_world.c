@@ -16,7 +16,7 @@ const struct core_limits lock_world_limits = {
     .locks_per_client_max = 1000000,
     .bytes_max = 1024 * 1024,
     .batch_puts_max = 1000000,
-    .share_count = 1,
+    .file_set_count = 1,
 };
 
 void lock_world_forget(void)

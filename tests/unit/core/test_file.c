@@ -10,14 +10,14 @@ static uint32_t share_of(struct core *core, const char *handle)
     uint32_t slot = file_add(core, bytes_of_text(handle));
     assert_int_not_equal(slot, SLOT_NONE);
     file_check(core);
-    uint32_t share = file_at(core, slot)->share;
+    uint32_t share = file_at(core, slot)->set;
     file_release(core, slot);
     return share;
 }
 
 TEST(test_file__longest_prefix_wins)
 {
-    const struct file_share shares[] = {
+    const struct file_set shares[] = {
         {bytes_of_text("default"), {0}},
         {bytes_of_text("a"), bytes_of_text("aa")},
         {bytes_of_text("b"), bytes_of_text("aabb")},
@@ -25,8 +25,8 @@ TEST(test_file__longest_prefix_wins)
         {bytes_of_text("c"), bytes_of_text("aab")},
     };
     struct core_limits limits = lock_world_limits;
-    limits.shares = shares;
-    limits.share_count = 5;
+    limits.file_sets = shares;
+    limits.file_set_count = 5;
     struct core *core = lock_world_new(1, 16, &limits);
     assert_int_equal(share_of(core, "xx"), 0);
     assert_int_equal(share_of(core, "a"), 0);

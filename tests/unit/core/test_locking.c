@@ -126,22 +126,22 @@ TEST(test_locking__granted_msg_without_result_is_repeated)
 
 static uint32_t locks_in_share(uint32_t index)
 {
-    struct view_share share;
-    assert_true(view_share(the_core, index, &share));
+    struct view_file_set share;
+    assert_true(view_file_set(the_core, index, &share));
     return share.lock_count;
 }
 
 TEST(test_locking__locks_are_counted_by_share)
 {
     locker_done();
-    static const struct file_share shares[] = {
+    static const struct file_set shares[] = {
         {{(const uint8_t *)"default", 7}, {NULL, 0}},
         {{(const uint8_t *)"mail", 4}, {(const uint8_t *)"f", 1}},
         {{(const uint8_t *)"web", 3}, {(const uint8_t *)"ff", 2}},
     };
     struct core_limits limits = fixture_limits;
-    limits.shares = shares;
-    limits.share_count = 3;
+    limits.file_sets = shares;
+    limits.file_set_count = 3;
     locker_new(&limits);
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED); /* file "f" */
     assert_int_equal(lock(B, 10, 10, X), LOCK_GRANTED);

@@ -89,9 +89,9 @@ TEST(test_view__filters)
     assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), LOCKS / 4);
     fh[0] ^= 1;
     assert_int_equal(read_locks(&filter, VIEW_DIRECT_MAX, NULL, seen), 0);
-    filter = (struct view_filter){.has_share = true, .share = 0};
+    filter = (struct view_filter){.has_file_set = true, .file_set = 0};
     assert_int_equal(read_locks(&filter, 5, NULL, seen), LOCKS);
-    filter.share = 1;
+    filter.file_set = 1;
     assert_int_equal(read_locks(&filter, 5, NULL, seen), 0);
 
     /* A client that goes away in the middle ends its list. */

@@ -180,7 +180,7 @@ TEST(test_config__shares)
     memset(longest + 2, '5', 128);
     READ(&outcome, "--share", "home=0100", "--share=Scratch_2.b-c=01000601", "--share", longest);
     assert_read(&outcome);
-    struct file_share shares[FILE_SHARES_MAX];
+    struct file_set shares[FILE_SETS_MAX];
     assert_int_equal(config_share_list(&outcome.config.shares, shares), 4);
     assert_true(bytes_equal(shares[0].name, bytes_of_text("default")));
     assert_int_equal(shares[0].prefix.len, 0);

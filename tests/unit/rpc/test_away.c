@@ -17,7 +17,7 @@
 enum { JOBS_MAX = 64, BODY_LEN = 8, AWAY_MAX = 4 };
 
 static const struct program *const programs[] = {&nfs_program, &mount_program};
-static const struct file_share shares[1];
+static const struct file_set shares[1];
 static struct lease store_lease;
 static struct packet call;
 static uint8_t reply_bytes[256];
@@ -96,8 +96,8 @@ static void open_server(struct fixture *f)
                                       .bytes_max = 65536,
                                       .batch_puts_max = 4,
                                       .server_name = bytes_of_text("holdfast.example"),
-                                      .shares = shares,
-                                      .share_count = 1,
+                                      .file_sets = shares,
+                                      .file_set_count = 1,
                                       .notify_timeout_ns = 5 * SECOND_NS,
                                       .window_ns = 90 * SECOND_NS,
                                       .give_up_ns = 900 * SECOND_NS,

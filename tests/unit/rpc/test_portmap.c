@@ -32,12 +32,12 @@ static const struct address ours = {.family = 4, .bytes = {10, 0, 0, 9}};
 /* With the status monitor on every address: TCP and UDP over IPv4, TCP over IPv6. */
 static void open_portmap(struct fixture *f)
 {
-    static const struct file_share shares[1];
+    static const struct file_set shares[1];
     struct core_limits limits = {.clients_max = 10,
                                  .bytes_max = 65536,
                                  .batch_puts_max = 4,
-                                 .shares = shares,
-                                 .share_count = 1};
+                                 .file_sets = shares,
+                                 .file_set_count = 1};
     *f = (struct fixture){.core = core_new(&limits, 1), .portmap = portmap_new()};
     core_start(f->core, &(struct core_boot){0});
     f->programs[0] = portmap_program(f->portmap);

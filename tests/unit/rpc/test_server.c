@@ -11,7 +11,7 @@
 static const struct program *const programs[] = {&nsm_program};
 static const struct peer_nsm_id lockd = {"srv", "lockd", 100021, 4, 16};
 static const uint8_t priv[PEER_NSM_PRIV_LEN];
-static const struct file_share shares[1]; /* everything is in "default" */
+static const struct file_set shares[1]; /* everything is in "default" */
 static struct packet call;
 static uint8_t reply_bytes[256];
 
@@ -31,8 +31,8 @@ static void open_server(struct fixture *fixture, const struct rpc_server_limits 
                                       .bytes_max = 65536,
                                       .batch_puts_max = 4,
                                       .server_name = bytes_of_text("holdfast.example"),
-                                      .shares = shares,
-                                      .share_count = 1,
+                                      .file_sets = shares,
+                                      .file_set_count = 1,
                                       .notify_timeout_ns = 5 * SECOND_NS,
                                       .window_ns = 90 * SECOND_NS,
                                       .give_up_ns = 900 * SECOND_NS,

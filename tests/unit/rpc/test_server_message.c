@@ -17,7 +17,7 @@
 enum { CALLER_PORT = 900, LOCKD_PORT = 4045, PORTMAPPER = 111 };
 
 static const struct program *const programs[] = {&nlm_program, &nsm_program};
-static const struct file_share shares[] = {{.name = {(const uint8_t *)"default", 7}}};
+static const struct file_set shares[] = {{.name = {(const uint8_t *)"default", 7}}};
 static struct packet call, answer;
 static uint8_t reply_bytes[4096];
 
@@ -49,8 +49,8 @@ static void open_server(struct fixture *f, const struct rpc_server_limits *limit
                                       .bytes_max = 1 << 20,
                                       .batch_puts_max = 64,
                                       .server_name = bytes_of_text("holdfast.example"),
-                                      .shares = shares,
-                                      .share_count = 1,
+                                      .file_sets = shares,
+                                      .file_set_count = 1,
                                       .notify_timeout_ns = 5 * SECOND_NS,
                                       .window_ns = 90 * SECOND_NS,
                                       .give_up_ns = 900 * SECOND_NS};

@@ -18,15 +18,15 @@ static const struct program *const programs[] = {&nsm_program};
 void served_open(struct served *served, const struct rpc_server_limits *limits)
 {
     *served = (struct served){.clock = {.now_ns = SECOND_NS, .wall_ns = 1, .is_set = true}};
-    static const struct file_share everything = {{(const uint8_t *)"default", 7}, {NULL, 0}};
+    static const struct file_set everything = {{(const uint8_t *)"default", 7}, {NULL, 0}};
     struct core_limits core_limits = {.clients_max = 10,
                                       .locks_max = 10,
                                       .locks_per_client_max = 10,
                                       .waiters_max = 10,
                                       .bytes_max = 65536,
                                       .batch_puts_max = 4,
-                                      .shares = &everything,
-                                      .share_count = 1,
+                                      .file_sets = &everything,
+                                      .file_set_count = 1,
                                       .lease = &served->lease};
     served->core = core_new(&core_limits, 1);
     assert_non_null(served->core);

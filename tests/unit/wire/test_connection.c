@@ -47,12 +47,12 @@ static void open_world_of(struct world *w, const struct rpc_server_limits *limit
                           uint32_t connections_max)
 {
     *w = (struct world){.clock = {.now_ns = SECOND_NS, .wall_ns = 1, .is_set = true}};
-    static const struct file_share shares[1];
+    static const struct file_set shares[1];
     struct core_limits core_limits = {.clients_max = 10,
                                       .bytes_max = 65536,
                                       .batch_puts_max = 4,
-                                      .shares = shares,
-                                      .share_count = 1};
+                                      .file_sets = shares,
+                                      .file_set_count = 1};
     w->core = core_new(&core_limits, 1);
     assert_non_null(w->core);
     core_start(w->core, &(struct core_boot){0});
