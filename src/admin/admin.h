@@ -25,7 +25,7 @@ struct admin_caller {
 struct admin_files {
     bool is_served; /* --export; everything else is 0 without it */
     uint32_t exports, open_files;
-    uint32_t calls, queued; /* under way, and of these waiting for a thread */
+    uint32_t calls, queued; /* in flight, and of these waiting for a thread */
     uint64_t refused, sync_errors;
 };
 
@@ -110,7 +110,7 @@ struct admin {
     /* Steps the command and logs who gave it. */
     void (*obey)(void *context, const struct order *order, const struct admin_caller *who,
                  struct core_answer *ret);
-    /* Reads the options anew, and logs who said so. The number of that reading; its report is NULL
+    /* Reads the options again, and logs who said so. The number of that reading; its report is NULL
      * while it is not over, and lives until the next turn. */
     uint64_t (*reload)(void *context, const struct admin_caller *who);
     const struct admin_reload *(*reload_report)(void *context, uint64_t number);

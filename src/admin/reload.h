@@ -1,5 +1,5 @@
 /*
- * reload.h -- POST /api/v1/reload: the options are read anew, and the response says what changed.
+ * reload.h -- POST /api/v1/reload: the options are read again, and the response says what changed.
  *
  *   200 {"result": "done", "changed": [{"option", "from", "to"}...], "needs_restart": [...]}
  *   409 a wrong file or line, a directory that cannot be exported: nothing has changed

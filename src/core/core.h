@@ -305,7 +305,7 @@ void core_learn_name(struct core *core, const struct address *local, struct byte
 void core_set_locals(struct core *core, const struct address *locals, uint32_t count);
 
 /* What may change while the server runs. No table depends on these limits; they only go up, so that
- * nobody holds more than he may. The names are borrowed, as in the limits. */
+ * nobody holds more than it may. The names are borrowed, as in the limits. */
 struct core_changes {
     uint32_t locks_per_client_max, per_address_percent;
     struct bytes server_name;

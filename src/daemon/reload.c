@@ -4,7 +4,7 @@
  * Always true:
  *  (1) What is in force changes in take() alone, on the loop's thread, after everything that can
  *      fail has succeeded.
- *  (2) While a reading is under way nobody else touches what it fills in.
+ *  (2) While a reading is in progress nobody else touches what it fills in.
  */
 #include "daemon/reload.h"
 
@@ -26,7 +26,7 @@ struct reload {
     uint64_t begun, over; /* numbers of readings */
     struct reload_report report;
 
-    /* Of the reading under way; the thread's until it is over. */
+    /* Of the reading in progress; the thread's until it is over. */
     uv_work_t work;
     struct config fresh;
     struct export_table *exports; /* NULL: refused, or none are served */

@@ -1,13 +1,13 @@
 /*
- * reload.h -- options read anew while the server runs: SIGHUP, `holdfast reload` and
+ * reload.h -- options read again while the server runs: SIGHUP, `holdfast reload` and
  * POST /api/v1/reload.
  *
  *   asked --> read, on a thread: the file of options, the exports, their directories and host names
  *         --> taken, on the loop, all at once; or refused, and nothing has changed
  *
  * What may change is in the table of options (config_change.h); of the rest the report says what
- * needs a restart. One reading at a time: who asks while one is under way gets the next one, since
- * that one may have read his file before he wrote it.
+ * needs a restart. One reading at a time: a request while one is in progress gets the next, since
+ * the current one may have read the file before it was written.
  */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
@@ -43,7 +43,7 @@ uint64_t reload_ask(struct reload *reload);
 const struct admin_reload *reload_report(const struct reload *reload, uint64_t number);
 
 /*
- * False: a reading is under way and cannot be interrupted; the process must then end without
+ * False: a reading is in progress and cannot be interrupted; the process must then end without
  * waiting for it. True: reload_free may follow when the loop has closed all handles. NULL is legal.
  */
 __attribute__((warn_unused_result)) bool reload_close(struct reload *reload);
