@@ -94,7 +94,7 @@ struct address watched_address(const struct core *core, uint32_t slot);
 bool watched_is_current(const struct core *core, uint32_t slot);
 /* Its host was not yet told of our last reboot. */
 bool watched_is_owed(const struct core *core, uint32_t slot);
-/* Our state went up, or we start: who is owed is counted anew. */
+/* Our state went up, or we start: who is owed is counted again. */
 void watched_count_owed(struct core *core);
 /* Something is owed to it or for it, or no address is known of it. */
 bool watched_has_duty(const struct core *core, uint32_t slot);
