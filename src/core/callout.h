@@ -6,7 +6,7 @@
  *   sm-notify    a host rebooted, and is believed
  *
  * As rpc.statd does with -H. An entry leaves when what it tells of is durable. There is room for a
- * fixed number; what does not fit is counted and lost, so that whoever is slow delays nothing.
+ * fixed number; what does not fit is counted and lost, so that a slow program delays nothing.
  */
 #ifndef CORE_CALLOUT_H
 #define CORE_CALLOUT_H

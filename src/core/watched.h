@@ -57,7 +57,7 @@ struct watched {
     uint32_t doubts[WATCHED_DOUBTS_MAX];
     uint32_t doubt_count, doubt_attempts;
     bool is_verifying;
-    bool is_heard; /* it registered anew since: what is locked now was locked after that reboot */
+    bool is_heard; /* it registered again since: what is locked now was locked after that reboot */
 };
 
 struct watching {
@@ -105,7 +105,7 @@ bool watched_is_callable(const struct core *core, uint32_t slot);
 
 /* An address of this machine: what it says of itself it knows already. */
 bool watched_is_ours(const struct core *core, const struct address *address);
-/* SM_NOTIFY came from this address, not one of ours: whoever watches its host is owed an upcall.
+/* SM_NOTIFY came from this address, not one of ours: each registrant of its host is owed an upcall.
  * Returns how many registrants watch it, and in *ret_news whether any of them did not know. */
 uint32_t watched_hear(struct core *core, const struct address *from, uint32_t state,
                       bool *ret_news);
@@ -164,7 +164,7 @@ void watched_set_hosts(struct core *core, uint32_t slot, const struct address *h
  * is asked before anybody is told. */
 void watched_doubt(struct core *core, uint32_t slot, uint32_t state);
 void watched_doubt_name(struct core *core, struct bytes mon_name, uint32_t state);
-/* It is registered anew. */
+/* It is registered again. */
 void watched_renewed(struct core *core, uint32_t slot);
 void watched_forget_doubts(struct core *core, uint32_t slot);
 bool watched_next_question(struct core *core, struct core_call *ret);

@@ -2,7 +2,7 @@
  * reload.h -- options read again while the server runs: SIGHUP, `holdfast reload` and
  * POST /api/v1/reload.
  *
- *   asked --> read, on a thread: the file of options, the exports, their directories and host names
+ *   asked --> read, on a thread: the file of options, the exports, their directories and hostnames
  *         --> taken, on the loop, all at once; or refused, and nothing has changed
  *
  * What may change is in the table of options (config_change.h); of the rest the report says what

@@ -1,8 +1,8 @@
 /*
  * store_export.c -- see store_export.h.
  *
- * An export is a reader: it changes nothing in the store, whoever runs it. If the store may have
- * lost changes (D16) it says so, in the lines too.
+ * An export is a reader: it changes nothing in the store, no matter who runs it. If the store may
+ * have lost changes (D16) it says so, in the lines too.
  */
 #include "daemon/store_export.h"
 

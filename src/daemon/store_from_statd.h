@@ -2,7 +2,7 @@
  * store_from_statd.h -- what rpc.statd knew, as records of our own.
  *
  * A lock server gets clients that are notified at its first start. A status monitor gets
- * registrants: in the boot that they are of it goes on where rpc.statd was, and notifies nobody.
+ * registrants: in the boot that they are of it continues where rpc.statd was, and notifies nobody.
  */
 #ifndef DAEMON_STORE_FROM_STATD_H
 #define DAEMON_STORE_FROM_STATD_H

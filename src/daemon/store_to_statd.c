@@ -52,7 +52,7 @@ static bool is_empty(int directory)
     return !is_found;
 }
 
-/* Given to the owner of the directory; whoever is not root owns what he writes already. */
+/* Given to the owner of the directory; a user other than root owns what it writes already. */
 static int give_away(const struct home *home, int fd)
 {
     return geteuid() == 0 && fchown(fd, home->status.st_uid, home->status.st_gid) != 0 ? -errno : 0;
