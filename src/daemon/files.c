@@ -21,7 +21,7 @@
 enum {
     THREADS_MIN = 8,
     THREADS_PER_CORE = 4,
-    CALLS_MAX = 4096,   /* of all callers, under way or finished */
+    CALLS_MAX = 4096,   /* of all callers, in flight or finished */
     PATIENCE_MS = 1100, /* longer than paths.c waits for a name */
 };
 #define BYTES_MAX (UINT64_C(256) << 20)

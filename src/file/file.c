@@ -26,7 +26,7 @@
 
 enum {
     SYNC_THREADS = 8,
-    LISTING_MAX = 131072,         /* entries in one reply */
+    LISTING_MAX = 131072, /* entries in one reply */
     LINK_MAX_LEN = 4096,
     MOUNT_LIST_MAX = 65536,
     MOUNT_LIST_UDP_MAX = 32768,

@@ -209,7 +209,7 @@ static void start_reading(struct connection *c)
         connection_close(c);
 }
 
-/* Whoever sends at full speed has its share of a turn, and goes on in the next. */
+/* A peer that sends at full speed has its share of a turn, and continues in the next. */
 static void take_turn(struct connection *c, uint32_t len)
 {
     c->taken = c->turn == c->tcp->turn ? c->taken + len : len;

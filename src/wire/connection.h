@@ -29,7 +29,7 @@ enum {
     CONNECTION_WEIGHT_MAX = 8 * 1024 * 1024,
     CONNECTION_ROOM_PART = 4,
     /* Where files are served: input of one connection in one turn. Others, who may want a lock,
-     * have theirs before it goes on. */
+     * have theirs before it continues. */
     CONNECTION_TURN_MAX = 256 * 1024,
 };
 
