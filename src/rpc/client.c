@@ -18,6 +18,13 @@
 
 /* ---- birth and death ---- */
 
+/* How many attempts that nobody waits for there may be, beside the others. */
+static uint32_t one_way_max(const struct rpc_client *client)
+{
+    uint32_t max = client->limits.attempts_max / 4;
+    return max > 0 ? max : 1;
+}
+
 struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32_t first_xid,
                                   uint64_t seed)
 {
@@ -34,13 +41,13 @@ struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32
     list_init(&client->results);
     list_init(&client->waiting_turn);
     client->arena = arena_new(limits->bytes_max);
-    client->ports = port_cache_new(2 * limits->attempts_max, seed); /* a program is on two */
+    uint32_t slots = limits->attempts_max + one_way_max(client);
+    client->ports = port_cache_new(2 * slots, seed); /* a program is on two */
     if (client->arena == NULL || client->ports == NULL ||
-        table_init(&client->attempts, limits->attempts_max, sizeof(struct attempt)) != 0 ||
-        timers_init(&client->timers, limits->attempts_max) != 0 ||
-        chains_init_hash(&client->by_xid, limits->attempts_max) != 0 ||
-        chains_init_hash(&client->by_id, limits->attempts_max) != 0 ||
-        chains_init_hash(&client->by_awaited, limits->attempts_max) != 0) {
+        table_init(&client->attempts, slots, sizeof(struct attempt)) != 0 ||
+        timers_init(&client->timers, slots) != 0 || chains_init_hash(&client->by_xid, slots) != 0 ||
+        chains_init_hash(&client->by_id, slots) != 0 ||
+        chains_init_hash(&client->by_awaited, slots) != 0) {
         rpc_client_free(client);
         return NULL;
     }
@@ -66,23 +73,22 @@ static uint32_t id_chain(const struct rpc_client *client, uint64_t id)
     return chains_of_hash(&client->by_id, hash_mix(client->seed, id));
 }
 
+/* How many attempts somebody waits for. */
+static uint32_t awaited_count(const struct rpc_client *client)
+{
+    return client->attempts.count - client->one_way_count;
+}
+
 bool rpc_client_has_room(const struct rpc_client *client)
 {
-    return client->attempts.count < client->limits.attempts_max &&
+    return awaited_count(client) < client->limits.attempts_max &&
            arena_has_room(client->arena, CLIENT_MESSAGES_MAX);
 }
 
 bool rpc_client_is_crowded(const struct rpc_client *client)
 {
     uint32_t max = client->limits.attempts_max;
-    return client->attempts.count >= max - max / 4;
-}
-
-/* How many attempts that nobody waits for there may be. */
-static uint32_t one_way_max(const struct rpc_client *client)
-{
-    uint32_t max = client->limits.attempts_max / 4;
-    return max > 0 ? max : 1;
+    return awaited_count(client) >= max - max / 4;
 }
 
 static void remove_messages(struct rpc_client *client, struct attempt *a, uint32_t count)
@@ -95,11 +101,12 @@ bool rpc_client_start(struct rpc_client *client, const struct client_attempt *ca
 {
     CHECK(call->message_count > 0 && call->message_count <= CLIENT_MESSAGES_MAX);
     CHECK(!call->is_one_way || call->message_count == 1);
-    if (call->is_one_way && client->one_way_count >= one_way_max(client))
+    bool is_full = call->is_one_way ? client->one_way_count == one_way_max(client)
+                                    : awaited_count(client) == client->limits.attempts_max;
+    if (is_full)
         return false;
     uint32_t slot = table_add(&client->attempts);
-    if (slot == SLOT_NONE)
-        return false;
+    CHECK(slot != SLOT_NONE);
     struct attempt *a = attempt_at(client, slot);
     *a = (struct attempt){.call = *call, .slot = slot, .xid = client->next_xid};
     for (uint32_t i = 0; i < call->message_count; i++) {

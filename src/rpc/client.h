@@ -21,8 +21,9 @@
  * the call is repeated with the same xid until it is answered.
  *
  * A call can be one way: it leaves once, nobody hears how it ended, and it goes nowhere rather than
- * being tried again. At most a quarter of all attempts are of that kind, so that a host that makes
- * us send them cannot keep the others waiting.
+ * being tried again. Calls of that kind have room of their own, for a quarter as many as of the
+ * others: a host that makes us send them cannot keep the others waiting, nor can hosts that let our
+ * calls wait keep these from leaving.
  *
  * "Undelivered" is proof: no byte of a call was handed to the network. Everything else that was not
  * answered is "unknown" (D13 needs the difference).
@@ -48,7 +49,7 @@
 struct rpc_client;
 
 struct rpc_client_limits {
-    uint32_t attempts_max;     /* at once */
+    uint32_t attempts_max;     /* at once; those that are one way have room beside them */
     uint32_t connections_max;  /* of them, with a TCP connection; the others wait for one */
     uint64_t bytes_max;        /* of their messages; at least 1 MiB */
     const struct lease *lease; /* of a shared store nothing leaves before rpc_client_release; NULL:
@@ -117,13 +118,13 @@ struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32
                                   uint64_t seed);
 void rpc_client_free(struct rpc_client *client);
 
-/* True when one more attempt, with messages of any length, can be started. */
+/* True when one more attempt that is not one way, with messages of any length, can be started. */
 bool rpc_client_has_room(const struct rpc_client *client);
 
-/* Three quarters of all attempts are in flight: what is left is for callbacks that somebody waits
+/* Three quarters of those attempts are in flight: what is left is for callbacks that somebody waits
  * for. */
 bool rpc_client_is_crowded(const struct rpc_client *client);
-/* False: as many attempts as there can be are in flight, or their bytes are. */
+/* False: as many attempts of its kind as there can be are in flight, or their bytes are. */
 bool rpc_client_start(struct rpc_client *client, const struct client_attempt *attempt,
                       uint64_t now_ns);
 /* For a call that somebody else sends: no attempt will have its number. */

@@ -102,7 +102,7 @@ static void start(void)
             bytes[i][j] = (uint8_t)(host * 16 + i);
         attempt.messages[i] = (struct bytes){bytes[i], 4 * (1 + below(16))};
     }
-    bool has_room = rpc_client_count(w.client) < ATTEMPTS_MAX;
+    bool has_room = rpc_client_has_room(w.client);
     assert_int_equal(rpc_client_start(w.client, &attempt, w.now_ns), has_room);
     if (has_room)
         *book = (struct book){.is_live = true,

@@ -279,8 +279,8 @@ TEST(test_client_way__one_way_over_tcp_that_is_never_answered)
                        "close; no-result");
 }
 
-/* A quarter of the attempts at most, so that the others always find room. */
-TEST(test_client_way__one_way_calls_leave_room)
+/* A quarter as many as the others, and beside them: neither kind keeps the other waiting. */
+TEST(test_client_way__one_way_calls_have_room_of_their_own)
 {
     struct client_attempt attempt = one_way(CLIENT_UDP_ONLY, 900);
     for (uint32_t i = 0; i < 4; i++) {
@@ -288,13 +288,13 @@ TEST(test_client_way__one_way_calls_leave_room)
         start(&attempt);
     }
     assert_false(rpc_client_start(world.client, &attempt, world.now_ns));
-    for (uint64_t i = 0; i < 12; i++) {
+    for (uint64_t i = 0; i < 16; i++) {
         assert_true(rpc_client_has_room(world.client));
         struct client_attempt other = attempt_of(i, CLIENT_TCP_FIRST);
         start(&other);
     }
     assert_false(rpc_client_has_room(world.client));
-    for (uint64_t i = 0; i < 12; i++)
+    for (uint64_t i = 0; i < 16; i++)
         rpc_client_cancel(world.client, i); /* cancels none of the others, whose id is 0 too */
     assert_int_equal(rpc_client_count(world.client), 4);
     for (uint32_t i = 0; i < 4; i++) {
@@ -304,6 +304,26 @@ TEST(test_client_way__one_way_calls_leave_room)
     }
     world_expect_no_result(&world);
     start(&attempt); /* known to be absent */
+}
+
+TEST(test_client_way__one_way_calls_leave_while_silent_hosts_take_all_the_others)
+{
+    for (uint64_t i = 0; i < 16; i++) {
+        struct client_attempt other = attempt_of(i, CLIENT_TCP_FIRST);
+        start(&other);
+        world_play(&world, "asked 2 6");
+    }
+    assert_false(rpc_client_has_room(world.client));
+    struct client_attempt attempt = one_way(CLIENT_TCP_FIRST, 0);
+    attempt.to = world_host(10);
+    start(&attempt);
+    struct client_action action;
+    assert_true(rpc_client_next_action(world.client, &action));
+    assert_true(address_equal(&action.to, &attempt.to));
+    for (uint64_t i = 0; i < 16; i++)
+        rpc_client_cancel(world.client, i);
+    rpc_client_unreachable(world.client, &attempt.to, PORTMAPPER, world.now_ns);
+    world_play(&world, "connect 111; refuse");
 }
 
 TEST(test_client_way__numbers_are_nobody_elses)
