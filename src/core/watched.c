@@ -304,6 +304,7 @@ void watched_lockd_restarted(struct core *core, uint32_t slot)
     if (!core->limits.lockd_restart_notifies)
         return;
     core->server.boot_epoch = ++core->server.epoch;
+    registrant_at(core, slot)->server_epoch = core->server.epoch; /* it is of the new life */
     watched_restart_notice(core);
 }
 
@@ -330,6 +331,7 @@ void watched_settle_if_ours(struct core *core, uint32_t slot)
 {
     if (!watched_is_owed(core, slot) || !is_ourselves(core, slot) || core_is_full(core))
         return;
+    MARK("watched_is_ourselves");
     watched_note_told(core, slot, core->server.state);
     (void)watched_settle(core, slot);
 }

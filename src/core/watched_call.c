@@ -143,8 +143,10 @@ void watched_answered(struct core *core, uint32_t slot, uint32_t state, bool is_
         return;
     }
     registrant_alive(core, slot);
-    if (state != core->server.state)
+    if (state != core->server.state) {
+        MARK("watched_told_an_older_state");
         return; /* our state went up meanwhile */
+    }
     if (w->from != SLOT_NONE)
         w->told_from |= UINT32_C(1) << w->from;
     if (ways_left(core, slot) == 0)
@@ -160,5 +162,6 @@ void watched_given_up(struct core *core, uint32_t slot)
 {
     if (watched_at(core, slot)->told_from == 0)
         return;
+    MARK("watched_told_from_one_address");
     watched_note_told(core, slot, core->server.state);
 }

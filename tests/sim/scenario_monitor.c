@@ -6,20 +6,24 @@
  * locks. Here the kernel has them. They die with the boot of the machine and not with us; our
  * process dies with the boot, and at any other moment, with a batch under way or not. Hosts lock,
  * give back, reboot, and announce it, once or twice, under any name; the network loses calls and
- * answers; strangers announce what they like; a resolver is slow, or knows nothing yet.
+ * answers; strangers announce what they like; a resolver is slow, or knows nothing yet. The machine
+ * may mount from itself. A host may be deaf to calls from an address of ours that it does not use.
+ * The lock manager may start anew without the machine, which is nobody's reboot; SM_SIMU_CRASH is
+ * everybody's.
  *
  * What must be true, whatever happens:
  *
  *   an upcall has a priv that the kernel knows, and its host did reboot: nothing that a host relies
  *     on is freed ................................................................. LIVE
- *   in one boot every answer and every SM_NOTIFY has one state number; it grows from boot to boot
- *     ............................................................................. STATE
- *   in the first boot nobody is told of a reboot ................................ VAIN
+ *   in one boot every answer and every SM_NOTIFY has one state number, unless somebody
+ *     simulated a crash; it grows from boot to boot ............................ STATE
+ *   in the first boot nobody is told of a reboot, nor ourselves in any .......... VAIN
  *   nor before the lock manager is up, or --notify-after is over ............... EARLY
  *   in the end, when everything is up and nothing is lost, every host that relied on a lock which a
  *     reboot took was told, under the name and from the address that it knows us by ... P3
  *   and every host whose announcement we answered has nothing left in the kernel ..... D7
  */
+#include "base/hash.h"
 #include "base/prng.h"
 #include "scenario.h"
 
@@ -39,6 +43,8 @@ struct mounter {
     uint32_t boot;          /* of the machine, in which it took what it relies on; 0: nothing */
     uint32_t must_hear;     /* a boot that took its locks, and that it was not told of; 0: none */
     bool by_short_name, by_second_address; /* how it knows us */
+    bool is_deaf;                          /* to calls from our other address */
+    bool is_us;                            /* the machine itself */
     uint32_t announced;                    /* its state that we have answered; 0: none */
     /* In the kernel of the machine: */
     uint8_t priv;     /* 0: not registered */
@@ -65,7 +71,9 @@ static struct monitor_world {
     uint32_t boot, states[BOOTS];
     uint8_t next_priv;
     uint32_t priv_boots[256]; /* the boot that each was made in */
-    bool has_upcalls;         /* the kernel's lock manager is up: it takes calls */
+    uint32_t raised;  /* the state, by a simulated crash that is not on the disk yet; 0: no */
+    bool has_raised;  /* it was, in this boot */
+    bool has_upcalls; /* the kernel's lock manager is up: it takes calls */
     struct mounter hosts[HOSTS];
     struct outgoing calls[CALLS];
     struct {
@@ -142,6 +150,10 @@ static void store(bool is_heard)
         if (!change.deleted)
             memcpy(w.disk[change.kind][change.slot].bytes, change.value.at, change.value.len);
     }
+    if (w.raised != 0) {
+        w.states[w.boot] = w.raised;
+        w.raised = 0;
+    }
     struct core_input input = {.kind = CORE_STORED, .txn = batch.txn, .has_room = true};
     if (is_heard)
         step(&input, NULL);
@@ -155,6 +167,7 @@ static void die(void)
         store(false); /* in the middle of a commit */
     core_free(w.core);
     w.core = NULL;
+    w.raised = 0;
     memset(w.calls, 0, sizeof w.calls);
     say("our process ends", "");
 }
@@ -281,16 +294,46 @@ static void take_upcall(const struct outgoing *call)
 
 /* ---- the machine ---- */
 
+/* The lock manager alone: what it had is gone, and it knows no priv any more. */
+static void restart_lockd(void)
+{
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        struct mounter *host = &w.hosts[i];
+        host->priv = 0;
+        host->is_held = false;
+        host->boot = 0;
+    }
+    say("the lock manager starts anew", "");
+}
+
+/* Whoever is watched is told as if the machine had rebooted. */
+static void simulate_crash(void)
+{
+    if (w.core == NULL)
+        return;
+    struct request request = {.kind = REQUEST_NSM_SIMU_CRASH};
+    struct peer from = {
+        .address = address_v4(loopback_bytes), .port = 900, .transport = RECORD_UDP};
+    struct core_input input = {.kind = CORE_REQUEST, .from = &from, .request = &request};
+    struct core_answer answer;
+    struct core_status status;
+    step(&input, &answer);
+    core_status(w.core, &status);
+    w.raised = status.state;
+    w.has_raised = true;
+    say("a crash is simulated", "");
+}
+
 static void reboot_machine(void)
 {
     die();
     if (w.boot + 1 == BOOTS)
         return;
     w.boot++;
-    w.has_upcalls = false;
+    w.has_upcalls = w.has_raised = false;
     for (uint32_t i = 0; i < HOSTS; i++) {
         struct mounter *host = &w.hosts[i];
-        if (host->boot != 0 && host->is_held && host->held_by == host->state)
+        if (host->boot != 0 && host->is_held && host->held_by == host->state && !host->is_us)
             host->must_hear = w.boot;
         host->priv = 0;
         host->is_held = false;
@@ -321,6 +364,8 @@ static bool announce(struct mounter *host, const struct address *from, const cha
 
 static void reboot_host(struct mounter *host)
 {
+    if (host->is_us)
+        return; /* with the machine */
     host->state += 2;
     host->boot = 0;
     host->must_hear = 0;
@@ -355,10 +400,14 @@ static void hear_notify(const struct outgoing *call)
             host = &w.hosts[i];
     if (host == NULL)
         fail("VAIN", "nobody is there", "a host");
-    check_state(call->call.our_state);
+    if (host->is_us)
+        fail("VAIN", "we are told ourselves", host->name);
+    if (!w.has_raised || call->call.our_state > w.states[w.boot])
+        check_state(call->call.our_state);
     if (!w.has_upcalls && w.now_ns < w.started_ns + w.limits.notify_after_ns)
         fail("EARLY", "the lock manager is not up yet", host->name);
-    if (host->boot == w.boot && host->is_held && host->must_hear == 0 && w.boot == 1)
+    if (host->boot == w.boot && host->is_held && host->must_hear == 0 && w.boot == 1 &&
+        !w.has_raised)
         fail("VAIN", "though the machine did not reboot", host->name);
     const char *mine = host->by_short_name ? "us" : "us.example";
     struct address near = address_of(1), far = address_v4(second_bytes);
@@ -366,7 +415,7 @@ static void hear_notify(const struct outgoing *call)
     bool is_named = false;
     for (uint32_t i = 0; i < call->call.our_name_count; i++)
         is_named |= strcmp(call->names[i], mine) == 0;
-    if (is_mine && is_named)
+    if (is_mine && is_named && call->call.our_state == w.states[w.boot])
         host->must_hear = 0;
     say("is told:", host->name);
 }
@@ -399,10 +448,24 @@ static void begin_calls(void)
     }
 }
 
+/* SM_NOTIFY from an address of ours that its host does not let through. */
+static bool is_unheard(const struct core_call *call)
+{
+    struct address near = address_of(1), far = address_v4(second_bytes);
+    bool is_deaf = false;
+    for (uint32_t i = 0; i < HOSTS && call->kind == CALL_NOTIFY; i++) {
+        const struct mounter *host = &w.hosts[i];
+        is_deaf |= host->is_deaf && address_equal(&host->address, &call->to) &&
+                   address_equal(&call->local, host->by_second_address ? &near : &far);
+    }
+    return is_deaf;
+}
+
 static void end_call(struct outgoing *at, bool is_good)
 {
     bool is_upcall = at->call.kind == CALL_STATUS;
     bool is_there = (!is_upcall || w.has_upcalls) && (is_good || roll(4) > 0);
+    is_there &= !is_unheard(&at->call);
     bool is_answered = is_there && (is_good || roll(4) > 0);
     uint32_t heard = 8;
     if (is_there && is_upcall)
@@ -475,7 +538,7 @@ static void serve(void)
 static void anything(void)
 {
     struct mounter *host = &w.hosts[roll(HOSTS)];
-    switch (roll(20)) {
+    switch (roll(21)) {
     case 0:
         die();
         return;
@@ -515,6 +578,12 @@ static void anything(void)
     case 13:
         pretend(host);
         return;
+    case 14:
+        if (roll(4) == 0)
+            restart_lockd();
+        else if (roll(6) == 0)
+            simulate_crash();
+        return;
     default:
         pass(SECOND * roll(8), false);
         return;
@@ -526,7 +595,7 @@ static void settle(void)
     live();
     serve();
     for (uint32_t i = 0; i < 600; i++)
-        pass(SECOND, true);
+        pass(2 * SECOND, true); /* who is deaf is given up by then */
     for (uint32_t i = 0; i < HOSTS; i++)
         while (w.hosts[i].announced != w.hosts[i].state && w.hosts[i].state > 1)
             announce_itself(&w.hosts[i]);
@@ -546,7 +615,7 @@ static void begin(uint32_t seed, bool is_verbose)
     memset(&w, 0, sizeof w);
     w.seed = seed;
     w.is_verbose = is_verbose;
-    w.prng.state = seed * UINT64_C(0x9e3779b97f4a7c15);
+    w.prng.state = hash_mix(UINT64_C(0x9e3779b97f4a7c15), seed); /* no part of another one's row */
     w.boot = 1;
     static const struct file_set share = {{(const uint8_t *)"default", 7}, {NULL, 0}};
     w.limits = (struct core_limits){.clients_max = SLOTS - 2,
@@ -569,6 +638,13 @@ static void begin(uint32_t seed, bool is_verbose)
         host->state = 1;
         host->by_short_name = roll(2) == 0;
         host->by_second_address = roll(2) == 0;
+        host->is_deaf = roll(4) == 0;
+    }
+    if (seed % 4 == 0) {
+        w.hosts[0].is_us = true;
+        w.hosts[0].address = address_of(1);
+        snprintf(w.hosts[0].name, sizeof w.hosts[0].name,
+                 w.hosts[0].is_name ? "us.example" : "10.0.0.1");
     }
     live();
     serve();

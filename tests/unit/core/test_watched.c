@@ -450,6 +450,23 @@ TEST(test_watched__a_new_priv_is_reported_or_has_all_told)
     }
 }
 
+/* The one that says so may be the machine itself, which is told of nothing. */
+TEST(test_watched__a_new_priv_of_ourselves)
+{
+    begin();
+    limits.lockd_restart_notifies = true;
+    restart();
+    input(CORE_SERVED);
+    (void)mon("10.0.0.1", "us", 1);
+    (void)mon("10.0.0.2", "us", 1);
+    uint32_t was = fixture_status(the_monitor).state;
+    (void)mon("10.0.0.1", "us", 2);
+    assert_int_equal(fixture_status(the_monitor).state, was + 2);
+    assert_int_equal(fixture_status(the_monitor).hosts_owed, 1);
+    assert_int_equal(fixture_status(the_monitor).registrants, 2);
+    end();
+}
+
 TEST(test_watched__who_may_register)
 {
     begin();
