@@ -10,6 +10,9 @@
  *
  * A client that holds something, or is owed something and is still tried, stays. An address that
  * has used up its share of the clients makes room for itself in the same way, among its own.
+ *
+ * One goes for each that comes, also where more is stored than a limit that was lowered since: the
+ * table does not grow, and nobody is forgotten for nothing.
  */
 #ifndef CORE_EVICT_H
 #define CORE_EVICT_H

@@ -97,11 +97,10 @@ static enum lock_status holder(enum request_kind kind)
     return step("10.0.0.2", RECORD_TCP, &request);
 }
 
-/* The holder gives way to the waiter, which is called now. */
-static void wait_for_lock(void)
+static struct request waiters(enum request_kind kind)
 {
-    const struct request request = {
-        .kind = REQUEST_NLM_LOCK,
+    return (struct request){
+        .kind = kind,
         .cookie = bytes_of_text("its own"),
         .lock = {.caller_name = view(&waiter.caller_name),
                  .fh = {fh, sizeof fh},
@@ -115,6 +114,12 @@ static void wait_for_lock(void)
                  .is_message = waiter.is_message,
                  .svid = 0xfffffff7,
                  .version = waiter.version}};
+}
+
+/* The holder gives way to the waiter, which is called now. */
+static void wait_for_lock(void)
+{
+    const struct request request = waiters(REQUEST_NLM_LOCK);
     assert_int_equal(holder(REQUEST_NLM_LOCK), LOCK_GRANTED);
     assert_int_equal(step("10.0.0.3", waiter.transport, &request), LOCK_BLOCKED);
     turn();
@@ -257,6 +262,37 @@ TEST(test_outcall_granted__a_message_is_answered_later)
     answer(read_datagram(PEER_NLM_GRANTED_MSG), PACKET_SUCCESS, NULL, 0);
     turn();
     expect(0, 1, 0, 0, 0); /* it arrived; GRANTED_RES will say */
+}
+
+/* The waiter says that it rebooted. */
+static void notify(uint32_t state)
+{
+    struct peer from = fixture_peer("10.0.0.3", 700);
+    const struct request request = {
+        .kind = REQUEST_NSM_NOTIFY, .mon_name = view(&waiter.caller_name), .state = state};
+    const struct core_input input = {
+        .kind = CORE_REQUEST, .from = &from, .request = &request, .now_ns = fixture_now_ns()};
+    struct core_answer ignored;
+    rpc_server_step(server, &input, &ignored);
+    turn();
+}
+
+/* Where its lock manager is, is asked once, and again when it has started anew. */
+TEST(test_outcall_granted__who_rebooted_is_looked_up_again)
+{
+    wait_for_lock();
+    look_up(17);
+    answer_status(read_datagram(PEER_NLM_GRANTED), LOCK_GRANTED);
+    turn();
+    const struct request request = waiters(REQUEST_NLM_UNLOCK);
+    assert_int_equal(step("10.0.0.3", waiter.transport, &request), LOCK_GRANTED);
+    wait_for_lock();
+    answer_status(read_datagram(PEER_NLM_GRANTED), LOCK_GRANTED);
+    turn();
+    notify(5);
+    wait_for_lock();
+    look_up(17);
+    (void)read_datagram(PEER_NLM_GRANTED);
 }
 
 /* Over TCP the callback arrived once: DENIED ends the offer. */
