@@ -295,6 +295,22 @@ void audit_boot(struct world *world, uint32_t stored_state)
         ledger->state_floor = status.state - 1;
 }
 
+/* One goes for each that comes (R-SEC-12), also where more is stored than the limit of now. */
+static void check_growth(struct world *world, enum record_kind kind, uint32_t before)
+{
+    uint32_t limit = world->machine.clients_max, after = disk_count(&world->disk, kind);
+    if (after > limit && after > before)
+        world_fail(world, "O5",
+                   "there were %u records of kind %u, now there are %u: the limit is %u", before,
+                   (unsigned)kind, after, limit);
+}
+
+void audit_growth(struct world *world, uint32_t clients, uint32_t registrants)
+{
+    check_growth(world, RECORD_CLIENT, clients);
+    check_growth(world, RECORD_REGISTRANT, registrants);
+}
+
 void audit_empty(struct world *world)
 {
     struct core_status status;

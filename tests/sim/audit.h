@@ -16,6 +16,9 @@ void audit_accept_loss(struct world *world);
 /* O3: a run begins; `stored_state` is what the disk held, 0 when nothing. */
 void audit_boot(struct world *world, uint32_t stored_state);
 
+/* O5: a batch has reached a disk that held `clients` and `registrants` before. */
+void audit_growth(struct world *world, uint32_t clients, uint32_t registrants);
+
 /* O4: everything is unregistered. */
 void audit_empty(struct world *world);
 

@@ -227,7 +227,7 @@ bool claim_is_conflict(const struct world *world, const struct process *process,
 
 /* Something that nobody has stands in the way for a while. What is in the first batch of a run may
  * be stored after the call is executed, so it is looked at when the answer leaves, too. */
-static bool is_lingering(const struct world *world, const struct ask *ask)
+static bool is_lingering(const struct world *world, const struct ask *ask, uint64_t lived_ns)
 {
     const struct lockers *all = world->lockers;
     uint16_t cells = cells_of(ask);
@@ -236,7 +236,7 @@ static bool is_lingering(const struct world *world, const struct ask *ask)
             const struct process *other = &all->at[i].processes[p];
             if (other == ask->process)
                 continue;
-            struct cells there = claim_disk_lingering(world, other, ask->extent.file);
+            struct cells there = claim_disk_lingering(world, other, ask->extent.file, lived_ns);
             if (((ask->extent.exclusive ? there.any : there.exclusive) & cells) != 0)
                 return true;
         }
@@ -301,14 +301,22 @@ void claim_executing(struct world *world, struct ask *ask)
     if (ask->procedure == PEER_NLM_SHARE)
         ask->may_be_denied |= is_share_conflict(world, ask);
     else if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_TEST)
-        ask->may_be_denied |=
-            claim_is_conflict(world, ask->process, &ask->extent) || is_lingering(world, ask);
+        ask->may_be_denied |= claim_is_conflict(world, ask->process, &ask->extent) ||
+                              is_lingering(world, ask, still_lived_ns(world));
     if (ask->plain == PEER_NLM_TEST)
         ask->must_be_denied =
             (ask->must_be_denied || ask->taken_run == 0) && is_relied_on(world, ask);
 }
 
 /* ---- answers that leave ---- */
+
+/* What the process has asked for since may have undone it, or an operator (P2 (4)). */
+static bool is_last(const struct ask *ask)
+{
+    const struct process *process = ask->process;
+    return process->taken == ask->number && process->number == ask->number &&
+           process->void_before <= ask->number && process->released[ask->extent.file] < ask->number;
+}
 
 /* P2, P4: what grace demands of the answer to LOCK, TEST and SHARE. */
 static void check_grace(struct world *world, const struct ask *ask, uint32_t status)
@@ -357,7 +365,8 @@ static void check_test(struct world *world, const struct ask *ask, const struct 
             if (other == ask->process || other->svid != res->svid ||
                 (!peer_nlm_bytes_equal(&oh, &res->oh) && all->at[i].kind != LOCKER_MACOS))
                 continue;
-            struct cells lingers = claim_disk_lingering(world, other, ask->extent.file);
+            struct cells lingers =
+                claim_disk_lingering(world, other, ask->extent.file, ask->taken_ns);
             bool may = true;
             for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++)
                 may &= !is_cell(cells, cell) ||
@@ -369,7 +378,10 @@ static void check_test(struct world *world, const struct ask *ask, const struct 
         world_fail(world, "L3", "TEST of %s/%u overlooks a lock that somebody relies on",
                    ask->process->locker->label, ask->process->svid);
     if (res->status == PEER_NLM_IS_DENIED && !is_found)
-        world_fail(world, "L5", "TEST names a holder, process %u, that cannot be one", res->svid);
+        world_fail(world, "L5",
+                   "TEST names a holder, process %u, %s, bytes %llu+%llu, that cannot be one",
+                   res->svid, res->exclusive ? "exclusive" : "shared",
+                   (unsigned long long)res->offset, (unsigned long long)res->len);
 }
 
 static void reclaim_leaves(struct world *world, struct ask *ask, uint32_t status)
@@ -389,13 +401,10 @@ static void lock_leaves(struct world *world, struct ask *ask, uint32_t status)
         reclaim_leaves(world, ask, status);
     if (ask->reclaim && status != PEER_NLM_IS_GRANTED)
         return;
-    ask->may_be_denied |= is_lingering(world, ask);
-    /* What the process has asked for since may have undone it. */
-    bool is_last = process->taken == ask->number && process->number == ask->number &&
-                   process->void_before <= ask->number;
+    ask->may_be_denied |= is_lingering(world, ask, ask->taken_ns);
     switch ((enum peer_nlm_status)status) {
     case PEER_NLM_IS_GRANTED:
-        if (is_last)
+        if (is_last(ask))
             check_granted(world, ask);
         return;
     case PEER_NLM_IS_BLOCKED:
@@ -464,9 +473,7 @@ static void share_leaves(struct world *world, struct ask *ask, uint32_t status)
     if (status == PEER_NLM_IS_GRACE)
         return;
     struct reservation stored = claim_disk_reservation(world, process, ask->extent.file, &is_found);
-    bool is_last = process->taken == ask->number && process->number == ask->number &&
-                   process->void_before <= ask->number;
-    if (status == PEER_NLM_IS_GRANTED && is_last &&
+    if (status == PEER_NLM_IS_GRANTED && is_last(ask) &&
         (!is_found || stored.mode != ask->reservation.mode ||
          stored.access != ask->reservation.access))
         world_fail(world, "L3", "SHARE is granted to %s, but not on the disk",
@@ -488,6 +495,7 @@ void claim_overridden(struct locker *locker, const struct extent *extent)
             process->believed[file] = process->held[file];
             process->held[file] = (struct cells){0};
             process->reserved[file] = (struct reservation){0};
+            process->released[file] = process->number;
         }
 }
 

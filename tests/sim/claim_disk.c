@@ -180,25 +180,25 @@ struct cells claim_disk_cells(const struct world *world, const struct process *p
 }
 
 /* For 5 s after the server freed what its host had, if it has lived that long in one run. */
-static bool may_linger(struct world *world, const struct locker *locker)
+static bool may_linger(const struct world *world, const struct locker *locker, uint64_t lived_ns)
 {
     return locker->freed_run == world->machine.run &&
-           still_lived_ns(world) < locker->freed_ns + CALLBACK_LINGER_NS + LATE_NS;
+           lived_ns < locker->freed_ns + CALLBACK_LINGER_NS + LATE_NS;
 }
 
-static bool may_be_echo(struct world *world)
+static bool may_be_echo(const struct world *world, uint64_t lived_ns)
 {
-    return world->plan.has_echo &&
-           still_lived_ns(world) < world->machine.boot_ns + ECHO_NS + LATE_NS;
+    return world->plan.has_echo && lived_ns < world->machine.boot_ns + ECHO_NS + LATE_NS;
 }
 
 struct cells claim_disk_lingering(const struct world *world, const struct process *process,
-                                  uint32_t file)
+                                  uint32_t file, uint64_t lived_ns)
 {
     struct world *self = (struct world *)(uintptr_t)world;
     struct cells cells = {0};
-    bool has_echo = may_be_echo(self), may = has_echo || may_linger(self, process->locker);
-    bool is_needed = may && !world->is_unjudged;
+    bool has_echo = may_be_echo(world, lived_ns);
+    bool is_needed =
+        (has_echo || may_linger(world, process->locker, lived_ns)) && !world->is_unjudged;
     uint32_t used = is_needed ? disk_slots_used(&world->disk, RECORD_LOCK) : 0;
     for (uint32_t slot = 0; slot < used; slot++) {
         struct bytes value = disk_at(&world->disk, RECORD_LOCK, slot);

@@ -23,9 +23,10 @@ void claim_disk_trace(const struct world *world);
 struct cells claim_disk_cells(const struct world *world, const struct process *process,
                               uint32_t file, bool held_only);
 /* What stands in the way of others although this process cannot have it: offers of an earlier life
- * whose callback lingers (decision 020), and echoes (025). */
+ * whose callback lingers (decision 020), and echoes (025). They may at a lived time of this run: an
+ * answer that leaves now says what was true when its call was executed. */
 struct cells claim_disk_lingering(const struct world *world, const struct process *process,
-                                  uint32_t file);
+                                  uint32_t file, uint64_t lived_ns);
 /* The reservation on the disk; zero when there is none. */
 struct reservation claim_disk_reservation(const struct world *world, const struct process *process,
                                           uint32_t file, bool *ret_found);

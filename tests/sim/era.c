@@ -335,8 +335,9 @@ static bool may_be_forgotten(const struct world *world, const struct locker *loc
 {
     const struct plan *plan = &world->plan;
     const struct era *era = &world->lockers->era;
-    bool is_small =
-        world->machine.clients_max <= world->lockers->count || plan->per_address_percent;
+    /* Strangers are clients, too; one that is new, and one that went in the same batch. */
+    uint64_t clients = max_u64(world->lockers->count, disk_count(&world->disk, RECORD_CLIENT) + 1);
+    bool is_small = world->machine.clients_max <= clients || plan->per_address_percent;
     return is_small && !relies(locker) && era->ready_ns != UINT64_MAX &&
            world->now_ns >=
                era->ready_ns + max_u64(plan->window_ns, plan->grace_ns) + plan->give_up_ns;

@@ -173,7 +173,7 @@ static void write_line(struct world *world, const struct client_action *action)
         note_sent(world, line->host, &action->local,
                   (struct bytes){action->bytes.at + 4, action->bytes.len - 4});
     struct letter letter = {LETTER_RECORD, line, line->host, line->port, 0, 0, false, 0};
-    post_in_order(world, &letter, action->bytes, &line->to_host_ns, 0);
+    post_in_order(world, &letter, action->bytes, &line->to_host_ns, world->holds_ns);
 }
 
 void line_turn(struct world *world)

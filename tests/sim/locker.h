@@ -127,9 +127,11 @@ struct process {
     struct ask *ask; /* outstanding */
     uint32_t tries, tries_max;
     uint64_t timeout_ns, timer;
-    uint32_t number;                    /* of its last call */
-    uint32_t taken;                     /* the newest of its calls that the server executed */
-    uint32_t void_before;               /* calls before this number died with their host */
+    uint32_t number;      /* of its last call */
+    uint32_t taken;       /* the newest of its calls that the server executed */
+    uint32_t void_before; /* calls before this number died with their host */
+    uint32_t
+        released[LOCKER_FILES_MAX];     /* what calls up to this number got was released by order */
     struct extent last;                 /* what the last LOCK that was executed asked for, */
     uint64_t last_ns;                   /* and since when it does */
     uint64_t left_ns;                   /* when an answer to it last left the server */

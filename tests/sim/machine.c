@@ -320,7 +320,10 @@ void machine_begin_anew(struct world *world)
 static void apply_batch(struct world *world)
 {
     struct record_server server = {0};
+    uint32_t clients = disk_count(&world->disk, RECORD_CLIENT);
+    uint32_t registrants = disk_count(&world->disk, RECORD_REGISTRANT);
     check_disk(world, disk_apply(&world->disk));
+    audit_growth(world, clients, registrants);
     if (disk_is_overrun(&world->disk))
         world_fail(world, "R-PER-8", "the store is full, and its reserve is used up");
     world->machine.power_lost = false;

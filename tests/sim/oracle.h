@@ -40,8 +40,7 @@ bool oracle_is_cached(const struct world *world, const struct call *call);
 /* One more thing that the key may become: the call was sent, or may be executed again. */
 void oracle_add_later(struct key *key, struct call *call, bool is_present);
 
-/* Keys that are registered for certain, and keys that may be. */
-uint32_t oracle_certain_count(const struct world *world);
+/* Keys that may be registered. */
 uint32_t oracle_possible_count(const struct world *world);
 
 #endif

@@ -407,6 +407,25 @@ SCENARIO(given_up_makes_room, "R-SEC-12: a full table takes one for one that was
     EXPECT(world->owners[2].keys[0].record_id != 0 && world->owners[3].keys[0].record_id != 0);
 }
 
+/* The same where the limit is below what is stored: the table does not grow (D2). */
+SCENARIO(given_up_above_the_limit, "R-SEC-12: and in a table that is larger than its limit", 0)
+{
+    (void)ask_and_wait(world, 1, PEER_NSM_MON, 0);
+    (void)ask_and_wait(world, 2, PEER_NSM_MON, 0);
+    world->plan.window_ns = 5 * SECOND;
+    world->plan.give_up_ns = 20 * SECOND;
+    world->plan.grace_ns = 0;
+    world->machine.clients_max = 1;
+    set_mood(world, 1, CALLEE_REFUSING);
+    restart_for_ms(world, 40000);
+    EXPECT(notified(world).given_up == 1 && knows_restart(world, 2));
+    EXPECT(!ask_and_wait(world, 3, PEER_NSM_MON, 0)->is_refused);
+    EXPECT(disk_count(&world->disk, RECORD_REGISTRANT) == 2);
+    EXPECT(world->owners[1].keys[0].record_id == 0);
+    EXPECT(ask_and_wait(world, 1, PEER_NSM_MON, 0)->is_refused);
+    EXPECT(disk_count(&world->disk, RECORD_REGISTRANT) == 2);
+}
+
 /* Owner 1 watches the address of owner 0, which says that it rebooted. */
 SCENARIO(relay, "an SM_NOTIFY reaches those who watch the name, once", 0)
 {

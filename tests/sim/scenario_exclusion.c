@@ -223,6 +223,22 @@ STORY(order_and_stalled_store, "nothing is told that is not stored", 0)
     EXPECT(story_is_told(world, DELTA) && story_has(world, ALPHA) && !is_grace(world));
 }
 
+/* (4) A copy of the LOCK arrives after that: it is answered as the first one was, and takes
+ * nothing. */
+STORY(release_and_a_copy, "exclusion (4): a copy of a LOCK whose lock was released", WORLD_OVERRIDE)
+{
+    story_ask(world, ALPHA, PEER_NLM_LOCK, &story_bytes, false);
+    struct ask *first = story_process(world, ALPHA)->ask;
+    story_wait_ms(world, 100);
+    EXPECT(story_has(world, ALPHA));
+    story_be(world, ALPHA, CALLEE_SILENT);
+    EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_DONE);
+    mail_arrive_late(world, first, story_locker(world, ALPHA)->port);
+    story_wait_ms(world, 100);
+    EXPECT(story_status(world).locks == 0);
+    story_be(world, ALPHA, CALLEE_WELL);
+}
+
 /* (4) The operator knows that a client is gone for good: nobody tries to tell it any more. */
 STORY(gone_for_good, "exclusion (4): a dead client is forgotten", WORLD_OVERRIDE | WORLD_UNTOLD)
 {

@@ -112,6 +112,31 @@ STORY(too_many_answers_wait, "more than may wait for the end of a callback", 0)
     EXPECT(world->answers == answers + many + 1);
 }
 
+/* GRANTED is written, and the network holds it for longer than a CANCEL waits: the connection must
+ * be aborted before that is answered. Closed, the kernel would deliver it to BETA's next
+ * request. */
+STORY(granted_held_by_the_network, "A2: a callback is aborted before CANCEL is answered", 0)
+{
+    story_locker(world, BETA)->is_tcp = true; /* and is called over TCP, too */
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    world->holds_ns = 12 * SECOND;
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 300);
+    EXPECT(!story_has(world, BETA) && story_status(world).offers == 1);
+    world->holds_ns = 0;
+    story_ask(world, BETA, PEER_NLM_CANCEL, &story_bytes, true);
+    story_wait_ms(world, 4000);
+    EXPECT(story_process(world, BETA)->ask != NULL);
+    EXPECT(story_lock(world, GAMMA, story_bytes) == PEER_NLM_IS_DENIED);
+    story_wait_ms(world, 2000);
+    EXPECT(story_process(world, BETA)->ask == NULL && story_status(world).offers == 0);
+    story_take(world, GAMMA);
+    story_wait_for(world, BETA);
+    story_wait_ms(world, 10000);
+    EXPECT(!story_has(world, BETA) && story_has(world, GAMMA));
+}
+
 /* D17: a client is refused by its own name, and waits; that makes a record at its new address. When
  * an operator moves the old one there, the new one gives way with its wait. */
 STORY(moved_to_a_waiter, "exclusion (4) of P2: where it moves, a record of its name waits (D17)",

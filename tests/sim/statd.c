@@ -216,6 +216,10 @@ void statd_reclaimed(struct world *world, struct ask *ask, uint32_t status)
     bool is_share = ask->plain == PEER_NLM_SHARE;
     bool is_now = ask->heard_count == process->locker->heard_count;
     if (status == PEER_NLM_IS_NOLOCKS) {
+        /* What a power loss took is new to the server, and there may be no room for it. It does not
+         * keep the rest from being reclaimed. */
+        if (is_now && !is_share)
+            process->pending[extent->file] &= (uint16_t)(~cells | process->held[extent->file].any);
         locker_set_timer(world, process, SECOND);
         return; /* once more */
     }

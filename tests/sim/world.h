@@ -389,6 +389,7 @@ struct world {
     uint32_t connection_count, connection_max;
     struct line **lines;
     uint32_t line_count, line_max;
+    uint64_t holds_ns; /* a scenario: what we write to a line arrives so much later */
     bool is_calm;
     bool is_farewell; /* every mark has ended: owners unregister */
     bool is_manual;   /* a scenario decides what owners do */
