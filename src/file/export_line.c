@@ -126,13 +126,22 @@ static int parse_number(struct parser *parser, const char *option, const char *v
     return 0;
 }
 
+/* UINT32_MAX is (uid_t)-1: nobody can be that. */
+static int parse_id(struct parser *parser, const char *option, const char *value, uint32_t *ret)
+{
+    int code = parse_number(parser, option, value, ret);
+    if (code == 0 && *ret == UINT32_MAX)
+        return refuse(parser, option, value, " is no id to the kernel; allowed: 0 to 4294967294");
+    return code;
+}
+
 static int parse_value(struct parser *parser, const char *option, const char *value,
                        struct export_rights *rights)
 {
     if (strcmp(option, "anonuid") == 0)
-        return parse_number(parser, "anonuid", value, &rights->anonymous_uid);
+        return parse_id(parser, "anonuid", value, &rights->anonymous_uid);
     if (strcmp(option, "anongid") == 0)
-        return parse_number(parser, "anongid", value, &rights->anonymous_gid);
+        return parse_id(parser, "anongid", value, &rights->anonymous_gid);
     if (strcmp(option, "fsid") == 0) {
         rights->has_fsid = true;
         if (strcmp(value, "root") == 0)

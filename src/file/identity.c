@@ -91,6 +91,15 @@ static void set_mark(struct identity *identity)
     identity->mark = hash_mix(mark, hash_bytes(mark, groups));
 }
 
+/* UINT32_MAX is no group: the kernel would refuse all of them. */
+static void add_groups(struct identity *identity, const struct export_rights *rights,
+                       const uint32_t *groups, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (groups[i] != UINT32_MAX)
+            identity->groups[identity->group_count++] = identity_squash_gid(rights, groups[i]);
+}
+
 void identity_of(const struct rpc_credential *credential, const struct export_rights *rights,
                  struct identity *ret)
 {
@@ -102,8 +111,7 @@ void identity_of(const struct rpc_credential *credential, const struct export_ri
     } else {
         ret->uid = credential->uid;
         ret->gid = identity_squash_gid(rights, credential->gid);
-        for (uint32_t i = 0; i < credential->group_count; i++)
-            ret->groups[ret->group_count++] = identity_squash_gid(rights, credential->groups[i]);
+        add_groups(ret, rights, credential->groups, credential->group_count);
     }
     set_mark(ret);
 }
@@ -112,9 +120,8 @@ void identity_set_groups(struct identity *identity, const struct export_rights *
                          const uint32_t *groups, uint32_t count)
 {
     CHECK(count <= IDENTITY_GROUPS_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        identity->groups[i] = identity_squash_gid(rights, groups[i]);
-    identity->group_count = count;
+    identity->group_count = 0;
+    add_groups(identity, rights, groups, count);
     set_mark(identity);
 }
 
@@ -149,25 +156,33 @@ static void set_groups(const uint32_t *groups, uint32_t count)
     if (current.is_known && current.group_count == count &&
         (count == 0 || memcmp(current.groups, groups, count * sizeof groups[0]) == 0))
         return;
-    CHECK(syscall(SYS_setgroups, count, groups) == 0);
+    /* In a user namespace that lacks one of them, the caller has none. */
+    if (syscall(SYS_setgroups, count, groups) != 0)
+        CHECK(syscall(SYS_setgroups, 0, NULL) == 0);
     current.group_count = count;
     if (count > 0)
         memcpy(current.groups, groups, count * sizeof groups[0]);
 }
 
-/* They return what was, never a failure; asked once more, they say what is. */
+/* They return what was, never a failure; asked once more, they say what is. An id that this user
+ * namespace lacks is nobody, as it is where files are shown. */
+static uint32_t set_id(long number, uint32_t id)
+{
+    (void)syscall(number, id);
+    uint32_t is_now = (uint32_t)syscall(number, UINT32_MAX);
+    if (is_now == id)
+        return id;
+    (void)syscall(number, EXPORT_ANONYMOUS);
+    CHECK((uint32_t)syscall(number, UINT32_MAX) == EXPORT_ANONYMOUS);
+    return EXPORT_ANONYMOUS;
+}
+
 static void set_ids(uint32_t uid, uint32_t gid)
 {
-    if (!current.is_known || current.gid != gid) {
-        (void)syscall(SYS_setfsgid, gid);
-        CHECK((uint32_t)syscall(SYS_setfsgid, UINT32_MAX) == gid);
-        current.gid = gid;
-    }
-    if (!current.is_known || current.uid != uid) {
-        (void)syscall(SYS_setfsuid, uid);
-        CHECK((uint32_t)syscall(SYS_setfsuid, UINT32_MAX) == uid);
-        current.uid = uid;
-    }
+    if (!current.is_known || current.gid != gid)
+        current.gid = set_id(SYS_setfsgid, gid);
+    if (!current.is_known || current.uid != uid)
+        current.uid = set_id(SYS_setfsuid, uid);
 }
 
 void identity_assume(const struct identity *identity)
@@ -178,7 +193,7 @@ void identity_assume(const struct identity *identity)
     set_groups(identity->groups, identity->group_count);
     set_ids(uid, gid);
     if (!current.is_known || current.is_own)
-        set_file_capabilities(uid == 0);
+        set_file_capabilities(current.uid == 0);
     current.is_own = false;
     current.is_known = true;
 }

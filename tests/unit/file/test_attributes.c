@@ -314,6 +314,16 @@ TEST(test_attributes__sixteen_groups_count)
     assert_int_equal(ask(&file), 0);
 }
 
+TEST(test_attributes__a_group_that_no_kernel_knows_is_none)
+{
+    assert_int_equal(chown(caller_path(&c, "f"), 0, 3015), 0);
+    assert_int_equal(chmod(caller_path(&c, "f"), 0040), 0);
+    c.credential.group_count = 2;
+    c.credential.groups[0] = UINT32_MAX;
+    c.credential.groups[1] = 3015;
+    assert_int_equal(ask(&file), NFS_ACCESS_READ);
+}
+
 TEST(test_attributes__groups_of_the_server_replace_the_wires)
 {
     c.options.groups_of_server = true;

@@ -110,6 +110,8 @@ TEST(test_export_line__what_is_unknown_is_refused_by_name)
     refuse("/a *(no_such)", "no_such");
     refuse("/a *(anonuid=x)", "anonuid");
     refuse("/a *(anonuid=4294967296)", "anonuid");
+    refuse("/a *(anonuid=4294967295)", "no id to the kernel");
+    refuse("/a *(anongid=4294967295)", "no id to the kernel");
     refuse("/a *(fsid=-1)", "fsid");
     refuse("/a *(rw", "not closed");
     refuse("/a *(rw, ro)", "spaces");
