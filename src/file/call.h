@@ -104,6 +104,9 @@ struct descriptor *resolve_open(struct call *call, const struct handle_object *o
                                 struct nfs_fh *ret_fh);
 /* Opens a name in a directory without following it anywhere. A descriptor, or -errno. */
 int resolve_open_at(int directory_fd, const char *name, uint64_t flags);
+/* Opens the directory above; at the root of the export it is the root. A descriptor, or -errno;
+ * -ESTALE: this directory does not lie below the root (any more). */
+int resolve_parent(const struct call *call, int directory_fd);
 /* May the caller do all of this (R_OK, W_OK, X_OK)? The kernel says so, or said so before. */
 bool resolve_may(struct call *call, struct descriptor *descriptor, const struct stat *st,
                  uint32_t mask);

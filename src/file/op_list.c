@@ -51,10 +51,8 @@ static bool look_at(struct listing *listing, const char *name, struct nfs_attr *
     struct call *call = listing->call;
     struct handle_object object;
     struct stat st;
-    bool is_parent = strcmp(name, "..") == 0;
-    int fd = is_parent && !listing->is_root
-                 ? openat(listing->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC)
-                 : resolve_open_at(listing->fd, is_parent ? "." : name, O_PATH);
+    int fd = strcmp(name, "..") == 0 ? resolve_parent(call, listing->fd)
+                                     : resolve_open_at(listing->fd, name, O_PATH);
     if (fd < 0)
         return false;
     bool is_known = fstat(fd, &st) == 0 && st.st_dev == call->export->device &&

@@ -23,25 +23,6 @@ static void put_dir(struct call *call, const struct stat *st)
     attributes_of(call, st, &call->result.dir_attr.attr);
 }
 
-static bool is_root(const struct call *call, const struct stat *st)
-{
-    return st->st_ino == call->export->root_inode && st->st_dev == call->export->device;
-}
-
-/* The directory above: at the root it is the root, and no mount is left. */
-static int open_parent(const struct call *call, int directory_fd, const struct stat *st)
-{
-    const char *name = is_root(call, st) ? "." : "..";
-    int fd = openat(directory_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat parent;
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &parent) == 0 && parent.st_dev == call->export->device)
-        return fd;
-    (void)close(fd);
-    return -EACCES;
-}
-
 static void put_object(struct call *call, const struct stat *st)
 {
     call->result.has_fh = true;
@@ -74,7 +55,7 @@ void op_lookup(struct call *call)
         return;
     /* So that the next one need not come here. */
     (void)resolve_may(call, directory, &st, X_OK);
-    put_found(call, strcmp(name, "..") == 0 ? open_parent(call, directory->path_fd, &st)
+    put_found(call, strcmp(name, "..") == 0 ? resolve_parent(call, directory->path_fd)
                                             : resolve_open_at(directory->path_fd, name, O_PATH));
 }
 

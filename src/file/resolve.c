@@ -5,8 +5,8 @@
  * the file still there. Only then does the thread become the caller.
  *
  * A name is one component, looked up in an open directory by openat2, which follows no symbolic
- * link and leaves neither the directory nor the file system. `..` is looked up on its own and
- * stays at the root of the export.
+ * link and leaves neither the directory nor the file system. `..` is looked up on its own: it
+ * stays at the root of the export, and leads nowhere from a directory that does not lie below it.
  */
 #include "base/check.h"
 #include "file/attributes.h"
@@ -54,6 +54,11 @@ bool resolve_look(struct call *call, struct descriptor *descriptor, struct stat 
     }
     (void)call_fail(call, NFS_STALE);
     return false;
+}
+
+static bool is_root(const struct export *export, const struct stat *st)
+{
+    return st->st_ino == export->root_inode && st->st_dev == export->device;
 }
 
 /* A handle of a file system that was mounted here once may fit an object of the one below it: its
@@ -158,6 +163,48 @@ int resolve_open_at(int directory_fd, const char *name, uint64_t flags)
         if (errno != EAGAIN || tries == 16) /* a rename ran at the same time */
             return -errno;
     }
+}
+
+/* Up to the root of the export: 0. What was moved out of it, or was its root before a reload, meets
+ * the root of the file system or of the mount instead: -ESTALE. */
+static int climb(const struct export *export, int directory_fd)
+{
+    struct stat st;
+    ino_t below = 0;
+    int fd = openat(directory_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0) {
+        int code = fstat(fd, &st) != 0                                 ? -errno
+                   : is_root(export, &st)                              ? 0
+                   : st.st_dev != export->device || st.st_ino == below ? -ESTALE
+                                                                       : 1;
+        int above = code > 0 ? openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (above < 0 && code > 0)
+            code = -errno;
+        (void)close(fd);
+        if (code <= 0)
+            return code;
+        below = st.st_ino;
+        fd = above;
+    }
+    return -errno;
+}
+
+int resolve_parent(const struct call *call, int directory_fd)
+{
+    struct stat st;
+    if (fstat(directory_fd, &st) != 0)
+        return -errno;
+    const char *name = is_root(call->export, &st) ? "." : "..";
+    int fd = openat(directory_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    identity_own(); /* the caller need not be able to search what lies between */
+    int code = climb(call->export, fd);
+    identity_assume(&call->identity);
+    if (code == 0)
+        return fd;
+    (void)close(fd);
+    return code;
 }
 
 struct descriptor *resolve_open(struct call *call, const struct handle_object *object,

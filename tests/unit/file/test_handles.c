@@ -174,4 +174,79 @@ TEST(test_handles__more_files_than_may_be_open)
     }
 }
 
+/* ---- what does not lie in the export any more ---- */
+
+static void export_below(const char *name)
+{
+    char line[128], why[512];
+    struct text text;
+    text_init(&text, why, sizeof why);
+    (void)snprintf(line, sizeof line, "%s *(rw,no_root_squash)", caller_path(&c, name));
+    if (!caller_reload(&c, line, &text))
+        fail_msg("%s", why);
+    caller_be(&c, 0, 0);
+}
+
+static void move(const char *from, const char *to)
+{
+    char old[128];
+    (void)snprintf(old, sizeof old, "%s", caller_path(&c, from));
+    assert_int_equal(rename(old, caller_path(&c, to)), 0);
+}
+
+/* Neither LOOKUP nor READDIRPLUS of `..` tells a handle of what is above. */
+static void assert_no_parent(const struct nfs_fh *directory, const char *above)
+{
+    struct handle_object object;
+    struct nfs_fh fh;
+    int fd = open(caller_path(&c, above), O_PATH | O_CLOEXEC);
+    assert_int_equal(handle_object_of(fd, &object), 0);
+    (void)close(fd);
+    handle_make(&c.options.key, load_be32(directory->data + 4), &object, &fh);
+    assert_int_equal(caller_lookup(&c, directory, "..", NULL), NFS_STALE);
+    assert_int_equal(
+        caller_call(
+            &c, NFS_READDIRPLUS,
+            &(struct nfs_args){.fh = caller_bytes(directory), .dircount = 4096, .count = 8192}),
+        NFS_OK);
+    assert_null(memmem(c.payload, c.payload_len, fh.data, fh.len));
+}
+
+TEST(test_handles__the_root_of_before_leads_nowhere_up)
+{
+    struct nfs_fh root, inner, found;
+    assert_int_equal(mkdir(caller_path(&c, "b"), 0755), 0);
+    export_below("b");
+    assert_int_equal(caller_mount(&c, caller_path(&c, "b"), &root), MOUNT_OK);
+    assert_int_equal(caller_mkdir(&c, &root, "d", 0755, &inner), NFS_OK);
+    assert_int_equal(caller_lookup(&c, &root, "..", &found), NFS_OK);
+    assert_memory_equal(found.data, root.data, root.len);
+    move("b", "b.old");
+    assert_int_equal(mkdir(caller_path(&c, "b"), 0755), 0);
+    export_below("b");
+    assert_no_parent(&root, ".");
+    assert_no_parent(&inner, "b.old");
+}
+
+TEST(test_handles__a_directory_that_was_moved_out_leads_nowhere_up)
+{
+    struct nfs_fh root, directory, inner, found;
+    assert_int_equal(mkdir(caller_path(&c, "b"), 0755), 0);
+    assert_int_equal(mkdir(caller_path(&c, "out"), 0755), 0);
+    export_below("b");
+    assert_int_equal(caller_mount(&c, caller_path(&c, "b"), &root), MOUNT_OK);
+    assert_int_equal(caller_mkdir(&c, &root, "d", 0700, &directory), NFS_OK);
+    assert_int_equal(caller_mkdir(&c, &directory, "e", 0777, &inner), NFS_OK);
+    caller_be(&c, 1000, 1000); /* who may search `e` and not `d` */
+    assert_int_equal(caller_lookup(&c, &inner, "..", &found), NFS_OK);
+    assert_memory_equal(found.data, directory.data, directory.len);
+    caller_be(&c, 0, 0);
+    move("b/d", "out/d");
+    assert_no_parent(&directory, "out");
+    assert_no_parent(&inner, "out/d");
+    move("out/d", "b/d");
+    assert_int_equal(caller_lookup(&c, &directory, "..", &found), NFS_OK);
+    assert_memory_equal(found.data, root.data, root.len);
+}
+
 TEST_MAIN(start, stop, NULL, NULL)
