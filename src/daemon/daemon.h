@@ -51,6 +51,7 @@ struct daemon {
     struct store_summary summary;
     struct core *core;
     struct descriptors_shares connections;
+    uint32_t files_open_max; /* of files that are served */
     struct rpc_server *server;
     struct files *files; /* NULL: no --export */
     struct reload *reload;

@@ -37,3 +37,11 @@ struct descriptors_shares descriptors_divide(uint64_t limit,
         shares.calls = left > spare / 4 ? (uint32_t)left : (uint32_t)(spare / 4 + 1);
     return shares;
 }
+
+uint32_t descriptors_for_files(uint64_t limit, uint64_t needed, uint32_t wanted)
+{
+    if (limit >= needed)
+        return wanted;
+    uint64_t quarter = limit == 0 ? DESCRIPTORS_SPARE : limit / 4;
+    return quarter < wanted ? (uint32_t)quarter : wanted;
+}

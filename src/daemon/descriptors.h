@@ -28,4 +28,8 @@ enum { DESCRIPTORS_SPARE = 256 };
 struct descriptors_shares descriptors_divide(uint64_t limit,
                                              const struct descriptors_shares *wanted);
 
+/* How many the files that are served may keep open: as many as wanted where the limit is what was
+ * needed for everything, and otherwise a quarter of it. */
+uint32_t descriptors_for_files(uint64_t limit, uint64_t needed, uint32_t wanted);
+
 #endif

@@ -118,7 +118,7 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
     const struct config *config = files->parts.config;
     struct file_options options = {
         .limits = {.threads = thread_count(),
-                   .files_max = FILES_OPEN_MAX,
+                   .files_max = files->parts.open_max,
                    .calls_max = CALLS_MAX,
                    .bytes_max = BYTES_MAX},
         .epoch = files->parts.epoch,

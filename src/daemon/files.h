@@ -25,6 +25,7 @@ struct files_parts {
     const struct config *config;
     struct rpc_server *server;
     uint64_t epoch;                 /* of this start */
+    uint32_t open_max;              /* files that are kept open */
     void (*on_news)(void *context); /* names of files that were asked for may be known */
     void *context;
 };

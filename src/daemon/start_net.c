@@ -90,7 +90,9 @@ int start_net_ports(struct daemon *daemon)
     uint64_t files = has_files ? FILES_OPEN_MAX : 0;
     uint64_t needed = (uint64_t)wanted.callers + DESCRIPTORS_SPARE + files;
     uint64_t limit = descriptors_reserve(needed + wanted.calls);
-    daemon->connections = descriptors_divide(limit > 2 * files ? limit - files : limit, &wanted);
+    daemon->files_open_max = descriptors_for_files(limit, needed, (uint32_t)files);
+    daemon->connections =
+        descriptors_divide(limit == 0 ? 0 : limit - daemon->files_open_max, &wanted);
     if (limit > 0 && limit < needed)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("the open file limit is too low for --max-connections, so fewer "

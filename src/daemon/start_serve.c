@@ -40,6 +40,7 @@ int start_serve_files(struct daemon *daemon)
                                 .config = &daemon->config,
                                 .server = daemon->server,
                                 .epoch = status.epoch,
+                                .open_max = daemon->files_open_max,
                                 .on_news = wake_readers,
                                 .context = daemon};
     char buffer[1024];

@@ -377,6 +377,18 @@ void descriptor_sweep(struct descriptor_cache *cache)
     sweep(cache, cache->files_max);
 }
 
+bool descriptor_make_room(struct descriptor_cache *cache)
+{
+    int fd = open("/", O_PATH | O_CLOEXEC);
+    if (fd >= 0)
+        (void)close(fd);
+    if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
+        return false;
+    uint32_t before = atomic_load(&cache->open_count);
+    sweep(cache, before > SWEEP_MAX ? before - SWEEP_MAX : 0);
+    return atomic_load(&cache->open_count) < before;
+}
+
 void descriptor_cache_free(struct descriptor_cache *cache)
 {
     if (cache == NULL)

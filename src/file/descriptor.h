@@ -6,7 +6,7 @@
  * place, least recently used first, so that most calls open nothing.
  *
  * Everything here may be called from any thread; nothing here waits for a disk but
- * descriptor_sweep, which closes what is over and belongs to the pool.
+ * descriptor_sweep and descriptor_make_room, which close and belong to the pool.
  */
 #ifndef FILE_DESCRIPTOR_H
 #define FILE_DESCRIPTOR_H
@@ -89,6 +89,8 @@ void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
 
 /* Closes what is over, and the oldest while there are too many. */
 void descriptor_sweep(struct descriptor_cache *cache);
+/* If the process can open nothing more: closes files that nobody uses. True: some were closed. */
+bool descriptor_make_room(struct descriptor_cache *cache);
 
 /* Descriptors that are open now. */
 uint32_t descriptor_count(const struct descriptor_cache *cache);

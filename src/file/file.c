@@ -80,6 +80,21 @@ static void begin(void *context)
     identity_own();
 }
 
+/* What failed for want of a descriptor has changed nothing, and is tried once more. */
+static void operate(struct call *call)
+{
+    operations[call->procedure].execute(call);
+    if (call->result.stat != NFS_JUKEBOX)
+        return;
+    identity_own();
+    call_release_objects(call);
+    if (!descriptor_make_room(call_cache(call)))
+        return;
+    call->result = (struct nfs_result){0};
+    call->sync_count = 0;
+    operations[call->procedure].execute(call);
+}
+
 static void execute(void *context, struct list *work)
 {
     struct file_service *service = context;
@@ -87,7 +102,7 @@ static void execute(void *context, struct list *work)
     if (call->program == MOUNT_PROGRAM)
         op_mount(call);
     else
-        operations[call->procedure].execute(call);
+        operate(call);
     if (call->sync_count > 0 && call->result.stat == NFS_OK)
         syncer_add(service->syncer, call);
     else

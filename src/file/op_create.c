@@ -79,6 +79,12 @@ static int set_verifier(int fd, struct bytes verifier)
 
 /* ---- a new file ---- */
 
+/* What was made and cannot be completed; flags of unlinkat. */
+static void unmake(const struct directory *directory, int flags)
+{
+    (void)unlinkat(directory->descriptor->path_fd, directory->name, flags);
+}
+
 static int set_all(struct call *call, int fd)
 {
     const struct nfs_args *args = &call->args;
@@ -120,7 +126,7 @@ static int make_plain(const struct directory *directory, mode_t mode)
         return -errno;
     int fd = resolve_open_at(directory_fd, directory->name, O_PATH);
     if (fd < 0)
-        (void)unlinkat(directory_fd, directory->name, 0);
+        unmake(directory, 0);
     return fd;
 }
 
@@ -133,7 +139,7 @@ static int make_named(struct call *call, const struct directory *directory, mode
     int code = set_all(call, fd);
     if (code == 0)
         return fd;
-    (void)unlinkat(directory->descriptor->path_fd, directory->name, 0);
+    unmake(directory, 0);
     (void)close(fd);
     return code;
 }
@@ -163,7 +169,9 @@ static int make_file(struct call *call, const struct directory *directory)
     int fd = make_unnamed(call, directory, mode);
     if (fd == -EOPNOTSUPP)
         fd = make_named(call, directory, mode);
-    return fd < 0 ? fd : without_data(fd);
+    if (fd >= 0 && (fd = without_data(fd)) < 0)
+        unmake(directory, 0);
+    return fd;
 }
 
 /* ---- a file that is there already ---- */
@@ -228,6 +236,15 @@ static void sync_object(struct call *call, struct descriptor *descriptor)
         call_must_sync(call, descriptor, true);
 }
 
+static void finish_file(struct call *call, const struct directory *directory, int path_fd)
+{
+    struct stat st;
+    struct descriptor *descriptor = put_object(call, path_fd, &st);
+    if (descriptor == NULL)
+        unmake(directory, 0);
+    sync_object(call, descriptor);
+}
+
 static void create_existing(struct call *call, const struct directory *directory)
 {
     struct stat st;
@@ -246,7 +263,6 @@ static void create_existing(struct call *call, const struct directory *directory
 void op_create(struct call *call)
 {
     struct directory directory;
-    struct stat st;
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
     int fd = attributes_are_valid(&call->args.sattr) ? make_file(call, &directory) : -EINVAL;
@@ -255,7 +271,7 @@ void op_create(struct call *call)
     else if (fd < 0)
         (void)call_fail(call, call_stat_of(fd));
     else
-        sync_object(call, put_object(call, fd, &st));
+        finish_file(call, &directory, fd);
     directory_end(call, &directory);
 }
 
@@ -266,18 +282,22 @@ static void complete(struct call *call, struct directory *directory, bool needs_
 {
     struct stat st;
     int fd = resolve_open_at(directory->descriptor->path_fd, directory->name, O_PATH);
-    if (fd < 0)
+    if (fd == -ENOENT)
         return; /* somebody else on this machine was faster: made, and gone again */
-    struct descriptor *descriptor = put_object(call, fd, &st);
-    if (descriptor == NULL)
+    if (fd < 0)
+        (void)call_fail(call, NFS_JUKEBOX);
+    struct descriptor *descriptor = fd < 0 ? NULL : put_object(call, fd, &st);
+    if (descriptor == NULL) {
+        unmake(directory, flags);
         return;
+    }
     struct nfs_sattr sattr = call->args.sattr;
     if (S_ISDIR(st.st_mode) && (sattr.mode & (S_ISUID | S_ISGID)) == 0)
         sattr.set_mode = false; /* made with it; now it has the setgid bit of its parent, too */
     int code =
         needs_more ? attributes_set(call, descriptor->path_fd, S_ISLNK(st.st_mode), &sattr) : 0;
     if (code != 0) {
-        (void)unlinkat(directory->descriptor->path_fd, directory->name, flags);
+        unmake(directory, flags);
         (void)call_fail(call, call_stat_of(code));
         return;
     }

@@ -37,4 +37,14 @@ TEST(test_descriptors__an_unknown_limit)
     assert_in_range(shares.calls, 1, DESCRIPTORS_SPARE);
 }
 
+TEST(test_descriptors__files_have_a_quarter_of_too_few)
+{
+    assert_int_equal(descriptors_for_files(10000, 10000, 4096), 4096);
+    assert_int_equal(descriptors_for_files(9999, 10000, 4096), 2499);
+    assert_int_equal(descriptors_for_files(64, 10000, 4096), 16);
+    assert_int_equal(descriptors_for_files(30000, 40000, 4096), 4096);
+    assert_int_equal(descriptors_for_files(64, 10000, 0), 0); /* none are served */
+    assert_in_range(descriptors_for_files(0, 10000, 4096), 1, 1024);
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)

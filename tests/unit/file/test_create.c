@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -255,6 +256,66 @@ TEST(test_create__a_read_only_export_makes_nothing)
     assert_int_equal(caller_mkdir(&c, &c.root, "d", 0755, NULL), NFS_ROFS);
     assert_int_equal(make_node("fifo", NFS_TYPE_FIFO, 0, 0), NFS_ROFS);
     assert_true(c.result.wcc.after.is_there);
+}
+
+/* ---- no descriptor is left ---- */
+
+static struct rlimit plenty;
+
+/* From now on nothing more can be opened. */
+static void use_up_descriptors(void)
+{
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &plenty), 0);
+    int next = fcntl(0, F_DUPFD_CLOEXEC, 0);
+    assert_true(next > 0);
+    (void)close(next);
+    struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = plenty.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+static enum nfs_stat make_without_descriptors(enum nfs_procedure procedure)
+{
+    struct nfs_args args = {.fh = caller_bytes(&c.root),
+                            .name = bytes_of_text("made"),
+                            .type = NFS_TYPE_FIFO,
+                            .path = bytes_of_text("target"),
+                            .create = NFS_GUARDED,
+                            .sattr = {.set_mode = true, .mode = 0700, .set_gid = true, .gid = 77}};
+    use_up_descriptors();
+    enum nfs_stat stat = caller_call(&c, procedure, &args);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &plenty), 0);
+    return stat;
+}
+
+static const enum nfs_procedure makers[] = {NFS_CREATE, NFS_MKDIR, NFS_SYMLINK, NFS_MKNOD};
+
+TEST(test_create__what_cannot_be_completed_is_not_made)
+{
+    struct stat st;
+    caller_be(&c, 0, 0);
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        assert_int_equal(make_without_descriptors(makers[i]), NFS_JUKEBOX);
+        assert_int_not_equal(lstat(caller_path(&c, "made"), &st), 0);
+        assert_int_equal(caller_getattr(&c, &c.root), NFS_OK);
+    }
+}
+
+TEST(test_create__files_that_nobody_uses_make_room)
+{
+    struct stat st;
+    caller_be(&c, 0, 0);
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        for (int n = 0; n < 8; n++) {
+            char name[] = {'f', (char)('0' + n), 0};
+            enum nfs_stat stat = caller_lookup(&c, &c.root, name, NULL);
+            if (stat != NFS_OK)
+                assert_int_equal(caller_create(&c, &c.root, name, 0644, NULL), NFS_OK);
+        }
+        assert_int_equal(make_without_descriptors(makers[i]), NFS_OK);
+        assert_int_equal(lstat(caller_path(&c, "made"), &st), 0);
+        assert_int_equal(st.st_gid, 77);
+        assert_int_equal(remove(caller_path(&c, "made")), 0);
+    }
 }
 
 TEST_MAIN(start, stop, NULL, NULL)
