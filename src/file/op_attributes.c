@@ -76,6 +76,14 @@ static int set_attributes(struct call *call, struct descriptor *descriptor, cons
     return attributes_set(call, descriptor->path_fd, S_ISLNK(st->st_mode), &rest);
 }
 
+/* An owner that squashing makes another one: nobody is told that a file has it. */
+static bool is_squashed(const struct call *call)
+{
+    const struct nfs_sattr *sattr = &call->args.sattr;
+    return (sattr->set_uid && identity_squash_uid(call->rights, sattr->uid) != sattr->uid) ||
+           (sattr->set_gid && identity_squash_gid(call->rights, sattr->gid) != sattr->gid);
+}
+
 void op_setattr(struct call *call)
 {
     struct stat st;
@@ -94,6 +102,8 @@ void op_setattr(struct call *call)
     else if (args->has_guard && (args->guard.seconds != wcc->before.ctime.seconds ||
                                  args->guard.nseconds != wcc->before.ctime.nseconds))
         (void)call_fail(call, NFS_NOT_SYNC);
+    else if (is_squashed(call))
+        (void)call_fail(call, NFS_PERM);
     else
         call->result.stat = call_stat_of(set_attributes(call, descriptor, &st));
     attributes_after(call, descriptor->path_fd, &wcc->after);

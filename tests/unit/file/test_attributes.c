@@ -285,6 +285,14 @@ TEST(test_attributes__root_is_squashed)
     assert_int_equal(c.result.attr.attr.gid, 65534);
 }
 
+TEST(test_attributes__an_owner_that_is_squashed_is_not_set)
+{
+    caller_restart(&c, "rw,anonuid=1000,anongid=1000"); /* the file is theirs already */
+    assert_int_equal(set(&file, (struct nfs_sattr){.set_uid = true, .uid = 0}), NFS_PERM);
+    assert_int_equal(set(&file, (struct nfs_sattr){.set_gid = true, .gid = 0}), NFS_PERM);
+    assert_int_equal(set(&file, (struct nfs_sattr){.set_uid = true, .uid = 1000}), NFS_OK);
+}
+
 TEST(test_attributes__everybody_is_squashed)
 {
     caller_restart(&c, "rw,all_squash,anonuid=321,anongid=654");
