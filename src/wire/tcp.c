@@ -27,7 +27,7 @@
 #define IDLE_NS       (600 * SECOND_NS)
 #define PEER_WAIT_NS  (60 * SECOND_NS)
 #define SHORT_WAIT_NS (5 * SECOND_NS)
-#define ROOM_LOW      (4 * CONNECTION_WEIGHT_MAX)
+#define ROOM_LOW      (UINT64_C(4) * CONNECTION_WEIGHT_MAX)
 
 enum {
     BACKLOG = 1024,
