@@ -259,6 +259,12 @@ static void lock(struct mounter *host)
     say("locks:", host->name);
 }
 
+static void unlock(struct mounter *host)
+{
+    host->is_held = false;
+    host->boot = 0;
+}
+
 static void unmonitor(struct mounter *host)
 {
     if (w.core == NULL || host->priv == 0 || host->is_held)
@@ -560,10 +566,13 @@ static void anything(void)
         lock(host);
         return;
     case 9:
-        host->is_held = false;
-        host->boot = 0;
+        unlock(host);
         return;
     case 10:
+        if (roll(2) == 0) { /* a short visit, perhaps before it is told what it is owed */
+            lock(host);
+            unlock(host);
+        }
         unmonitor(host);
         return;
     case 11:
