@@ -4,7 +4,8 @@
  * Always true:
  *  (1) The attributes before and after are taken under the lock that every change through us
  *      takes, so that nothing of ours lies between them but the change itself (weak cache
- *  consistency). (2) Two directories are locked in the order of their addresses.
+ *      consistency).
+ *  (2) Two directories are locked in the order of their addresses.
  */
 #include "file/directory.h"
 
