@@ -1,9 +1,9 @@
 /*
  * ask.h -- one call to a client whose answer says something about it.
  *
- * Whom to ask, when, and what the answer means is up to who asks (probe.h, silent.h). The call goes
- * to the client's recorded address and to no other (R-SEC-4), and its answer says nothing if the
- * client was forgotten or has moved meanwhile.
+ * Whom to ask, when, and what the answer means is up to the asking module (probe.h, silent.h). The
+ * call goes to the client's recorded address and to no other (R-SEC-4), and its answer says nothing
+ * if the client was forgotten or has moved meanwhile.
  *
  *              ask_start           there is room           answered, or silent too long
  *   (nothing) -----------> WAITING --------------> CALLING ---------------------> probe_answered,

@@ -5,7 +5,7 @@
  *  (1) A callback has a waiter in phase CALLING that names it, or it lingers.
  *  (2) The offer of a lingering one names it, has no waiter, and is on no list of what to do: it
  *      goes when the callback has ended, and not before. lock_drain passes it by.
- *  (3) A late answer hangs on a lingering callback of its owner that overlaps it, or is ready.
+ *  (3) A late answer waits on a lingering callback of its owner that overlaps it, or is ready.
  *
  * There are as many slots as waiters, or as many as sixteen addresses may have in flight. A
  * callback that lingers has lost its waiter, so there could be more of both: none begins while the

@@ -11,12 +11,12 @@
  *
  * What was written to a connection is delivered by the kernel whenever it can. A client that asks
  * for the same bytes again takes it for the answer then. So a callback that was begun outlives its
- * request: it lingers until nothing of it can arrive any more, and until then its offer stands in
- * other owners' way, whatever its own owner has and gives up meanwhile. Its owner gets these bytes
- * when it asks: a late GRANTED then says what is true.
+ * request: it lingers until nothing of it can arrive any more, and until then its offer blocks
+ * other owners, whatever its own owner has and gives up meanwhile. Its owner gets these bytes when
+ * it asks: a late GRANTED then says what is true.
  *
  * The answer to CANCEL and UNLOCK of bytes with a lingering callback of that owner waits for its
- * end: from that answer on the client may ask again and be told to wait.
+ * end: from that answer on the client may ask again and be blocked again.
  *
  * While it lingers the offer is stored like any offer. A crash ends the callback with the process
  * (wire/caller_tcp.c), so what is left then is an offer that nobody has taken.
@@ -43,10 +43,10 @@ struct callback {
     uint32_t offer;       /* LINGERING: what it keeps; SLOT_NONE: nothing */
     uint64_t deadline_ns; /* LINGERING: it is aborted then */
     uint64_t serial;      /* LINGERING: the how many-eth that began to */
-    struct list ending;   /* it lingers, and its carrier has not been told */
+    struct list ending;   /* it lingers, and its carrier does not know yet */
 };
 
-/* An answer that waits: it hangs on one lingering callback after another. */
+/* A delayed answer: it waits on one lingering callback after another. */
 struct late_answer {
     uint32_t client;
     struct claim claim; /* what it is about; the mode is not looked at */
@@ -61,7 +61,7 @@ struct callbacks {
     struct chains by_owner;    /* chain = owner slot: the lingering ones that keep something */
     struct list ending;        /* to be reported to their carrier */
     struct table late;         /* of struct late_answer; a slot is the answer's ticket */
-    struct chains on_callback; /* chain = callback slot: answers that hang on it */
+    struct chains on_callback; /* chain = callback slot: answers that wait on it */
     struct list ready;         /* late answers that may leave */
     uint64_t serial;
     uint64_t lingered, unanswered; /* how many did; answers that found no place to wait */
@@ -78,7 +78,7 @@ bool callback_has_room(const struct core *core);
 uint32_t callback_begin(struct core *core, uint32_t waiter);
 uint64_t callback_id(const struct core *core, uint32_t slot);
 
-/* Its request is over. The offer, which has no waiter any more, stands until it has ended. */
+/* Its request is over. The offer, which has no waiter any more, stays until it has ended. */
 void callback_linger(struct core *core, uint32_t slot, uint32_t offer);
 /* The same without an offer: it is aborted at once. */
 void callback_abort(struct core *core, uint32_t slot);

@@ -1,11 +1,11 @@
 /*
- * callout.h -- what the program of --callout is to be told, in the order in which it happened.
+ * callout.h -- what to report to the program of --callout, in the order in which it happened.
  *
  *   add-client   a host is watched that was not, in this boot
  *   del-client   it is not any more
  *   sm-notify    a host rebooted, and is believed
  *
- * As rpc.statd does with -H. An entry leaves when what it tells of is durable. There is room for a
+ * As rpc.statd does with -H. An entry leaves when what it reports is durable. There is room for a
  * fixed number; what does not fit is counted and lost, so that a slow program delays nothing.
  */
 #ifndef CORE_CALLOUT_H

@@ -12,7 +12,7 @@
 
 struct claim {
     uint64_t start, end; /* inclusive; end UINT64_MAX: to the end of the file */
-    uint32_t owner;      /* slot; SLOT_NONE: nobody who has anything here */
+    uint32_t owner;      /* slot; SLOT_NONE: an owner that has nothing here */
     uint32_t file;       /* slot */
     bool exclusive;
 };

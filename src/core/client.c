@@ -16,8 +16,8 @@
  * itself again. One that may not be forgotten yet is looked at again 300 s later, whatever holds
  * it: no other file has to remember to say so.
  *
- * The time of its last call is not stored: after a restart it counts from the start, and what
- * operators see as last_seen is when it last told something that was worth a write: at least then.
+ * The time of its last call is not stored: after a restart it counts from the start, and last_seen,
+ * as operators see it, is when it last sent something worth a write: at least then.
  */
 #include "core/client.h"
 
@@ -169,7 +169,7 @@ static void link_slot(struct core *core, uint32_t slot, const struct client *con
 }
 
 /* Room for one more, by every limit; the order is the order in which operators can help. Nobody is
- * forgotten for one who is refused anyway. */
+ * forgotten for a newcomer that is refused anyway. */
 static enum admission admission(struct core *core, const struct address *from)
 {
     bool is_within_share = quota_admits_address(core, from, QUOTA_CLIENT);
@@ -244,8 +244,8 @@ void client_settle(struct core *core, uint32_t slot)
     evict_rank(core, slot);
 }
 
-/* R-SEC-5: something may still be owed to it, or come from it. Nobody is told who was not monitored
- * (R-NM-1). */
+/* R-SEC-5: something may still be owed to it, or come from it. One that is not monitored is never
+ * notified (R-NM-1). */
 static bool must_be_kept(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);

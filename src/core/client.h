@@ -32,8 +32,8 @@ struct core;
 /* The most elements that one turn frees of clients that rebooted. */
 #define CLIENT_DRAIN_MAX 2000
 
-/* Notices about a client that are in doubt, by who sent them: each has its own budget of questions,
- * so that nobody uses up another's. */
+/* Doubtful notices about a client, by sender: each has its own budget of questions, so that nobody
+ * uses up another's. */
 enum client_doubt {
     CLIENT_DOUBT_OWN,        /* its address and name */
     CLIENT_DOUBT_OTHER_NAME, /* its address */
@@ -58,7 +58,7 @@ struct client_stored {
     uint32_t incarnation, flags;
 };
 
-/* What it has here, when it was heard of, and what is freed of its lives before. */
+/* What it has here, when it was heard from, and what is freed of its earlier lives. */
 struct client_life {
     uint64_t seen_ns;       /* monotonic: its last call */
     uint64_t heard_wall_ns; /* wall clock: its last call or answer in this run */
@@ -67,7 +67,7 @@ struct client_life {
     uint32_t drain_at;       /* where lock_drain continues, slot + 1; 0: at the end */
     uint32_t share_drain_at; /* the same of share_drain */
     uint32_t drained_count;  /* freed since the drain began */
-    bool is_counted;         /* as crashed, and it was not heard of as alive since */
+    bool is_counted;         /* as crashed, and not heard from since */
     bool is_cleaned;         /* that something was freed for that crash is counted, too */
     bool drain_is_search;    /* only when it finds something was there a crash, */
     bool has_found;          /* and it has */
@@ -76,19 +76,20 @@ struct client_life {
     struct list idle, idle_here; /* of all, of its address: it may be forgotten (evict.h) */
 };
 
-/* How far it is told of our restart, and what it has yet to reclaim: of this run only. */
+/* How far it has been notified of our restart, and what it has yet to reclaim: of this run only. */
 struct client_recovery {
-    uint64_t reached_ns;       /* heard of in this run, by an answer or a call of its own; 0: not */
+    uint64_t reached_ns;       /* heard from in this run: an answer or a call of its own; 0: no */
     uint64_t told_ns;          /* it answered SM_NOTIFY in this run, or reclaims; 0: not */
     uint64_t reclaimed_ns;     /* its last reclaim in this run; 0: none */
-    uint32_t must_know;        /* our state since an order; 0, or until it was told (operate.h) */
+    uint32_t must_know;        /* our state since an order, until it is notified (operate.h);
+                                * else 0 */
     uint32_t loaded_count;     /* locks that the store had of it when we started */
     uint32_t left_over_count;  /* offers of a run before that are still to be confirmed */
     uint32_t unsettled_count;  /* ranges it has not reclaimed yet */
     uint32_t unsettled_shares; /* shares it has not reclaimed yet */
     uint32_t reclaimed_count;  /* its reclaims in this recovery, without repeats */
     bool is_given_up;          /* the notifier gave up on it in this run */
-    bool is_spared;            /* it need not be told of our last restart (notify.c) */
+    bool is_spared;            /* it need not be notified of our last restart (notify.c) */
 };
 
 /* What we ask of it: callbacks, and questions about its state. */
@@ -138,20 +139,20 @@ uint32_t client_find(const struct core *core, const struct address *address, str
 enum admission client_add(struct core *core, const struct peer *from, struct bytes name,
                           uint64_t wall_ns, uint32_t *ret_slot);
 
-/* It was heard of just now, by a call or by an answer: what depends on that follows (D5). */
+/* It was heard from just now, by a call or by an answer: what depends on that follows (D5). */
 void client_alive(struct core *core, uint32_t slot);
 /* The same of a call to the lock manager: it is not the one to be forgotten first. */
 void client_called(struct core *core, uint32_t slot);
 /* It asked for a lock or a share: remembers from where, and in which version; writes what recovery
  * needs (local address, transport, versions, monitored, a newer state of its own) when it changed.
- * Only LOCK and SHARE: no other call makes a client one that must be told. */
+ * Only LOCK and SHARE: no other call makes a client one that must be notified. */
 void client_asked(struct core *core, uint32_t slot, const struct peer *from,
                   const struct lock_request *request);
-/* When it was last heard of, as far as that is known; wall clock. */
+/* When it was last heard from, as far as that is known; wall clock. */
 uint64_t client_last_seen_ns(const struct client *client);
 /*
  * The status monitor at its address is calibrated when it has said the very state that the client
- * itself told us, in a LOCK or in a notice that was believed (R-SEC-4): then it is the client's
+ * itself sent us, in a LOCK or in a notice that was believed (R-SEC-4): then it is the client's
  * own, and not that of a box before it. A new state that the client tells must be said again, and
  * another address is another status monitor.
  */
@@ -162,7 +163,7 @@ static inline bool client_is_calibrated(const struct client *client)
 /* That status monitor says this state. */
 void client_calibrate(struct core *core, uint32_t slot, uint32_t state);
 /* It waits for a lock. That is stored, because a wait is not (R-BLK-14): after a restart only one
- * who is told asks again at once. */
+ * one that is notified asks again at once. */
 void client_waits(struct core *core, uint32_t slot);
 /* GRANTED worked with this procedure (R-BLK-2). */
 void client_granted_by(struct core *core, uint32_t slot, uint32_t proc);
@@ -221,7 +222,7 @@ bool client_free_all(struct core *core, const struct address *from, struct bytes
 
 /* Frees up to CLIENT_DRAIN_MAX elements of clients that rebooted. True: there is more. */
 bool client_drain(struct core *core);
-/* Forgets clients whose time is over. */
+/* Forgets clients whose time has run out. */
 void client_expire(struct core *core);
 uint64_t client_deadline_ns(const struct core *core);
 

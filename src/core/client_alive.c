@@ -57,7 +57,7 @@ static void note_request(struct core *core, uint32_t slot, const struct peer *fr
     if ((flags & ~client->stored.flags) & RECORD_CLIENT_MONITORED)
         client->stored.told_state =
             core->server.state; /* until now it relied on nothing (R-NM-1) */
-    /* That it waits no longer is worth no write of its own: at worst it is told in vain. */
+    /* That it waits no longer is worth no write of its own: at worst it is notified in vain. */
     client->stored.flags =
         client->life.waiter_count > 0 ? flags : flags & ~(uint32_t)RECORD_CLIENT_WAITS;
     if (is_newer)

@@ -3,23 +3,24 @@
  * freed; see client.h.
  *
  * Always true, and asserted by client_life_check():
- *  (1) A client is on the list `draining` while anything may be left that is over
- *      (client_is_over): cursors stand only there, and off the list nothing that it has is.
+ *  (1) A client is on the list `draining` while anything may be left that is over (client_is_over):
+ *      cursors exist only there, and off the list nothing that it has is.
  *  (2) current_count locks and shares are of its present incarnation.
  *
- * A client that rebooted (client_renew) is freed in the order of its chains. New locks and
- * shares go to the front of them, behind which the cursors walk away, so a client that locks faster
- * than it is drained does not keep the drain from ending. What was loaded stands in the order of
- * its slots: a drain that continues after a start may meet what was taken since, and passes by.
+ * A client that rebooted (client_renew) is freed in the order of its chains. New locks and shares
+ * go to the front of them, behind which the cursors walk away, so a client that locks faster than
+ * it is drained does not keep the drain from ending. What was loaded is in the order of its slots:
+ * a drain that continues after a start may meet what was taken since, and passes by.
  *
- * What is over is told by stamps. Usually everything is, and a new incarnation says so. When only a
- * part is, because the client took locks in its new life before we believed in it, `free_below`
- * says which states are older. It stays when the drain has ended, and from then on means that
- * nothing older will come: such a state of a late request counts as free_below (client_stamp).
+ * Stamps say what is of an earlier life. Usually everything is, and a new incarnation says so. When
+ * only a part is, because the client took locks in its new life before we believed in it,
+ * `free_below` says which states are older. It stays when the drain has ended, and from then on
+ * means that nothing older will come: such a state of a late request counts as free_below
+ * (client_stamp).
  *
  * A crash is counted once. A client that was not reached is counted then (D5); when it says later
- * that it rebooted, and was not heard of as alive in between, that is the same crash. What is
- * freed for it is counted when it is freed: when grace ends, or by a drain.
+ * that it rebooted, and was not heard from in between, that is the same crash. What is freed for it
+ * is counted when it is freed: when grace ends, or by a drain.
  */
 #include "base/check.h"
 #include "core/client.h"

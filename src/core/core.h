@@ -150,15 +150,15 @@ struct core_answer {
 };
 
 enum core_call_kind {
-    CALL_STATUS,      /* a registrant is told of a restart, ours or the one it watches (D3, D7) */
+    CALL_STATUS,      /* notifies a registrant of our restart or its host's (D3, D7) */
     CALL_GRANTED,     /* a waiter's client is asked; its answer is the result */
     CALL_GRANTED_MSG, /* the same; its answer comes later, as GRANTED_RES */
     CALL_NULL,        /* is anybody there? */
     CALL_STAT,        /* SM_STAT: which state is the host in? (8.3) */
-    CALL_NOTIFY,      /* SM_NOTIFY: a lock client is told of our restart (D3) */
+    CALL_NOTIFY,      /* SM_NOTIFY: a lock client is notified of our restart (D3) */
 };
 
-/* One thing told to a registrant. */
+/* One thing that a registrant is notified of. */
 struct core_call_status {
     struct bytes mon_name;
     uint32_t state;
@@ -257,9 +257,9 @@ void core_work(struct core *core, uint64_t now_ns, uint64_t wall_ns);
 
 /*
  * The sockets had something to accept or to read in this turn, or were not looked at: in the next
- * core_work grace does not end by the clock, and nobody is given up, or a call that came in time
- * would find its locks gone. That has an end: who never stops talking delays it by 30 s, or half a
- * grace.
+ * core_work grace does not end by the clock, and nothing is released, or a call that came in time
+ * would find its locks gone. That has an end: a client that never stops talking delays it by 30 s,
+ * or half a grace.
  */
 void core_listen_first(struct core *core);
 
@@ -293,8 +293,8 @@ uint64_t core_callback_deadline_ns(const struct core *core);
 uint64_t core_work_deadline_ns(const struct core *core);
 
 /*
- * Names that a resolver knows (R-NOTIFY-2). The addresses of ours whose names clients that are to
- * be told may know, at most `max`; returns how many. What is found is told to the core, best before
+ * Names that a resolver knows (R-NOTIFY-2). Our addresses whose names clients to be notified may
+ * know, at most `max`; returns how many. What is found is passed to the core, best before
  * CORE_READY: of the address, or (local NULL) of this host. What is no name is ignored.
  */
 uint32_t core_list_locals(const struct core *core, struct address *ret, uint32_t max);
@@ -314,7 +314,7 @@ struct core_changes {
 };
 void core_change(struct core *core, const struct core_changes *changes);
 
-/* Monitor: what the program of --callout is to be told next, durable and in order. The views die
+/* Monitor: what to report to the program of --callout next, durable and in order. The views die
  * with the next call into the core. False: nothing, or not yet. */
 enum core_callout_kind { CALLOUT_ADD, CALLOUT_DELETE, CALLOUT_NOTIFY };
 struct core_callout {

@@ -27,7 +27,8 @@ enum event_kind {
     EVENT_NOTICE_AMBIGUOUS, /* the same: several clients there have that name, with their domains */
     EVENT_NOTICE_FOREIGN,   /* the same: the resolver does not know that name at that address */
     EVENT_NOTICE_UNCONFIRMED, /* the same, and the client's own status monitor was asked */
-    EVENT_TOLD,               /* a target answered: name = its own, value = the state it was told */
+    EVENT_TOLD,               /* a target answered: name = its own, value = the state that it was
+                               * sent */
     EVENT_NOT_REACHED,        /* a first attempt failed: the same; it is tried again */
     EVENT_GIVEN_UP,           /* --give-up: the same; the next start tries again */
     EVENT_ROUND_OVER, /* all were tried once: name = how many, in words; value = milliseconds */
@@ -64,9 +65,9 @@ enum event_kind {
     EVENT_TOO_MANY_MESSAGES, /* dropped: one address sends more over UDP than R-SEC-6 allows */
     EVENT_UNRESOLVED,        /* monitor: no address is known of a watched host: name = mon_name */
     EVENT_RESOLVED,          /* monitor: it is by now: the same */
-    EVENT_UPCALL,            /* monitor: the lock manager was told of a host: mon_name, state */
+    EVENT_UPCALL,            /* monitor: the lock manager was notified of a host: mon_name, state */
     EVENT_UPCALL_FAILED,     /* monitor: it was not, at the first attempt, or for --give-up */
-    EVENT_RESTART_NOTICE,    /* monitor: everybody is told of a restart: value = state */
+    EVENT_RESTART_NOTICE,    /* monitor: everybody is notified of a restart: value = state */
     EVENT_LOCKD_RESTARTED,   /* monitor: a new priv without SM_UNMON: name = mon_name, value = id */
     EVENT_REGISTERED,        /* of core_feed: a new SM_MON record: name = mon_name, value = id */
     EVENT_CLIENT_ADDED,      /* of core_feed: a new lock client: name, value = id */

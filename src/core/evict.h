@@ -12,7 +12,7 @@
  * has used up its share of the clients makes room for itself in the same way, among its own.
  *
  * One goes for each that comes, also where more is stored than a limit that was lowered since: the
- * table does not grow, and nobody is forgotten for nothing.
+ * table does not grow, and nothing is forgotten in vain.
  */
 #ifndef CORE_EVICT_H
 #define CORE_EVICT_H
@@ -23,8 +23,8 @@
 
 struct core;
 
-/* This client may have become one that may be forgotten, or was heard of just now: its place is the
- * last one. */
+/* This client may have become one that may be forgotten, or was heard from just now: its place is
+ * the last one. */
 void evict_rank(struct core *core, uint32_t client);
 /* One less; false: nobody may be forgotten. */
 bool evict_client(struct core *core);

@@ -4,7 +4,7 @@
  * Always true:
  *  (1) While grace is on, whatever is unsettled stays.
  *  (2) When it is over, a client with anything unsettled has a deadline in `drop`, or is held
- *      because it was not told (R-GRACE-5).
+ *      because it was not notified (R-GRACE-5).
  *
  * Nothing of this is stored but its end: the flag `incomplete` goes then (D16), and the flag
  * `settled` comes when nothing is unsettled any more, which a resume asks for (D12).
@@ -91,7 +91,7 @@ void grace_begin_anew(struct core *core)
 
 /*
  * Answers from before a simulated crash may still wait for the store. What they grant is unsettled
- * by now, and must not be given up before they have left: they leave with our new state at the
+ * by now, and must not be released before they have left: they leave with our new state at the
  * latest.
  */
 void grace_stored(struct core *core)
@@ -124,8 +124,8 @@ static bool has_unsettled(const struct core *core, uint32_t slot)
            (client->recovery.left_over_count > 0 && !core->is_resumed);
 }
 
-/* R-GRACE-5: as long as it may still be told. That it calls does not mean that it knows, unless it
- * reclaims. */
+/* R-GRACE-5: as long as it may still be notified. That it calls does not mean that it knows, unless
+ * it reclaims. */
 static bool is_held(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
@@ -135,14 +135,14 @@ static bool is_held(const struct core *core, uint32_t slot)
 }
 
 /* Until when what this client has left unsettled stays, now that grace is over; UINT64_MAX: until
- * it is told, or given up. */
+ * it is notified, or the notifier gives up. */
 static uint64_t stays_until_ns(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
     uint64_t over_ns = core->grace.last_end_ns, until_ns = over_ns;
-    /* One that called before it was told has its time from then on, when it knows. */
+    /* One that called before it was notified has its time from then on, when it knows. */
     uint64_t reached_ns = max_u64(client->recovery.reached_ns, client->recovery.told_ns);
-    /* `hold` lets it be told long after the end; it then has its time all the same. */
+    /* `hold` lets it be notified long after the end; it then has its time all the same. */
     uint64_t cap_ns = max_u64(over_ns, client->recovery.told_ns) + core->limits.grace_ns;
     if (core->grace.is_cut_short)
         return over_ns;
@@ -251,7 +251,7 @@ static bool drop(struct core *core, uint32_t slot, uint32_t max, uint32_t *ret_c
     return has_slots;
 }
 
-/* What had to be due by now to be given up in this turn: calls that came in time may be unread. */
+/* What had to be due by now to be released in this turn: calls that came in time may be unread. */
 static uint64_t due_ns(const struct core *core)
 {
     if (!core->must_listen)

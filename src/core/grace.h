@@ -2,7 +2,7 @@
  * grace.h -- the grace period after a restart: who may take what until everyone had a chance to
  * reclaim.
  *
- * In grace only reclaims are granted (protocol.md 3.2). It stands for `--grace` from the moment we
+ * In grace only reclaims are granted (protocol.md 3.2). It lasts for `--grace` from the moment we
  * are registered (R-GRACE-8) and our new state is durable, because nobody can be notified before;
  * it ends earlier only when every stored byte is settled (R-GRACE-3).
  *
@@ -18,8 +18,8 @@
  * The end of grace changes what is granted from one request to the next; dropping then takes its
  * time, and a reclaim of what is not dropped yet is still granted: no reclaim is lost between.
  *
- * An incomplete store (D16) does not know what it misses: grace stands to its end, and reclaims
- * that conflict with nothing are accepted.
+ * An incomplete store (D16) does not know what it misses: the grace period runs to its end, and
+ * reclaims that conflict with nothing are accepted.
  */
 #ifndef CORE_GRACE_H
 #define CORE_GRACE_H
@@ -38,7 +38,7 @@ struct grace {
     bool is_cut_short;    /* the operator ended it: nobody gets more time */
     bool is_ready;        /* we are registered */
     uint64_t after_txn;   /* our new state is durable with this one */
-    uint64_t end_ns;      /* while it stands */
+    uint64_t end_ns;      /* while it is active */
     uint64_t last_end_ns; /* when it ended; extensions count from here */
     struct timers drop;   /* by client: when what it has left unsettled goes */
     uint32_t unsettled_shares;
@@ -68,10 +68,10 @@ void grace_told(struct core *core, uint32_t client);
 void grace_reclaimed(struct core *core, uint32_t client);
 /* The notifier gave up on it: `hold` ends (R-GRACE-5). */
 void grace_given_up(struct core *core, uint32_t client);
-/* It stands, and the state with which it began is not durable yet. */
+/* It is active, and the state with which it began is not durable yet. */
 bool grace_is_unstored(const struct core *core);
-/* The operator ends it, and whatever of it is extended for single clients (P2 (4)). False: nothing
- * of it stands. */
+/* The operator ends it, and whatever of it is extended for single clients (P2 (4)). False: none of
+ * it is active. */
 bool grace_end_now(struct core *core);
 
 /* Ends it when its time has come, and drops what is left. True: there is more. */

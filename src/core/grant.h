@@ -49,7 +49,7 @@ void grant_begin(struct core *core, uint32_t waiter, uint32_t offer);
 void grant_restore(struct core *core, uint32_t waiter, uint32_t offer, uint64_t cookie);
 
 /* The client takes the lock, or (`is_certain` false) may have taken it. False: no slots for it; the
- * offer stands. The waiter is gone when true. */
+ * offer stays. The waiter is gone when true. */
 __attribute__((warn_unused_result)) bool grant_accept(struct core *core, uint32_t waiter,
                                                       bool is_certain);
 /* The offer goes, or stays with its callback, which lingers; the waiter is the caller's. */

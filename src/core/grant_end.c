@@ -91,7 +91,7 @@ void grant_reclaim(struct core *core, const struct claim *claim)
            (slot = waiter_own_called(core, claim)) != SLOT_NONE) {
         MARK("grant_reclaimed");
         if (!may_go_on(core, &effort) || !grant_accept(core, slot, false))
-            return; /* too much, or no slots: the offer stands */
+            return; /* too much, or no slots: the offer stays */
     }
 }
 

@@ -4,7 +4,7 @@
  * Always true, and asserted by hearsay_check():
  *  (1) Of each address with notices here exactly one is ready or being asked, the others wait on
  *      the list of that address.
- *  (2) No address has two notices of one name: the later one is told by the same look-up.
+ *  (2) No address has two notices of one name: the later one is decided by the same look-up.
  *
  * A crash loses what waits here, and a look-up that fails is a refusal: a reboot is then not
  * relayed. The other way round a relay that nobody had the right to order could not be taken back.

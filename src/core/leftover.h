@@ -3,7 +3,7 @@
  *
  * An offer that a run before this one made is its owner's lock now: its client may have taken it
  * (R-BLK-19). Made a lock, it becomes as many as there are stretches of what the owner holds there
- * already; where those are too many for one batch, or find no slots, it stands as it is. So it does
+ * already; where those are too many for one batch, or find no slots, it stays as it is. So it does
  * while a server that we replaced may still call about it (echo.h). For others it is in the way
  * like a lock. For its owner it is one that nobody has confirmed yet:
  *

@@ -4,8 +4,8 @@
  * Two kinds of element live in one table and one store kind. A *held* lock belongs to its owner:
  * the held locks of one owner in one file never overlap, and adjacent ones of the same mode and
  * stamp are one (R-RNG-3). An *offer* is taken for a waiter that has not acknowledged it
- * (R-BLK-19): it stands in other owners' way like a lock, may overlap what its owner holds, and
- * becomes held by lock_offer_accept.
+ * (R-BLK-19): it blocks other owners like a lock, may overlap what its owner holds, and becomes
+ * held by lock_offer_accept.
  *
  *              lock_take                    lock_offer_accept
  *   (nothing) -----------> HELD <---------------------------- OFFERED <---- lock_offer_make

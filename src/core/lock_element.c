@@ -7,11 +7,11 @@
  *  (2) It holds one reference to its file and one to its oh.
  *  (3) A holding has at least one lock.
  *
- * Waiters hang on the slots of elements (waiter.h). They are told while the slot is still live and
+ * Waiters wait on the slots of elements (waiter.h). They are woken while the slot is still live and
  * before it can be used again: at the start of a removal, when everything is still as it was, and
- * after a change by which the element stands in fewer ways than before, when it is as it will be.
- * An element that grew or became exclusive is in the way of its waiters as much as before,
- * and nobody is told. waiter_wake_lock_changed only notes who must look again; it asks nothing.
+ * after a change after which the element blocks less than before, when it is as it will be. An
+ * element that grew or became exclusive is in the way of its waiters as much as before, and nobody
+ * is woken. waiter_wake_lock_changed only notes who must look again; it asks nothing.
  *
  * lock_drain walks the chain of a client a few elements at a time, and any of them may go in
  * between. When the one goes that it would look at next, it is sent to the successor. What is added
@@ -193,7 +193,7 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
     CHECK(content->claim.start <= content->claim.end);
     CHECK(content->claim.owner == lock->claim.owner);
     CHECK(content->claim.file == lock->claim.file);
-    CHECK(lock->holding != SLOT_NONE); /* an offer is taken and given up as it is */
+    CHECK(lock->holding != SLOT_NONE); /* an offer is taken and withdrawn as it is */
     bool is_less = !claim_is_inside(&lock->claim, &content->claim) ||
                    !claim_has_mode(&content->claim, &lock->claim);
     if (content->claim.start == lock->claim.start) {

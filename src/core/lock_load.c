@@ -6,7 +6,7 @@
  * marks the store incomplete (D16).
  *
  * An offer comes back without its waiter: in reclaim mode waiters are not stored (R-BLK-14), and
- * for other owners the offer stands like a lock all the same.
+ * the offer still blocks other owners like a lock.
  */
 #include "base/check.h"
 #include "core/lock_element.h"

@@ -4,8 +4,8 @@
  * An offer that its client confirms replaces what the owner held there before it. One that the
  * client only may have taken is accepted piece by piece: each stretch of it that the owner holds
  * exclusively stays exclusive. Everything gets the offer's stamp but what has a later one. That
- * makes as many locks as there are stretches, so there is a bound: beyond it the offer stands,
- * which excludes others as well.
+ * makes as many locks as there are stretches, so there is a bound: beyond it the offer stays an
+ * offer, which excludes others as well.
  */
 #include "core/lock_offer.h"
 

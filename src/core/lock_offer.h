@@ -1,6 +1,6 @@
 /*
- * lock_offer.h -- offers: elements of the lock table that stand in others' way for a waiter which
- * has not acknowledged them (R-BLK-19), and how they become locks of their owner.
+ * lock_offer.h -- offers: elements of the lock table that block other owners on behalf of a waiter
+ * that has not acknowledged them (R-BLK-19), and how they become locks of their owner.
  */
 #ifndef CORE_LOCK_OFFER_H
 #define CORE_LOCK_OFFER_H
@@ -16,7 +16,7 @@ void lock_offer_stamp(struct core *core, uint32_t slot, uint32_t state, uint64_t
 /*
  * An offer that a run before this one made (R-BLK-19): it is its owner's lock now. The store's
  * record says as much and is not written again, unless it meets what the owner holds. False: it
- * stands as an offer.
+ * stays an offer.
  */
 __attribute__((warn_unused_result)) bool lock_offer_restore(struct core *core, uint32_t slot);
 /*
@@ -28,7 +28,7 @@ __attribute__((warn_unused_result)) bool lock_offer_confirm(struct core *core, u
                                                             bool stays);
 /*
  * The client may have the lock: the offer becomes its owner's. Bytes that it holds exclusively stay
- * so, because a doubt never weakens anything. False, and the offer stands: no slots for the pieces,
+ * so, because a doubt never weakens anything. False, and the offer stays: no slots for the pieces,
  * too many of them (perhaps only for the batch that is open), or its client rebooted since.
  */
 __attribute__((warn_unused_result)) bool lock_offer_accept(struct core *core, uint32_t slot,

@@ -159,7 +159,7 @@ static void renew(struct core *core, const struct lock *fresh, const struct lock
     bool is_same = claim_is_same_range(&to.claim, &old->claim) && lock_element_is_alike(old, &to);
     if (is_same && old->oh == to.oh) {
         MARK("lock_repeated");
-        /* It was asked for again, also if only in part, and its client is told that it has it. */
+        /* It was asked for again, also if only in part, and the answer says that it is held. */
         old->serial = ++core->locks.serial;
         old->asked = to.asked;
         old->is_doubtful = false;

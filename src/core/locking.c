@@ -210,7 +210,7 @@ static enum lock_status block(struct core *core, const struct peer *from,
 
 /*
  * The owner has asked for this range in the other mode before. An offer that may have been taken is
- * its lock by now, so that the new request changes what it has; anything else is given up
+ * its lock by now, so that the new request changes what it has; anything else is withdrawn
  * (R-BLK-11). False: no slots for that.
  */
 static bool replace(struct core *core, uint32_t waiter)
@@ -245,7 +245,7 @@ void locking_note_reclaim(struct core *core, const struct peer *from, const stru
 /*
  * A reclaim is granted when the owner holds it as far as the store knows: every byte, in that mode
  * or a stronger one (R-GRACE-4). That is so in grace and after it, as long as the bytes were not
- * given up. It is then stamped and settled; an exact one changes nothing that is stored
+ * released. It is then stamped and settled; an exact one changes nothing that is stored
  * (R-GRACE-9).
  *
  * What matches nothing is refused: in grace for good, because others may hold it; afterwards it is
@@ -258,8 +258,8 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
     struct subject s = find_subject(core, from, r);
     bool is_stored = may_be_held(core, &s);
     if (!is_stored && is_known(&s)) {
-        /* It may be about an offer whose answer is on its way. Where it is not, the offer stands:
-         * it may have been taken after this was sent, and must not be weakened by it. */
+        /* It may be about an offer whose answer is on its way. Where it is not, the offer stays: it
+         * may have been taken after this was sent, and must not be weakened by it. */
         grant_reclaim(core, &s.claim);
         is_stored = may_be_held(core, &s);
     }
@@ -377,8 +377,8 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
 }
 
 /*
- * Who is told that it does not have these bytes may ask for them again, and wait. While a callback
- * about them can still arrive it would be taken for the answer, so it is not told yet.
+ * A client that learns that it does not have these bytes may ask for them again, and wait. A
+ * callback about them that still arrives would be taken for the answer, so the reply waits.
  */
 static void wait_for_callbacks(struct core *core, const struct peer *from,
                                const struct lock_request *r, struct response *ret)

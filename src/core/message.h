@@ -77,7 +77,7 @@ struct request {
     struct lock_request lock;
 };
 
-/* Who holds what stands in the way (R-OWN-3). */
+/* Who holds what is in the way (R-OWN-3). */
 struct lock_holder {
     bool exclusive;
     uint32_t svid;

@@ -157,7 +157,7 @@ static void hear_claim(struct core *core, const struct peer *from, const struct 
 }
 
 /* SM_UNMON_ALL. Beside nfs-ganesha it says that it starts: what is left is of a run that crashed,
- * and --unmon-all notify has those told, under a number that they do not know. */
+ * and --unmon-all notify notifies those hosts, with a state that is new to them. */
 static void remove_all(struct core *core, const struct peer *from, const struct request *request)
 {
     uint32_t count = registrant_remove_all(core, &from->address, request->my_name);

@@ -69,7 +69,7 @@ bool namesake_is_met(const struct core *core, uint32_t client)
     return false;
 }
 
-/* A place for a new pair: one that is over, else the one that was heard of longest ago. */
+/* A place for a new pair: one that is over, else the one that was heard from longest ago. */
 static uint32_t make_place(const struct core *core)
 {
     uint32_t oldest = 0;

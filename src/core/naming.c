@@ -2,7 +2,7 @@
  * naming.c -- see naming.h.
  *
  * Always true:
- *  (1) The numeric address and its own name have their places: however many names we were told, a
+ *  (1) The numeric address and its own name have their places: however many names we were given, a
  *      Linux client, which knows us by address, hears the one that it knows.
  *  (2) A name that is learned is one that a status monitor can accept (R-NSM-1). What a resolver
  *      says is somebody else's text.

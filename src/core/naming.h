@@ -3,9 +3,9 @@
  *
  * A status monitor acts on an SM_NOTIFY only when it knows the name in it, or the address that it
  * comes from: FreeBSD compares the name and nothing else, macOS asks for the name of the address,
- * Linux takes either. So a client is told once under every name that it may have for us:
+ * Linux takes either. So a client is notified once under every name that it may have for us:
  *
- *   what we were told at start (--name, the hostname, the short name), in that order
+ *   what we were given at start (--name, the hostname, the short name), in that order
  *   the full name of this host            \  learned from the resolver, if it ever answers
  *   the name of our address that it uses  /
  *   that address in numbers

@@ -1,5 +1,5 @@
 /*
- * notice.h -- what SM_NOTIFY told us: "the host of this name is up again, with this state" (D7).
+ * notice.h -- what SM_NOTIFY said: "the host of this name is up again, with this state" (D7).
  *
  * One record per name, however many registrants watch it: the void answer to an SM_NOTIFY waits for
  * one small write, not for one per registrant. A registrant still has to hear of a notice while its

@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-#define WINDOW_RETRY_NS (5 * SECOND_NS)  /* D5 (4): at least this often while the window stands */
+#define WINDOW_RETRY_NS (5 * SECOND_NS)  /* D5 (4): at least this often within the window */
 #define LAST_CALL_NS    (10 * SECOND_NS) /* D5 (4): and once more so long before grace ends */
 #define JITTER_NS       (SECOND_NS / 2)
 #define LADDER_FIRST_NS (2 * SECOND_NS) /* R-NOTIFY-4 */
@@ -62,7 +62,7 @@ static bool is_owed(const struct core *core, uint32_t target)
     return owed.state != 0 || owed.notice != 0;
 }
 
-/* Of a monitor, what its lock manager is told is counted apart from what its hosts are. */
+/* A monitor counts upcalls to its lock manager apart from notifications of hosts. */
 static struct notify_counters *counters_of(struct core *core, uint32_t target)
 {
     bool is_upcall = core->limits.is_monitor && target_kind(core, target) == TARGET_REGISTRANT;
@@ -85,7 +85,7 @@ static void set_phase(struct core *core, uint32_t target, enum notify_phase phas
     job->phase = phase;
 }
 
-/* What it is told next must be durable first, and is tried for as long as anything new. */
+/* What it is notified of next must be durable first, and is tried for as long as anything new. */
 static void renew(struct core *core, uint32_t target)
 {
     struct notify_job *job = notify_job(core, target);
@@ -164,7 +164,7 @@ void notify_relay(struct core *core, uint32_t fold)
          slot = chains_next(by_name, slot)) {
         uint32_t target = target_of_registrant(slot);
         if (notify_job(core, target)->phase == NOTIFY_WAITING)
-            renew(core, target); /* it is told when its time comes */
+            renew(core, target); /* it is notified when its time comes */
         else if (is_owed(core, target))
             schedule(core, target, core->now_ns);
     }
@@ -231,7 +231,7 @@ void notify_stored(struct core *core)
 
 /* ---- calls ---- */
 
-/* While the window stands a later attempt is over when the next one is due (D5 (4)). */
+/* Within the window a later attempt is over when the next one is due (D5 (4)). */
 static uint64_t budget_ns(const struct core *core, uint32_t target)
 {
     uint64_t timeout_ns = core->limits.notify_timeout_ns;
@@ -277,8 +277,8 @@ static bool take_turn(struct core *core, uint32_t target)
     return false;
 }
 
-/* Is what it would be told now not durable yet? That is also so when our state number was raised
- * for somebody else's sake. */
+/* Is what it would be notified of now not durable yet? That is also so when our state number was
+ * raised for somebody else's sake. */
 static bool is_gated(const struct core *core, uint32_t target)
 {
     struct notify_job *job = notify_job(core, target);
@@ -312,7 +312,7 @@ static uint64_t jitter_ns(struct core *core)
     return prng_below(&core->notify.prng, JITTER_NS);
 }
 
-/* While the window stands: within 5 s of the last attempt, and 10 s before grace ends (D5 (4)). */
+/* Within the window: within 5 s of the last attempt, and 10 s before grace ends (D5 (4)). */
 static uint64_t next_in_window_ns(struct core *core, const struct notify_job *job)
 {
     const struct grace *grace = &core->grace;

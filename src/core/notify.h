@@ -43,7 +43,7 @@ struct notify_job {
     uint32_t ladder_step;    /* of them, after the recovery window */
     uint64_t started_ns;     /* of the last attempt */
     uint64_t news_ns;        /* what it is owed is not older */
-    uint64_t after_txn;      /* what it is told must be durable */
+    uint64_t after_txn;      /* what it is notified of must be durable */
     struct target_news sent; /* in the call in flight */
     bool has_turn;           /* a relay whose time to leave was given out (D7) */
     bool is_in_round;        /* not tried yet since our last restart */
@@ -96,15 +96,16 @@ void notify_restarted(struct core *core, const struct record_server *before);
 void notify_ready(struct core *core);
 /* Everybody who is owed something is tried now, as in a first round. */
 void notify_begin(struct core *core);
-/* The recovery window begins, once more when grace does: nobody is given up before its end. */
+/* The recovery window begins, once more when grace does: the notifier gives up on nobody before
+ * its end. */
 void notify_open_window(struct core *core);
 /* A notice of this name is new: its registrants are owed it. `fold`: the name without case. */
 void notify_relay(struct core *core, uint32_t fold);
 /* What this target is owed is new. */
 void notify_news(struct core *core, uint32_t target);
-/* This target was heard of: if it is still owed something, it is worth trying now. */
+/* This target was heard from: if it is still owed something, it is worth trying now. */
 void notify_heard(struct core *core, uint32_t target);
-/* Nothing is owed to this target any more, though nobody told it. */
+/* Nothing is owed to this target any more, though it was not notified. */
 void notify_dismiss(struct core *core, uint32_t target);
 /* This target goes away. */
 void notify_forget(struct core *core, uint32_t target);
@@ -134,7 +135,7 @@ void notify_write_spared(struct core *core);
 
 struct notify_job *notify_job(const struct core *core, uint32_t target);
 /* notify_round.c: a round begins with everybody who is owed our state; a target's attempt has
- * ended, which counts if it told of that state; a target leaves, untried. */
+ * ended, which counts if it announced that state; a target leaves, untried. */
 void notify_round_begin(struct core *core);
 void notify_round_tried(struct core *core, uint32_t target, bool is_reached);
 void notify_round_leave(struct core *core, uint32_t target, bool is_heard);

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "core/state.h"
 
-/* It is told a state that it does not know. One without a status monitor cannot be (R-NM-1). */
+/* It is notified of a state that is new to it. One without a status monitor cannot be (R-NM-1). */
 static bool tell(struct core *core, uint32_t slot)
 {
     struct client *client = client_at(core, slot);

@@ -48,8 +48,8 @@ enum order_result {
     ORDER_DONE,
     ORDER_BEGUN,     /* RELEASE of very much: it is being freed, in pieces */
     ORDER_NO_CLIENT, /* there is none of that id */
-    ORDER_NOTHING,   /* no grace stands, it holds nothing there, it was never monitored, or it is at
-                      * that address already */
+    ORDER_NOTHING,   /* no grace period is active, it holds nothing there, it was never monitored,
+                      * or it is at that address already */
     ORDER_LATER, /* ask again: the batch is full, says the driver; END_GRACE: answers from before
                       * a simulated crash have yet to leave, and may give what it would give up */
     ORDER_BAD_ADDRESS, /* MOVE: it names no host */

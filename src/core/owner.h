@@ -24,7 +24,7 @@ struct owner {
     tree_root waiters;     /* all of them, by file and range (waiter_own.h) */
     tree_root left_over;   /* offers of a run before (leftover.h) */
     struct list waiting;   /* while it holds something and waits: only such close a circle */
-    struct list leaving;   /* while those of its waiters must look again that hang on waiters */
+    struct list leaving;   /* while those of its waiters must look again that wait on waiters */
     uint64_t visit;        /* stamp of the last search for a deadlock that came by */
 };
 

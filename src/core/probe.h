@@ -76,7 +76,8 @@ bool probe_begin(struct core *core, uint32_t client, const struct probe_question
 /* After a resume: every client that holds something is asked, once, a hundred per second (D12). */
 void probe_begin_all(struct core *core);
 
-/* It has told a state: its status monitor is asked, unless it is calibrated or was just asked. */
+/* It has announced a state: its status monitor is asked, unless it is calibrated or was just
+ * asked. */
 void probe_want_calibration(struct core *core, uint32_t client);
 
 /* Asks those who are asked in the course of time: after a resume, and to calibrate. */

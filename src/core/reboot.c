@@ -3,12 +3,12 @@
  *
  * Two mistakes are possible, and they are not equal. A restart that is not believed leaves locks of
  * the dead for a while: the client's next LOCK, its next notice or an operator frees them. One that
- * is believed wrongly takes locks from the living, who are not told. So whatever is in doubt is
- * asked at the recorded address, and what stays in doubt is not believed (P2, P5).
+ * is believed wrongly takes locks from the living, which never learn of it. So whatever is in doubt
+ * is asked at the recorded address, and what stays in doubt is not believed (P2, P5).
  *
  * A status monitor speaks for a host, not for a client. What answers at an address may be the box
  * that hides the client, or another host behind it. So an answer counts only of one that is
- * calibrated: it has said the very number that this client itself told us (client.h). Whatever one
+ * calibrated: it has said the very number that this client itself sent us (client.h). Whatever one
  * says that is not calibrated is as if it had not answered; with one exception, which is
  * calibration itself: exactly the older number that the client's own LOCK has just told. And unless
  * it is the number that the client's own notice or LOCK says, an answer is believed only of the
@@ -302,7 +302,8 @@ enum reboot_heard reboot_hear(struct core *core, const struct address *from, str
 
 /* ---- answers ---- */
 
-/* Its status monitor says nothing: what is known of it stands, and a notice of its own counts. */
+/* Its status monitor says nothing: what is known of it still counts, and so does a notice of its
+ * own. */
 static bool decide_without(struct core *core, uint32_t slot, const struct probe_question *question)
 {
     uint32_t seen = client_at(core, slot)->stored.state_seen, notified = question->notified;
@@ -313,8 +314,8 @@ static bool decide_without(struct core *core, uint32_t slot, const struct probe_
     return true;
 }
 
-/* One that is not calibrated has answered: that says nothing, except that the very number which the
- * client's own LOCK told is calibration. True: as decide(). */
+/* One that is not calibrated has answered: that says nothing, except that the number in the
+ * client's own LOCK is calibration. True: as decide(). */
 static bool decide_uncalibrated(struct core *core, uint32_t slot,
                                 const struct probe_question *question, uint32_t state)
 {

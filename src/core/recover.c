@@ -9,7 +9,7 @@
  * A record that cannot be read is reported, removed with the first batch, and marks the store
  * incomplete (R-PER-5, D16): something a client relies on may be missing. The state of an
  * incomplete store also jumps past the wall clock, because the lost part may have held a larger
- * one; where the server record itself is lost it begins above everything that anybody was told.
+ * one; where the server record itself is lost it begins above every state ever given out.
  */
 #include "base/check.h"
 #include "base/units.h"
@@ -197,9 +197,9 @@ static void replace_lost_server(struct core *core, uint64_t wall_seconds)
     server->epoch = core->epoch_seen_max > wall_seconds ? core->epoch_seen_max : wall_seconds;
     server->next_id = core->id_seen_max > wall_seconds ? core->id_seen_max : wall_seconds;
     server->next_id++;
-    /* That one was told; the clock may say less (D16). Each start raised it by two at least, and
-     * records are behind: every answer to SM_STAT carries the state, and a client that was told
-     * under one name of several knows a state that its record does not. */
+    /* That one was given out; the clock may say less (D16). Each start raised it by two at least,
+     * and records are behind: every answer to SM_STAT carries the state, and a client that was
+     * notified under one name of several knows a state that its record does not. */
     server->state = core->state_seen_max;
     if (server->state <= STATE_MAX - STATE_STRIDE)
         server->state += STATE_STRIDE;
@@ -245,7 +245,7 @@ static bool is_left_over(const struct core *core, uint32_t slot)
 
 /*
  * An offer outlives a run as a lock of its owner (R-BLK-19): its client may have taken it, and its
- * waiter is gone. One that finds no room for its pieces, in the table or in the open batch, stands
+ * waiter is gone. One that finds no room for its pieces, in the table or in the open batch, stays
  * as it is, which excludes others just as well; its owner may reclaim it all the same (leftover.h),
  * and it is tried again (recover_work). So does one of which an echo may be due, until that time is
  * over: it needs its slot for itself.
@@ -345,7 +345,7 @@ void recover_unsettle_all(struct core *core)
         unsettle_share(core, slot);
 }
 
-/* A run in reclaim mode stores no waiters. Those who waited would neither be told nor called. */
+/* A run in reclaim mode stores no waiters: their clients would be neither notified nor called. */
 static bool has_lost_waiters(const struct core *core)
 {
     const struct table *table = &core->clients.table;
@@ -397,8 +397,8 @@ static bool is_same_boot(const struct core *core, const struct core_boot *boot)
            memcmp(server->boot, boot->boot, RECORD_BOOT_LEN) == 0 && server->netns == boot->netns;
 }
 
-/* Which boot the state is of, in the record of the state: a crash between the two would have
- * everybody told twice, or nobody at all. */
+/* Which boot the state is of, in the record of the state: a crash between the two would notify
+ * everybody twice, or nobody at all. */
 static void note_boot(struct core *core, const struct core_boot *boot)
 {
     struct record_server *server = &core->server;

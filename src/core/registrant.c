@@ -5,7 +5,7 @@
  *  (1) A live registrant is on exactly one chain of each index, the one its fields name.
  *  (2) No two live registrants have the same key.
  *  (3) It holds one reference to its address, its mon_name, its my_name and its mon_fold.
- *  (4) Every change since the last batch is marked dirty, so the store follows without being told.
+ *  (4) Every change since the last batch is marked dirty, so the store follows by itself.
  *
  * told_state is set when a registration is new: the answer to SM_MON carries our state. A repeat
  * leaves it alone, because a registrant that must still hear of our restart must hear of it also
@@ -175,7 +175,7 @@ static void update(struct core *core, uint32_t slot, const struct peer *from, st
     dirty_put(&core->dirty, RECORD_REGISTRANT, slot);
 }
 
-/* Room for one more, by every limit. Nobody is forgotten for one who is refused anyway. */
+/* Room for one more, by every limit. Nobody is forgotten for a newcomer that is refused anyway. */
 static enum admission admission(struct core *core, const struct address *from)
 {
     bool is_full = core->registrants.table.count >= core->limits.clients_max;

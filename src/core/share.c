@@ -13,11 +13,11 @@
  * other way round? The sums answer it without a walk over the others (P7); what the same key holds
  * already is left out of them, because it would be replaced.
  *
- * A share of an incarnation that is over stands in the way until share_drain has freed it, as a
- * lock does, unless its own key is reserved again first: then it belongs to the present one. New
- * shares go to the front of their client's chain and the drain walks to its end, so it never meets
- * one that was added after it began; a share that is removed where the drain stands hands the place
- * on to the next.
+ * A share of an earlier incarnation stays in the way until share_drain has freed it, as a lock
+ * does, unless its own key is reserved again first: then it belongs to the present one. New shares
+ * go to the front of their client's chain and the drain walks to its end, so it never meets one
+ * that was added after it began; a share that is removed at the drain's position hands it on to the
+ * next.
  */
 #include "core/share.h"
 

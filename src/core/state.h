@@ -97,12 +97,12 @@ struct core {
     bool corrupt_found;
     uint32_t records_loaded;
     uint64_t id_seen_max, epoch_seen_max;
-    uint32_t state_seen_max; /* of ours: the largest that anybody was told */
+    uint32_t state_seen_max; /* of ours: the largest ever given out */
 
     bool is_resumed; /* this run continues with the state of the last one (D12) */
 
-    /* Offers of the run before that could not become locks yet: how many, and where the search for
-     * those that can by now stands. */
+    /* Offers of the run before that could not become locks yet: how many, and how far the search
+     * for those that can by now has come. */
     uint32_t offers_left, offer_at;
     uint64_t offer_next_ns;
 
@@ -145,7 +145,7 @@ struct core {
 /* The next state number: odd, larger (R-PER-4). After 2^31 - 1, the largest the protocol's signed
  * number can say, it starts again at 1. */
 uint32_t core_next_state(uint32_t state);
-/* We take it. Nobody is told before it is durable, or a crash could use it once more. */
+/* We take it. It leaves the server only when it is durable, or a crash could use it once more. */
 void core_raise_state(struct core *core);
 
 /* The host of this address restarted, as this step found out; of no family: we did

@@ -29,7 +29,7 @@ struct reboot_counters {
 
 struct grace_counters {
     uint64_t reclaims_granted, reclaims_denied;
-    uint64_t dropped; /* locks and shares given up at the end */
+    uint64_t dropped; /* locks and shares released at the end */
 };
 
 struct grace_status {
@@ -70,7 +70,7 @@ struct core_status {
     uint32_t notices, names;
     bool is_monitor;     /* hosts that a lock manager of this machine watches, and no locks */
     uint32_t unresolved; /* monitor: names of watched hosts that no address is known of */
-    uint32_t hosts_owed; /* monitor: hosts that are still to be told of our last reboot */
+    uint32_t hosts_owed; /* monitor: hosts that are still to be notified of our last reboot */
     bool is_same_boot;   /* monitor: the machine did not reboot since the last run */
     bool is_served;      /* monitor: their hosts are being notified, not waiting for a server */
     uint32_t namesakes;  /* pairs of view_namesake (D17) */

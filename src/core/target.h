@@ -47,7 +47,7 @@ uint32_t target_next(const struct core *core, uint32_t target);
 /* The target that a handle of this kind names; SLOT_NONE: it is gone. */
 uint32_t target_find(const struct core *core, enum target_kind kind, uint64_t handle);
 
-/* Does one who was told this state know of the server's last restart? */
+/* Does a client with this told_state know of our last restart? */
 bool target_knows(const struct record_server *server, uint32_t told_state);
 /* This client does, or need not. */
 bool target_is_told(const struct core *core, uint32_t client);

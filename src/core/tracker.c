@@ -1,5 +1,6 @@
 /*
- * tracker.c -- clients of other protocols: what these say, and whose time is over; see tracker.h.
+ * tracker.c -- clients of other protocols: what these say, and whose time has run out; see
+ * tracker.h.
  *
  * A restart writes nothing here. A record that says "connected" says in which epoch; in a later
  * one it means "disconnected by the restart", and the next restart reads it the same way. So ten
@@ -10,8 +11,8 @@
  * by the monotonic one. A wall clock that was set back would keep a client for years: what is left
  * of its time is never more than it was given.
  *
- * That a client has expired is written when it happens, and not only when it is cleaned up: who was
- * told that it is gone must not find itself back after a crash (P1).
+ * That a client has expired is written when it happens, and not only when it is cleaned up: a
+ * client that was told it is gone must not be back after a crash (P1).
  */
 #include "core/tracker.h"
 
@@ -108,8 +109,8 @@ static void expire(struct core *core, uint32_t slot)
     tracker_queue_expired(core, slot);
 }
 
-/* It is there, or may come back. One whose time is over is told so although its turn to expire has
- * not come: nobody is lucky because we are busy. */
+/* It is there, or may come back. One whose time has run out is told so although its turn to expire
+ * has not come: nobody is lucky because we are busy. */
 static bool is_here(struct core *core, uint32_t slot)
 {
     const struct tracked *tracked = tracker_at(core, slot);

@@ -47,7 +47,7 @@ struct core;
 struct tracked {
     uint64_t id, key_hash;
     uint64_t registered_ns, server_epoch, deadline_ns; /* see store/record.h */
-    uint64_t until_ns;                                 /* monotonic: when its time is over */
+    uint64_t until_ns;                                 /* monotonic: when its time has run out */
     struct address address;
     uint32_t protocol; /* slot in tracker.protocols, with a reference */
     uint32_t window_s, ttl_s, generation, state;
@@ -75,7 +75,7 @@ enum tracker_result {
     TRACKER_ADDED,
     TRACKER_UPDATED,
     TRACKER_RECONNECTED,
-    TRACKER_GONE,  /* no such client, or its time is over, or it has another connection by now */
+    TRACKER_GONE,  /* no such client, or its time has run out, or it is connected elsewhere */
     TRACKER_LIMIT, /* a new one over --max-clients or the share of its address, or the first of too
                     * many protocols */
     TRACKER_BYTES, /* over --max-bytes, or a key or bytes longer than they may be */

@@ -4,8 +4,8 @@
  * Always true, and asserted by unreached_check():
  *  A host on the list has no members left, and is on it once.
  *
- * A client that is marked crashed is one that must still be told of a restart, so it is kept for
- * that reason anyway: the mark keeps nobody longer.
+ * A client that is marked crashed is one that must still be notified of a restart, so it is kept
+ * for that reason anyway: the mark keeps nobody longer.
  *
  * The members are counted rather than looked for: a thousand targets behind one address cost a
  * thousand steps and not a million (P7).

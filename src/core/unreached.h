@@ -3,10 +3,10 @@
  *
  * Judged per address: several targets may be at one (a status monitor and registrants, or several
  * clients behind one translator), and one answer proves that the host is there. When the first
- * attempts of all of them have ended in vain, the clients of that address that are still to be told
- * are marked crashed, durably, and counted with what they have left unsettled. Nothing else
- * happens to their locks here: what is stored can be reclaimed until grace ends, and grace does
- * not end sooner for it (D5 (1), (2)). The mark goes when the client is heard of.
+ * attempts of all of them have ended in vain, the clients of that address that are still to be
+ * notified are marked crashed, durably, and counted with what they have left unsettled. Nothing
+ * else happens to their locks here: what is stored can be reclaimed until grace ends, and grace
+ * does not end sooner for it (D5 (1), (2)). The mark goes when the client is heard from.
  *
  *            a round begins              the last first attempt at that address ended
  *   ---> members counted, by address -------------------------------------> nobody heard of: marked
@@ -25,7 +25,7 @@ struct core;
 /* Addresses of clients, by their slot in that pool. */
 struct unreached_host {
     uint32_t left;     /* members whose first attempt has not ended */
-    bool is_reached;   /* something at that address was heard of */
+    bool is_reached;   /* something at that address was heard from */
     bool is_failed;    /* it is on the list, with a reference to the address */
     struct list queue; /* while it is */
 };
@@ -47,7 +47,7 @@ uint32_t unreached_join(struct core *core, uint32_t target);
 /* Its first attempt has ended, or it went away, which only somebody alive can ask for. */
 void unreached_leave(struct core *core, uint32_t host, bool is_reached);
 
-/* Something at this address was heard of. */
+/* Something at this address was heard from. */
 void unreached_heard(struct core *core, const struct address *address);
 /* This client was: its mark goes. */
 void unreached_client_alive(struct core *core, uint32_t client);

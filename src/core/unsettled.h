@@ -1,10 +1,10 @@
 /*
  * unsettled.h -- bytes that the store says somebody holds, and that nobody has confirmed yet.
  *
- * After a start in reclaim mode every stored lock stands, and its owner may come to reclaim it, in
- * pieces and in any order (R-GRACE-3). What is unsettled is therefore kept apart from the locks
- * themselves: a reclaim takes bytes out of this set and writes nothing (R-GRACE-9), and when grace
- * ends, what is left here is what is given up.
+ * After a start in reclaim mode every stored lock is in force, and its owner may come to reclaim
+ * it, in pieces and in any order (R-GRACE-3). What is unsettled is therefore kept apart from the
+ * locks themselves: a reclaim takes bytes out of this set and writes nothing (R-GRACE-9), and when
+ * grace ends, what is left here is what is released.
  *
  * Always true: every unsettled byte is held by its owner, in the lock table and in the store. So
  * whatever takes bytes from an owner or gives them to it again settles them (lock.c does).

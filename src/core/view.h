@@ -49,10 +49,10 @@ struct view_client {
     uint32_t reclaimed_count; /* its reclaims in this recovery, without repeats */
     bool is_monitored, is_crashed, is_draining, is_moved;
     bool is_watched; /* monitor: `name` and `address` are of the host that is watched, and */
-    bool is_owed;    /* it is still to be told of our last reboot; */
-    bool is_current; /* the lock manager registered it in this boot: it is told of its reboots */
-    uint32_t upcall; /* the state of its host that the lock manager is still to be told; 0: none */
-    uint64_t reached_ns; /* heard of in this run, monotonic; 0: not */
+    bool is_owed;    /* it is still to be notified of our last reboot; */
+    bool is_current; /* registered in this boot: its reboots are passed on */
+    uint32_t upcall; /* the state of its host that is owed to the lock manager; 0: none */
+    uint64_t reached_ns; /* heard from in this run, monotonic; 0: not */
     uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
     enum view_news news;
     uint32_t attempt_count; /* to tell it, that have ended */
@@ -69,7 +69,7 @@ bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *bu
 bool view_next_owed(const struct core *core, uint64_t *cursor, uint32_t *budget,
                     struct view_client *ret);
 bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret);
-/* The name of ours under which it is told first (R-NOTIFY-2); valid until the next call. */
+/* The name of ours under which it is notified first (R-NOTIFY-2); valid until the next call. */
 void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret);
 
 /* Whose lock or wait it is. */
@@ -101,7 +101,7 @@ struct view_lock {
     uint64_t granted_ns; /* wall clock */
     bool is_monitored;
     enum view_lock_state state;
-    uint32_t waiter_count; /* that hang on it, counted up to VIEW_COUNT_MAX */
+    uint32_t waiter_count; /* that wait on it, counted up to VIEW_COUNT_MAX */
 };
 
 #define VIEW_COUNT_MAX 100
@@ -136,7 +136,7 @@ struct view_waiter {
     struct view_owner blocker;
     enum silent_phase blocker_phase; /* what asking it brought */
     uint64_t blocker_heard_ns;       /* monotonic: its last call, or the start of this run */
-    uint32_t ahead_count;            /* waiters before it that it hangs on, up to VIEW_COUNT_MAX */
+    uint32_t ahead_count;            /* waiters before it that it waits on, up to VIEW_COUNT_MAX */
 };
 
 bool view_next_waiter(const struct core *core, const struct view_filter *filter, uint64_t *cursor,

@@ -3,7 +3,7 @@
  *
  * Always true between steps, and asserted by waiter_check():
  *  (1) Only QUEUED waiters are in the tree of their file (waiter_queue.c), and they are woken or
- *      hang on what conflicts with them (waiter_wake.c).
+ *      wait on what conflicts with them (waiter_wake.c).
  *  (2) There is at most one waiter per (owner, file, offset, len), in whatever phase (R-BLK-9).
  */
 #include "core/waiter.h"
@@ -323,7 +323,7 @@ enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct pee
     UNREACHABLE();
 }
 
-/* Those who hung on it look at the world without it. */
+/* Those that waited on it look again without it. */
 static void stand_aside(struct core *core, uint32_t slot)
 {
     leave_queue(core, slot);

@@ -38,7 +38,7 @@
 #include "core/waiter_queue.h"
 #include "core/waiter_wake.h"
 
-#define WAITER_PATIENCE_NS (300 * SECOND_NS) /* R-BLK-6: not heard of for that long, it goes */
+#define WAITER_PATIENCE_NS (300 * SECOND_NS) /* R-BLK-6: not heard from for that long, it goes */
 
 struct core;
 
@@ -90,7 +90,7 @@ struct waiter {
     struct waiter_span own;              /* of its subtree of its owner's */
     uint64_t searched_to;                /* where the last search for a circle ended (deadlock.c) */
     struct grant grant;
-    struct list place; /* among those who keep one, oldest first */
+    struct list place; /* among those that keep one, oldest first */
 };
 
 struct waiters {
@@ -115,10 +115,10 @@ __attribute__((warn_unused_result)) int waiter_init(struct core *core, const uin
 void waiter_done(struct core *core);
 
 struct waiter *waiter_at(const struct core *core, uint32_t slot);
-/* An offer stands for it. */
+/* It has an offer. */
 bool waiter_is_offered(const struct waiter *waiter);
 uint32_t waiter_client(const struct core *core, const struct waiter *waiter);
-/* Those who wait: who only keeps a place does not, and does not count (--max-waiters). */
+/* Those that wait; one that only keeps a place does not, and does not count (--max-waiters). */
 uint32_t waiter_count(const struct core *core);
 
 /* The waiter of this owner with this request, whatever its mode (R-BLK-8); SLOT_NONE: none. `len`
@@ -147,8 +147,8 @@ void waiter_saw_state(struct core *core, uint32_t slot, uint32_t state);
  * waiter_add: one who has only kept its place is a new one. */
 enum lock_status waiter_heard(struct core *core, uint32_t slot, const struct peer *from,
                               const struct request *request);
-/* Not queued and not offered any more: only its place is kept, for 5 s after it is told so, which
- * may take as long as this. */
+/* Not queued and not offered any more: only its place is kept, for 5 s after the reply, which may
+ * take as long as this. */
 void waiter_keep_place(struct core *core, uint32_t slot, uint64_t untold_ns);
 /* The client was unreachable: it must ask again. */
 void waiter_pass(struct core *core, uint32_t slot);

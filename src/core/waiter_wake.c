@@ -2,7 +2,7 @@
  * waiter_wake.c -- see waiter_wake.h.
  *
  * Always true between steps, and asserted by waiter_wake_check(): a QUEUED waiter is woken, or
- * hangs on exactly one thing that conflicts with it: a lock or offer of another owner, or an
+ * waits on exactly one thing that conflicts with it: a lock or offer of another owner, or an
  * earlier waiter that is queued or offered. Hence a waiter whose conflict is gone is always woken
  * (P4).
  *

@@ -36,7 +36,7 @@ void waiter_wake_leavers(struct core *core);
 /* This client counts at another address since now. */
 void waiter_wake_moved(struct core *core, uint32_t client);
 
-/* The next one that is to look again, and hangs on nothing now; SLOT_NONE: none. */
+/* The next one that is to look again, and waits on nothing now; SLOT_NONE: none. */
 uint32_t waiter_wake_take(struct core *core);
 
 void waiter_wake_check(const struct core *core, uint32_t waiter);

@@ -27,13 +27,13 @@ static void offer(struct core *core, uint32_t slot)
         lock = lock_offer_make(core, &want, slot);
     if (lock == SLOT_NONE) {
         MARK("waiter_no_room_for_offer");
-        waiter_pass(core, slot); /* its own poll is told why */
+        waiter_pass(core, slot); /* its own poll learns why */
         return;
     }
     waiter_offered(core, slot, lock);
 }
 
-/* Is something still in the way? Then it hangs on that; else it gets its offer. */
+/* Is something still in the way? Then it waits on that; else it gets its offer. */
 static void look_again(struct core *core, uint32_t slot)
 {
     const struct waiter *w = waiter_at(core, slot);

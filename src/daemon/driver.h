@@ -53,9 +53,9 @@ void driver_order(struct driver *driver, const struct order *order, struct core_
 const struct commits *driver_commits(const struct driver *driver);
 
 /*
- * We serve, and can be found: from here on clients are told of the restart (R-NOTIFY-7). Not before
- * `wait_ns` are over: a server that lets clients reclaim must know everything that a server before
- * us has said.
+ * We serve, and can be found: from here on clients are notified of the restart (R-NOTIFY-7). Not
+ * before `wait_ns` are over: a server that lets clients reclaim must know everything that a server
+ * before us has said.
  */
 void driver_ready(struct driver *driver, uint64_t wait_ns);
 

@@ -3,7 +3,7 @@
  *
  * An attempt finds the port of a program at a host through the host's own portmapper, connects,
  * sends its messages one after another, waits for each answer, and says what is known of the
- * outcome when its time is over. Who is called again and when is the core's business
+ * outcome when its time has run out. Who is called again and when is the core's business
  * (core/notify.c).
  *
  *            silent over UDP for 1 s, or nobody there: over TCP as well
@@ -99,7 +99,7 @@ enum client_action_kind {
     CLIENT_DATAGRAM, /* send the bytes to (to, port) over UDP */
     CLIENT_CONNECT,  /* open a TCP connection to (to, port); tell the outcome under `connection` */
     CLIENT_WRITE,    /* write the bytes, a whole record, to `connection` */
-    CLIENT_DISCONNECT, /* close or abort `connection`; nothing more is heard of it */
+    CLIENT_DISCONNECT, /* close or abort `connection`; nothing more is heard from it */
 };
 
 struct client_action {
@@ -136,7 +136,7 @@ uint32_t rpc_client_take_xid(struct rpc_client *client);
  */
 void rpc_client_finish(struct rpc_client *client, uint64_t id, uint64_t deadline_ns,
                        uint64_t now_ns);
-/* Nothing more is heard of the attempt with this id, if there is one (the last one started). */
+/* Nothing more is heard from the attempt with this id, if there is one (the last one started). */
 void rpc_client_cancel(struct rpc_client *client, uint64_t id);
 
 /*
