@@ -83,7 +83,8 @@ static uint32_t make_place(const struct core *core)
     return oldest;
 }
 
-void namesake_refused(struct core *core, uint32_t client, const struct peer *from)
+/* A request of this client's name from elsewhere met a lock of it. */
+static void note_refusal(struct core *core, uint32_t client, const struct peer *from)
 {
     const struct client *holder = client_at(core, client);
     uint64_t handle = table_handle(&core->clients.table, client);
@@ -114,7 +115,7 @@ void namesake_of_lock(struct core *core, const struct peer *from, const struct l
     struct address address = client_address(core, holder);
     struct bytes name = intern_bytes(&core->names, client_at(core, holder)->stored.name);
     if (!address_equal(&address, &from->address) && bytes_equal_fold(name, r->caller_name))
-        namesake_refused(core, holder, from);
+        note_refusal(core, holder, from);
 }
 
 static bool has_lock(const struct core *core, uint32_t client, const struct lock_request *r)
@@ -140,7 +141,7 @@ static void look(struct core *core, const struct peer *from, const struct lock_r
         if (address_equal(&address, &from->address) || !has(core, slot, r))
             continue;
         MARK("namesake_of_another_refusal");
-        namesake_refused(core, slot, from);
+        note_refusal(core, slot, from);
         return;
     }
 }

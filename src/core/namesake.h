@@ -36,8 +36,6 @@ struct namesakes {
     uint64_t refused; /* requests, since the start */
 };
 
-/* A request of this client's name from elsewhere met a lock of it. */
-void namesake_refused(struct core *core, uint32_t client, const struct peer *from);
 /* This lock is in the way of a request: is it perhaps of this very client, at another address? */
 void namesake_of_lock(struct core *core, const struct peer *from, const struct lock_request *r,
                       uint32_t lock);

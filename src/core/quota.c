@@ -121,7 +121,8 @@ static uint32_t table_limit(const struct core *core, enum quota_kind kind)
     UNREACHABLE();
 }
 
-uint32_t quota_limit(const struct core *core, enum quota_kind kind)
+/* The most that one address may have in this table. */
+static uint32_t limit_of(const struct core *core, enum quota_kind kind)
 {
     uint32_t all = table_limit(core, kind), percent = core->limits.per_address_percent;
     if (percent == 0 || percent >= PERCENT)
@@ -132,7 +133,7 @@ uint32_t quota_limit(const struct core *core, enum quota_kind kind)
 
 bool quota_admits(const struct core *core, uint32_t slot, enum quota_kind kind)
 {
-    return quota_at(core, slot)->counts[kind] < quota_limit(core, kind);
+    return quota_at(core, slot)->counts[kind] < limit_of(core, kind);
 }
 
 bool quota_admits_address(const struct core *core, const struct address *address,
@@ -147,7 +148,7 @@ void quota_refused(struct core *core, const struct address *address, struct byte
 {
     MARK("quota_refused");
     core->quotas.counters.refused++;
-    event_add(&core->events, EVENT_ADDRESS_LIMIT, address, name, quota_limit(core, kind));
+    event_add(&core->events, EVENT_ADDRESS_LIMIT, address, name, limit_of(core, kind));
 }
 
 void quota_check(const struct core *core)

@@ -71,8 +71,6 @@ struct quota *quota_at(const struct core *core, uint32_t slot);
 void quota_add(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count);
 void quota_remove(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count);
 
-/* The most that one address may have in this table. */
-uint32_t quota_limit(const struct core *core, enum quota_kind kind);
 /* May this address have one more? */
 bool quota_admits(const struct core *core, uint32_t slot, enum quota_kind kind);
 /* The same of an address that may be unknown. */

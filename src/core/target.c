@@ -124,7 +124,8 @@ bool target_knows(const struct record_server *server, uint32_t told_state)
            !client_is_newer_state(told_state, server->state); /* not one of ours */
 }
 
-bool target_is_told(const struct core *core, uint32_t slot)
+/* This client knows of it, or need not. */
+static bool is_informed(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
     return client->recovery.is_spared || target_knows(&core->server, client->stored.told_state);
@@ -135,7 +136,7 @@ struct target_news target_owed(const struct core *core, uint32_t target)
     struct target_news owed = {0};
     if (target_is_client(core, target)) {
         const struct client *client = client_of(core, target);
-        bool is_told = target_is_told(core, target_client(core, target));
+        bool is_told = is_informed(core, target_client(core, target));
         owed.state =
             client->stored.flags & RECORD_CLIENT_MONITORED && !is_told ? core->server.state : 0;
         return owed;

@@ -49,8 +49,6 @@ uint32_t target_find(const struct core *core, enum target_kind kind, uint64_t ha
 
 /* Does a client with this told_state know of our last restart? */
 bool target_knows(const struct record_server *server, uint32_t told_state);
-/* This client does, or need not. */
-bool target_is_told(const struct core *core, uint32_t client);
 struct target_news target_owed(const struct core *core, uint32_t target);
 struct address target_address(const struct core *core, uint32_t target);
 /* Wall clock of the last thing that is known of it. */

@@ -17,9 +17,8 @@
 #include "core/tracker.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "core/state.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 enum { EXPIRED_PER_TURN = 1000 };
 
@@ -57,7 +56,7 @@ enum record_tracked_state tracker_state(const struct core *core, const struct tr
     return (enum record_tracked_state)tracked->state;
 }
 
-uint64_t tracker_window_ns(const struct core *core, const struct tracked *tracked)
+static uint64_t window_of(const struct core *core, const struct tracked *tracked)
 {
     return tracked->window_s != 0 ? tracked->window_s * SECOND_NS : core->limits.window_ns;
 }
@@ -154,7 +153,7 @@ void tracker_view_slot(const struct core *core, uint32_t slot, struct tracker_vi
         .state = tracker_state(core, tracked),
         .registered_ns = tracked->registered_ns,
         .deadline_ns = tracked->deadline_ns,
-        .window_s = seconds(tracker_window_ns(core, tracked)),
+        .window_s = seconds(window_of(core, tracked)),
         .generation = tracked->generation,
         .ref = {table_handle(&tracker->table, slot), tracked->generation},
     };
@@ -304,7 +303,7 @@ enum tracker_result tracker_disconnect(struct core *core, struct tracker_ref ref
         return TRACKER_GONE;
     struct tracked *tracked = tracker_at(core, slot);
     if (ttl_s == 0)
-        ttl_s = (uint32_t)((tracker_window_ns(core, tracked) + SECOND_NS - 1) / SECOND_NS);
+        ttl_s = (uint32_t)((window_of(core, tracked) + SECOND_NS - 1) / SECOND_NS);
     set_state(core, slot, RECORD_TRACKED_DISCONNECTED);
     tracked->ttl_s = ttl_s;
     tracked->deadline_ns = core->wall_ns + ttl_s * SECOND_NS;
@@ -380,7 +379,7 @@ uint64_t tracker_deadline_ns(const struct core *core)
 /* What is left of the time of one that was loaded: see tracker.h. */
 static uint64_t left_ns(const struct core *core, const struct tracked *tracked)
 {
-    uint64_t window_ns = tracker_window_ns(core, tracked), given_ns = tracked->ttl_s * SECOND_NS;
+    uint64_t window_ns = window_of(core, tracked), given_ns = tracked->ttl_s * SECOND_NS;
     uint64_t left = 0;
     if (tracked->deadline_ns > core->wall_ns)
         left = tracked->deadline_ns - core->wall_ns;

@@ -165,7 +165,6 @@ bool tracker_set_bytes(struct core *core, struct tracked *tracked, struct bytes 
 void tracker_queue_expired(struct core *core, uint32_t slot);
 struct tracked *tracker_at(const struct core *core, uint32_t slot);
 enum record_tracked_state tracker_state(const struct core *core, const struct tracked *tracked);
-uint64_t tracker_window_ns(const struct core *core, const struct tracked *tracked);
 void tracker_view_slot(const struct core *core, uint32_t slot, struct tracker_view *ret);
 
 void tracker_check(const struct core *core);

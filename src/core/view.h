@@ -48,10 +48,10 @@ struct view_client {
     uint32_t unsettled_count; /* stored ranges and shares it has not reclaimed */
     uint32_t reclaimed_count; /* its reclaims in this recovery, without repeats */
     bool is_monitored, is_crashed, is_draining, is_moved;
-    bool is_watched; /* monitor: `name` and `address` are of the host that is watched, and */
-    bool is_owed;    /* it is still to be notified of our last reboot; */
-    bool is_current; /* registered in this boot: its reboots are passed on */
-    uint32_t upcall; /* the state of its host that is owed to the lock manager; 0: none */
+    bool is_watched;     /* monitor: `name` and `address` are of the host that is watched, and */
+    bool is_owed;        /* it is still to be notified of our last reboot; */
+    bool is_current;     /* registered in this boot: its reboots are passed on */
+    uint32_t upcall;     /* the state of its host that is owed to the lock manager; 0: none */
     uint64_t reached_ns; /* heard from in this run, monotonic; 0: not */
     uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
     enum view_news news;

@@ -45,7 +45,8 @@ void resolver_free(struct resolver *resolver)
     free(resolver);
 }
 
-uint32_t resolver_room(const struct resolver *resolver)
+/* How many more queries fit now. */
+static uint32_t room(const struct resolver *resolver)
 {
     return resolver->questions_max - resolver->open_count;
 }
@@ -57,7 +58,7 @@ uint32_t resolver_open_count(const struct resolver *resolver)
 
 static struct question *open_question(struct resolver *resolver, uint64_t id)
 {
-    CHECK(resolver_room(resolver) > 0 && resolver->on_answer != NULL);
+    CHECK(room(resolver) > 0 && resolver->on_answer != NULL);
     struct question *question = resolver->questions;
     while (question->is_open)
         question++;

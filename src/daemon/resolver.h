@@ -33,8 +33,6 @@ struct resolver *resolver_new(uv_loop_t *loop, uint32_t questions_max, void *con
 /* When the loop has closed all handles; not while a question is open. */
 void resolver_free(struct resolver *resolver);
 
-/* How many more queries fit now. */
-uint32_t resolver_room(const struct resolver *resolver);
 /* How many are in progress. */
 uint32_t resolver_open_count(const struct resolver *resolver);
 
