@@ -10,6 +10,8 @@
 #include "lock_fixture.h"
 #include "unit/test.h"
 
+static struct core *core;
+
 #define NOT_TOUCHED 12345u
 
 static struct core *new_core(void)
@@ -17,7 +19,7 @@ static struct core *new_core(void)
     return lock_fixture_new(&lock_fixture_limits);
 }
 
-static uint32_t find(const struct core *core, const char *address, const char *name)
+static uint32_t find(const char *address, const char *name)
 {
     struct address from = fixture_address(address);
     return client_find(core, &from, bytes_of_text(name));
@@ -31,7 +33,7 @@ static struct record_client stored_client(uint32_t slot)
     return record;
 }
 
-static enum admission try_add(struct core *core, const char *address, const char *name)
+static enum admission try_add(const char *address, const char *name)
 {
     struct peer peer = fixture_peer(address, 700);
     uint32_t slot = NOT_TOUCHED;
@@ -43,9 +45,18 @@ static enum admission try_add(struct core *core, const char *address, const char
 
 /* ---- who is who ---- */
 
+TEST_FIXTURE(set_up)
+{
+    core = new_core();
+}
+
+TEST_FIXTURE(tear_down)
+{
+    lock_fixture_free(core);
+}
+
 TEST(test_client__key)
 {
-    struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot, again;
     assert_int_equal(client_add(core, &peer, bytes_of_text("Web3.Example"), 5, &slot), ADMIT_NEW);
@@ -55,7 +66,7 @@ TEST(test_client__key)
     assert_int_equal(client_add(core, &peer, bytes_of_text("wEB3.eXAMPLE"), 6, &again),
                      ADMIT_FOUND);
     assert_int_equal(slot, again);
-    assert_int_equal(find(core, "::ffff:10.0.0.2", "web3.example"), slot);
+    assert_int_equal(find("::ffff:10.0.0.2", "web3.example"), slot);
 
     uint32_t other_name = lock_fixture_client(core, "10.0.0.2", "web3");
     uint32_t other_address = lock_fixture_client(core, "10.0.0.3", "web3.example");
@@ -63,21 +74,19 @@ TEST(test_client__key)
     assert_int_not_equal(other_name, slot);
     assert_int_not_equal(other_address, slot);
     assert_int_not_equal(other_address, other_name);
-    assert_int_equal(find(core, "10.0.0.2", "WEB3"), other_name);
-    assert_int_equal(find(core, "10.0.0.3", "WEB3.EXAMPLE"), other_address);
-    assert_int_equal(find(core, "10.0.0.3", "web3"), SLOT_NONE);
-    assert_int_equal(find(core, "10.0.0.4", "web3"), SLOT_NONE);
-    assert_int_equal(find(core, "10.0.0.2", "web"), SLOT_NONE);
+    assert_int_equal(find("10.0.0.2", "WEB3"), other_name);
+    assert_int_equal(find("10.0.0.3", "WEB3.EXAMPLE"), other_address);
+    assert_int_equal(find("10.0.0.3", "web3"), SLOT_NONE);
+    assert_int_equal(find("10.0.0.4", "web3"), SLOT_NONE);
+    assert_int_equal(find("10.0.0.2", "web"), SLOT_NONE);
 
     struct address address = client_address(core, other_address),
                    expected = fixture_address("10.0.0.3");
     assert_true(address_equal(&address, &expected));
-    lock_fixture_free(core);
 }
 
 TEST(test_client__new_one_is_stored_and_synced)
 {
-    struct core *core = new_core();
     uint64_t next_id = core->server.next_id;
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "Web3");
     bool must_sync = false;
@@ -97,14 +106,13 @@ TEST(test_client__new_one_is_stored_and_synced)
     (void)lock_fixture_client(core, "10.0.0.2", "wEB3");
     assert_int_equal(lock_fixture_store(core, NULL), 0);
     assert_int_equal(core->server.next_id, next_id + 1);
-    lock_fixture_free(core);
 }
 
-TEST(test_client__limits)
+TEST_WITH(test_client__limits, NULL, tear_down)
 {
     struct core_limits limits = lock_fixture_limits;
     limits.clients_max = 2;
-    struct core *core = lock_fixture_new(&limits);
+    core = lock_fixture_new(&limits);
     static const uint8_t priv[RECORD_PRIV_LEN];
     struct peer peer = fixture_peer("10.0.0.2", 700);
     for (uint32_t prog = 1; prog <= 2; prog++) { /* a table of their own (D1) */
@@ -115,28 +123,27 @@ TEST(test_client__limits)
                               .priv = {priv, sizeof priv}};
         assert_int_equal(registrant_add(core, &peer, &mon, 1), ADMIT_NEW);
     }
-    assert_int_equal(try_add(core, "10.0.0.2", "a"), ADMIT_NEW);
+    assert_int_equal(try_add("10.0.0.2", "a"), ADMIT_NEW);
     core->has_room = false;
-    assert_int_equal(try_add(core, "10.0.0.2", "b"), ADMIT_STORE);
-    assert_int_equal(try_add(core, "10.0.0.2", "A"), ADMIT_FOUND);
+    assert_int_equal(try_add("10.0.0.2", "b"), ADMIT_STORE);
+    assert_int_equal(try_add("10.0.0.2", "A"), ADMIT_FOUND);
     core->has_room = true;
     core->limits.bytes_max = arena_used(core->arena);
-    assert_int_equal(try_add(core, "10.0.0.2", "b"), ADMIT_BYTES);
+    assert_int_equal(try_add("10.0.0.2", "b"), ADMIT_BYTES);
     core->limits.bytes_max++;
-    assert_int_equal(try_add(core, "10.0.0.2", "b"), ADMIT_NEW);
+    assert_int_equal(try_add("10.0.0.2", "b"), ADMIT_NEW);
     core->limits.bytes_max *= 2;
     for (const char *name = "a"; name != NULL; name = *name == 'a' ? "b" : NULL)
         lock_fixture_lock(core, lock_fixture_client(core, "10.0.0.2", name), 1, "f",
                           (uint8_t)name[0]);
-    assert_int_equal(try_add(core, "10.0.0.2", "c"), ADMIT_LIMIT);
-    assert_int_equal(try_add(core, "10.0.0.2", "B"), ADMIT_FOUND);
+    assert_int_equal(try_add("10.0.0.2", "c"), ADMIT_LIMIT);
+    assert_int_equal(try_add("10.0.0.2", "B"), ADMIT_FOUND);
     assert_int_equal(core->clients.table.count, 2);
-    lock_fixture_free(core);
 }
 
 /* A request of this client at this time of the wall clock. */
-static void asks(struct core *core, uint32_t slot, const struct peer *from,
-                 const struct lock_request *request, uint64_t wall_ns)
+static void asks(uint32_t slot, const struct peer *from, const struct lock_request *request,
+                 uint64_t wall_ns)
 {
     core->wall_ns = wall_ns;
     client_called(core, slot);
@@ -147,11 +154,10 @@ static void asks(struct core *core, uint32_t slot, const struct peer *from,
 
 TEST(test_client__heard_writes_only_what_changed)
 {
-    struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     struct lock_request request = {.version = 4, .is_unmonitored = true};
-    asks(core, slot, &peer, &request, 7);
+    asks(slot, &peer, &request, 7);
     (void)lock_fixture_store(core, NULL);
     assert_int_equal(stored_client(slot).flags, 0);
     assert_int_equal(stored_client(slot).versions, 1 << 4);
@@ -159,41 +165,40 @@ TEST(test_client__heard_writes_only_what_changed)
 
     lock_fixture_wait(core, 1);
     peer.port = 9;
-    asks(core, slot, &peer, &request, 8);
+    asks(slot, &peer, &request, 8);
     assert_int_equal(client_at(core, slot)->life.seen_ns, core->now_ns);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
     request.is_unmonitored = false;
-    asks(core, slot, &peer, &request, 9);
+    asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_client(slot).flags, RECORD_CLIENT_MONITORED);
     assert_int_equal(stored_client(slot).seen_ns, 9);
     request.is_unmonitored = true; /* it holds a monitored one all the same */
-    asks(core, slot, &peer, &request, 9);
+    asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
     peer.transport = RECORD_UDP;
-    asks(core, slot, &peer, &request, 9);
+    asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_client(slot).transport, RECORD_UDP);
     peer.local = fixture_address("10.0.0.7");
-    asks(core, slot, &peer, &request, 9);
+    asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     struct address local = stored_client(slot).local;
     assert_true(address_equal(&local, &peer.local));
     request.version = 1;
-    asks(core, slot, &peer, &request, 9);
+    asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_client(slot).versions, 1 << 4 | 1 << 1);
     request.version = 4;
-    asks(core, slot, &peer, &request, 9);
+    asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    asks(core, slot, &peer, &request, 10);
+    asks(slot, &peer, &request, 10);
     assert_int_equal(lock_fixture_store(core, NULL), 0); /* R-GRACE-9: a reclaim writes nothing */
     assert_true(stored_client(slot).server_epoch < core->server.epoch);
-    lock_fixture_free(core);
 }
 
 TEST(test_client__newest_state_is_kept)
@@ -216,25 +221,22 @@ TEST(test_client__newest_state_is_kept)
         {0xfffffff0, 0xfffffff0},
         {3, 3}, /* round the circle, to which 0 does not belong */
     };
-    struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     struct lock_request request = {.version = 4};
-    asks(core, slot, &peer, &request, 1);
+    asks(slot, &peer, &request, 1);
     (void)lock_fixture_store(core, NULL);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         uint32_t before = stored_client(slot).state_seen;
         request.state = steps[i].said;
-        asks(core, slot, &peer, &request, 2);
+        asks(slot, &peer, &request, 2);
         assert_int_equal(lock_fixture_store(core, NULL), steps[i].kept != before);
         assert_int_equal(stored_client(slot).state_seen, steps[i].kept);
     }
-    lock_fixture_free(core);
 }
 
 TEST(test_client__granting_procedure_is_remembered)
 {
-    struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     (void)lock_fixture_store(core, NULL);
     client_granted_by(core, slot, 10);
@@ -245,12 +247,10 @@ TEST(test_client__granting_procedure_is_remembered)
     client_granted_by(core, slot, 5);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_client(slot).grant_proc, 5);
-    lock_fixture_free(core);
 }
 
 TEST(test_client__every_field_survives_a_restart)
 {
-    struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "fe80::1%3", "Web3");
     struct client *client = client_at(core, slot);
     client->stored.rebooted_ns = 11;
@@ -265,15 +265,14 @@ TEST(test_client__every_field_survives_a_restart)
     uint8_t before[RECORD_VALUE_MAX], after[RECORD_VALUE_MAX];
     uint32_t before_len = client_encode(core, slot, before);
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    assert_int_equal(find(core, "fe80::1%3", "web3"), slot);
+    assert_int_equal(find("fe80::1%3", "web3"), slot);
     assert_int_equal(client_encode(core, slot, after), before_len);
     assert_memory_equal(before, after, before_len);
-    lock_fixture_free(core);
 }
 
-TEST(test_client__load_refuses_what_cannot_be)
+TEST_WITH(test_client__load_refuses_what_cannot_be, NULL, NULL)
 {
-    struct core *core = core_new(&lock_fixture_limits, 1);
+    core = core_new(&lock_fixture_limits, 1);
     assert_non_null(core);
     struct record_client record = {
         .id = 4,
@@ -301,7 +300,6 @@ TEST(test_client__load_refuses_what_cannot_be)
 
 TEST(test_client__forgotten_300_s_after_its_last_call)
 {
-    struct core *core = new_core();
     uint32_t names = core->names.table.count, folds = core->folds.table.count;
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     uint64_t id = client_at(core, slot)->stored.id;
@@ -310,17 +308,17 @@ TEST(test_client__forgotten_300_s_after_its_last_call)
 
     lock_fixture_wait(core, 299);
     client_expire(core);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
+    assert_int_equal(find("10.0.0.2", "web3"), slot);
     struct peer peer = fixture_peer("10.0.0.2", 700);
-    asks(core, slot, &peer, &(struct lock_request){.version = 4, .is_unmonitored = true}, 1);
+    asks(slot, &peer, &(struct lock_request){.version = 4, .is_unmonitored = true}, 1);
     lock_fixture_wait(core, 299);
     client_expire(core);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
+    assert_int_equal(find("10.0.0.2", "web3"), slot);
     assert_int_equal(client_deadline_ns(core), core->now_ns + FIXTURE_SECOND);
     (void)lock_fixture_store(core, NULL);
     lock_fixture_wait(core, 1);
     client_expire(core);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), SLOT_NONE);
+    assert_int_equal(find("10.0.0.2", "web3"), SLOT_NONE);
     assert_int_equal(client_deadline_ns(core), UINT64_MAX);
     assert_int_equal(core->clients.addresses.table.count, 0);
     assert_int_equal(core->names.table.count, names);
@@ -330,12 +328,10 @@ TEST(test_client__forgotten_300_s_after_its_last_call)
 
     assert_int_equal(lock_fixture_client(core, "10.0.0.2", "web3"), slot);
     assert_int_not_equal(client_at(core, slot)->stored.id, id); /* never used again */
-    lock_fixture_free(core);
 }
 
 TEST(test_client__kept_while_it_has_something)
 {
-    struct core *core = new_core();
     uint32_t locks = lock_fixture_client(core, "10.0.0.2", "locks");
     uint32_t shares = lock_fixture_client(core, "10.0.0.2", "shares");
     lock_fixture_lock(core, locks, 1, "file", 0);
@@ -359,16 +355,14 @@ TEST(test_client__kept_while_it_has_something)
     lock_fixture_wait(core, 1);
     client_expire(core);
     assert_int_equal(core->clients.table.count, 0);
-    lock_fixture_free(core);
 }
 
 TEST(test_client__kept_while_something_is_owed)
 {
-    struct core *core = new_core();
     struct peer peer = fixture_peer("10.0.0.2", 700);
     uint32_t monitored = lock_fixture_client(core, "10.0.0.2", "monitored");
     uint32_t crashed = lock_fixture_client(core, "10.0.0.2", "crashed");
-    asks(core, monitored, &peer, &(struct lock_request){.version = 4}, 1);
+    asks(monitored, &peer, &(struct lock_request){.version = 4}, 1);
     client_at(core, crashed)->stored.flags |= RECORD_CLIENT_CRASHED;
     core->server.state = core->server.restart_state = core_next_state(core->server.state);
     uint32_t unmonitored = lock_fixture_client(core, "10.0.0.2", "unmonitored");
@@ -378,40 +372,36 @@ TEST(test_client__kept_while_something_is_owed)
         client_expire(core);
         core_check(core);
         assert_int_equal(core->clients.table.count, 2);
-        assert_int_equal(find(core, "10.0.0.2", "unmonitored"), SLOT_NONE);
+        assert_int_equal(find("10.0.0.2", "unmonitored"), SLOT_NONE);
     }
     client_at(core, monitored)->stored.told_state = core->server.state;
     client_at(core, crashed)->stored.flags = 0;
     lock_fixture_wait(core, 300);
     client_expire(core);
     assert_int_equal(core->clients.table.count, 0);
-    lock_fixture_free(core);
 }
 
 TEST(test_client__kept_a_day_after_its_reboot)
 {
-    struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     client_at(core, slot)->stored.rebooted_ns = core->wall_ns;
     for (uint32_t i = 0; i < 24 * 12 - 1; i++) {
         lock_fixture_wait(core, 300);
         client_expire(core);
-        assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
+        assert_int_equal(find("10.0.0.2", "web3"), slot);
     }
     core->wall_ns = client_at(core, slot)->stored.rebooted_ns - 1; /* the clock was set back */
     core->now_ns += 300 * FIXTURE_SECOND;
     client_expire(core);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
+    assert_int_equal(find("10.0.0.2", "web3"), slot);
     core->wall_ns += 1 + 24 * 3600 * FIXTURE_SECOND;
     core->now_ns += 300 * FIXTURE_SECOND;
     client_expire(core);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), SLOT_NONE);
-    lock_fixture_free(core);
+    assert_int_equal(find("10.0.0.2", "web3"), SLOT_NONE);
 }
 
 TEST(test_client__a_restart_gives_300_s_whatever_the_clock_says)
 {
-    struct core *core = new_core();
     (void)lock_fixture_client(core, "10.0.0.2", "web3");
     (void)lock_fixture_store(core, NULL);
     core = lock_fixture_restart(core, &lock_fixture_limits, 5000000 * FIXTURE_SECOND);
@@ -424,14 +414,12 @@ TEST(test_client__a_restart_gives_300_s_whatever_the_clock_says)
     lock_fixture_wait(core, 1);
     client_expire(core);
     assert_int_equal(core->clients.table.count, 0);
-    lock_fixture_free(core);
 }
 
 /* ---- how they are freed ---- */
 
 TEST(test_client__free_all_needs_address_and_name)
 {
-    struct core *core = new_core();
     static const char *const names[] = {"web3", "WEB3", "web4"};
     static const char *const addresses[] = {"10.0.0.2", "10.0.0.3", "10.0.0.2"};
     (void)lock_fixture_client(core, "10.0.0.2", ""); /* not even that one */
@@ -471,12 +459,11 @@ TEST(test_client__free_all_needs_address_and_name)
     }
     assert_int_equal(lock_fixture_store(core, NULL), 3); /* it, its lock, its share */
     assert_int_equal(stored_client(slots[0]).incarnation, 2);
-    lock_fixture_free(core);
 }
 
 enum { LOCKS = 2500, SHARES = 2000, BOTH = LOCKS + SHARES };
 
-static void take_much(struct core *core, uint32_t client)
+static void take_much(uint32_t client)
 {
     char oh[16];
     for (uint32_t i = 0; i < LOCKS; i++)
@@ -488,7 +475,7 @@ static void take_much(struct core *core, uint32_t client)
     core_check(core);
 }
 
-static uint32_t count_of(const struct core *core, uint32_t slot)
+static uint32_t count_of(uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
     return client->life.lock_count + client->life.share_count;
@@ -496,11 +483,10 @@ static uint32_t count_of(const struct core *core, uint32_t slot)
 
 TEST(test_client__is_freed_in_pieces)
 {
-    struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     uint32_t other = lock_fixture_client(core, "10.0.0.2", "other");
     uint32_t small = lock_fixture_client(core, "10.0.0.2", "small");
-    take_much(core, slot);
+    take_much(slot);
     lock_fixture_lock(core, other, 1, "locked", 1);
     lock_fixture_lock(core, small, 1, "locked", 3);
     client_renew(core, slot);
@@ -510,16 +496,16 @@ TEST(test_client__is_freed_in_pieces)
 
     assert_true(client_drain(core));
     core_check(core);
-    assert_int_equal(count_of(core, slot), 2 + BOTH - CLIENT_DRAIN_MAX);
+    assert_int_equal(count_of(slot), 2 + BOTH - CLIENT_DRAIN_MAX);
     lock_fixture_lock(core, slot, 3, "new", 7); /* in the middle of it */
     assert_true(client_drain(core));
     core_check(core);
-    assert_int_equal(count_of(core, slot), 3 + BOTH - 2 * CLIENT_DRAIN_MAX);
+    assert_int_equal(count_of(slot), 3 + BOTH - 2 * CLIENT_DRAIN_MAX);
     assert_int_equal(client_at(core, small)->life.lock_count, 1);
     lock_fixture_forget_events(core);
     assert_false(client_drain(core));
     core_check(core);
-    assert_int_equal(count_of(core, slot), 3);
+    assert_int_equal(count_of(slot), 3);
     assert_int_equal(client_at(core, small)->life.lock_count, 0);
     assert_int_equal(client_at(core, other)->life.lock_count, 1);
     struct event event;
@@ -528,12 +514,10 @@ TEST(test_client__is_freed_in_pieces)
     assert_true(lock_fixture_event(core, EVENT_CLIENT_FREED, &event));
     assert_int_equal(event.value, 1);
     assert_false(client_drain(core));
-    lock_fixture_free(core);
 }
 
 TEST(test_client__the_pieces_of_all_are_bounded_together)
 {
-    struct core *core = new_core();
     uint32_t slots[3];
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t i = 0; i < 3; i++) {
@@ -549,14 +533,12 @@ TEST(test_client__the_pieces_of_all_are_bounded_together)
         assert_int_equal(core->locks.table.count, left);
         core_check(core);
     }
-    lock_fixture_free(core);
 }
 
 TEST(test_client__starts_anew_while_it_is_freed)
 {
-    struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
-    take_much(core, slot);
+    take_much(slot);
     client_renew(core, slot);
     lock_fixture_lock(core, slot, 2, "second", 0);
     assert_int_equal(lock_fixture_share(core, slot, "second", "oh", 0, 1), LOCK_GRANTED);
@@ -570,18 +552,16 @@ TEST(test_client__starts_anew_while_it_is_freed)
     struct event event;
     assert_true(lock_fixture_event(core, EVENT_CLIENT_FREED, &event));
     assert_int_equal(event.value, BOTH + 2);
-    assert_int_equal(count_of(core, slot), 1);
+    assert_int_equal(count_of(slot), 1);
     assert_int_not_equal(owner_find(core, slot, 3), SLOT_NONE);
     assert_int_equal(client_at(core, slot)->stored.incarnation, 3);
-    lock_fixture_free(core);
 }
 
 TEST(test_client__a_crash_in_between_loses_nothing)
 {
-    struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     uint32_t other = lock_fixture_client(core, "10.0.0.2", "other");
-    take_much(core, slot);
+    take_much(slot);
     lock_fixture_lock(core, other, 1, "locked", 1);
     (void)lock_fixture_store(core, NULL);
     client_renew(core, slot);
@@ -592,41 +572,38 @@ TEST(test_client__a_crash_in_between_loses_nothing)
     assert_true(client_drain(core)); /* not stored */
 
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    assert_int_equal(count_of(core, slot), 2 + BOTH - CLIENT_DRAIN_MAX);
+    assert_int_equal(count_of(slot), 2 + BOTH - CLIENT_DRAIN_MAX);
     assert_int_equal(client_deadline_ns(core), core->now_ns);
     uint32_t turns = 1;
     for (; client_drain(core); turns++)
         core_check(core);
     assert_int_equal(turns, 2); /* 2,502 are left to be looked at */
     core_check(core);
-    assert_int_equal(count_of(core, slot), 2);
+    assert_int_equal(count_of(slot), 2);
     assert_int_not_equal(owner_find(core, slot, 2), SLOT_NONE);
     assert_int_equal(client_at(core, other)->life.lock_count, 1);
     (void)lock_fixture_store(core, NULL);
     core = lock_fixture_restart(core, &lock_fixture_limits, 0);
-    assert_int_equal(count_of(core, slot), 2);
+    assert_int_equal(count_of(slot), 2);
     assert_false(client_drain(core));
-    lock_fixture_free(core);
 }
 
 TEST(test_client__is_not_forgotten_while_it_is_freed)
 {
-    struct core *core = new_core();
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     client_renew(core, slot);
     lock_fixture_wait(core, 1000);
     client_expire(core);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), slot);
+    assert_int_equal(find("10.0.0.2", "web3"), slot);
     assert_false(client_drain(core));
     core_check(core);
     lock_fixture_wait(core, 300);
     client_expire(core);
-    assert_int_equal(find(core, "10.0.0.2", "web3"), SLOT_NONE);
-    lock_fixture_free(core);
+    assert_int_equal(find("10.0.0.2", "web3"), SLOT_NONE);
 }
 
 /* A blocked request of this client for the byte that lock_fixture_lock took. */
-static uint32_t wait_for(struct core *core, const char *address, uint32_t client, const char *fh)
+static uint32_t wait_for(const char *address, uint32_t client, const char *fh)
 {
     struct peer peer = fixture_peer(address, 700);
     struct request request = {.kind = REQUEST_NLM_LOCK, .lock = lock_fixture_request(fh, "oh")};
@@ -644,13 +621,12 @@ static uint32_t wait_for(struct core *core, const char *address, uint32_t client
 
 TEST(test_client__waiters_go_at_once_and_others_are_served)
 {
-    struct core *core = new_core();
     uint32_t holder = lock_fixture_client(core, "10.0.0.2", "holder");
     uint32_t gone = lock_fixture_client(core, "10.0.0.3", "gone");
     uint32_t patient = lock_fixture_client(core, "10.0.0.4", "patient");
     lock_fixture_lock(core, holder, 1, "file", 0);
-    (void)wait_for(core, "10.0.0.3", gone, "file");
-    uint32_t waiter = wait_for(core, "10.0.0.4", patient, "file");
+    (void)wait_for("10.0.0.3", gone, "file");
+    uint32_t waiter = wait_for("10.0.0.4", patient, "file");
     (void)lock_fixture_store(core, NULL);
     assert_int_equal(client_deadline_ns(core), UINT64_MAX); /* who waits is not forgotten */
 
@@ -666,7 +642,6 @@ TEST(test_client__waiters_go_at_once_and_others_are_served)
     assert_int_equal(client_at(core, holder)->life.lock_count, 0);
     assert_int_equal(client_at(core, patient)->life.lock_count, 1);
     assert_true(waiter_is_offered(waiter_at(core, waiter)));
-    lock_fixture_free(core);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -5,9 +5,20 @@
 #include "fixture.h"
 #include "unit/test.h"
 
+static struct core *core;
+
+TEST_FIXTURE(set_up)
+{
+    core = fixture_new(&fixture_limits);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    core_free(core);
+}
+
 TEST(test_core__first_answer_waits_for_the_first_batch)
 {
-    struct core *core = fixture_new(&fixture_limits);
     assert_int_equal(fixture_stat(core, "any").after_txn, 1);
     struct store_batch batch;
     assert_true(core_take_batch(core, &batch));
@@ -20,12 +31,10 @@ TEST(test_core__first_answer_waits_for_the_first_batch)
     assert_int_equal(fixture_stat(core, "any").after_txn, 1);
     assert_int_equal(fixture_status(core).durable_txn, 1);
     assert_false(core_take_batch(core, &batch));
-    core_free(core);
 }
 
 TEST(test_core__observers_wait_for_what_they_see)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_store(core);
     assert_int_equal(fixture_mon(core, "10.0.0.2", "srv", "lockd", 1).after_txn, 2);
     assert_int_equal(fixture_stat(core, "any").after_txn, 2);
@@ -39,12 +48,10 @@ TEST(test_core__observers_wait_for_what_they_see)
     fixture_stored(core, 2, true);
     assert_int_equal(fixture_stat(core, "any").after_txn, 3);
     assert_int_equal(fixture_store(core), 2);
-    core_free(core);
 }
 
 TEST(test_core__batch_says_what_changed)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_store(core);
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "two", "lockd", 2);
@@ -70,14 +77,13 @@ TEST(test_core__batch_says_what_changed)
         }
     }
     assert_int_equal(seen, 3);
-    core_free(core);
 }
 
-TEST(test_core__full_batch_is_announced)
+TEST_WITH(test_core__full_batch_is_announced, NULL, tear_down)
 {
     struct core_limits limits = fixture_limits;
     limits.batch_puts_max = 2;
-    struct core *core = fixture_new(&limits);
+    core = fixture_new(&limits);
     assert_false(core_is_full(core));
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
     assert_false(core_is_full(core));
@@ -85,12 +91,10 @@ TEST(test_core__full_batch_is_announced)
     assert_true(core_is_full(core));
     fixture_store(core);
     assert_false(core_is_full(core));
-    core_free(core);
 }
 
 TEST(test_core__bad_names_and_programs_are_refused)
 {
-    struct core *core = fixture_new(&fixture_limits);
     static const char *const bad[] = {"", ".", ".x", "/", "a/b", "a\tb", "a\x7f", "\x01"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_true(fixture_mon(core, "10.0.0.2", bad[i], "lockd", 1).response.refused);
@@ -116,14 +120,13 @@ TEST(test_core__bad_names_and_programs_are_refused)
         assert_int_equal(fixture_step(core, &peer, &request).response.refused, programs[i].refused);
     }
     assert_int_equal(fixture_status(core).registrants, 5);
-    core_free(core);
 }
 
-TEST(test_core__refusals_are_reported)
+TEST_WITH(test_core__refusals_are_reported, NULL, tear_down)
 {
     struct core_limits limits = fixture_limits;
     limits.clients_max = 1;
-    struct core *core = fixture_new(&limits);
+    core = fixture_new(&limits);
     fixture_mon(core, "10.0.0.2", "a/b", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "two", "lockd", 1);
@@ -135,12 +138,10 @@ TEST(test_core__refusals_are_reported)
         assert_int_equal(event.kind, expected[i]);
     }
     assert_false(event_take(core_events(core), &event));
-    core_free(core);
 }
 
 TEST(test_core__simulated_crash)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
     fixture_store(core);
     uint32_t first = fixture_status(core).state;
@@ -163,23 +164,21 @@ TEST(test_core__simulated_crash)
     }
     assert_int_equal(fixture_stat(core, "x").response.state, first + 6);
     assert_int_equal(fixture_status(core).registrants, 1);
-    core_free(core);
 }
 
-TEST(test_core__mon_from_loopback)
+TEST_WITH(test_core__mon_from_loopback, NULL, tear_down)
 {
     struct core_limits limits = fixture_limits;
     limits.mon_from_loopback = true;
-    struct core *core = fixture_new(&limits);
+    core = fixture_new(&limits);
     assert_true(fixture_mon(core, "10.0.0.2", "srv", "lockd", 1).response.refused);
     assert_false(fixture_mon(core, "127.0.0.1", "srv", "lockd", 1).response.refused);
     assert_false(fixture_mon(core, "::1", "srv", "lockd", 1).response.refused);
     fixture_unmon_all(core, "10.0.0.2", "lockd");
     assert_int_equal(fixture_status(core).registrants, 2);
-    core_free(core);
 }
 
-TEST(test_core__digest_follows_content)
+TEST_WITH(test_core__digest_follows_content, NULL, NULL)
 {
     struct core *one = fixture_new(&fixture_limits), *two = fixture_new(&fixture_limits);
     assert_true(core_digest(one) == core_digest(two));
@@ -193,4 +192,4 @@ TEST(test_core__digest_follows_content)
     core_free(two);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

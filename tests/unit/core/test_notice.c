@@ -6,9 +6,20 @@
 #include "fixture.h"
 #include "unit/test.h"
 
+static struct core *core;
+
+TEST_FIXTURE(set_up)
+{
+    core = fixture_new(&fixture_limits);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    core_free(core);
+}
+
 TEST(test_notice__needs_somebody_who_watches)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_store(core);
     assert_false(fixture_notify_restarts(core, "10.0.0.7", "10.0.0.7", 5));
     assert_int_equal(fixture_status(core).notices, 0);
@@ -16,11 +27,10 @@ TEST(test_notice__needs_somebody_who_watches)
     fixture_mon(core, "10.0.0.2", "10.0.0.7", "lockd", 1);
     assert_true(fixture_notify_restarts(core, "10.0.0.7", "10.0.0.7", 5));
     assert_int_equal(fixture_status(core).notices, 1);
-    core_free(core);
 }
 
 /* Whoever may not speak for the name is refused, and said so once. */
-static uint32_t refusals(struct core *core)
+static uint32_t refusals(void)
 {
     struct event event;
     uint32_t count = 0;
@@ -32,26 +42,25 @@ static uint32_t refusals(struct core *core)
 TEST(test_notice__standing)
 {
     static const char *const addresses[] = {"10.0.0.8", "2001:db8::7", "10.0.0.7", NULL};
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "10.0.0.7", "lockd", 1);
-    (void)refusals(core);
+    (void)refusals();
     /* A stranger, who is looked up; a host that is named but is not the sender, who is not. */
     fixture_notify(core, "10.0.0.66", "client7", 5);
-    assert_int_equal(refusals(core), 0);
+    assert_int_equal(refusals(), 0);
     assert_true(fixture_resolve(core, addresses));
-    assert_int_equal(refusals(core), 1);
+    assert_int_equal(refusals(), 1);
     fixture_notify(core, "10.0.0.66", "10.0.0.7", 5);
     assert_false(fixture_resolve(core, addresses));
-    assert_int_equal(refusals(core), 1);
+    assert_int_equal(refusals(), 1);
     /* A8: an SM_MON of that name came from there. That gives no right to speak for it. */
     fixture_notify(core, "10.0.0.2", "CLIENT7", 5);
     assert_int_equal(fixture_status(core).notices, 0);
     assert_true(fixture_resolve(core, addresses));
-    assert_int_equal(refusals(core), 1);
+    assert_int_equal(refusals(), 1);
     fixture_notify(core, "10.0.0.2", "client7", 5); /* nor does a resolver that does not know */
     assert_true(fixture_resolve(core, NULL));
-    assert_int_equal(refusals(core), 1);
+    assert_int_equal(refusals(), 1);
     assert_int_equal(fixture_status(core).notices, 0);
     /* The name has that address. */
     fixture_notify(core, "10.0.0.7", "CLIENT7", 5);
@@ -63,15 +72,13 @@ TEST(test_notice__standing)
     /* The name is the sender's address, also when it comes v4-mapped. */
     fixture_notify(core, "::ffff:10.0.0.7", "10.0.0.7", 5);
     assert_int_equal(fixture_status(core).notices, 2);
-    assert_int_equal(refusals(core), 0);
-    core_free(core);
+    assert_int_equal(refusals(), 0);
 }
 
 /* What it said last counts, and who stopped watching meanwhile is not told. */
 TEST(test_notice__while_the_resolver_is_asked)
 {
     static const char *const addresses[] = {"10.0.0.7", NULL};
-    struct core *core = fixture_new(&fixture_limits);
     struct core_lookup lookup;
     struct address list[] = {fixture_address("10.0.0.7")};
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
@@ -95,14 +102,12 @@ TEST(test_notice__while_the_resolver_is_asked)
     assert_true(fixture_resolve(core, addresses));
     assert_int_equal(fixture_status(core).notices, 0);
     assert_int_equal(fixture_status(core).names, 0);
-    core_free(core);
 }
 
 /* One name of each sender at a time, and a share of the places: a stranger delays nobody. */
 TEST(test_notice__senders_take_turns)
 {
     enum { NAMES = HEARSAY_SHARE + 4 };
-    struct core *core = fixture_new(&fixture_limits);
     struct core_lookup first, second, lookup;
     for (uint32_t i = 0; i < NAMES; i++) {
         char name[16];
@@ -111,13 +116,13 @@ TEST(test_notice__senders_take_turns)
     }
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     fixture_store(core);
-    (void)refusals(core);
+    (void)refusals();
     for (uint32_t i = 0; i < NAMES; i++) {
         char name[16];
         (void)snprintf(name, sizeof name, "evil%u", i);
         fixture_notify(core, "10.0.0.66", name, 5);
     }
-    assert_int_equal(refusals(core), NAMES - HEARSAY_SHARE);
+    assert_int_equal(refusals(), NAMES - HEARSAY_SHARE);
     fixture_notify(core, "10.0.0.7", "client7", 5);
     assert_true(core_next_lookup(core, fixture_now_ns(), &first));
     assert_true(core_next_lookup(core, fixture_now_ns(), &second));
@@ -129,13 +134,11 @@ TEST(test_notice__senders_take_turns)
     core_check(core);
     assert_true(core_next_lookup(core, fixture_now_ns(), &lookup));
     assert_false(core_next_lookup(core, fixture_now_ns(), &first));
-    core_free(core);
 }
 
 /* However often somebody asks for it: 50 at once, then 50 per second. */
 TEST(test_notice__look_ups_have_a_pace)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     uint64_t start_ns = fixture_now_ns();
     uint32_t count = 0;
@@ -146,12 +149,10 @@ TEST(test_notice__look_ups_have_a_pace)
     }
     assert_in_range(count, 149, 151);
     assert_true(core_lookup_deadline_ns(core) <= fixture_now_ns() + FIXTURE_SECOND / 50);
-    core_free(core);
 }
 
 TEST(test_notice__one_per_name_in_any_spelling)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "Client7", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     fixture_notify_named(core, "10.0.0.2", "client7", 5);
@@ -171,12 +172,10 @@ TEST(test_notice__one_per_name_in_any_spelling)
         if (change.kind == RECORD_NOTICE)
             assert_int_equal(record_get_notice(change.value, change.slot, &record), RECORD_GOOD);
     assert_int_equal(record.state, 7);
-    core_free(core);
 }
 
 TEST(test_notice__goes_with_the_last_who_watches)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     fixture_mon(core, "10.0.0.3", "Client7", "lockd", 1);
     fixture_notify_named(core, "10.0.0.2", "client7", 5);
@@ -186,13 +185,11 @@ TEST(test_notice__goes_with_the_last_who_watches)
     struct core_status status = fixture_status(core);
     assert_int_equal(status.notices, 0);
     assert_int_equal(status.names, 0);
-    core_free(core);
 }
 
 /* Who registers after a reboot need not hear of it; who was there before must. */
 TEST(test_notice__newcomer_is_not_told)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "client7", "lockd", 1);
     fixture_notify_named(core, "10.0.0.2", "client7", 5);
     fixture_mon(core, "10.0.0.3", "client7", "lockd", 1);
@@ -209,7 +206,6 @@ TEST(test_notice__newcomer_is_not_told)
         seen++;
     }
     assert_int_equal(seen, 2);
-    core_free(core);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

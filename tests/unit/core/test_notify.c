@@ -144,9 +144,18 @@ static void in_vain(const struct core_call *call)
 
 /* ---- what is said, and when for the first time ---- */
 
-TEST(test_notify__first_attempts_at_once)
+TEST_FIXTURE(set_up)
 {
     begin();
+}
+
+TEST_FIXTURE(tear_down)
+{
+    end();
+}
+
+TEST(test_notify__first_attempts_at_once)
+{
     for (uint8_t i = 0; i < 3; i++) {
         char from[16];
         (void)snprintf(from, sizeof from, "10.0.0.%u", 2U + i);
@@ -179,12 +188,10 @@ TEST(test_notify__first_attempts_at_once)
     assert_quiet();
     assert_int_equal(counters().started, 3);
     assert_int_equal(counters().owed, 3);
-    end();
 }
 
 TEST(test_notify__an_answer_clears_the_mark)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     uint32_t old = our_state();
@@ -197,12 +204,10 @@ TEST(test_notify__an_answer_clears_the_mark)
     assert_int_equal(core_deadline_ns(core), UINT64_MAX);
     assert_int_equal(counters().owed, 0);
     assert_int_equal(counters().succeeded, 1);
-    end();
 }
 
 TEST(test_notify__only_answers_clear_marks)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     uint32_t old = our_state();
@@ -213,14 +218,12 @@ TEST(test_notify__only_answers_clear_marks)
     assert_int_equal(stored_registrant(0).told_state, old);
     assert_int_equal(counters().owed, 1);
     assert_int_equal(counters().failed, 1);
-    end();
 }
 
 /* ---- the schedule after a failure ---- */
 
 TEST(test_notify__often_while_the_window_stands)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     restart();
@@ -238,12 +241,10 @@ TEST(test_notify__often_while_the_window_stands)
         started_ns = fixture_now_ns();
     }
     assert_true(attempts >= 18);
-    end();
 }
 
 TEST(test_notify__then_the_ladder_until_it_gives_up)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     uint32_t old = our_state();
@@ -276,7 +277,6 @@ TEST(test_notify__then_the_ladder_until_it_gives_up)
     restart();
     call = only_call();
     assert_true(says(&call, 0, "holdfast.example", our_state()));
-    end();
 }
 
 static void give_up(void)
@@ -291,7 +291,6 @@ static void give_up(void)
 
 TEST(test_notify__heard_of_again)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     restart();
@@ -311,14 +310,12 @@ TEST(test_notify__heard_of_again)
     fixture_call_done(core, call.id, true, 1);
     assert_true(store());
     assert_int_equal(stored_registrant(0).told_state, our_state());
-    end();
 }
 
 /* ---- the gate ---- */
 
 TEST(test_notify__simulated_crash_waits_for_the_store)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     uint32_t old = our_state();
@@ -330,12 +327,10 @@ TEST(test_notify__simulated_crash_waits_for_the_store)
     assert_true(store());
     struct core_call call = only_call();
     assert_true(says(&call, 0, "holdfast.example", old + 2));
-    end();
 }
 
 TEST(test_notify__a_new_priv_waits_for_the_store)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     /* While the job is at the gate. */
@@ -357,14 +352,12 @@ TEST(test_notify__a_new_priv_waits_for_the_store)
     assert_true(store());
     call = only_call();
     assert_int_equal(call.priv.at[0], 3);
-    end();
 }
 
 /* ---- what does not clear a mark, and what makes a new one ---- */
 
 TEST(test_notify__registering_again_clears_no_mark)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     uint32_t old = our_state();
@@ -376,12 +369,10 @@ TEST(test_notify__registering_again_clears_no_mark)
     struct core_call call = only_call();
     assert_int_equal(call.priv.at[0], 2);
     fixture_call_done(core, call.id, true, 1);
-    end();
 }
 
 TEST(test_notify__a_second_crash_loses_no_mark)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     (void)fixture_mon(core, "10.0.0.3", "srv", "lockd", 2);
     assert_true(store());
@@ -404,12 +395,10 @@ TEST(test_notify__a_second_crash_loses_no_mark)
     assert_int_not_equal(stored_registrant(1).told_state, told);
     restart(); /* a new state: again both */
     assert_int_equal(counters().owed, 2);
-    end();
 }
 
 TEST(test_notify__news_during_a_call)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     assert_true(store());
     restart();
@@ -426,12 +415,10 @@ TEST(test_notify__news_during_a_call)
     assert_true(store());
     assert_int_equal(stored_registrant(0).told_state, before + 2);
     assert_quiet();
-    end();
 }
 
 TEST(test_notify__an_answer_for_nobody)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     (void)fixture_mon(core, "10.0.0.3", "srv", "lockd", 2);
     assert_true(store());
@@ -461,14 +448,12 @@ TEST(test_notify__an_answer_for_nobody)
     fixture_call_done(core, second.id, true, 1);
     /* Whoever went while it was called was not reached. */
     assert_int_equal(counters().started, counters().succeeded + counters().failed);
-    end();
 }
 
 /* ---- relays (D7) ---- */
 
 TEST(test_notify__relays)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "Peer", "lockd", 1);
     (void)fixture_mon(core, "10.0.0.3", "other", "lockd", 2);
     assert_true(store());
@@ -499,12 +484,10 @@ TEST(test_notify__relays)
     (void)fixture_unmon(core, "10.0.0.2", "Peer", "lockd");
     (void)store();
     assert_int_equal(core_deadline_ns(core), UINT64_MAX);
-    end();
 }
 
 TEST(test_notify__both_in_one_call)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
     (void)fixture_notify_named(core, "10.0.0.2", "peer", 5);
@@ -529,14 +512,12 @@ TEST(test_notify__both_in_one_call)
     fixture_call_done(core, call.id, true, 1);
     assert_true(store());
     assert_int_equal(stored_registrant(0).relayed_state, 5);
-    end();
 }
 
 /* An answer to a relay proves nothing about a restart that came meanwhile; a relay is not repeated
  * with it, and nothing is relayed before we serve. */
 TEST(test_notify__a_relay_is_no_restart)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
     crash();
@@ -562,13 +543,11 @@ TEST(test_notify__a_relay_is_no_restart)
     call = only_call();
     assert_int_equal(call.status_count, 1);
     assert_true(says(&call, 0, "holdfast.example", told + 2));
-    end();
 }
 
 /* At most 100 per second, also when a slow store released them all at once, and for repeats. */
 TEST(test_notify__relays_are_spaced)
 {
-    begin();
     for (uint32_t i = 0; i < 50; i++) {
         char my_name[16];
         (void)snprintf(my_name, sizeof my_name, "lockd-%u", i);
@@ -600,13 +579,11 @@ TEST(test_notify__relays_are_spaced)
         assert_true(fixture_next_call(core, &call));
         assert_int_equal(call.status_count, 2);
     }
-    end();
 }
 
 /* What is owed long after our start is tried for as long as anything else. */
 TEST(test_notify__a_late_relay_has_its_ladder)
 {
-    begin();
     (void)fixture_mon(core, "10.0.0.2", "peer", "lockd", 1);
     assert_true(store());
     fixture_wait(100000 * SECOND);
@@ -620,7 +597,6 @@ TEST(test_notify__a_late_relay_has_its_ladder)
     }
     fixture_call_done(core, call.id, true, 1);
     assert_int_equal(counters().given_up, 0);
-    end();
 }
 
 /* ---- where ---- */
@@ -652,7 +628,6 @@ TEST(test_notify__port_hints)
         {"lockd:18446744073709551616", 12049},
     };
     uint32_t count = sizeof cases / sizeof cases[0];
-    begin();
     for (uint32_t i = 0; i < count; i++)
         (void)fixture_mon(core, "10.0.0.2", "srv", cases[i].my_name, (uint8_t)i);
     assert_true(store());
@@ -664,7 +639,6 @@ TEST(test_notify__port_hints)
         assert_int_equal(call.port_hint, cases[call.priv.at[0]].port);
         assert_true(address_equal(&call.to, &to)); /* a name is never a destination (R-SEC-2) */
     }
-    end();
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -5,9 +5,10 @@
 #include "fixture.h"
 #include "unit/test.h"
 
+static struct core *core;
+
 /* The record of slot as the next batch writes it. */
-static bool find_record(struct core *core, uint32_t slot, uint8_t *buffer,
-                        struct record_registrant *ret)
+static bool find_record(uint32_t slot, uint8_t *buffer, struct record_registrant *ret)
 {
     struct store_batch batch;
     struct record_change change;
@@ -24,9 +25,18 @@ static bool find_record(struct core *core, uint32_t slot, uint8_t *buffer,
     return found;
 }
 
+TEST_FIXTURE(set_up)
+{
+    core = fixture_new(&fixture_limits);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    core_free(core);
+}
+
 TEST(test_registrant__key)
 {
-    struct core *core = fixture_new(&fixture_limits);
     static const uint8_t priv[RECORD_PRIV_LEN];
     struct peer peer = fixture_peer("10.0.0.2", 900);
     struct request request = {.kind = REQUEST_NSM_MON,
@@ -62,47 +72,41 @@ TEST(test_registrant__key)
     peer.address = fixture_address("10.0.0.3");
     fixture_step(core, &peer, &request);
     assert_int_equal(fixture_status(core).registrants, 7);
-    core_free(core);
 }
 
 TEST(test_registrant__mapped_address_is_the_same)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     fixture_mon(core, "::ffff:10.0.0.2", "srv", "lockd", 1);
     assert_int_equal(fixture_status(core).registrants, 1);
     fixture_mon(core, "fe80::1%1", "srv", "lockd", 1);
     fixture_mon(core, "fe80::1%2", "srv", "lockd", 1);
     assert_int_equal(fixture_status(core).registrants, 3);
-    core_free(core);
 }
 
 TEST(test_registrant__repeat_updates_in_place)
 {
-    struct core *core = fixture_new(&fixture_limits);
     uint8_t buffer[RECORD_VALUE_MAX];
     struct record_registrant first, second;
     fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
-    assert_true(find_record(core, 0, buffer, &first));
+    assert_true(find_record(0, buffer, &first));
     uint64_t id = first.id;
     uint32_t told = first.told_state;
     assert_int_equal(first.priv[15], 1);
     assert_int_equal(told, fixture_status(core).state);
     fixture_simu_crash(core, "127.0.0.1", 600);
     fixture_mon(core, "10.0.0.2", "srv", "lockd", 9);
-    assert_true(find_record(core, 0, buffer, &second));
+    assert_true(find_record(0, buffer, &second));
     assert_int_equal(second.priv[0], 9);
     assert_true(second.id == id);
     assert_int_equal(second.told_state, told); /* it must still hear of the crash (P3) */
     assert_int_equal(fixture_status(core).registrants, 1);
     fixture_mon(core, "10.0.0.2", "srv", "lockd", 9);
     assert_int_equal(fixture_store(core), 0); /* nothing new, nothing written */
-    core_free(core);
 }
 
 TEST(test_registrant__only_its_own_address_removes_it)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "two", "lockd", 1);
     fixture_mon(core, "10.0.0.2", "srv", "other", 1);
@@ -121,14 +125,13 @@ TEST(test_registrant__only_its_own_address_removes_it)
     assert_int_equal(status.registrants, 0);
     assert_int_equal(status.names, 0);
     assert_true(status.bytes_used == 0);
-    core_free(core);
 }
 
-TEST(test_registrant__limit_refuses_only_new_ones)
+TEST_WITH(test_registrant__limit_refuses_only_new_ones, NULL, tear_down)
 {
     struct core_limits limits = fixture_limits;
     limits.clients_max = 3;
-    struct core *core = fixture_new(&limits);
+    core = fixture_new(&limits);
     char name[16];
     for (int i = 0; i < 5; i++) {
         snprintf(name, sizeof name, "n%d", i);
@@ -138,14 +141,13 @@ TEST(test_registrant__limit_refuses_only_new_ones)
     fixture_unmon(core, "10.0.0.2", "n0", "lockd");
     assert_false(fixture_mon(core, "10.0.0.2", "n4", "lockd", 1).response.refused);
     assert_true(fixture_mon(core, "10.0.0.2", "n3", "lockd", 1).response.refused);
-    core_free(core);
 }
 
-TEST(test_registrant__byte_budget)
+TEST_WITH(test_registrant__byte_budget, NULL, tear_down)
 {
     struct core_limits limits = fixture_limits;
     limits.bytes_max = 8 * 1024;
-    struct core *core = fixture_new(&limits);
+    core = fixture_new(&limits);
     char name[1025];
     int accepted = 0;
     for (int i = 0; i < 40; i++) {
@@ -163,12 +165,10 @@ TEST(test_registrant__byte_budget)
     fixture_unmon_all(core, "10.0.0.2", "lockd");
     assert_true(fixture_status(core).bytes_used == 0);
     assert_false(fixture_mon(core, "10.0.0.2", "new", "lockd", 1).response.refused);
-    core_free(core);
 }
 
 TEST(test_registrant__full_store_takes_updates_only)
 {
-    struct core *core = fixture_new(&fixture_limits);
     fixture_mon(core, "10.0.0.2", "one", "lockd", 1);
     struct store_batch batch;
     assert_true(core_take_batch(core, &batch));
@@ -179,24 +179,21 @@ TEST(test_registrant__full_store_takes_updates_only)
     fixture_unmon(core, "10.0.0.2", "one", "lockd");
     fixture_store(core); /* reports room again */
     assert_false(fixture_mon(core, "10.0.0.2", "two", "lockd", 1).response.refused);
-    core_free(core);
 }
 
 TEST(test_registrant__ids_are_never_used_again)
 {
-    struct core *core = fixture_new(&fixture_limits);
     uint8_t buffer[RECORD_VALUE_MAX];
     uint64_t last = 0;
     for (int i = 0; i < 5; i++) {
         struct record_registrant record;
         fixture_mon(core, "10.0.0.2", "srv", "lockd", 1);
-        assert_true(find_record(core, 0, buffer, &record));
+        assert_true(find_record(0, buffer, &record));
         assert_true(record.id > last);
         last = record.id;
         fixture_unmon(core, "10.0.0.2", "srv", "lockd");
         fixture_store(core);
     }
-    core_free(core);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

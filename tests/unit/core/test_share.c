@@ -11,6 +11,8 @@
 #include "base/prng.h"
 #include "unit/test.h"
 
+static struct core *core;
+
 enum { READ = 1, WRITE = 2 };
 
 static struct core *new_core(void)
@@ -30,20 +32,19 @@ static bool may_stand_together(uint32_t a, uint32_t b)
     return true;
 }
 
-static enum lock_status take(struct core *core, uint32_t client, const char *fh, const char *oh,
-                             uint32_t pair)
+static enum lock_status take(uint32_t client, const char *fh, const char *oh, uint32_t pair)
 {
     return lock_fixture_share(core, client, fh, oh, pair >> 2, pair & 3);
 }
 
-static void release(struct core *core, uint32_t client, const char *fh, const char *oh)
+static void release(uint32_t client, const char *fh, const char *oh)
 {
     struct lock_request request = lock_fixture_request(fh, oh);
     share_release(core, client, &request);
 }
 
 /* The only share there is. */
-static uint32_t only(const struct core *core)
+static uint32_t only(void)
 {
     assert_int_equal(core->shares.table.count, 1);
     return table_next(&core->shares.table, SLOT_NONE);
@@ -57,31 +58,38 @@ static struct record_share stored_share(uint32_t slot)
     return record;
 }
 
+TEST_FIXTURE(set_up)
+{
+    core = new_core();
+}
+
+TEST_FIXTURE(tear_down)
+{
+    lock_fixture_free(core);
+}
+
 TEST(test_share__every_pair)
 {
-    struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
     for (uint32_t old = 0; old < 16; old++)
         for (uint32_t new = 0; new < 16; new ++) {
             enum lock_status expected = may_stand_together(old, new) ? LOCK_GRANTED : LOCK_DENIED;
-            assert_int_equal(take(core, a, "file", "one", old), LOCK_GRANTED);
-            assert_int_equal(take(core, b, "file", "one", new), expected);
-            release(core, b, "file", "one");
-            assert_int_equal(take(core, a, "file", "two", new), expected); /* its own, other oh */
-            release(core, a, "file", "two");
-            assert_int_equal(take(core, b, "other", "one", new), LOCK_GRANTED);
-            release(core, b, "other", "one");
+            assert_int_equal(take(a, "file", "one", old), LOCK_GRANTED);
+            assert_int_equal(take(b, "file", "one", new), expected);
+            release(b, "file", "one");
+            assert_int_equal(take(a, "file", "two", new), expected); /* its own, other oh */
+            release(a, "file", "two");
+            assert_int_equal(take(b, "other", "one", new), LOCK_GRANTED);
+            release(b, "other", "one");
             assert_int_equal(core->shares.table.count, 1);
-            release(core, a, "file", "one");
+            release(a, "file", "one");
             core_check(core);
         }
-    lock_fixture_free(core);
 }
 
 TEST(test_share__every_replacement)
 {
-    struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
     uint32_t refused = 0;
@@ -89,22 +97,21 @@ TEST(test_share__every_replacement)
         uint32_t old = i & 15, other = i >> 4 & 15, new = i >> 8;
         if (!may_stand_together(old, other))
             continue;
-        assert_int_equal(take(core, a, "file", "oh", old), LOCK_GRANTED);
-        assert_int_equal(take(core, b, "file", "oh", other), LOCK_GRANTED);
+        assert_int_equal(take(a, "file", "oh", old), LOCK_GRANTED);
+        assert_int_equal(take(b, "file", "oh", other), LOCK_GRANTED);
         uint32_t slot = chains_first(&core->shares.by_client, a);
         bool is_granted = may_stand_together(new, other);
-        assert_int_equal(take(core, a, "file", "oh", new), is_granted ? LOCK_GRANTED : LOCK_DENIED);
+        assert_int_equal(take(a, "file", "oh", new), is_granted ? LOCK_GRANTED : LOCK_DENIED);
         assert_int_equal(core->shares.table.count, 2);
         uint32_t stands = is_granted ? new : old; /* refused: as it was */
         assert_int_equal(share_at(core, slot)->mode, stands >> 2);
         assert_int_equal(share_at(core, slot)->access, stands & 3);
         core_check(core);
-        release(core, a, "file", "oh");
-        release(core, b, "file", "oh");
+        release(a, "file", "oh");
+        release(b, "file", "oh");
         refused += is_granted ? 0 : 1;
     }
     assert_true(refused > 100);
-    lock_fixture_free(core);
 }
 
 enum { CLIENTS = 3, OHS = 2, FILES = 3, KEYS = CLIENTS * OHS * FILES, NOTHING = 16 };
@@ -121,7 +128,6 @@ static bool model_allows(const uint32_t model[static KEYS], uint32_t key, uint32
 TEST(test_share__random_histories)
 {
     static const char *const ohs[OHS] = {"", "one"}, *const files[FILES] = {"f", "g", "fg"};
-    struct core *core = new_core();
     struct prng prng = {.state = 7};
     uint32_t model[KEYS], clients[CLIENTS], granted = 0, denied = 0;
     for (uint32_t i = 0; i < CLIENTS; i++)
@@ -133,14 +139,14 @@ TEST(test_share__random_histories)
         const char *fh = files[key / (CLIENTS * OHS)], *oh = ohs[key % OHS];
         uint32_t client = clients[key / OHS % CLIENTS], pair = (uint32_t)(prng_next(&prng) % 24);
         if (pair >= 16) {
-            release(core, client, fh, oh);
+            release(client, fh, oh);
             model[key] = NOTHING;
         } else if (model_allows(model, key, pair)) {
-            assert_int_equal(take(core, client, fh, oh, pair), LOCK_GRANTED);
+            assert_int_equal(take(client, fh, oh, pair), LOCK_GRANTED);
             model[key] = pair;
             granted++;
         } else {
-            assert_int_equal(take(core, client, fh, oh, pair), LOCK_DENIED);
+            assert_int_equal(take(client, fh, oh, pair), LOCK_DENIED);
             denied++;
         }
         if (i % 16 == 0)
@@ -156,12 +162,10 @@ TEST(test_share__random_histories)
     }
     assert_true(granted > 1000);
     assert_true(denied > 1000);
-    lock_fixture_free(core);
 }
 
 TEST(test_share__repeat_writes_nothing)
 {
-    struct core *core = new_core();
     uint32_t client = lock_fixture_client(core, "10.0.0.2", "a");
     struct lock_request request = lock_fixture_request("file", "oh");
     request.mode = READ;
@@ -169,7 +173,7 @@ TEST(test_share__repeat_writes_nothing)
     request.is_unmonitored = true;
     assert_int_equal(share_take(core, client, &request, 5), LOCK_GRANTED);
     assert_int_equal(lock_fixture_store(core, NULL), 2);
-    uint32_t slot = only(core);
+    uint32_t slot = only();
     struct record_share record = stored_share(slot);
     assert_int_equal(record.of.client, client);
     assert_int_equal(record.of.client_id, client_at(core, client)->stored.id);
@@ -198,80 +202,74 @@ TEST(test_share__repeat_writes_nothing)
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(stored_share(slot).of.state, 8);
     assert_int_equal(stored_share(slot).granted_ns, 9);
-    assert_int_equal(only(core), slot);
-    lock_fixture_free(core);
+    assert_int_equal(only(), slot);
 }
 
 TEST(test_share__release_needs_the_whole_key)
 {
-    struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "a");
-    assert_int_equal(take(core, a, "file", "oh", 15), LOCK_GRANTED);
-    assert_int_equal(take(core, b, "other", "ho", 15), LOCK_GRANTED);
+    assert_int_equal(take(a, "file", "oh", 15), LOCK_GRANTED);
+    assert_int_equal(take(b, "other", "ho", 15), LOCK_GRANTED);
     (void)lock_fixture_store(core, NULL);
-    release(core, b, "file", "oh"); /* the same name from another address (P5) */
-    release(core, a, "file", "ho");
-    release(core, a, "other", "oh");
-    release(core, a, "file", "unknown");
-    release(core, a, "unknown", "oh");
+    release(b, "file", "oh"); /* the same name from another address (P5) */
+    release(a, "file", "ho");
+    release(a, "other", "oh");
+    release(a, "file", "unknown");
+    release(a, "unknown", "oh");
     assert_int_equal(lock_fixture_store(core, NULL), 0);
     assert_int_equal(core->shares.table.count, 2);
-    release(core, a, "file", "oh");
-    release(core, a, "file", "oh");
+    release(a, "file", "oh");
+    release(a, "file", "oh");
     assert_int_equal(lock_fixture_store(core, NULL), 1);
     assert_int_equal(core->shares.table.count, 1);
     assert_int_equal(file_find(core, bytes_of_text("file")), SLOT_NONE);
     assert_int_equal(intern_find(&core->locks.ohs, bytes_of_text("oh")), SLOT_NONE);
-    lock_fixture_free(core);
 }
 
-TEST(test_share__limits)
+TEST_WITH(test_share__limits, NULL, tear_down)
 {
     struct core_limits limits = lock_fixture_limits;
     limits.locks_max = 3;
     limits.locks_per_client_max = 2;
-    struct core *core = lock_fixture_new(&limits);
+    core = lock_fixture_new(&limits);
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
     lock_fixture_lock(core, a, 1, "file", 0);
-    assert_int_equal(take(core, a, "file", "1", 0), LOCK_GRANTED);
+    assert_int_equal(take(a, "file", "1", 0), LOCK_GRANTED);
     assert_int_equal(share_room(core, a), ADMIT_CLIENT);
-    assert_int_equal(take(core, a, "file", "2", 0), LOCK_NO_RESOURCES);
-    assert_int_equal(take(core, a, "file", "1", READ),
-                     LOCK_GRANTED); /* a replacement is no new one */
+    assert_int_equal(take(a, "file", "2", 0), LOCK_NO_RESOURCES);
+    assert_int_equal(take(a, "file", "1", READ), LOCK_GRANTED); /* a replacement is no new one */
 
     core->has_room = false;
     assert_int_equal(share_room(core, b), ADMIT_STORE);
-    assert_int_equal(take(core, b, "file", "1", 0), LOCK_NO_RESOURCES);
+    assert_int_equal(take(b, "file", "1", 0), LOCK_NO_RESOURCES);
     core->has_room = true;
     core->limits.bytes_max = arena_used(core->arena);
     assert_int_equal(share_room(core, b), ADMIT_BYTES);
-    assert_int_equal(take(core, b, "file", "1", 0), LOCK_NO_RESOURCES);
+    assert_int_equal(take(b, "file", "1", 0), LOCK_NO_RESOURCES);
     core->limits.bytes_max = limits.bytes_max;
-    assert_int_equal(take(core, b, "file", "1", 0), LOCK_GRANTED);
-    assert_int_equal(take(core, b, "file", "2", 0), LOCK_GRANTED);
+    assert_int_equal(take(b, "file", "1", 0), LOCK_GRANTED);
+    assert_int_equal(take(b, "file", "2", 0), LOCK_GRANTED);
     uint32_t c = lock_fixture_client(core, "10.0.0.4", "c");
     assert_int_equal(share_room(core, c), ADMIT_LIMIT);
-    assert_int_equal(take(core, c, "file", "1", 0), LOCK_NO_RESOURCES);
-    release(core, b, "file", "1");
-    assert_int_equal(take(core, c, "file", "1", 0), LOCK_GRANTED);
-    lock_fixture_free(core);
+    assert_int_equal(take(c, "file", "1", 0), LOCK_NO_RESOURCES);
+    release(b, "file", "1");
+    assert_int_equal(take(c, "file", "1", 0), LOCK_GRANTED);
 }
 
 TEST(test_share__drain_frees_older_incarnations)
 {
-    struct core *core = new_core();
     uint32_t a = lock_fixture_client(core, "10.0.0.2", "a");
     uint32_t b = lock_fixture_client(core, "10.0.0.3", "b");
     static const char *const ohs[] = {"0", "1", "2", "3", "4", "5"};
     for (uint32_t i = 0; i < 6; i++)
-        assert_int_equal(take(core, a, "file", ohs[i], READ), LOCK_GRANTED);
+        assert_int_equal(take(a, "file", ohs[i], READ), LOCK_GRANTED);
     client_renew(core, a);
-    assert_int_equal(take(core, b, "file", "oh", READ << 2), LOCK_DENIED); /* it still stands */
-    assert_int_equal(take(core, a, "file", "new", READ), LOCK_GRANTED);
-    assert_int_equal(take(core, a, "file", "2", READ), LOCK_GRANTED); /* reserved again: stays */
-    release(core, a, "file", "5");                                    /* where the drain stands */
+    assert_int_equal(take(b, "file", "oh", READ << 2), LOCK_DENIED); /* it still stands */
+    assert_int_equal(take(a, "file", "new", READ), LOCK_GRANTED);
+    assert_int_equal(take(a, "file", "2", READ), LOCK_GRANTED); /* reserved again: stays */
+    release(a, "file", "5");                                    /* where the drain stands */
     core_check(core);
 
     uint32_t freed = 99;
@@ -279,7 +277,7 @@ TEST(test_share__drain_frees_older_incarnations)
     assert_int_equal(freed, 0);
     assert_int_equal(share_drain(core, a, 1, &freed), 1);
     assert_int_equal(freed, 1);
-    release(core, a, "file", "3");
+    release(a, "file", "3");
     core_check(core);
     assert_int_equal(share_drain(core, a, 100, &freed), 3); /* 2, 1, 0 */
     assert_int_equal(freed, 2);
@@ -287,16 +285,15 @@ TEST(test_share__drain_frees_older_incarnations)
     assert_int_equal(freed, 0);
     assert_int_equal(client_at(core, a)->life.share_count, 2);
     assert_false(client_drain(core));
-    release(core, a, "file", "new");
-    assert_int_equal(take(core, b, "file", "oh", READ << 2), LOCK_DENIED);
-    release(core, a, "file", "2");
-    assert_int_equal(take(core, b, "file", "oh", READ << 2), LOCK_GRANTED);
-    lock_fixture_free(core);
+    release(a, "file", "new");
+    assert_int_equal(take(b, "file", "oh", READ << 2), LOCK_DENIED);
+    release(a, "file", "2");
+    assert_int_equal(take(b, "file", "oh", READ << 2), LOCK_GRANTED);
 }
 
-TEST(test_share__load_refuses_what_cannot_be)
+TEST_WITH(test_share__load_refuses_what_cannot_be, NULL, NULL)
 {
-    struct core *core = core_new(&lock_fixture_limits, 1);
+    core = core_new(&lock_fixture_limits, 1);
     assert_non_null(core);
     struct record_client client = {
         .id = 4,
@@ -341,4 +338,4 @@ TEST(test_share__load_refuses_what_cannot_be)
     core_free(core);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -23,27 +23,29 @@ struct capture {
     struct log log;
 };
 
-static void capture_start(struct capture *capture, enum log_level level, enum log_format format)
+static struct capture capture;
+
+static void capture_start(enum log_level level, enum log_format format)
 {
     int fd = memfd_create("log", MFD_CLOEXEC);
     assert_true(fd >= 0);
-    log_init(&capture->log, level, format, fd);
+    log_init(&capture.log, level, format, fd);
 }
 
 /* Everything logged so far; the capture is empty afterwards. */
-static const char *capture_take(struct capture *capture)
+static const char *capture_take(void)
 {
-    ssize_t len = pread(capture->log.fd, captured, sizeof captured - 1, 0);
+    ssize_t len = pread(capture.log.fd, captured, sizeof captured - 1, 0);
     assert_true(len >= 0);
     captured[len] = '\0';
-    assert_int_equal(ftruncate(capture->log.fd, 0), 0);
-    assert_int_equal(lseek(capture->log.fd, 0, SEEK_SET), 0);
+    assert_int_equal(ftruncate(capture.log.fd, 0), 0);
+    assert_int_equal(lseek(capture.log.fd, 0, SEEK_SET), 0);
     return captured;
 }
 
-static void capture_end(struct capture *capture)
+static void capture_end(void)
 {
-    assert_int_equal(close(capture->log.fd), 0);
+    assert_int_equal(close(capture.log.fd), 0);
 }
 
 static uint32_t count_lines(const char *text)
@@ -122,7 +124,17 @@ static struct event event_of(enum event_kind kind, const void *name, uint32_t na
     return event;
 }
 
-TEST(test_log__json_reader_of_this_test_refuses_what_is_not_json)
+TEST_FIXTURE(set_up)
+{
+    capture_start(LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    capture_end();
+}
+
+TEST_WITH(test_log__json_reader_of_this_test_refuses_what_is_not_json, NULL, NULL)
 {
     assert_non_null(json_object("{\"a\":\"\\u00ff\\\"\",\"b\":10}"));
     static const char *const wrong[] = {"{\"a\":\"x}",
@@ -143,52 +155,45 @@ TEST(test_log__json_reader_of_this_test_refuses_what_is_not_json)
 
 TEST(test_log__text_line_has_time_level_message_and_fields)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct address address = address_v4((const uint8_t[]){127, 0, 0, 1});
     log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_MESSAGE("listening \"now\""),
             LOG_ADDRESS("address", &address), LOG_NUMBER("port", 12049), LOG_TEXT("store", "a b"));
-    assert_string_equal(capture_take(&capture), "2026-11-15T20:10:57.123Z info  listening \"now\" "
-                                                "address=127.0.0.1 port=12049 store=\"a b\"\n");
+    assert_string_equal(capture_take(), "2026-11-15T20:10:57.123Z info  listening \"now\" "
+                                        "address=127.0.0.1 port=12049 store=\"a b\"\n");
     log_say(&capture.log, LOG_LEVEL_WARNING, WALL_NS, LOG_MESSAGE("careful"));
-    assert_string_equal(capture_take(&capture), "2026-11-15T20:10:57.123Z warning careful\n");
-    capture_end(&capture);
+    assert_string_equal(capture_take(), "2026-11-15T20:10:57.123Z warning careful\n");
 }
 
-TEST(test_log__json_line_has_the_same)
+TEST_WITH(test_log__json_line_has_the_same, NULL, tear_down)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
+    capture_start(LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
     struct address address = address_v4((const uint8_t[]){127, 0, 0, 1});
     log_say(&capture.log, LOG_LEVEL_ERROR, WALL_NS, LOG_MESSAGE("no \"room\"\n"),
             LOG_ADDRESS("address", &address), LOG_NUMBER("port", 12049), LOG_TEXT("store", "a\\b"));
-    const char *line = capture_take(&capture);
+    const char *line = capture_take();
     assert_string_equal(line, "{\"time\":\"2026-11-15T20:10:57.123Z\",\"level\":\"error\","
                               "\"message\":\"no \\\"room\\\"\\u000a\",\"address\":\"127.0.0.1\","
                               "\"port\":12049,\"store\":\"a\\\\b\"}\n");
     assert_json_lines(line);
-    capture_end(&capture);
 }
 
-TEST(test_log__level_silences_what_is_less_important)
+TEST_WITH(test_log__level_silences_what_is_less_important, NULL, tear_down)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_WARNING, LOG_FORMAT_TEXT);
+    capture_start(LOG_LEVEL_WARNING, LOG_FORMAT_TEXT);
     log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_MESSAGE("quiet"));
     log_say(&capture.log, LOG_LEVEL_DEBUG, WALL_NS, LOG_MESSAGE("quiet"));
     struct event event = event_of(EVENT_NOTICE, "web3", 4); /* info */
     for (int i = 0; i < 100; i++)
         log_event(&capture.log, &event, 0, WALL_NS);
     log_flush(&capture.log, SECOND, WALL_NS);
-    assert_string_equal(capture_take(&capture), "");
+    assert_string_equal(capture_take(), "");
     log_say(&capture.log, LOG_LEVEL_WARNING, WALL_NS, LOG_MESSAGE("loud"));
     log_say(&capture.log, LOG_LEVEL_ERROR, WALL_NS, LOG_MESSAGE("loud"));
-    assert_int_equal(count_lines(capture_take(&capture)), 2);
-    capture_end(&capture);
+    assert_int_equal(count_lines(capture_take()), 2);
 }
 
 /* Every byte value, format directives, quotes, newlines, escape sequences: still one plain line. */
-TEST(test_log__peer_data_cannot_break_a_line)
+TEST_WITH(test_log__peer_data_cannot_break_a_line, NULL, NULL)
 {
     static const char *const names[] = {"%n%s%n%s",
                                         "a\nb 2026-11-15T20:10:57.123Z error forged",
@@ -197,12 +202,11 @@ TEST(test_log__peer_data_cannot_break_a_line)
                                         "\x1b[31mred\x1b[0m\a\r",
                                         "\xc3\xa4\xff\xfe"};
     for (int format = 0; format < LOG_FORMAT_END; format++) {
-        struct capture capture;
-        capture_start(&capture, LOG_LEVEL_DEBUG, (enum log_format)format);
+        capture_start(LOG_LEVEL_DEBUG, (enum log_format)format);
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
             struct event event = event_of(EVENT_BAD_NAME, names[i], (uint32_t)strlen(names[i]));
             log_event(&capture.log, &event, 0, WALL_NS);
-            const char *line = capture_take(&capture);
+            const char *line = capture_take();
             assert_int_equal(count_lines(line), 1);
             for (const char *at = line; *at != '\n'; at++)
                 assert_in_range((unsigned char)*at, 0x20, 0x7e);
@@ -215,160 +219,138 @@ TEST(test_log__peer_data_cannot_break_a_line)
         struct bytes view = {all, sizeof all};
         log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_MESSAGE("all"),
                 LOG_BYTES("bytes", view));
-        const char *line = capture_take(&capture);
+        const char *line = capture_take();
         assert_int_equal(count_lines(line), 1);
         assert_contains(line, "ABC");
         if (format == LOG_FORMAT_JSON)
             assert_json_lines(line);
-        capture_end(&capture);
+        capture_end();
     }
 }
 
 TEST(test_log__text_escapes_are_readable)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct event event = event_of(EVENT_BAD_NAME, "a\n\"b", 4);
     log_event(&capture.log, &event, 0, WALL_NS);
-    assert_contains(capture_take(&capture), " from=192.0.2.9 name=\"a\\x0a\\x22b\"\n");
-    capture_end(&capture);
+    assert_contains(capture_take(), " from=192.0.2.9 name=\"a\\x0a\\x22b\"\n");
 }
 
 /* A line that cannot hold all fields loses whole fields and stays JSON, at every size. */
-TEST(test_log__long_lines_lose_whole_fields)
+TEST_WITH(test_log__long_lines_lose_whole_fields, NULL, tear_down)
 {
     static char big[2000];
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
+    capture_start(LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
     for (uint32_t len = 0; len < sizeof big; len += 13) {
         memset(big, 1, len); /* each byte becomes six */
         struct bytes view = {(const uint8_t *)big, len};
         log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_BYTES("message", view),
                 LOG_BYTES("one", view), LOG_BYTES("two", view), LOG_BYTES("three", view),
                 LOG_NUMBER("last", 1));
-        const char *line = capture_take(&capture);
+        const char *line = capture_take();
         assert_int_equal(count_lines(line), 1);
         assert_in_range(strlen(line), 1, LOG_LINE_MAX);
         assert_json_lines(line);
         assert_contains(line, "\"message\":");
         assert_contains(line, "\"last\":1");
     }
-    capture_end(&capture);
 }
 
 TEST(test_log__cut_names_say_how_long_they_were)
 {
     char name[1000];
     memset(name, 'x', sizeof name);
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct event event = event_of(EVENT_BAD_NAME, name, sizeof name);
     log_event(&capture.log, &event, 0, WALL_NS);
-    assert_contains(capture_take(&capture), "x\" cut_from_bytes=1000\n");
-    capture_end(&capture);
+    assert_contains(capture_take(), "x\" cut_from_bytes=1000\n");
 }
 
 TEST(test_log__every_kind_of_event_has_words)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     char seen[EVENT_KIND_END][256] = {0};
     for (uint32_t kind = 0; kind < EVENT_KIND_END; kind++) {
         struct event event = event_of((enum event_kind)kind, "name", 4);
         event.from.family = 0; /* no peer: no address */
         log_event(&capture.log, &event, 0, WALL_NS);
-        const char *line = capture_take(&capture);
+        const char *line = capture_take();
         assert_int_equal(count_lines(line), 1);
         assert_null(strstr(line, "from="));
         (void)snprintf(seen[kind], sizeof seen[kind], "%s", line);
         for (uint32_t other = 0; other < kind; other++)
             assert_string_not_equal(seen[kind], seen[other]);
     }
-    capture_end(&capture);
 }
 
 TEST(test_log__floods_are_counted_per_kind)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct log *log = &capture.log;
     struct event flood = event_of(EVENT_MALFORMED, "", 0), other = event_of(EVENT_LIMIT, "n", 1);
     uint64_t now_ns = 5 * SECOND;
     for (uint32_t i = 0; i < LOG_BURST; i++)
         log_event(log, &flood, now_ns, WALL_NS);
-    assert_int_equal(count_lines(capture_take(&capture)), LOG_BURST);
+    assert_int_equal(count_lines(capture_take()), LOG_BURST);
     for (uint32_t i = 0; i < 1234; i++)
         log_event(log, &flood, now_ns + i, WALL_NS);
-    assert_string_equal(capture_take(&capture), "");
+    assert_string_equal(capture_take(), "");
     log_event(log, &other, now_ns, WALL_NS); /* one flood does not silence other kinds */
-    assert_int_equal(count_lines(capture_take(&capture)), 1);
+    assert_int_equal(count_lines(capture_take()), 1);
 
     /* Nothing more arrives: the tick says it, when the window is over and not before, once. */
     log_tick(log, now_ns + LOG_WINDOW_NS - 1, WALL_NS);
-    assert_string_equal(capture_take(&capture), "");
+    assert_string_equal(capture_take(), "");
     log_tick(log, now_ns + LOG_WINDOW_NS, WALL_NS);
-    const char *line = capture_take(&capture);
+    const char *line = capture_take();
     assert_int_equal(count_lines(line), 1);
     assert_contains(line, "not an RPC call; and 1,234 more like this in the last 10 s");
     log_tick(log, now_ns + 2 * LOG_WINDOW_NS, WALL_NS);
-    assert_string_equal(capture_take(&capture), "");
+    assert_string_equal(capture_take(), "");
 
     /* The next window begins with lines again. */
     log_event(log, &flood, now_ns + 3 * LOG_WINDOW_NS, WALL_NS);
-    assert_int_equal(count_lines(capture_take(&capture)), 1);
-    capture_end(&capture);
+    assert_int_equal(count_lines(capture_take()), 1);
 }
 
-TEST(test_log__a_late_event_ends_the_window_too)
+TEST_WITH(test_log__a_late_event_ends_the_window_too, NULL, tear_down)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
+    capture_start(LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
     struct event flood = event_of(EVENT_BAD_ARGUMENTS, "", 0);
     for (uint32_t i = 0; i < LOG_BURST + 3; i++)
         log_event(&capture.log, &flood, 0, WALL_NS);
-    (void)capture_take(&capture);
+    (void)capture_take();
     log_event(&capture.log, &flood, LOG_WINDOW_NS + 2 * SECOND, WALL_NS);
-    const char *lines = capture_take(&capture);
+    const char *lines = capture_take();
     assert_int_equal(count_lines(lines), 2);
     assert_contains(lines, "and 3 more like this in the last 12 s\",\"held_back\":3}");
     assert_json_lines(lines);
-    capture_end(&capture);
 }
 
 TEST(test_log__flush_says_what_is_held_back)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     struct event flood = event_of(EVENT_UNKNOWN_CALL, "", 0);
     for (uint32_t i = 0; i < LOG_BURST + 1; i++)
         log_event(&capture.log, &flood, 0, WALL_NS);
-    (void)capture_take(&capture);
+    (void)capture_take();
     log_flush(&capture.log, SECOND, WALL_NS);
-    assert_contains(capture_take(&capture), "and 1 more like this in the last 1 s");
-    capture_end(&capture);
+    assert_contains(capture_take(), "and 1 more like this in the last 1 s");
 }
 
 TEST(test_log__a_full_ring_is_reported)
 {
-    struct capture capture;
-    capture_start(&capture, LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
     static struct event_ring ring;
     for (uint32_t i = 0; i < EVENT_RING_MAX + 5; i++)
         event_add(&ring, EVENT_NOTICE, NULL, bytes_of_text("n"), i);
     log_drain(&capture.log, &ring, 0, WALL_NS);
     assert_int_equal(ring.count, 0);
     assert_true(ring.lost == 0);
-    assert_int_equal(count_lines(capture_take(&capture)), LOG_BURST);
+    assert_int_equal(count_lines(capture_take()), LOG_BURST);
     log_tick(&capture.log, LOG_WINDOW_NS, WALL_NS);
-    const char *lines = capture_take(&capture);
+    const char *lines = capture_take();
     assert_int_equal(count_lines(lines), 2);
     assert_contains(lines, "too many events at once to log; and 5 more");
     assert_contains(lines, "a client reported its reboot; and 246 more");
-    capture_end(&capture);
 }
 
 /* A pipe that nobody reads fills up; logging goes on, and says later what was lost. */
-TEST(test_log__a_reader_that_does_not_read_cannot_stop_the_writer)
+TEST_WITH(test_log__a_reader_that_does_not_read_cannot_stop_the_writer, NULL, NULL)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -396,4 +378,4 @@ TEST(test_log__a_reader_that_does_not_read_cannot_stop_the_writer)
     assert_int_equal(close(ends[1]), 0);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -88,7 +88,9 @@ struct fixture {
     struct packet_reply reply;
 };
 
-static void open_server(struct fixture *f)
+static struct fixture f;
+
+static void open_server(void)
 {
     static const struct rpc_server_limits limits = {
         .outbox_max = 16, .cache_max = 64, .away_max = AWAY_MAX, .lease = &store_lease};
@@ -103,35 +105,35 @@ static void open_server(struct fixture *f)
                                       .give_up_ns = 900 * SECOND_NS,
                                       .lease = &store_lease};
     memset(&desk, 0, sizeof desk);
-    *f = (struct fixture){.core = core_new(&core_limits, 1)};
-    core_start(f->core, &(struct core_boot){0});
-    f->server = rpc_server_new(&limits, programs, 2, f->core, 1);
-    assert_non_null(f->server);
-    rpc_server_set_desk(f->server, &the_desk);
-    f->from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
-                                           .port = 900,
-                                           .transport = RECORD_TCP},
-                                  .route = 5,
-                                  .has_files = true};
+    f = (struct fixture){.core = core_new(&core_limits, 1)};
+    core_start(f.core, &(struct core_boot){0});
+    f.server = rpc_server_new(&limits, programs, 2, f.core, 1);
+    assert_non_null(f.server);
+    rpc_server_set_desk(f.server, &the_desk);
+    f.from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
+                                          .port = 900,
+                                          .transport = RECORD_TCP},
+                                 .route = 5,
+                                 .has_files = true};
 }
 
-static void close_server(struct fixture *f)
+static void close_server(void)
 {
-    rpc_server_check(f->server);
-    rpc_server_free(f->server);
-    core_free(f->core);
+    rpc_server_check(f.server);
+    rpc_server_free(f.server);
+    core_free(f.core);
 }
 
-static enum rpc_verdict receive(struct fixture *f)
+static enum rpc_verdict receive(void)
 {
     static uint8_t buffer[4096];
     struct xdr_out out = xdr_out_of(buffer, sizeof buffer);
     enum rpc_verdict verdict =
-        rpc_server_receive(f->server, &f->from, (struct bytes){call.bytes, call.len}, 0, 0, &out);
-    rpc_server_check(f->server);
+        rpc_server_receive(f.server, &f.from, (struct bytes){call.bytes, call.len}, 0, 0, &out);
+    rpc_server_check(f.server);
     memcpy(reply_bytes, buffer, xdr_out_len(&out) < 256 ? xdr_out_len(&out) : 256);
     if (verdict == RPC_ANSWERED)
-        assert_true(packet_get_reply(reply_bytes, xdr_out_len(&out), &f->reply));
+        assert_true(packet_get_reply(reply_bytes, xdr_out_len(&out), &f.reply));
     return verdict;
 }
 
@@ -144,131 +146,121 @@ static void put_call(uint32_t xid, uint32_t proc, const char *name)
     packet_put_opaque(&call, name, (uint32_t)strlen(name));
 }
 
-static enum rpc_verdict make(struct fixture *f, uint32_t xid, uint32_t proc, const char *name)
+static enum rpc_verdict make(uint32_t xid, uint32_t proc, const char *name)
 {
     put_call(xid, proc, name);
-    return receive(f);
+    return receive();
 }
 
 /* Whose answer comes out, and where it goes; 0: none. */
-static uint8_t answer(struct fixture *f, uint64_t *ret_route)
+static uint8_t answer(uint64_t *ret_route)
 {
     struct rpc_finished finished;
-    if (!rpc_server_next_job(f->server, 0, &finished))
+    if (!rpc_server_next_job(f.server, 0, &finished))
         return 0;
-    rpc_server_check(f->server);
+    rpc_server_check(f.server);
     *ret_route = finished.to.route;
     assert_int_equal(finished.len, 24 + BODY_LEN);
     uint8_t which = finished.message[24 + 3];
-    rpc_server_release_job(f->server, finished.job);
+    rpc_server_release_job(f.server, finished.job);
     return which;
+}
+
+TEST_FIXTURE(set_up)
+{
+    open_server();
+}
+
+TEST_FIXTURE(tear_down)
+{
+    close_server();
 }
 
 TEST(test_away__null_never_leaves)
 {
-    struct fixture f;
-    open_server(&f);
     packet_clear(&call);
     packet_put_call(&call, &(struct packet_call){.xid = 1, .prog = NFS_PROGRAM, .vers = 3});
-    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_int_equal(receive(), RPC_ANSWERED);
     assert_int_equal(f.reply.status, PACKET_SUCCESS);
     assert_int_equal(desk.submitted, 0);
-    close_server(&f);
 }
 
 TEST(test_away__a_call_leaves_and_its_reply_comes_back)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
-    assert_int_equal(make(&f, 7, NFS_GETATTR, "x"), RPC_WAITING);
+    assert_int_equal(make(7, NFS_GETATTR, "x"), RPC_WAITING);
     assert_int_equal(desk.last.procedure, NFS_GETATTR);
     assert_int_equal(desk.last.program, NFS_PROGRAM);
     assert_int_equal(rpc_server_waiting(f.server), 1);
-    assert_int_equal(answer(&f, &route), 0); /* not finished */
+    assert_int_equal(answer(&route), 0); /* not finished */
     desk.finished = 1;
-    assert_int_equal(answer(&f, &route), 1);
+    assert_int_equal(answer(&route), 1);
     assert_int_equal(route, 5);
     assert_int_equal(desk.released, 1);
     assert_int_equal(rpc_server_waiting(f.server), 0);
-    close_server(&f);
 }
 
 TEST(test_away__what_is_finished_at_once_leaves_with_the_turn)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
     desk.is_at_once = true;
-    assert_int_equal(make(&f, 7, NFS_GETATTR, "x"), RPC_WAITING);
-    assert_int_equal(make(&f, 8, NFS_GETATTR, "x"), RPC_WAITING);
-    assert_int_equal(answer(&f, &route), 1);
-    assert_int_equal(answer(&f, &route), 2);
-    assert_int_equal(answer(&f, &route), 0);
-    close_server(&f);
+    assert_int_equal(make(7, NFS_GETATTR, "x"), RPC_WAITING);
+    assert_int_equal(make(8, NFS_GETATTR, "x"), RPC_WAITING);
+    assert_int_equal(answer(&route), 1);
+    assert_int_equal(answer(&route), 2);
+    assert_int_equal(answer(&route), 0);
 }
 
 TEST(test_away__only_where_files_are_served)
 {
-    struct fixture f;
-    open_server(&f);
     f.from.has_files = false;
-    assert_int_equal(make(&f, 7, NFS_GETATTR, "x"), RPC_ANSWERED);
+    assert_int_equal(make(7, NFS_GETATTR, "x"), RPC_ANSWERED);
     assert_int_equal(f.reply.status, PACKET_PROG_UNAVAIL);
     f.from.has_files = true;
     f.from.peer.transport = RECORD_UDP; /* NFS is served over TCP, MOUNT over both */
-    assert_int_equal(make(&f, 8, NFS_GETATTR, "x"), RPC_ANSWERED);
+    assert_int_equal(make(8, NFS_GETATTR, "x"), RPC_ANSWERED);
     assert_int_equal(f.reply.status, PACKET_PROG_UNAVAIL);
     packet_clear(&call);
     packet_put_call(&call,
                     &(struct packet_call){.xid = 9, .prog = MOUNT_PROGRAM, .vers = 3, .proc = 5});
-    assert_int_equal(receive(&f), RPC_WAITING);
-    close_server(&f);
+    assert_int_equal(receive(), RPC_WAITING);
 }
 
 TEST(test_away__garbage)
 {
-    struct fixture f;
-    open_server(&f);
     desk.is_garbage = true;
-    assert_int_equal(make(&f, 7, NFS_CREATE, "x"), RPC_ANSWERED);
+    assert_int_equal(make(7, NFS_CREATE, "x"), RPC_ANSWERED);
     assert_int_equal(f.reply.status, PACKET_GARBAGE_ARGS);
     desk.is_garbage = false;
-    assert_int_equal(make(&f, 7, NFS_CREATE, "x"), RPC_WAITING); /* it was not remembered */
-    close_server(&f);
+    assert_int_equal(make(7, NFS_CREATE, "x"), RPC_WAITING); /* it was not remembered */
 }
 
 TEST(test_away__a_repeat_gets_the_same_bytes)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
-    assert_int_equal(make(&f, 7, NFS_CREATE, "x"), RPC_WAITING);
+    assert_int_equal(make(7, NFS_CREATE, "x"), RPC_WAITING);
     desk.finished = 1;
-    assert_int_equal(answer(&f, &route), 1);
-    assert_int_equal(make(&f, 7, NFS_CREATE, "x"), RPC_ANSWERED);
+    assert_int_equal(answer(&route), 1);
+    assert_int_equal(make(7, NFS_CREATE, "x"), RPC_ANSWERED);
     assert_int_equal(reply_bytes[24 + 3], 1);
     f.from.peer.port = 901; /* also over a new connection */
     f.from.route = 6;
-    assert_int_equal(make(&f, 7, NFS_CREATE, "x"), RPC_ANSWERED);
+    assert_int_equal(make(7, NFS_CREATE, "x"), RPC_ANSWERED);
     assert_int_equal(desk.submitted, 1);
     /* Other arguments, another xid, another procedure: another call. */
-    assert_int_equal(make(&f, 7, NFS_CREATE, "y"), RPC_WAITING);
-    assert_int_equal(make(&f, 8, NFS_CREATE, "x"), RPC_WAITING);
-    assert_int_equal(make(&f, 7, NFS_MKDIR, "x"), RPC_WAITING);
+    assert_int_equal(make(7, NFS_CREATE, "y"), RPC_WAITING);
+    assert_int_equal(make(8, NFS_CREATE, "x"), RPC_WAITING);
+    assert_int_equal(make(7, NFS_MKDIR, "x"), RPC_WAITING);
     assert_int_equal(desk.submitted, 4);
-    close_server(&f);
 }
 
 TEST(test_away__who_asks_is_part_of_the_call)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
     put_call(7, NFS_REMOVE, "x");
-    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(receive(), RPC_WAITING);
     desk.finished = 1;
-    assert_int_equal(answer(&f, &route), 1);
+    assert_int_equal(answer(&route), 1);
     packet_clear(&call);
     packet_put_call(
         &call,
@@ -276,90 +268,74 @@ TEST(test_away__who_asks_is_part_of_the_call)
             .xid = 7, .prog = NFS_PROGRAM, .vers = 3, .proc = NFS_REMOVE, .auth = PACKET_AUTH_SYS});
     packet_put_opaque(&call, "directory", 9);
     packet_put_opaque(&call, "x", 1);
-    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(receive(), RPC_WAITING);
     assert_int_equal(desk.credential.flavor, RPC_AUTH_SYS);
-    close_server(&f);
 }
 
 TEST(test_away__a_repeat_of_a_call_under_way_redirects_its_answer)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
-    assert_int_equal(make(&f, 7, NFS_RENAME, "x"), RPC_WAITING);
+    assert_int_equal(make(7, NFS_RENAME, "x"), RPC_WAITING);
     f.from.route = 6;
-    assert_int_equal(make(&f, 7, NFS_RENAME, "x"), RPC_NO_ANSWER);
+    assert_int_equal(make(7, NFS_RENAME, "x"), RPC_NO_ANSWER);
     assert_int_equal(desk.submitted, 1);
     desk.finished = 1;
-    assert_int_equal(answer(&f, &route), 1);
+    assert_int_equal(answer(&route), 1);
     assert_int_equal(route, 6);
-    close_server(&f);
 }
 
 TEST(test_away__reads_are_executed_again)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
-    assert_int_equal(make(&f, 7, NFS_LOOKUP, "x"), RPC_WAITING);
+    assert_int_equal(make(7, NFS_LOOKUP, "x"), RPC_WAITING);
     desk.finished = 1;
-    assert_int_equal(answer(&f, &route), 1);
-    assert_int_equal(make(&f, 7, NFS_LOOKUP, "x"), RPC_WAITING);
+    assert_int_equal(answer(&route), 1);
+    assert_int_equal(make(7, NFS_LOOKUP, "x"), RPC_WAITING);
     assert_int_equal(desk.submitted, 2);
-    close_server(&f);
 }
 
 /* A program that is started anew counts its calls from 1 again: from another port, and after the
  * name was changed, an old reply is not the answer. From the same port it is a copy. */
 TEST(test_away__an_xid_used_again)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
-    assert_int_equal(make(&f, 1, NFS_MKDIR, "x"), RPC_WAITING);
-    assert_int_equal(make(&f, 2, NFS_RMDIR, "x"), RPC_WAITING);
+    assert_int_equal(make(1, NFS_MKDIR, "x"), RPC_WAITING);
+    assert_int_equal(make(2, NFS_RMDIR, "x"), RPC_WAITING);
     desk.finished = 2;
-    assert_int_equal(answer(&f, &route), 1);
-    assert_int_equal(answer(&f, &route), 2);
-    assert_int_equal(make(&f, 1, NFS_MKDIR, "x"), RPC_ANSWERED);
+    assert_int_equal(answer(&route), 1);
+    assert_int_equal(answer(&route), 2);
+    assert_int_equal(make(1, NFS_MKDIR, "x"), RPC_ANSWERED);
     assert_int_equal(reply_bytes[24 + 3], 1);
     f.from.peer.port = 901;
-    assert_int_equal(make(&f, 1, NFS_MKDIR, "x"), RPC_WAITING);
+    assert_int_equal(make(1, NFS_MKDIR, "x"), RPC_WAITING);
     assert_int_equal(desk.submitted, 3);
-    close_server(&f);
 }
 
 TEST(test_away__full)
 {
-    struct fixture f;
     uint64_t route = 0;
-    open_server(&f);
     for (uint32_t i = 0; i < AWAY_MAX; i++)
-        assert_int_equal(make(&f, i, NFS_LOOKUP, "x"), RPC_WAITING);
-    assert_int_equal(make(&f, 9, NFS_CREATE, "x"), RPC_BUSY);
+        assert_int_equal(make(i, NFS_LOOKUP, "x"), RPC_WAITING);
+    assert_int_equal(make(9, NFS_CREATE, "x"), RPC_BUSY);
     assert_int_equal(desk.submitted, AWAY_MAX);
     desk.finished = 1;
-    assert_int_equal(answer(&f, &route), 1);
-    assert_int_equal(make(&f, 9, NFS_CREATE, "x"), RPC_WAITING);
-    close_server(&f);
+    assert_int_equal(answer(&route), 1);
+    assert_int_equal(make(9, NFS_CREATE, "x"), RPC_WAITING);
 }
 
 TEST(test_away__weight_is_the_call_and_what_it_asks_for)
 {
-    struct fixture f;
-    open_server(&f);
     put_call(7, NFS_READ, "x");
     packet_put_u32(&call, 65536);
-    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(receive(), RPC_WAITING);
     assert_int_equal(rpc_server_weight(f.server), 65536 + 4 + 12 + 4 + 4 + 4);
     packet_put_u32(&call, UINT32_MAX);
-    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(receive(), RPC_WAITING);
     assert_in_range(rpc_server_weight(f.server), NFS_DATA_MAX, NFS_DATA_MAX + 64);
     packet_clear(&call); /* what stays here weighs nothing */
     packet_put_call(&call, &(struct packet_call){.xid = 8, .prog = NFS_PROGRAM, .vers = 3});
-    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_int_equal(receive(), RPC_ANSWERED);
     assert_int_equal(rpc_server_weight(f.server), 0);
-    close_server(&f);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

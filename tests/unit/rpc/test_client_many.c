@@ -55,7 +55,17 @@ static void finish(void)
     world_play(&world, "open; sent 0; void; close");
 }
 
-TEST(test_client_many__who_waits_gets_its_turn)
+TEST_FIXTURE(set_up)
+{
+    world_begin(&world, 16, 16);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    world_end(&world);
+}
+
+TEST_WITH(test_client_many__who_waits_gets_its_turn, NULL, tear_down)
 {
     world_begin(&world, 16, 2);
     start_all(6);
@@ -75,11 +85,10 @@ TEST(test_client_many__who_waits_gets_its_turn)
     world.connection = first;
     finish();
     world_play(&world, "answered 3 1; answered 6 1; answered 1 1; cancel 2");
-    world_end(&world);
 }
 
 /* Hosts that swallow packets do not keep the only connection from one that answers. */
-TEST(test_client_many__silent_hosts_give_way)
+TEST_WITH(test_client_many__silent_hosts_give_way, NULL, tear_down)
 {
     world_begin(&world, 16, 1);
     start_all(3);
@@ -104,21 +113,19 @@ TEST(test_client_many__silent_hosts_give_way)
     world_play(&world, "nothing; pass 1");
     world_expect_disconnect(&world, alone);
     world_expect_result(&world, 2, CLIENT_UNDELIVERED, 0);
-    world_end(&world);
 }
 
 /* Waiting for a turn until the deadline is undelivered, and leaves no trace. */
-TEST(test_client_many__deadline_while_waiting_for_a_turn)
+TEST_WITH(test_client_many__deadline_while_waiting_for_a_turn, NULL, tear_down)
 {
     world_begin(&world, 16, 1);
     start_all(2);
     expect_connect_to(1);
     world_play(&world, "open; sent 0; pass 5000; close; nothing; undelivered 2 0; unknown 1 0");
-    world_end(&world);
 }
 
 /* Many leave their portmapper's connection at once; each gets one to its service. */
-TEST(test_client_many__from_portmapper_to_service_within_the_limit)
+TEST_WITH(test_client_many__from_portmapper_to_service_within_the_limit, NULL, tear_down)
 {
     world_begin(&world, 16, 4);
     uint64_t connections[4];
@@ -149,13 +156,11 @@ TEST(test_client_many__from_portmapper_to_service_within_the_limit)
         finish();
         world_expect_result(&world, i + 1, CLIENT_ANSWERED, 1);
     }
-    world_end(&world);
 }
 
 /* What was begun is finished first, however much else there is to begin. */
 TEST(test_client_many__begun_is_finished_first)
 {
-    world_begin(&world, 16, 16);
     start_all(3);
     expect_connect_to(1);
     world_connected(&world, true);
@@ -169,10 +174,9 @@ TEST(test_client_many__begun_is_finished_first)
         rpc_client_cancel(world.client, id);
     (void)next(CLIENT_DISCONNECT);
     (void)next(CLIENT_DISCONNECT);
-    world_end(&world);
 }
 
-TEST(test_client_many__limit_of_attempts)
+TEST_WITH(test_client_many__limit_of_attempts, NULL, tear_down)
 {
     world_begin(&world, 3, 3);
     for (uint32_t host = 1; host <= 3; host++) {
@@ -187,11 +191,10 @@ TEST(test_client_many__limit_of_attempts)
     assert_true(rpc_client_start(world.client, &attempt, world.now_ns));
     for (uint64_t id = 1; id < 10; id++)
         rpc_client_cancel(world.client, id);
-    world_end(&world);
 }
 
 /* While there is room, an attempt can be started, whatever lengths its messages have. */
-TEST(test_client_many__limit_of_bytes)
+TEST_WITH(test_client_many__limit_of_bytes, NULL, tear_down)
 {
     static uint8_t long_message[CLIENT_ARGS_MAX];
     world_begin(&world, 4096, 16);
@@ -217,11 +220,10 @@ TEST(test_client_many__limit_of_bytes)
         rpc_client_cancel(world.client, id);
     for (uint64_t id = 9999; id < attempt.id; id++)
         rpc_client_cancel(world.client, id);
-    world_end(&world);
 }
 
 /* An empty message is a message. */
-TEST(test_client_many__messages_without_arguments)
+TEST_WITH(test_client_many__messages_without_arguments, NULL, tear_down)
 {
     world_begin(&world, 4, 4);
     struct client_attempt attempt = world_attempt(&world, 1, 1);
@@ -232,11 +234,10 @@ TEST(test_client_many__messages_without_arguments)
     assert_int_equal(action.bytes.len, 44);
     world.xid = packet_xid(action.bytes.at + 4, action.bytes.len - 4);
     world_play(&world, "void; close; answered 1 1");
-    world_end(&world);
 }
 
 /* One ICMP message is news for everybody who asked there, and for nobody else. */
-TEST(test_client_many__unreachable_is_told_to_everybody)
+TEST_WITH(test_client_many__unreachable_is_told_to_everybody, NULL, tear_down)
 {
     world_begin(&world, 64, 64);
     struct address host = world_host(1);
@@ -261,7 +262,6 @@ TEST(test_client_many__unreachable_is_told_to_everybody)
         rpc_client_cancel(world.client, id);
     while (rpc_client_next_action(world.client, &action))
         assert_int_equal(action.kind, CLIENT_DISCONNECT);
-    world_end(&world);
 }
 
 /* ---- the port cache ---- */
@@ -283,7 +283,6 @@ static void expect_looked_up(void)
 
 TEST(test_client_many__a_port_is_known_for_120_s)
 {
-    world_begin(&world, 16, 16);
     fill_cache(700);
     world_play(&world, "pass 119999; start 2 0; connect 700"); /* at once */
     finish();
@@ -297,12 +296,10 @@ TEST(test_client_many__a_port_is_known_for_120_s)
     host = world_host(1);
     rpc_client_host_restarted(world.client, &host);
     expect_looked_up();
-    world_end(&world);
 }
 
 TEST(test_client_many__a_known_port_dies_with_the_first_failure)
 {
-    world_begin(&world, 16, 16);
     for (uint32_t way = 0; way < 5; way++) {
         fill_cache(700);
         world_play(&world, "start 2 0; connect 700");
@@ -329,13 +326,11 @@ TEST(test_client_many__a_known_port_dies_with_the_first_failure)
         rpc_client_cancel(world.client, 2);
         expect_looked_up();
     }
-    world_end(&world);
 }
 
 /* A cached UDP port is called over UDP. */
 TEST(test_client_many__a_known_udp_port)
 {
-    world_begin(&world, 16, 16);
     for (uint32_t i = 0; i < 2; i++) {
         world_start(&world, 1, 0);
         if (i == 0) {
@@ -343,7 +338,6 @@ TEST(test_client_many__a_known_udp_port)
         }
         world_play(&world, "sent-udp 800 0; void-udp 800; answered 1 1");
     }
-    world_end(&world);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -23,6 +23,8 @@ struct fixture {
     struct packet_reply reply; /* the last one decoded */
 };
 
+static struct fixture f;
+
 static struct lease store_lease; /* a store of our own, unless a test shares it */
 
 static void open_server(struct fixture *fixture, const struct rpc_server_limits *limits)
@@ -80,10 +82,18 @@ static bool next(struct fixture *fixture, struct rpc_reply *ret)
 
 static const struct rpc_server_limits ample = {.outbox_max = 16, .cache_max = 64};
 
+TEST_FIXTURE(set_up)
+{
+    open_server(&f, &ample);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    close_server(&f);
+}
+
 TEST(test_server__refusals)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     peer_nsm_put_stat(&call, 1, "x");
     call.bytes[11] = 3; /* RPC version */
     assert_int_equal(receive(&f), RPC_ANSWERED);
@@ -118,13 +128,10 @@ TEST(test_server__refusals)
             assert_int_equal(f.reply.high, 1);
         }
     }
-    close_server(&f);
 }
 
 TEST(test_server__what_is_no_call_gets_no_answer)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     peer_nsm_put_null(&call, 1);
     uint32_t whole = call.len;
     for (call.len = 0; call.len < whole; call.len++) /* cut inside the header */
@@ -132,14 +139,12 @@ TEST(test_server__what_is_no_call_gets_no_answer)
     assert_int_equal(receive(&f), RPC_ANSWERED);
     call.bytes[7] = 1; /* a reply */
     assert_int_equal(receive(&f), RPC_NO_ANSWER);
-    close_server(&f);
 }
 
 TEST(test_server__null_passes_the_gate)
 {
-    struct fixture f;
     struct rpc_reply reply;
-    open_server(&f, &ample); /* the first batch is not even taken */
+    /* the first batch is not even taken */
     peer_nsm_put_null(&call, 3);
     assert_int_equal(receive(&f), RPC_ANSWERED);
     assert_true(peer_nsm_is_void(&f.reply));
@@ -150,16 +155,13 @@ TEST(test_server__null_passes_the_gate)
     assert_true(next(&f, &reply));
     assert_false(next(&f, &reply));
     assert_int_equal(rpc_server_waiting(f.server), 0);
-    close_server(&f);
 }
 
 TEST(test_server__answers_leave_in_order_when_durable)
 {
-    struct fixture f;
     struct rpc_reply reply;
     struct packet_reply decoded;
     uint32_t res, nsm_state;
-    open_server(&f, &ample);
     store(&f);
     peer_nsm_put_mon(&call, 10, &lockd, priv);
     assert_int_equal(receive(&f), RPC_WAITING);
@@ -183,12 +185,10 @@ TEST(test_server__answers_leave_in_order_when_durable)
     assert_true(packet_get_reply(reply.message.at, reply.message.len, &decoded));
     assert_int_equal(decoded.xid, 11);
     assert_true(peer_nsm_get_stat(&decoded, &nsm_state));
-    close_server(&f);
 }
 
-TEST(test_server__busy_when_the_outbox_is_full)
+TEST_WITH(test_server__busy_when_the_outbox_is_full, NULL, tear_down)
 {
-    struct fixture f;
     struct rpc_reply reply;
     open_server(&f, &(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
     for (uint32_t xid = 1; xid <= 2; xid++) {
@@ -203,13 +203,10 @@ TEST(test_server__busy_when_the_outbox_is_full)
     store(&f);
     assert_true(next(&f, &reply));
     assert_int_equal(receive(&f), RPC_WAITING);
-    close_server(&f);
 }
 
 TEST(test_server__busy_when_the_batch_is_full)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     for (uint32_t i = 0; i < 5; i++) {
         struct peer_nsm_id id = lockd;
@@ -219,7 +216,6 @@ TEST(test_server__busy_when_the_batch_is_full)
     }
     store(&f);
     assert_int_equal(receive(&f), RPC_WAITING);
-    close_server(&f);
 }
 
 /*
@@ -227,9 +223,8 @@ TEST(test_server__busy_when_the_batch_is_full)
  * waits for one that began after it was asked, also when nothing was written, also a repeat of what
  * was answered before. What observes none leaves at once.
  */
-TEST(test_server__shared_store_fences_every_answer)
+TEST_WITH(test_server__shared_store_fences_every_answer, NULL, tear_down)
 {
-    struct fixture f;
     struct rpc_reply reply;
     struct store_batch batch;
     struct rpc_server_limits limits = ample;
@@ -271,14 +266,12 @@ TEST(test_server__shared_store_fences_every_answer)
     peer_nsm_put_null(&call, 4);
     assert_int_equal(receive(&f), RPC_ANSWERED);
     assert_false(core_take_batch(f.core, &batch));
-    close_server(&f);
     store_lease.is_shared = false;
 }
 
 /* A lock manager of this machine that counts its xids from 1 on every connection, from one port. */
-TEST(test_server__registrations_of_this_machine_are_no_repeats)
+TEST_WITH(test_server__registrations_of_this_machine_are_no_repeats, NULL, tear_down)
 {
-    struct fixture f;
     struct rpc_reply reply;
     struct core_status status;
     struct rpc_server_limits limits = ample;
@@ -301,15 +294,12 @@ TEST(test_server__registrations_of_this_machine_are_no_repeats)
         core_status(f.core, &status);
         assert_int_equal(status.registrants, 0);
     }
-    close_server(&f);
 }
 
 TEST(test_server__repeats)
 {
-    struct fixture f;
     struct rpc_reply reply;
     uint8_t first[256];
-    open_server(&f, &ample);
     store(&f);
     peer_nsm_put_mon(&call, 10, &lockd, priv);
     assert_int_equal(receive(&f), RPC_WAITING);
@@ -344,12 +334,10 @@ TEST(test_server__repeats)
     assert_int_equal(status.registrants, 0);
     call = unmon;
     assert_int_equal(receive(&f), RPC_ANSWERED); /* the newest: its answer is as true as before */
-    close_server(&f);
 }
 
-TEST(test_server__privileged_port)
+TEST_WITH(test_server__privileged_port, NULL, tear_down)
 {
-    struct fixture f;
     open_server(&f, &(struct rpc_server_limits){
                         .outbox_max = 16, .cache_max = 64, .require_privileged_port = true});
     f.from.peer.port = 1024;
@@ -362,7 +350,6 @@ TEST(test_server__privileged_port)
     assert_int_equal(f.reply.status, PACKET_AUTH_ERROR);
     f.from.peer.port = 1023;
     assert_int_equal(receive(&f), RPC_WAITING);
-    close_server(&f);
 }
 
 static enum rpc_accept_stat echo(void *context, const struct peer *from, struct xdr_in *in,
@@ -392,8 +379,6 @@ TEST(test_server__respond_and_versions)
                                     .reply_max = RPC_REPLY_HEADER_MAX + 64,
                                     .context = &seen};
     const struct program *const both[] = {&nsm_program, &program};
-    struct fixture f;
-    open_server(&f, &ample);
     rpc_server_free(f.server);
     f.server = rpc_server_new(&ample, both, 2, f.core, 1);
     static const struct {
@@ -421,7 +406,6 @@ TEST(test_server__respond_and_versions)
     packet_put_u32(&call, 0);
     assert_int_equal(receive(&f), RPC_ANSWERED);
     assert_int_equal(f.reply.status, PACKET_GARBAGE_ARGS);
-    close_server(&f);
 }
 
 static const struct address monitored = {.family = 4, .bytes = {10, 0, 0, 2}};
@@ -454,8 +438,6 @@ static void notify(struct fixture *fixture, uint32_t xid, const char *mon_name, 
 TEST(test_server__a_reboot_ends_what_is_known_of_its_ports)
 {
     enum { PORTMAPPER = 111, SERVICE = 4045 };
-    struct fixture f;
-    open_server(&f, &ample);
     struct rpc_client_limits limits = {
         .attempts_max = 8, .connections_max = 8, .bytes_max = 1 << 20};
     struct rpc_client *client = rpc_client_new(&limits, 1, 1);
@@ -490,8 +472,7 @@ TEST(test_server__a_reboot_ends_what_is_known_of_its_ports)
     assert_int_equal(first_port(client, 5, &action), PORTMAPPER);
     assert_int_equal(action.kind, CLIENT_DATAGRAM);
     rpc_client_check(client);
-    close_server(&f);
     rpc_client_free(client);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -31,16 +31,18 @@ struct fixture {
     uint64_t now_ns;
 };
 
+static struct fixture f;
+
 static const struct rpc_server_limits ample = {.outbox_max = 16, .cache_max = 64};
 
-static void store(struct fixture *f)
+static void store(void)
 {
     struct store_batch batch;
-    if (core_take_batch(f->core, &batch))
-        rpc_server_stored(f->server, batch.txn, true, f->now_ns, 0);
+    if (core_take_batch(f.core, &batch))
+        rpc_server_stored(f.server, batch.txn, true, f.now_ns, 0);
 }
 
-static void open_server(struct fixture *f, const struct rpc_server_limits *limits)
+static void open_server(const struct rpc_server_limits *limits)
 {
     struct core_limits core_limits = {.clients_max = 10,
                                       .locks_max = 100,
@@ -56,51 +58,51 @@ static void open_server(struct fixture *f, const struct rpc_server_limits *limit
                                       .give_up_ns = 900 * SECOND_NS};
     struct rpc_client_limits client_limits = {
         .attempts_max = 64, .connections_max = 16, .bytes_max = 1 << 20};
-    *f = (struct fixture){.core = core_new(&core_limits, 1),
-                          .client = rpc_client_new(&client_limits, 5000, 1)};
-    assert_non_null(f->core);
-    assert_non_null(f->client);
-    core_start(f->core, &(struct core_boot){0});
-    f->server = rpc_server_new(limits, programs, 2, f->core, 1);
-    assert_non_null(f->server);
-    rpc_server_set_client(f->server, f->client);
-    f->from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
-                                           .local = {.family = 4, .bytes = {10, 0, 0, 1}},
-                                           .port = CALLER_PORT,
-                                           .transport = RECORD_UDP},
-                                  .route = 5};
-    store(f);
+    f = (struct fixture){.core = core_new(&core_limits, 1),
+                         .client = rpc_client_new(&client_limits, 5000, 1)};
+    assert_non_null(f.core);
+    assert_non_null(f.client);
+    core_start(f.core, &(struct core_boot){0});
+    f.server = rpc_server_new(limits, programs, 2, f.core, 1);
+    assert_non_null(f.server);
+    rpc_server_set_client(f.server, f.client);
+    f.from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
+                                          .local = {.family = 4, .bytes = {10, 0, 0, 1}},
+                                          .port = CALLER_PORT,
+                                          .transport = RECORD_UDP},
+                                 .route = 5};
+    store();
 }
 
-static void close_server(struct fixture *f)
+static void close_server(void)
 {
-    rpc_server_free(f->server);
-    rpc_client_free(f->client);
-    core_free(f->core);
+    rpc_server_free(f.server);
+    rpc_client_free(f.client);
+    core_free(f.core);
 }
 
-static enum rpc_verdict receive(struct fixture *f)
+static enum rpc_verdict receive(void)
 {
-    assert_true(rpc_server_reply_max(f->server) <= sizeof reply_bytes);
-    struct xdr_out out = xdr_out_of(reply_bytes, rpc_server_reply_max(f->server));
+    assert_true(rpc_server_reply_max(f.server) <= sizeof reply_bytes);
+    struct xdr_out out = xdr_out_of(reply_bytes, rpc_server_reply_max(f.server));
     enum rpc_verdict verdict = rpc_server_receive(
-        f->server, &f->from, (struct bytes){call.bytes, call.len}, f->now_ns, 0, &out);
-    rpc_server_check(f->server);
-    rpc_client_check(f->client);
+        f.server, &f.from, (struct bytes){call.bytes, call.len}, f.now_ns, 0, &out);
+    rpc_server_check(f.server);
+    rpc_client_check(f.client);
     bool has_reply = verdict == RPC_ANSWERED || verdict == RPC_ACKNOWLEDGED;
     assert_int_equal(xdr_out_len(&out) > 0, has_reply);
     if (has_reply)
-        assert_true(packet_get_reply(reply_bytes, xdr_out_len(&out), &f->reply));
+        assert_true(packet_get_reply(reply_bytes, xdr_out_len(&out), &f.reply));
     return verdict;
 }
 
 /* The void that acknowledges a message. */
-static void assert_void(const struct fixture *f, uint32_t xid)
+static void assert_void(uint32_t xid)
 {
-    assert_int_equal(f->reply.xid, xid);
-    assert_true(f->reply.accepted);
-    assert_int_equal(f->reply.status, PACKET_SUCCESS);
-    assert_int_equal(f->reply.body_len, 0);
+    assert_int_equal(f.reply.xid, xid);
+    assert_true(f.reply.accepted);
+    assert_int_equal(f.reply.status, PACKET_SUCCESS);
+    assert_int_equal(f.reply.body_len, 0);
 }
 
 static struct peer_nlm_args lock_args(uint64_t offset)
@@ -144,18 +146,26 @@ static uint32_t read_result(struct bytes message, uint32_t vers, uint32_t proced
     return header.xid;
 }
 
-static bool next(struct fixture *f, struct rpc_reply *ret)
+static bool next(struct rpc_reply *ret)
 {
-    bool has_one = rpc_server_next(f->server, f->now_ns, ret);
-    rpc_server_check(f->server);
-    rpc_client_check(f->client);
+    bool has_one = rpc_server_next(f.server, f.now_ns, ret);
+    rpc_server_check(f.server);
+    rpc_client_check(f.client);
     return has_one;
+}
+
+TEST_FIXTURE(set_up)
+{
+    open_server(&ample);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    close_server();
 }
 
 TEST(test_server_message__procedures_and_versions)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     for (uint32_t vers = 0; vers <= 5; vers++)
         for (uint32_t proc = 0; proc <= 30; proc++) {
             packet_clear(&call);
@@ -163,7 +173,7 @@ TEST(test_server_message__procedures_and_versions)
                             &(struct packet_call){
                                 .xid = 9, .prog = PEER_NLM_PROGRAM, .vers = vers, .proc = proc});
             packet_put_u32(&call, 0xffffffff); /* arguments of no procedure */
-            assert_int_equal(receive(&f), RPC_ANSWERED);
+            assert_int_equal(receive(), RPC_ANSWERED);
             assert_true(f.reply.accepted);
             bool is_version = vers == 1 || vers == 3 || vers == 4;
             bool is_there = proc <= 16 || (vers > 1 && proc >= 20 && proc <= 23);
@@ -175,57 +185,52 @@ TEST(test_server_message__procedures_and_versions)
         }
     assert_int_equal(rpc_server_waiting(f.server), 0);
     assert_int_equal(nlm_program.record_max, rpc_server_record_max(f.server, false));
-    close_server(&f);
 }
 
 /* Void, without waiting for the store, whoever sends them and whatever they answer (R-NLM-4). */
 TEST(test_server_message__results_that_nobody_waits_for)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     put_call(1, 4, PEER_NLM_LOCK, 0);
-    assert_int_equal(receive(&f), RPC_WAITING); /* the store stands still from here on */
+    assert_int_equal(receive(), RPC_WAITING); /* the store stands still from here on */
     struct peer_nlm_res res = {.cookie = peer_nlm_bytes_of("12345678", 8), .status = 0};
     for (uint32_t proc = PEER_NLM_TEST_RES; proc <= PEER_NLM_UNLOCK_RES; proc++) {
         peer_nlm_put_res_call(&call, proc, 4, proc, &res);
-        assert_int_equal(receive(&f), RPC_ANSWERED);
-        assert_void(&f, proc);
+        assert_int_equal(receive(), RPC_ANSWERED);
+        assert_void(proc);
     }
     put_call(16, 4, PEER_NLM_SM_NOTIFY, 0);
-    assert_int_equal(receive(&f), RPC_ANSWERED);
-    assert_void(&f, 16);
+    assert_int_equal(receive(), RPC_ANSWERED);
+    assert_void(16);
     assert_int_equal(rpc_server_waiting(f.server), 1);
     /* This one the core must see. */
     peer_nlm_put_res_call(&call, 15, 4, PEER_NLM_GRANTED_RES, &res);
-    assert_int_equal(receive(&f), RPC_WAITING);
-    store(&f);
+    assert_int_equal(receive(), RPC_WAITING);
+    store();
     struct rpc_reply reply;
-    assert_true(next(&f, &reply));
-    assert_true(next(&f, &reply));
+    assert_true(next(&reply));
+    assert_true(next(&reply));
     assert_true(packet_get_reply(reply.message.at, reply.message.len, &f.reply));
-    assert_void(&f, 15);
-    close_server(&f);
+    assert_void(15);
 }
 
 /* In each version: the void at once, the result when it is durable, from where it was asked. */
-TEST(test_server_message__void_then_result)
+TEST_WITH(test_server_message__void_then_result, NULL, NULL)
 {
     static const uint32_t versions[] = {1, 3, 4};
     for (uint32_t v = 0; v < 3; v++) {
-        struct fixture f;
         struct rpc_reply reply;
-        open_server(&f, &ample);
+        open_server(&ample);
         for (uint32_t proc = PEER_NLM_TEST_MSG; proc <= PEER_NLM_GRANTED_MSG; proc++) {
             put_call(100 + proc, versions[v], proc, 0);
-            assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
-            assert_void(&f, 100 + proc);
+            assert_int_equal(receive(), RPC_ACKNOWLEDGED);
+            assert_void(100 + proc);
         }
         assert_int_equal(rpc_server_waiting(f.server), 5);
-        assert_true(next(&f, &reply)); /* TEST_MSG changed nothing */
-        assert_false(next(&f, &reply));
-        store(&f);
+        assert_true(next(&reply)); /* TEST_MSG changed nothing */
+        assert_false(next(&reply));
+        store();
         for (uint32_t proc = PEER_NLM_LOCK_MSG; proc <= PEER_NLM_GRANTED_MSG; proc++) {
-            assert_true(next(&f, &reply));
+            assert_true(next(&reply));
             assert_true(reply.is_call);
             assert_int_equal(reply.to.peer.port, CALLER_PORT);
             assert_int_equal(reply.to.route, 5);
@@ -235,52 +240,50 @@ TEST(test_server_message__void_then_result)
             bool is_denied = proc == PEER_NLM_CANCEL_MSG || proc == PEER_NLM_GRANTED_MSG;
             (void)read_result(reply.message, versions[v], peer_nlm_answer_to(proc), is_denied);
         }
-        assert_false(next(&f, &reply));
+        assert_false(next(&reply));
         struct core_status status;
         core_status(f.core, &status);
         assert_int_equal(status.locks, 0); /* the UNLOCK_MSG came last */
-        close_server(&f);
+        close_server();
     }
 }
 
 TEST(test_server_message__repeats)
 {
-    struct fixture f;
     struct rpc_reply reply;
     uint8_t first[256];
-    open_server(&f, &ample);
     put_call(10, 4, PEER_NLM_LOCK_MSG, 0);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
     f.from.route = 6; /* in progress: the void again, and one result, by the newest way */
-    assert_int_equal(receive(&f), RPC_ANSWERED);
-    assert_void(&f, 10);
+    assert_int_equal(receive(), RPC_ANSWERED);
+    assert_void(10);
     assert_int_equal(rpc_server_waiting(f.server), 1);
-    store(&f);
-    assert_true(next(&f, &reply));
+    store();
+    assert_true(next(&reply));
     assert_int_equal(reply.to.route, 6);
     assert_int_equal(reply.taken_by, 5);
     assert_in_range(reply.message.len, 1, sizeof first);
     uint32_t len = reply.message.len;
     memcpy(first, reply.message.at, len);
-    assert_false(next(&f, &reply));
+    assert_false(next(&reply));
 
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED); /* done: the same bytes, without a batch */
-    assert_true(next(&f, &reply));
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED); /* done: the same bytes, without a batch */
+    assert_true(next(&reply));
     assert_int_equal(reply.message.len, len);
     assert_memory_equal(reply.message.at, first, len);
-    assert_false(next(&f, &reply));
+    assert_false(next(&reply));
 
     struct packet lock = call;
     put_call(11, 4, PEER_NLM_UNLOCK_MSG, 0);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
     call = lock; /* a late copy, behind a result that still waits */
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
-    assert_void(&f, 10);
-    assert_false(next(&f, &reply));
-    store(&f);
-    assert_true(next(&f, &reply));
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
+    assert_void(10);
+    assert_false(next(&reply));
+    store();
+    assert_true(next(&reply));
     (void)read_result(reply.message, 4, PEER_NLM_UNLOCK_RES, 0);
-    assert_true(next(&f, &reply)); /* its process has called since: to ask again, and no lock */
+    assert_true(next(&reply)); /* its process has called since: to ask again, and no lock */
     assert_true(reply.is_call);
     assert_int_equal(reply.taken_by, 6);
     (void)read_result(reply.message, 4, PEER_NLM_LOCK_RES, PEER_NLM_IS_GRACE);
@@ -290,118 +293,110 @@ TEST(test_server_message__repeats)
 
     /* With nothing else under way it needs no batch, from whichever port. */
     f.from.peer.port++;
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
-    assert_true(next(&f, &reply));
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
+    assert_true(next(&reply));
     (void)read_result(reply.message, 4, PEER_NLM_LOCK_RES, PEER_NLM_IS_GRACE);
     core_status(f.core, &status);
     assert_int_equal(status.locks, 0);
-    close_server(&f);
 }
 
-TEST(test_server_message__busy)
+TEST_WITH(test_server_message__busy, NULL, tear_down)
 {
-    struct fixture f;
     struct rpc_reply reply;
-    open_server(&f, &(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
+    open_server(&(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
     put_call(1, 4, PEER_NLM_LOCK_MSG, 0);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
-    store(&f);
-    assert_true(next(&f, &reply));
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
+    store();
+    assert_true(next(&reply));
     struct packet first = call;
     for (uint32_t i = 2; i < 4; i++) {
         put_call(i, 4, PEER_NLM_LOCK_MSG, 100 * i);
-        assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+        assert_int_equal(receive(), RPC_ACKNOWLEDGED);
     }
     put_call(4, 4, PEER_NLM_LOCK_MSG, 400); /* no room: not even the void */
-    assert_int_equal(receive(&f), RPC_BUSY);
+    assert_int_equal(receive(), RPC_BUSY);
     call = first; /* nor for a result once more */
-    assert_int_equal(receive(&f), RPC_BUSY);
-    store(&f);
-    assert_true(next(&f, &reply));
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
-    close_server(&f);
+    assert_int_equal(receive(), RPC_BUSY);
+    store();
+    assert_true(next(&reply));
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
 }
 
 /* The next thing that the client wants done. */
-static struct client_action act(struct fixture *f, enum client_action_kind kind, uint16_t port)
+static struct client_action act(enum client_action_kind kind, uint16_t port)
 {
     struct client_action action;
-    assert_true(rpc_client_next_action(f->client, &action));
+    assert_true(rpc_client_next_action(f.client, &action));
     assert_int_equal(action.kind, kind);
     assert_int_equal(action.port, port);
-    assert_true(address_equal(&action.to, &f->from.peer.address));
-    assert_true(address_equal(&action.local, &f->from.peer.local));
+    assert_true(address_equal(&action.to, &f.from.peer.address));
+    assert_true(address_equal(&action.local, &f.from.peer.local));
     return action;
 }
 
 /* Its portmapper is asked, and says this. */
-static void look_up(struct fixture *f, uint32_t port)
+static void look_up(uint32_t port)
 {
-    struct client_action action = act(f, CLIENT_DATAGRAM, PORTMAPPER);
+    struct client_action action = act(CLIENT_DATAGRAM, PORTMAPPER);
     assert_false(action.from_listener);
     packet_clear(&answer);
     packet_put_accepted(&answer, packet_xid(action.bytes.at, action.bytes.len), PACKET_SUCCESS);
     packet_put_u32(&answer, port);
-    rpc_client_datagram(f->client, &action.to, PORTMAPPER, (struct bytes){answer.bytes, answer.len},
-                        f->now_ns);
+    rpc_client_datagram(f.client, &action.to, PORTMAPPER, (struct bytes){answer.bytes, answer.len},
+                        f.now_ns);
 }
 
-static void expect_idle(struct fixture *f)
+static void expect_idle(void)
 {
     struct client_action action;
     struct client_result result;
-    assert_false(rpc_client_next_action(f->client, &action));
-    assert_false(rpc_client_next_result(f->client, &result));
-    assert_int_equal(rpc_client_count(f->client), 0);
+    assert_false(rpc_client_next_action(f.client, &action));
+    assert_false(rpc_client_next_result(f.client, &result));
+    assert_int_equal(rpc_client_count(f.client), 0);
 }
 
 /* One LOCK_MSG, up to its result. */
-static struct rpc_reply lock(struct fixture *f, uint32_t xid)
+static struct rpc_reply lock(uint32_t xid)
 {
     struct rpc_reply reply;
     put_call(xid, 3, PEER_NLM_LOCK_MSG, 0);
-    assert_int_equal(receive(f), RPC_ACKNOWLEDGED);
-    store(f);
-    assert_true(next(f, &reply));
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
+    store();
+    assert_true(next(&reply));
     return reply;
 }
 
 /* Back to the source, and to where the host listens if that is elsewhere. */
 TEST(test_server_message__a_result_over_udp)
 {
-    struct fixture f;
-    open_server(&f, &ample);
-    struct rpc_reply reply = lock(&f, 1);
+    struct rpc_reply reply = lock(1);
     uint32_t xid = read_result(reply.message, 3, PEER_NLM_LOCK_RES, 0);
-    look_up(&f, LOCKD_PORT);
-    struct client_action action = act(&f, CLIENT_DATAGRAM, LOCKD_PORT);
+    look_up(LOCKD_PORT);
+    struct client_action action = act(CLIENT_DATAGRAM, LOCKD_PORT);
     assert_true(action.from_listener);
     assert_int_not_equal(read_result(action.bytes, 3, PEER_NLM_LOCK_RES, 0), xid);
-    expect_idle(&f);
-    reply = lock(&f, 2); /* the port is known */
+    expect_idle();
+    reply = lock(2); /* the port is known */
     assert_true(reply.message.len > 0);
-    (void)act(&f, CLIENT_DATAGRAM, LOCKD_PORT);
-    expect_idle(&f);
+    (void)act(CLIENT_DATAGRAM, LOCKD_PORT);
+    expect_idle();
     f.from.peer.port = LOCKD_PORT; /* one that calls from there has it already */
-    reply = lock(&f, 3);
+    reply = lock(3);
     assert_true(reply.message.len > 0);
-    expect_idle(&f);
-    close_server(&f);
+    expect_idle();
 }
 
 TEST(test_server_message__a_result_over_tcp)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     f.from.peer.transport = RECORD_TCP;
-    struct rpc_reply reply = lock(&f, 1);
+    struct rpc_reply reply = lock(1);
     assert_true(reply.is_call);
     assert_int_equal(reply.message.len, 0);
     assert_int_equal(reply.taken_by, 5);
-    look_up(&f, LOCKD_PORT);
-    struct client_action action = act(&f, CLIENT_CONNECT, LOCKD_PORT);
+    look_up(LOCKD_PORT);
+    struct client_action action = act(CLIENT_CONNECT, LOCKD_PORT);
     rpc_client_connected(f.client, action.connection, true, f.now_ns);
-    action = act(&f, CLIENT_WRITE, LOCKD_PORT);
+    action = act(CLIENT_WRITE, LOCKD_PORT);
     struct bytes record = {action.bytes.at + 4, action.bytes.len - 4};
     uint32_t xid = read_result(record, 3, PEER_NLM_LOCK_RES, 0);
     packet_clear(&answer);
@@ -410,38 +405,32 @@ TEST(test_server_message__a_result_over_tcp)
                       f.now_ns);
     assert_true(rpc_client_next_action(f.client, &action));
     assert_int_equal(action.kind, CLIENT_DISCONNECT);
-    expect_idle(&f);
-    close_server(&f);
+    expect_idle();
 }
 
 /* A client that is full carries nothing; what leaves over UDP leaves, and nothing breaks. */
 TEST(test_server_message__a_full_client)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     for (uint32_t i = 0; i < 100; i++) {
         f.from.peer.address.bytes[3] = (uint8_t)(10 + i);
         put_call(i, 4, PEER_NLM_TEST_MSG, 0);
-        assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+        assert_int_equal(receive(), RPC_ACKNOWLEDGED);
         struct rpc_reply reply;
-        assert_true(next(&f, &reply));
+        assert_true(next(&reply));
         assert_true(reply.message.len > 0);
     }
     assert_int_equal(rpc_client_count(f.client), 16);
     rpc_server_set_client(f.server, NULL); /* nor does a server that has none */
     put_call(1000, 4, PEER_NLM_TEST_MSG, 0);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
     struct rpc_reply reply;
-    assert_true(next(&f, &reply));
+    assert_true(next(&reply));
     (void)read_result(reply.message, 4, PEER_NLM_TEST_RES, 0);
-    close_server(&f);
 }
 
 /* A reply where we listen is the client's, never a call. */
 TEST(test_server_message__replies_go_to_the_client)
 {
-    struct fixture f;
-    open_server(&f, &ample);
     struct client_attempt attempt = {
         .id = 77,
         .to = f.from.peer.address,
@@ -455,8 +444,8 @@ TEST(test_server_message__replies_go_to_the_client)
         .deadline_ns = 5 * SECOND_NS,
     };
     assert_true(rpc_client_start(f.client, &attempt, 0));
-    look_up(&f, LOCKD_PORT);
-    struct client_action action = act(&f, CLIENT_DATAGRAM, LOCKD_PORT);
+    look_up(LOCKD_PORT);
+    struct client_action action = act(CLIENT_DATAGRAM, LOCKD_PORT);
     assert_true(action.from_listener);
     uint32_t xid = packet_xid(action.bytes.at, action.bytes.len);
     packet_clear(&call);
@@ -465,153 +454,143 @@ TEST(test_server_message__replies_go_to_the_client)
     struct client_result result;
     f.from.peer.transport = RECORD_TCP; /* not over TCP: those come on connections of our own */
     f.from.peer.port = LOCKD_PORT;
-    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_int_equal(receive(), RPC_NO_ANSWER);
     assert_false(rpc_client_next_result(f.client, &result));
     f.from.peer.transport = RECORD_UDP;
     f.from.peer.port = LOCKD_PORT + 1; /* somebody else */
-    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_int_equal(receive(), RPC_NO_ANSWER);
     assert_false(rpc_client_next_result(f.client, &result));
     f.from.peer.port = LOCKD_PORT;
-    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_int_equal(receive(), RPC_NO_ANSWER);
     assert_true(rpc_client_next_result(f.client, &result));
     assert_int_equal(result.id, 77);
     assert_int_equal(result.outcome, CLIENT_ANSWERED);
     assert_int_equal(result.body.len, 4);
     assert_int_equal(load_be32(result.body.at), 0x01020304);
-    assert_int_equal(receive(&f), RPC_NO_ANSWER); /* once more: nobody's */
-    close_server(&f);
+    assert_int_equal(receive(), RPC_NO_ANSWER); /* once more: nobody's */
 }
 
-static uint32_t count_events(struct fixture *f, enum event_kind kind)
+static uint32_t count_events(enum event_kind kind)
 {
     struct event event;
     uint32_t count = 0;
-    while (event_take(core_events(f->core), &event))
+    while (event_take(core_events(f.core), &event))
         count += event.kind == kind;
     return count;
 }
 
 /* R-SEC-6: per address, messages over UDP only, and nothing of what is dropped is executed. */
-TEST(test_server_message__too_many)
+TEST_WITH(test_server_message__too_many, NULL, tear_down)
 {
-    struct fixture f;
     struct rpc_reply reply;
-    open_server(&f, &(struct rpc_server_limits){.outbox_max = 64,
-                                                .cache_max = 128,
-                                                .messages_burst = 20,
-                                                .messages_per_second = 10});
+    open_server(&(struct rpc_server_limits){
+        .outbox_max = 64, .cache_max = 128, .messages_burst = 20, .messages_per_second = 10});
     f.now_ns = SECOND_NS;
-    (void)count_events(&f, EVENT_TOO_MANY_MESSAGES);
+    (void)count_events(EVENT_TOO_MANY_MESSAGES);
     for (uint32_t i = 0; i < 25; i++) {
         put_call(i, 4, PEER_NLM_LOCK_MSG, 100 * i);
-        assert_int_equal(receive(&f), i < 20 ? RPC_ACKNOWLEDGED : RPC_NO_ANSWER);
+        assert_int_equal(receive(), i < 20 ? RPC_ACKNOWLEDGED : RPC_NO_ANSWER);
     }
     struct core_status status;
     core_status(f.core, &status);
     assert_int_equal(status.locks, 20);
-    assert_int_equal(count_events(&f, EVENT_TOO_MANY_MESSAGES), 5);
+    assert_int_equal(count_events(EVENT_TOO_MANY_MESSAGES), 5);
     put_call(3, 4, PEER_NLM_LOCK_MSG, 300); /* a repeat makes us send too */
-    assert_int_equal(receive(&f), RPC_NO_ANSWER);
+    assert_int_equal(receive(), RPC_NO_ANSWER);
     put_call(100, 4, PEER_NLM_LOCK, 5000); /* what is no message is not limited */
-    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(receive(), RPC_WAITING);
     f.from.peer.transport = RECORD_TCP; /* nor are messages over TCP, whose source is no lie */
     put_call(101, 4, PEER_NLM_LOCK_MSG, 6000);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
     f.from.peer.transport = RECORD_UDP;
     f.from.peer.address.bytes[3]++; /* nor others */
     put_call(102, 4, PEER_NLM_TEST_MSG, 7000);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
     f.from.peer.address.bytes[3]--;
     f.now_ns += SECOND_NS / 10;
     put_call(103, 4, PEER_NLM_LOCK_MSG, 8000);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
     put_call(104, 4, PEER_NLM_LOCK_MSG, 9000);
-    assert_int_equal(receive(&f), RPC_NO_ANSWER);
-    store(&f);
+    assert_int_equal(receive(), RPC_NO_ANSWER);
+    store();
     for (uint32_t i = 0; i < 24; i++)
-        assert_true(next(&f, &reply));
-    assert_false(next(&f, &reply));
-    close_server(&f);
+        assert_true(next(&reply));
+    assert_false(next(&reply));
 }
 
-TEST(test_server_message__privileged_port)
+TEST_WITH(test_server_message__privileged_port, NULL, tear_down)
 {
-    struct fixture f;
-    open_server(&f, &(struct rpc_server_limits){
-                        .outbox_max = 16, .cache_max = 64, .require_privileged_port = true});
+    open_server(&(struct rpc_server_limits){
+        .outbox_max = 16, .cache_max = 64, .require_privileged_port = true});
     f.from.peer.port = 1024;
     for (uint32_t proc = PEER_NLM_TEST; proc <= PEER_NLM_GRANTED_MSG; proc++) {
         put_call(proc, 4, proc, 0);
-        assert_int_equal(receive(&f), RPC_ANSWERED);
+        assert_int_equal(receive(), RPC_ANSWERED);
         assert_false(f.reply.accepted);
         assert_int_equal(f.reply.status, PACKET_AUTH_ERROR);
     }
     f.from.peer.port = 1023;
     put_call(1, 4, PEER_NLM_LOCK, 0);
-    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(receive(), RPC_WAITING);
     put_call(2, 4, PEER_NLM_LOCK_MSG, 0);
-    assert_int_equal(receive(&f), RPC_ACKNOWLEDGED);
-    close_server(&f);
+    assert_int_equal(receive(), RPC_ACKNOWLEDGED);
 }
 
 /* What its status monitor answers when it is asked; false: it is not asked. */
-static bool answer_stat(struct fixture *f, uint32_t state)
+static bool answer_stat(uint32_t state)
 {
     struct core_call stat;
-    if (!core_next_call(f->core, f->now_ns, &stat))
+    if (!core_next_call(f.core, f.now_ns, &stat))
         return false;
     assert_int_equal(stat.kind, CALL_STAT);
-    rpc_server_step(f->server,
+    rpc_server_step(f.server,
                     &(struct core_input){.kind = CORE_CALL_DONE,
-                                         .now_ns = f->now_ns,
+                                         .now_ns = f.now_ns,
                                          .call = stat.id,
                                          .outcome = CALL_ANSWERED,
                                          .state = state},
                     NULL);
-    rpc_server_check(f->server);
+    rpc_server_check(f.server);
     return true;
 }
 
 /* A reboot that its status monitor confirms: old answers are not for new calls (R-DRC-1). */
 TEST(test_server_message__a_confirmed_reboot_forgets)
 {
-    struct fixture f;
     struct rpc_reply out;
-    open_server(&f, &ample);
     put_call(1, 4, PEER_NLM_LOCK, 0);
-    assert_int_equal(receive(&f), RPC_WAITING);
-    store(&f);
+    assert_int_equal(receive(), RPC_WAITING);
+    store();
     assert_true(rpc_server_next(f.server, f.now_ns, &out));
-    assert_int_equal(receive(&f), RPC_ANSWERED); /* a repeat */
-    (void)answer_stat(&f, 3);
-    store(&f);
+    assert_int_equal(receive(), RPC_ANSWERED); /* a repeat */
+    (void)answer_stat(3);
+    store();
     struct packet repeat = call;
     struct rpc_source client = f.from;
     f.from.peer.address.bytes[3] = 9;
     peer_nsm_put_notify(&call, 7, "mac", 5);
-    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_int_equal(receive(), RPC_WAITING);
     f.from = client;
-    assert_true(answer_stat(&f, 5));
+    assert_true(answer_stat(5));
     call = repeat;
-    assert_int_equal(receive(&f), RPC_WAITING); /* it was executed */
-    close_server(&f);
+    assert_int_equal(receive(), RPC_WAITING); /* it was executed */
 }
 
-static uint32_t locks_of(const struct fixture *f)
+static uint32_t locks_of(void)
 {
     struct core_status status;
-    core_status(f->core, &status);
+    core_status(f.core, &status);
     return status.locks;
 }
 
-static void execute(struct fixture *f, uint32_t xid, enum peer_nlm_procedure procedure)
+static void execute(uint32_t xid, enum peer_nlm_procedure procedure)
 {
     struct rpc_reply out;
     put_call(xid, 4, procedure, 0);
-    assert_int_equal(receive(f), RPC_WAITING);
-    (void)core_work(f->core, f->now_ns, 0);
-    store(f);
-    assert_true(rpc_server_next(f->server, f->now_ns, &out));
+    assert_int_equal(receive(), RPC_WAITING);
+    (void)core_work(f.core, f.now_ns, 0);
+    store();
+    assert_true(rpc_server_next(f.server, f.now_ns, &out));
 }
 
 /*
@@ -621,32 +600,31 @@ static void execute(struct fixture *f, uint32_t xid, enum peer_nlm_procedure pro
  * free what the client relies on if it is a late copy, nor answered, because what the client
  * held before it booted would stay if it is not: until the cache has forgotten the first one.
  */
-TEST(test_server_message__free_all_again)
+TEST_WITH(test_server_message__free_all_again, NULL, NULL)
 {
     static const enum peer_nlm_procedure takes[] = {PEER_NLM_LOCK, PEER_NLM_NM_LOCK,
                                                     PEER_NLM_SHARE};
     for (uint32_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
-        struct fixture f;
-        open_server(&f, &ample);
-        execute(&f, 1, PEER_NLM_LOCK);
-        execute(&f, 2, PEER_NLM_FREE_ALL);
-        assert_int_equal(locks_of(&f), 0);
+        open_server(&ample);
+        execute(1, PEER_NLM_LOCK);
+        execute(2, PEER_NLM_FREE_ALL);
+        assert_int_equal(locks_of(), 0);
         put_call(2, 4, PEER_NLM_FREE_ALL, 0);
-        assert_int_equal(receive(&f), RPC_ANSWERED);
-        execute(&f, 3, PEER_NLM_UNLOCK);
+        assert_int_equal(receive(), RPC_ANSWERED);
+        execute(3, PEER_NLM_UNLOCK);
         put_call(2, 4, PEER_NLM_FREE_ALL, 0);
-        assert_int_equal(receive(&f), RPC_ANSWERED); /* what it says is true */
-        execute(&f, 4, takes[i]);
+        assert_int_equal(receive(), RPC_ANSWERED); /* what it says is true */
+        execute(4, takes[i]);
         for (uint16_t port = CALLER_PORT; port < CALLER_PORT + 2; port++) {
             f.from.peer.port = port;
             put_call(2, 4, PEER_NLM_FREE_ALL, 0);
-            assert_int_equal(receive(&f), RPC_NO_ANSWER);
-            assert_int_equal(locks_of(&f), takes[i] == PEER_NLM_SHARE ? 0 : 1);
+            assert_int_equal(receive(), RPC_NO_ANSWER);
+            assert_int_equal(locks_of(), takes[i] == PEER_NLM_SHARE ? 0 : 1);
         }
         f.now_ns += 121 * SECOND_NS;
-        execute(&f, 2, PEER_NLM_FREE_ALL);
-        assert_int_equal(locks_of(&f), 0);
-        close_server(&f);
+        execute(2, PEER_NLM_FREE_ALL);
+        assert_int_equal(locks_of(), 0);
+        close_server();
     }
 }
 
@@ -654,26 +632,23 @@ TEST(test_server_message__free_all_again)
  * UNLOCK that looks like one of them is executed all the same (R-DRC-1). */
 TEST(test_server_message__free_all_of_nobody_forgets)
 {
-    struct fixture f;
-    open_server(&f, &ample);
-    execute(&f, 3, PEER_NLM_UNLOCK);
+    execute(3, PEER_NLM_UNLOCK);
     put_call(3, 4, PEER_NLM_UNLOCK, 0);
-    assert_int_equal(receive(&f), RPC_ANSWERED); /* a repeat */
-    execute(&f, 1, PEER_NLM_FREE_ALL);
-    execute(&f, 2, PEER_NLM_LOCK);
-    assert_int_equal(locks_of(&f), 1);
-    execute(&f, 3, PEER_NLM_UNLOCK);
-    assert_int_equal(locks_of(&f), 0);
-    close_server(&f);
+    assert_int_equal(receive(), RPC_ANSWERED); /* a repeat */
+    execute(1, PEER_NLM_FREE_ALL);
+    execute(2, PEER_NLM_LOCK);
+    assert_int_equal(locks_of(), 1);
+    execute(3, PEER_NLM_UNLOCK);
+    assert_int_equal(locks_of(), 0);
 }
 
 /* What a repeat is answered at once. */
-static uint32_t status_of_repeat(struct fixture *f, uint32_t xid, enum peer_nlm_procedure procedure)
+static uint32_t status_of_repeat(uint32_t xid, enum peer_nlm_procedure procedure)
 {
     struct peer_nlm_res res;
     put_call(xid, 4, procedure, 0);
-    assert_int_equal(receive(f), RPC_ANSWERED);
-    struct packet_reader reader = {f->reply.body, f->reply.body_len, false};
+    assert_int_equal(receive(), RPC_ANSWERED);
+    struct packet_reader reader = {f.reply.body, f.reply.body_len, false};
     assert_true(peer_nlm_get_res(&reader, 4, procedure, &res));
     return res.status;
 }
@@ -682,32 +657,26 @@ static uint32_t status_of_repeat(struct fixture *f, uint32_t xid, enum peer_nlm_
  * granted to that is not granted any more: it asks once more (decision 020). */
 TEST(test_server_message__the_same_port_again)
 {
-    struct fixture f;
-    open_server(&f, &ample);
-    execute(&f, 1, PEER_NLM_LOCK);
-    assert_int_equal(status_of_repeat(&f, 1, PEER_NLM_LOCK), PEER_NLM_IS_GRANTED);
-    execute(&f, 2, PEER_NLM_UNLOCK);
-    assert_int_equal(status_of_repeat(&f, 1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
-    assert_int_equal(status_of_repeat(&f, 2, PEER_NLM_UNLOCK), PEER_NLM_IS_GRANTED);
-    assert_int_equal(locks_of(&f), 0);
-    close_server(&f);
+    execute(1, PEER_NLM_LOCK);
+    assert_int_equal(status_of_repeat(1, PEER_NLM_LOCK), PEER_NLM_IS_GRANTED);
+    execute(2, PEER_NLM_UNLOCK);
+    assert_int_equal(status_of_repeat(1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
+    assert_int_equal(status_of_repeat(2, PEER_NLM_UNLOCK), PEER_NLM_IS_GRANTED);
+    assert_int_equal(locks_of(), 0);
 }
 
 /* The case of a name makes no other owner, nor another client. */
 TEST(test_server_message__any_case_is_one_owner)
 {
-    struct fixture f;
     struct peer_nlm_args args = lock_args(0);
     struct rpc_reply out;
-    open_server(&f, &ample);
-    execute(&f, 1, PEER_NLM_LOCK);
+    execute(1, PEER_NLM_LOCK);
     args.lock.caller_name = peer_nlm_text("MAC");
     peer_nlm_put_call(&call, 2, 4, PEER_NLM_UNLOCK, &args);
-    assert_int_equal(receive(&f), RPC_WAITING);
-    store(&f);
+    assert_int_equal(receive(), RPC_WAITING);
+    store();
     assert_true(rpc_server_next(f.server, f.now_ns, &out));
-    assert_int_equal(status_of_repeat(&f, 1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
-    close_server(&f);
+    assert_int_equal(status_of_repeat(1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -164,9 +164,18 @@ static const struct fake_call *only_call(struct address host)
     return NULL;
 }
 
-TEST(test_caller__over_tcp_and_udp)
+TEST_FIXTURE(set_up)
 {
     begin(0, 0);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    end();
+}
+
+TEST(test_caller__over_tcp_and_udp)
+{
     start(1, fake_host(FAKE_TCP, 1), 5000);
     start(2, fake_host(FAKE_UDP, 1), 5000);
     wait_for_results(2);
@@ -179,13 +188,11 @@ TEST(test_caller__over_tcp_and_udp)
     call = only_call(fake_host(FAKE_UDP, 1));
     assert_true(call->is_udp);
     assert_int_equal(call->argument, 2);
-    end();
 }
 
 /* R-NOTIFY-1: look-ups and calls leave from the address that the host knows. */
 TEST(test_caller__from_the_address_given)
 {
-    begin(0, 0);
     struct address local = fake_host(FAKE_KINDS, 77);
     const enum fake_kind kinds[] = {FAKE_TCP, FAKE_UDP, FAKE_LOOKUP_TCP};
     for (uint32_t i = 0; i < 3; i++) {
@@ -195,13 +202,11 @@ TEST(test_caller__from_the_address_given)
         assert_true(address_equal(&t.hosts->last_asker, &local));
         assert_true(address_equal(&only_call(fake_host(kinds[i], 2))->from, &local));
     }
-    end();
 }
 
 /* Not from elsewhere when the address is not ours, over any transport. */
 TEST(test_caller__an_address_that_is_not_ours)
 {
-    begin(0, 0);
     struct address elsewhere = address_v4((const uint8_t[]){192, 0, 2, 1});
     const uint8_t loopback6[16] = {[15] = 1};
     start_from(1, fake_host(FAKE_TCP, 3), elsewhere, 0, 700);
@@ -215,12 +220,10 @@ TEST(test_caller__an_address_that_is_not_ours)
     expect(4, CLIENT_ANSWERED);
     assert_int_equal(t.hosts->call_count, 1);
     assert_int_equal(t.hosts->question_count, 1);
-    end();
 }
 
 TEST(test_caller__refused)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_REFUSES, 1), 1200);
     start(2, fake_host(FAKE_NOT_REGISTERED, 1), 1200);
     start_from(3, fake_host(FAKE_NOT_REGISTERED, 2), (struct address){0}, FAKE_TCP_PORT, 5000);
@@ -230,37 +233,31 @@ TEST(test_caller__refused)
     expect(3, CLIENT_ANSWERED);
     /* Looked up again every 500 ms, twice each time where nothing is registered. */
     assert_in_range(t.hosts->question_count, 3 + 6 + 2 - 3, 3 + 6 + 2);
-    end();
 }
 
 /* The datagram may have been delivered, even if the network says otherwise (D13). */
 TEST(test_caller__udp_port_where_nobody_listens)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_REFUSES_UDP, 1), 2000);
     wait_for_results(1);
     expect(1, CLIENT_UNKNOWN);
     /* It was told at once, and looked up again: without that there would be two questions. */
     assert_in_range(t.hosts->question_count, 4, 8);
-    end();
 }
 
 /* Without a portmapper the host says so, over IPv6 too: the hint is tried long before 2 s. */
 TEST(test_caller__no_portmapper)
 {
-    begin(0, 0);
     const uint8_t loopback6[16] = {[15] = 1};
     struct address host = address_v6(loopback6, NULL);
     start_from(1, host, host, FAKE_HINT_V6, 1900);
     wait_for_results(1);
     expect(1, CLIENT_ANSWERED);
     assert_true(address_equal(&only_call(host)->from, &host));
-    end();
 }
 
 TEST(test_caller__silent_portmappers)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_LOOKUP_TCP, 1), 5000);
     start_from(2, fake_host(FAKE_SILENT, 1), (struct address){0}, FAKE_TCP_PORT, 5000);
     start(3, fake_host(FAKE_SILENT, 2), 1500);
@@ -268,12 +265,10 @@ TEST(test_caller__silent_portmappers)
     expect(1, CLIENT_ANSWERED);
     expect(2, CLIENT_ANSWERED);
     expect(3, CLIENT_UNDELIVERED);
-    end();
 }
 
 TEST(test_caller__lost_connections)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_HANGS_UP, 1), 5000); /* called again after the loss */
     wait_for_results(1);
     expect(1, CLIENT_ANSWERED);
@@ -285,12 +280,10 @@ TEST(test_caller__lost_connections)
     wait_for_results(3);
     expect(2, CLIENT_UNKNOWN);
     expect(3, CLIENT_UNKNOWN);
-    end();
 }
 
 TEST(test_caller__answers_in_pieces_and_floods)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_DRIBBLES, 1), 5000);
     start(2, fake_host(FAKE_FLOODS, 1), 1200);
     wait_for_results(2);
@@ -298,23 +291,19 @@ TEST(test_caller__answers_in_pieces_and_floods)
     expect(2, CLIENT_UNKNOWN);
     struct address host = fake_host(FAKE_FLOODS, 1);
     assert_in_range(fake_hosts_calls(t.hosts, &host), 2, 3); /* cut off, and tried again */
-    end();
 }
 
 TEST(test_caller__udp_calls_are_repeated)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_TOO_LATE, 1), 10000);
     wait_for_results(1);
     expect(1, CLIENT_ANSWERED);
     assert_int_equal(t.hosts->call_count, 3);
     assert_int_equal(t.hosts->calls[0].from_port, t.hosts->calls[2].from_port);
-    end();
 }
 
 TEST(test_caller__cancelled)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 60000);
     start(2, fake_host(FAKE_TCP, 1), 60000);
     wait_for_results(1);
@@ -328,13 +317,11 @@ TEST(test_caller__cancelled)
     expect(2, CLIENT_ANSWERED);
     /* What was answered is closed; what was not, the kernel must not deliver later. */
     assert_int_equal(t.hosts->reset_count, 1);
-    end();
 }
 
 /* Time is up, or nobody needs it any more: aborted, and told only then. */
 TEST(test_caller__unanswered_is_aborted)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 300);
     start(2, fake_host(FAKE_NEVER_ANSWERS, 2), 60000);
     caller_turn(t.caller);
@@ -348,7 +335,6 @@ TEST(test_caller__unanswered_is_aborted)
     while (t.hosts->open_count > 0)
         (void)uv_run(&t.loop, UV_RUN_ONCE);
     assert_int_equal(t.hosts->reset_count, 2);
-    end();
 }
 
 /* --source-ports: every call from the range, though one of its ports is taken by somebody. */
@@ -374,7 +360,6 @@ static int unacknowledged_ms(struct address host)
  * when another server has taken over. */
 TEST(test_caller__nothing_waits_in_the_kernel)
 {
-    begin(0, 0);
     start(1, fake_host(FAKE_NEVER_ANSWERS, 1), 60000);
     caller_turn(t.caller);
     while (t.hosts->call_count < 1)
@@ -389,10 +374,9 @@ TEST(test_caller__nothing_waits_in_the_kernel)
         (void)uv_run(&t.loop, UV_RUN_ONCE);
     assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 2)), LEASE_KEPT_MS);
     assert_int_equal(unacknowledged_ms(fake_host(FAKE_NEVER_ANSWERS, 3)), LEASE_KEPT_MS);
-    end();
 }
 
-TEST(test_caller__from_a_range_of_ports)
+TEST_WITH(test_caller__from_a_range_of_ports, NULL, tear_down)
 {
     begin(20000, 20004);
     struct address any = {.family = 4};
@@ -424,11 +408,10 @@ TEST(test_caller__from_a_range_of_ports)
     assert_int_equal(t.hosts->last_asker_port, 20001);
     (void)close(fds[0]);
     (void)close(fds[1]);
-    end();
 }
 
 /* A range of one port, and many calls to one host: they come one after the other. */
-TEST(test_caller__too_few_ports)
+TEST_WITH(test_caller__too_few_ports, NULL, tear_down)
 {
     begin(20010, 20010);
     for (uint32_t i = 0; i < 3; i++)
@@ -441,7 +424,6 @@ TEST(test_caller__too_few_ports)
     }
     assert_int_equal(unknown, 1);
     assert_int_equal(undelivered, 2);
-    end();
 }
 
 enum { PRIVILEGED_LOW = 512, PRIVILEGED_END = 1024 };
@@ -457,7 +439,6 @@ static bool is_privileged(const struct fake_call *call)
  */
 TEST(test_caller__from_a_privileged_port)
 {
-    begin(0, 0);
     const uint8_t loopback6[16] = {[15] = 1};
     struct address host6 = address_v6(loopback6, NULL);
     struct how over6 = {.local = host6, .port_hint = FAKE_HINT_V6, .is_privileged = true};
@@ -476,13 +457,11 @@ TEST(test_caller__from_a_privileged_port)
         assert_in_range(only_call(fake_host(kinds[i], 2))->from_port, PRIVILEGED_END, UINT16_MAX);
     }
     assert_in_range(t.hosts->last_asker_port, PRIVILEGED_END, UINT16_MAX);
-    end();
 }
 
 /* More calls than there are such ports, at once: those to different hosts share them. */
 TEST(test_caller__privileged_ports_are_shared)
 {
-    begin(0, 0);
     uint32_t count = 700;
     for (uint32_t i = 0; i < count; i++)
         start_how(i, fake_host(FAKE_TCP, i),
@@ -495,11 +474,10 @@ TEST(test_caller__privileged_ports_are_shared)
         assert_true(is_privileged(call));
         assert_true(address_equal(&call->from, &local));
     }
-    end();
 }
 
 /* --source-ports wins. */
-TEST(test_caller__a_range_of_ports_goes_before_privileged_ones)
+TEST_WITH(test_caller__a_range_of_ports_goes_before_privileged_ones, NULL, tear_down)
 {
     begin(20020, 20024);
     start_privileged(1, fake_host(FAKE_TCP, 1), 5000);
@@ -507,7 +485,6 @@ TEST(test_caller__a_range_of_ports_goes_before_privileged_ones)
     wait_for_results(2);
     assert_in_range(only_call(fake_host(FAKE_TCP, 1))->from_port, 20020, 20024);
     assert_in_range(only_call(fake_host(FAKE_UDP, 1))->from_port, 20020, 20024);
-    end();
 }
 
 static void expect_any_port(void)
@@ -540,7 +517,6 @@ TEST(test_caller__no_privileged_port_is_free)
 {
     enum { FREE_ONE = 700 };
     static int streams[PRIVILEGED_END], datagrams[PRIVILEGED_END];
-    begin(0, 0);
     for (uint16_t port = PRIVILEGED_LOW; port < PRIVILEGED_END; port++) {
         datagrams[port] = occupy(SOCK_DGRAM, port);
         if (port != FREE_ONE)
@@ -556,7 +532,6 @@ TEST(test_caller__no_privileged_port_is_free)
         assert_int_equal(close(streams[port]), 0);
         assert_int_equal(close(datagrams[port]), 0);
     }
-    end();
 }
 
 /* Without the right to bind one the call is made all the same. */
@@ -565,7 +540,7 @@ TEST(test_caller__no_privileged_port_is_allowed)
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
     const uint32_t right = UINT32_C(1) << CAP_NET_BIND_SERVICE;
-    begin(0, 0); /* the portmapper's own port needs the right */
+    /* the portmapper's own port needs the right */
     assert_int_equal(syscall(SYS_capget, &header, data), 0);
     assert_true(data[0].effective & right);
     data[0].effective &= ~right;
@@ -573,13 +548,11 @@ TEST(test_caller__no_privileged_port_is_allowed)
     expect_any_port();
     data[0].effective |= right;
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
-    end();
 }
 
 /* All at once, with fewer connections than calls; each host is called exactly once. */
 TEST(test_caller__two_thousand_at_once)
 {
-    begin(0, 0);
     uint32_t count = 2000;
     for (uint32_t i = 0; i < count; i++)
         start_from(i, fake_host(i % 4 == 3 ? FAKE_UDP : FAKE_TCP, i), fake_host(FAKE_KINDS, i % 7),
@@ -592,13 +565,11 @@ TEST(test_caller__two_thousand_at_once)
         assert_int_equal(call->argument, i);
         assert_true(address_equal(&call->from, &local));
     }
-    end();
 }
 
 /* Many that refuse and many that are silent do not keep the others from being called. */
 TEST(test_caller__among_dead_hosts)
 {
-    begin(0, 0);
     for (uint32_t i = 0; i < 600; i++)
         start(i, fake_host(i % 2 == 0 ? FAKE_REFUSES : FAKE_REFUSES_UDP, i), 2000);
     for (uint32_t i = 600; i < 1200; i++)
@@ -610,7 +581,6 @@ TEST(test_caller__among_dead_hosts)
         expect(i, i >= 1200                ? CLIENT_ANSWERED
                   : i >= 600 || i % 2 == 0 ? CLIENT_UNDELIVERED
                                            : CLIENT_UNKNOWN);
-    end();
 }
 
 int main(void)
@@ -625,5 +595,5 @@ int main(void)
              "namespaces)");
         return 0;
     }
-    return test_run(NULL, NULL, NULL, NULL);
+    return test_run(set_up, tear_down, NULL, NULL);
 }

@@ -373,9 +373,18 @@ static void expect_registered(void)
     assert_string_equal(t.table[0].address, "0.0.0.0.47.17");
 }
 
-TEST(test_rpcbind__over_loopback_from_a_privileged_port)
+TEST_FIXTURE(set_up)
 {
     begin(POLITE);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    end();
+}
+
+TEST(test_rpcbind__over_loopback_from_a_privileged_port)
+{
     listen_on_loopback();
     assert_string_equal(rpcbind_place(t.rpcbind), "");
     start(REGISTRATION_CLAIM, TIME_MS);
@@ -383,7 +392,6 @@ TEST(test_rpcbind__over_loopback_from_a_privileged_port)
     expect_registered();
     assert_string_equal(rpcbind_place(t.rpcbind), "127.0.0.1 port 111");
     assert_in_range(t.visitor_port, 512, 1023);
-    end();
 }
 
 TEST(test_rpcbind__from_any_port_without_the_right)
@@ -391,7 +399,6 @@ TEST(test_rpcbind__from_any_port_without_the_right)
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
     const uint32_t right = UINT32_C(1) << CAP_NET_BIND_SERVICE;
-    begin(POLITE);
     listen_on_loopback();
     assert_int_equal(syscall(SYS_capget, &header, data), 0);
     data[0].effective &= ~right;
@@ -401,12 +408,10 @@ TEST(test_rpcbind__from_any_port_without_the_right)
     data[0].effective |= right;
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
     assert_in_range(t.visitor_port, 1024, 65535);
-    end();
 }
 
-TEST(test_rpcbind__its_socket_goes_before_loopback)
+TEST_WITH(test_rpcbind__its_socket_goes_before_loopback, set_up, NULL)
 {
-    begin(POLITE);
     listen_on_loopback();
     if (!listen_on_path()) {
         end();
@@ -424,17 +429,15 @@ TEST(test_rpcbind__its_socket_goes_before_loopback)
 
 TEST(test_rpcbind__absent)
 {
-    begin(POLITE);
     start(REGISTRATION_LOOK, TIME_MS);
     expect(RPCBIND_ABSENT, 1);
     listen_on_loopback(); /* it comes up */
     start(REGISTRATION_CLAIM, TIME_MS);
     expect(RPCBIND_DONE, 2);
     assert_int_equal(t.lost_count, 0);
-    end();
 }
 
-TEST(test_rpcbind__silent)
+TEST_WITH(test_rpcbind__silent, NULL, tear_down)
 {
     begin(SAYS_NOTHING);
     listen_on_loopback();
@@ -446,20 +449,18 @@ TEST(test_rpcbind__silent)
     start(REGISTRATION_CLAIM, TIME_MS);
     expect(RPCBIND_DONE, 2);
     assert_int_equal(t.visitor_count, 2);
-    end();
 }
 
-TEST(test_rpcbind__answers_in_pieces)
+TEST_WITH(test_rpcbind__answers_in_pieces, NULL, tear_down)
 {
     begin(DRIBBLES);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
     expect(RPCBIND_DONE, 1);
     expect_registered();
-    end();
 }
 
-TEST(test_rpcbind__hangs_up_or_talks_nonsense)
+TEST_WITH(test_rpcbind__hangs_up_or_talks_nonsense, NULL, NULL)
 {
     static const struct {
         enum manners manners;
@@ -483,20 +484,17 @@ TEST(test_rpcbind__hangs_up_or_talks_nonsense)
 
 TEST(test_rpcbind__somebody_else_is_registered)
 {
-    begin(POLITE);
     listen_on_loopback();
     t.table[t.table_len++] = (struct entry){NSM, 1, "tcp", "0.0.0.0.3.4"};
     start(REGISTRATION_CLAIM, TIME_MS);
     expect(RPCBIND_FOREIGN, 1);
     assert_int_equal(t.call_count, 1); /* nothing was changed */
     assert_string_equal(t.table[0].address, "0.0.0.0.3.4");
-    end();
 }
 
 /* One connection for many passes; that it is gone is noticed between them. */
 TEST(test_rpcbind__the_connection_is_kept)
 {
-    begin(POLITE);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
     expect(RPCBIND_DONE, 1);
@@ -515,13 +513,11 @@ TEST(test_rpcbind__the_connection_is_kept)
     expect(RPCBIND_DONE, 4);
     assert_int_equal(t.table_len, 0);
     assert_int_equal(t.lost_count, 1);
-    end();
 }
 
 /* Closed while it rested, but we learn of it only in the pass: that is done on another one. */
 TEST(test_rpcbind__closed_at_the_wrong_moment)
 {
-    begin(POLITE);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
     expect(RPCBIND_DONE, 1);
@@ -534,13 +530,11 @@ TEST(test_rpcbind__closed_at_the_wrong_moment)
     start(REGISTRATION_KEEP, TIME_MS);
     expect(RPCBIND_SILENT, 3);
     assert_int_equal(t.visitor_count, 3);
-    end();
 }
 
 /* Words that nobody asked for end the connection. */
 TEST(test_rpcbind__talks_unasked)
 {
-    begin(POLITE);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
     expect(RPCBIND_DONE, 1);
@@ -548,11 +542,10 @@ TEST(test_rpcbind__talks_unasked)
     UNTIL(t.lost_count == 1);
     UNTIL(t.visitor == NULL);
     assert_int_equal(t.end_count, 1);
-    end();
 }
 
 /* A pass that is under way is given up without a word, and its answer is not the next one's. */
-TEST(test_rpcbind__begun_again)
+TEST_WITH(test_rpcbind__begun_again, NULL, tear_down)
 {
     begin(SAYS_NOTHING);
     listen_on_loopback();
@@ -568,16 +561,14 @@ TEST(test_rpcbind__begun_again)
     expect(RPCBIND_DONE, 2);
     assert_int_equal(t.visitor_count, 3);
     assert_int_equal(t.lost_count, 0);
-    end();
 }
 
-TEST(test_rpcbind__closed_in_the_middle)
+TEST_WITH(test_rpcbind__closed_in_the_middle, NULL, tear_down)
 {
     begin(SAYS_NOTHING);
     listen_on_loopback();
     start(REGISTRATION_CLAIM, TIME_MS);
     UNTIL(t.call_count == 1);
-    end();
     assert_int_equal(t.end_count, 0);
 }
 
@@ -595,5 +586,5 @@ int main(void)
         puts("1..0 # SKIP needs a network and a /run of its own (root, or user namespaces)");
         return 0;
     }
-    return test_run(NULL, NULL, NULL, NULL);
+    return test_run(set_up, tear_down, NULL, NULL);
 }

@@ -110,13 +110,23 @@ static void answers_come_from(const char *client, const char *const *asked, uint
     close_udp();
 }
 
-TEST(test_udp__answers_come_from_the_address_asked)
+TEST_FIXTURE(set_up)
+{
+    open_udp();
+}
+
+TEST_FIXTURE(tear_down)
+{
+    close_udp();
+}
+
+TEST_WITH(test_udp__answers_come_from_the_address_asked, NULL, NULL)
 {
     static const char *const asked[] = {"127.0.0.1", "127.0.0.5", "127.9.8.7", "127.0.0.5"};
     answers_come_from("127.0.0.1", asked, 4);
 }
 
-TEST(test_udp__over_ipv6_too)
+TEST_WITH(test_udp__over_ipv6_too, NULL, NULL)
 {
     static const char *const asked[] = {"::1"};
     answers_come_from("::1", asked, 1);
@@ -125,7 +135,6 @@ TEST(test_udp__over_ipv6_too)
 /* What the core is told of a caller: both addresses and the port. */
 TEST(test_udp__the_server_knows_who_asked_whom)
 {
-    open_udp();
     served_store(&s);
     int fd = client_at("127.0.0.77");
     static const struct peer_nsm_id id = {"srv", "lockd", 100021, 4, 16};
@@ -144,13 +153,11 @@ TEST(test_udp__the_server_knows_who_asked_whom)
     rpc_server_stored(s.server, batch.txn, true, s.clock.now_ns, s.clock.wall_ns);
     expect_answer(fd, 1, "127.0.0.6", PACKET_SUCCESS);
     assert_int_equal(close(fd), 0);
-    close_udp();
 }
 
 /* R-DRC-5: up to 9000 bytes are read; what is longer is reported, and the next one is served. */
 TEST(test_udp__too_long_a_datagram)
 {
-    open_udp();
     int fd = client_at("127.0.0.1");
     static const uint8_t zeros[DATAGRAM_MAX + 1000];
     static const uint32_t lens[] = {DATAGRAM_MAX, DATAGRAM_MAX + 1, DATAGRAM_MAX + 900};
@@ -170,13 +177,11 @@ TEST(test_udp__too_long_a_datagram)
     served_send(&s, fd, "127.0.0.1", &call);
     expect_answer(fd, 9, "127.0.0.1", PACKET_SUCCESS);
     assert_int_equal(close(fd), 0);
-    close_udp();
 }
 
 /* Not a call: no answer, and no harm. */
 TEST(test_udp__no_answer_to_noise)
 {
-    open_udp();
     int fd = client_at("127.0.0.1");
     packet_clear(&call);
     served_send(&s, fd, "127.0.0.1", &call); /* an empty datagram */
@@ -189,14 +194,12 @@ TEST(test_udp__no_answer_to_noise)
     served_send(&s, fd, "127.0.0.1", &call);
     expect_answer(fd, 9, "127.0.0.1", PACKET_SUCCESS);
     assert_int_equal(close(fd), 0);
-    close_udp();
 }
 
 /* More than one batch in one wake-up, answers at once and later, from two sockets of ours. */
 TEST(test_udp__bursts)
 {
     enum { BURST = 150 };
-    open_udp();
     int fd = client_at("127.0.0.1"), fd6 = served_client(SOCK_DGRAM, "::1");
     for (uint32_t i = 0; i < BURST; i++) {
         peer_nsm_put_null(&call, i);
@@ -228,12 +231,10 @@ TEST(test_udp__bursts)
     assert_int_equal(close(fd), 0);
     if (fd6 >= 0)
         assert_int_equal(close(fd6), 0);
-    close_udp();
 }
 
 TEST(test_udp__quiesced)
 {
-    open_udp();
     int fd = client_at("127.0.0.1");
     peer_nsm_put_stat(&call, 1, "host");
     served_send(&s, fd, "127.0.0.1", &call);
@@ -247,7 +248,6 @@ TEST(test_udp__quiesced)
     expect_answer(fd, 1, "127.0.0.1", PACKET_SUCCESS); /* what was taken is answered */
     expect_nothing(fd);
     assert_int_equal(close(fd), 0);
-    close_udp();
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)

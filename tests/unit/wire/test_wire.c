@@ -117,21 +117,28 @@ static void wait_for(uint32_t waiting)
     }
 }
 
-TEST(test_wire__one_port_for_both)
+TEST_FIXTURE(set_up)
 {
     open_wire(&ample);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    close_wire();
+}
+
+TEST(test_wire__one_port_for_both)
+{
     peer_nsm_put_null(&call, 1);
     send_record();
     served_send(&s, datagram, "127.0.0.8", &call);
     expect(take_record, 1);
     expect(take_datagram, 1);
-    close_wire();
 }
 
 /* Of a shared store: who stood still for so long may have been replaced since its commit. */
 TEST(test_wire__late_answers_are_dropped)
 {
-    open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
     served_send(&s, datagram, "127.0.0.8", &call);
@@ -145,13 +152,11 @@ TEST(test_wire__late_answers_are_dropped)
     served_store(&s);
     expect_nothing();
     assert_int_equal(rpc_server_waiting(s.server), 0);
-    close_wire();
 }
 
 /* P1, over both transports. */
 TEST(test_wire__answers_wait_for_the_store)
 {
-    open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
     wait_for(1);
@@ -167,11 +172,10 @@ TEST(test_wire__answers_wait_for_the_store)
     expect(take_record, 1);
     expect(take_datagram, 2);
     wait_for(0);
-    close_wire();
 }
 
 /* Back-pressure: a record stays in its connection, a datagram is gone and must be sent again. */
-TEST(test_wire__a_full_outbox)
+TEST_WITH(test_wire__a_full_outbox, NULL, tear_down)
 {
     open_wire(&(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
     for (uint32_t xid = 1; xid <= 3; xid++) {
@@ -189,12 +193,10 @@ TEST(test_wire__a_full_outbox)
     expect_nothing();
     served_send(&s, datagram, "127.0.0.1", &call);
     expect(take_datagram, 9);
-    close_wire();
 }
 
 TEST(test_wire__quiesced)
 {
-    open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
     wait_for(1);
@@ -210,17 +212,14 @@ TEST(test_wire__quiesced)
     expect(take_record, 1);
     expect(take_datagram, 2);
     expect_nothing();
-    close_wire();
 }
 
 /* With answers waiting and a connection open: nothing is left behind (served_close asserts it). */
 TEST(test_wire__closed_in_the_middle)
 {
-    open_wire(&ample);
     peer_nsm_put_stat(&call, 1, "host");
     send_record();
     wait_for(1);
-    close_wire();
 }
 
-TEST_MAIN(NULL, NULL, NULL, NULL)
+TEST_MAIN(set_up, tear_down, NULL, NULL)
