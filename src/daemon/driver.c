@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/minmax.h"
 #include "base/units.h"
+#include "daemon/bell.h"
 #include "daemon/sd_notify.h"
 #include "rpc/outcall.h"
 
@@ -37,7 +38,7 @@ struct driver {
     struct outcall_asks asks;
     uv_prepare_t sleep;
     uv_check_t check;
-    uv_async_t news;
+    struct bell news; /* of the store thread */
     uv_signal_t term, interrupt;
     uv_timer_t tick, drain_end;
     uv_timer_t ready;     /* until clients are told */
@@ -77,7 +78,7 @@ static void end(struct driver *driver, int exit_code)
     registrar_close(driver->parts.registrar);
     close_handle((uv_handle_t *)&driver->sleep);
     close_handle((uv_handle_t *)&driver->check);
-    close_handle((uv_handle_t *)&driver->news);
+    bell_close(&driver->news);
     close_handle((uv_handle_t *)&driver->term);
     close_handle((uv_handle_t *)&driver->interrupt);
     close_handle((uv_handle_t *)&driver->tick);
@@ -233,9 +234,9 @@ static void on_sleep(uv_prepare_t *prepare)
     clock_sleep(driver->clock, TICK_MS * MS_NS);
 }
 
-static void on_news(uv_async_t *async)
+static void on_news(void *context)
 {
-    struct driver *driver = async->data;
+    struct driver *driver = context;
     struct store_failure failure;
     if (!driver->is_ended && !commits_take(&driver->commits, &failure))
         fail(driver, &failure);
@@ -245,7 +246,7 @@ static void on_news(uv_async_t *async)
 static void wake(void *context)
 {
     struct driver *driver = context;
-    (void)uv_async_send(&driver->news);
+    bell_ring(&driver->news);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -337,14 +338,14 @@ struct driver *driver_new(const struct driver_parts *parts)
     commits_init(&driver->commits, &parts->store);
     CHECK(uv_prepare_init(parts->loop, &driver->sleep) == 0);
     CHECK(uv_check_init(parts->loop, &driver->check) == 0);
-    CHECK(uv_async_init(parts->loop, &driver->news, on_news) == 0);
+    CHECK(bell_init(&driver->news, parts->loop, on_news, driver) == 0);
     CHECK(uv_signal_init(parts->loop, &driver->term) == 0);
     CHECK(uv_signal_init(parts->loop, &driver->interrupt) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->tick) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->next_turn) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->drain_end) == 0);
     CHECK(uv_timer_init(parts->loop, &driver->ready) == 0);
-    driver->sleep.data = driver->check.data = driver->news.data = driver;
+    driver->sleep.data = driver->check.data = driver;
     driver->term.data = driver->interrupt.data = driver->next_turn.data = driver;
     driver->tick.data = driver->drain_end.data = driver->ready.data = driver;
     return driver;
@@ -389,5 +390,8 @@ void driver_abandon(struct driver *driver, int exit_code)
 
 void driver_free(struct driver *driver)
 {
+    if (driver == NULL)
+        return;
+    bell_done(&driver->news);
     free(driver);
 }

@@ -8,6 +8,7 @@
 #include "daemon/files.h"
 
 #include "base/check.h"
+#include "daemon/bell.h"
 #include "daemon/files_key.h"
 #include "file/identity.h"
 #include "store/store.h"
@@ -29,10 +30,9 @@ enum {
 struct files {
     struct files_parts parts;
     struct file_service *service;
-    uv_async_t wake;
+    struct bell bell;    /* of the threads of the service */
     uv_timer_t patience; /* of those who wait for a name, */
     bool is_waited_for;  /* if there are any */
-    atomic_bool is_closed;
 };
 
 bool files_is_wanted(const struct config *config)
@@ -60,8 +60,7 @@ bool files_is_possible(const struct config *config, struct text *ret_why)
 static void wake(void *context)
 {
     struct files *files = context;
-    if (!atomic_load(&files->is_closed))
-        (void)uv_async_send(&files->wake);
+    bell_ring(&files->bell);
 }
 
 /* Names that were asked for may be there, or it takes too long. Who still waits says so again. */
@@ -74,9 +73,9 @@ static void tell_news(struct files *files)
 }
 
 /* Calls are collected at the end of the turn. */
-static void on_wake(uv_async_t *async)
+static void on_wake(void *context)
 {
-    tell_news(async->data);
+    tell_news(context);
 }
 
 static void on_patience_over(uv_timer_t *timer)
@@ -145,9 +144,9 @@ struct files *files_new(const struct files_parts *parts, struct text *ret_why)
         return NULL;
     }
     files->parts = *parts;
-    CHECK(uv_async_init(parts->loop, &files->wake, on_wake) == 0);
+    CHECK(bell_init(&files->bell, parts->loop, on_wake, files) == 0);
     CHECK(uv_timer_init(parts->loop, &files->patience) == 0);
-    files->wake.data = files->patience.data = files;
+    files->patience.data = files;
     files->service = open_service(files, ret_why);
     if (files->service == NULL)
         return files; /* with its handles, for files_close */
@@ -189,8 +188,7 @@ void files_close(struct files *files)
 {
     if (files == NULL)
         return;
-    atomic_store(&files->is_closed, true);
-    uv_close((uv_handle_t *)&files->wake, NULL);
+    bell_close(&files->bell);
     uv_close((uv_handle_t *)&files->patience, NULL);
 }
 
@@ -199,5 +197,6 @@ void files_free(struct files *files)
     if (files == NULL)
         return;
     file_free(files->service);
+    bell_done(&files->bell);
     free(files);
 }

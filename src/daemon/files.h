@@ -10,7 +10,6 @@
 #include "rpc/server.h"
 #include "wire/clock.h"
 
-#include <stdatomic.h>
 #include <uv.h>
 
 enum { FILES_OPEN_MAX = 4096, FILES_CALLS_MAX = 8192 };
