@@ -5,9 +5,13 @@
 
 #include "../test.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct caller c;
@@ -15,7 +19,8 @@ static struct caller c;
 /* What a listing said, piece by piece. */
 static struct listing {
     char names[4096][24];
-    uint64_t cookies[4096];
+    uint64_t cookies[4096], fileids[4096];
+    struct nfs_fh handles[4096];
     uint32_t count, call_count, with_attr;
     bool is_over;
 } l;
@@ -37,19 +42,25 @@ static void get_post_attr(struct xdr_in *in)
         l.with_attr++;
         (void)xdr_get_fixed(in, NFS_ATTR_LEN);
     }
-    if (xdr_get_bool(in)) /* the handle */
-        (void)xdr_get_opaque(in, NFS_FH_MAX);
+    struct nfs_fh *fh = &l.handles[l.count - 1];
+    fh->len = 0;
+    if (!xdr_get_bool(in))
+        return;
+    struct bytes handle = xdr_get_opaque(in, NFS_FH_MAX);
+    fh->len = handle.len;
+    memcpy(fh->data, handle.at, handle.len);
 }
 
 static void get_entries(bool is_plus)
 {
     struct xdr_in in = xdr_in_of((struct bytes){c.payload, c.payload_len});
     while (xdr_get_bool(&in)) {
-        (void)xdr_get_u64(&in);
+        uint64_t fileid = xdr_get_u64(&in);
         struct bytes name = xdr_get_opaque(&in, 255);
         assert_true(l.count < 4096 && name.len < 24);
         memcpy(l.names[l.count], name.at, name.len);
         l.names[l.count][name.len] = 0;
+        l.fileids[l.count] = fileid;
         l.cookies[l.count++] = xdr_get_u64(&in);
         if (is_plus)
             get_post_attr(&in);
@@ -116,6 +127,91 @@ TEST(test_listing__every_entry_once)
             if (procedures[p] == NFS_READDIRPLUS)
                 assert_int_equal(l.with_attr, 1002);
         }
+}
+
+/* ---- what READDIRPLUS says of an entry ---- */
+
+static void assert_same_fh(const struct nfs_fh *a, const struct nfs_fh *b)
+{
+    assert_int_equal(a->len, b->len);
+    assert_memory_equal(a->data, b->data, a->len);
+}
+
+static void assert_entries_are_what_lookup_finds(void)
+{
+    struct nfs_fh fh;
+    for (uint32_t i = 0; i < l.count; i++) {
+        assert_int_equal(caller_lookup(&c, &c.root, l.names[i], &fh), NFS_OK);
+        assert_same_fh(&fh, &l.handles[i]);
+        assert_int_equal(c.result.attr.attr.fileid, l.fileids[i]);
+    }
+}
+
+/* Files that have just changed are looked at more closely than others. */
+static void wait_until_old(const char *path)
+{
+    struct stat st;
+    struct timespec now;
+    do {
+        assert_int_equal(lstat(path, &st), 0);
+        assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+    } while ((now.tv_sec - st.st_ctim.tv_sec) * 1000 +
+                 (now.tv_nsec - st.st_ctim.tv_nsec) / 1000000 <=
+             30);
+}
+
+TEST(test_listing__young_and_old_entries_are_what_lookup_finds)
+{
+    make_files(3);
+    assert_int_equal(mkdir(caller_path(&c, "directory"), 0700), 0);
+    assert_int_equal(mkfifo(caller_path(&c, "fifo"), 0600), 0);
+    assert_int_equal(symlink("directory", caller_path(&c, "link")), 0);
+    for (int round = 0; round < 2; round++) {
+        memset(&l, 0, sizeof l);
+        list_all(NFS_READDIRPLUS, 65536);
+        assert_int_equal(l.count, 8);
+        assert_int_equal(l.with_attr, 8);
+        assert_entries_are_what_lookup_finds();
+        wait_until_old(caller_path(&c, "link"));
+    }
+}
+
+static atomic_bool is_swapping;
+
+static void *swap(void *argument)
+{
+    const int directory = *(const int *)argument;
+    while (atomic_load(&is_swapping))
+        assert_int_equal(renameat2(directory, "file-0", directory, "file-1", RENAME_EXCHANGE), 0);
+    return NULL;
+}
+
+TEST(test_listing__handle_and_attributes_are_of_one_object)
+{
+    struct nfs_fh handles[2];
+    uint64_t fileids[2];
+    make_files(2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(caller_lookup(&c, &c.root, i == 0 ? "file-0" : "file-1", &handles[i]),
+                         NFS_OK);
+        fileids[i] = c.result.attr.attr.fileid;
+    }
+    wait_until_old(caller_path(&c, "file-1"));
+    pthread_t thread;
+    int directory = open(c.directory, O_RDONLY | O_DIRECTORY);
+    atomic_store(&is_swapping, true);
+    assert_int_equal(pthread_create(&thread, NULL, swap, &directory), 0);
+    for (int round = 0; round < 2000; round++) {
+        memset(&l, 0, sizeof l);
+        list_all(NFS_READDIRPLUS, 4096);
+        for (uint32_t i = 0; i < l.count; i++)
+            for (int j = 0; j < 2; j++)
+                if (l.fileids[i] == fileids[j])
+                    assert_same_fh(&l.handles[i], &handles[j]);
+    }
+    atomic_store(&is_swapping, false);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(close(directory), 0);
 }
 
 TEST(test_listing__a_listing_goes_on_after_a_restart)
