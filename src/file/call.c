@@ -161,12 +161,17 @@ static void judge(struct call *call)
 
 void call_finish(struct call *call)
 {
-    struct file_service *service = call->service;
     if (call->program == NFS_PROGRAM) {
         judge(call);
         call_encode(call);
     }
     call_release_objects(call);
+    call_hand_back(call);
+}
+
+void call_hand_back(struct call *call)
+{
+    struct file_service *service = call->service;
     CHECK(pthread_mutex_lock(&service->mutex) == 0);
     bool was_empty = list_is_empty(&service->finished);
     list_append(&service->finished, &call->link);

@@ -37,6 +37,7 @@ struct call {
     struct nfs_result result;
 
     struct export_table *exports; /* kept */
+    struct lane *lane;            /* NULL: it was never queued */
     const struct export *export;  /* of the first handle */
     const struct export_rights *rights;
     struct identity identity;
@@ -149,6 +150,10 @@ void op_commit(struct call *call);
 
 /* MOUNT writes its body itself. */
 void op_mount(struct call *call);
+/* The same of one that is not executed. */
+void op_mount_refuse(struct call *call);
+/* Whose file system it may have to wait for; NULL: none. */
+const struct export *op_mount_export(const struct call *call);
 
 /* ---- what the parts need of the service ---- */
 
@@ -169,5 +174,7 @@ void call_encode(struct call *call);
 void call_release_objects(struct call *call);
 /* Executed and synced: encodes, and hands it back. */
 void call_finish(struct call *call);
+/* Its reply is there, and it uses nothing: to the server's thread. */
+void call_hand_back(struct call *call);
 
 #endif

@@ -5,8 +5,8 @@
  *   (none) -----------> IN USE <--------------------------------------+
  *                        |  ^  find                                   |
  *                        |  +--------- UNUSED <-----------------------+ cached
- *                        |               | too many, forgotten
- *                        +---------------+----> OVER ---> closed by a sweep
+ *                        |               | too many, too long, forgotten
+ *                        +---------------+----> OVER ---> closed by a sweep of its lane
  *                          not cached
  *
  * Always true:
@@ -15,10 +15,8 @@
  *  (3) What was written through an entry is synced before it is closed: the kernel may forget that
  *      writing back failed once nobody has the file open, and a later COMMIT would not hear of it.
  */
-#include "file/descriptor.h"
-
-#include "base/check.h"
 #include "base/hash.h"
+#include "file/descriptor_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,35 +24,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SWEEP_MAX = 32 };
-
 /* Timestamps of many file systems advance by this much at a time. */
 #define CTIME_STEP_NS INT64_C(20000000)
-
-struct descriptor_cache {
-    pthread_mutex_t mutex; /* guards the links, and who uses what; never held over a close */
-    struct descriptor **buckets;
-    uint32_t bucket_count; /* a power of two */
-    struct list unused;    /* oldest first */
-    struct list over;
-    atomic_uint open_count;
-    atomic_uint over_count;
-    uint32_t files_max;
-    uint64_t seed;
-    const struct file_system *system;
-    void (*failed)(void *context);
-    void *context;
-};
-
-static void lock(struct descriptor_cache *cache)
-{
-    CHECK(pthread_mutex_lock(&cache->mutex) == 0);
-}
-
-static void unlock(struct descriptor_cache *cache)
-{
-    CHECK(pthread_mutex_unlock(&cache->mutex) == 0);
-}
 
 struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
                                               const struct file_system *system,
@@ -76,6 +47,7 @@ struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
         return NULL;
     }
     list_init(&cache->unused);
+    list_init(&cache->writers);
     list_init(&cache->over);
     CHECK(pthread_mutex_init(&cache->mutex, NULL) == 0);
     return cache;
@@ -105,7 +77,7 @@ static void use(struct descriptor *descriptor)
         list_remove(&descriptor->link);
 }
 
-static void uncache(struct descriptor_cache *cache, struct descriptor *descriptor)
+void descriptor_uncache(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
     struct descriptor **at = bucket_of(cache, descriptor->export_id, &descriptor->object);
     while (*at != descriptor)
@@ -113,24 +85,17 @@ static void uncache(struct descriptor_cache *cache, struct descriptor *descripto
     *at = descriptor->next;
     descriptor->next = NULL;
     descriptor->is_cached = false;
-}
-
-/* Nobody uses it, and nobody finds it. */
-static void set_over(struct descriptor_cache *cache, struct descriptor *descriptor)
-{
-    list_remove(&descriptor->link);
-    list_append(&cache->over, &descriptor->link);
-    atomic_fetch_add(&cache->over_count, 1);
+    list_remove(&descriptor->writer_link);
 }
 
 struct descriptor *descriptor_find(struct descriptor_cache *cache, const struct export *export,
                                    const struct handle_object *object)
 {
-    lock(cache);
+    descriptor_lock(cache);
     struct descriptor *found = find(cache, export, object);
     if (found != NULL)
         use(found);
-    unlock(cache);
+    descriptor_unlock(cache);
     return found;
 }
 
@@ -142,11 +107,13 @@ static struct descriptor *make(const struct export *export, const struct handle_
         return NULL;
     descriptor->export_id = export->id;
     descriptor->device = export->device;
+    descriptor->lane = lane_keep(export->lane);
     descriptor->object = *object;
     descriptor->path_fd = path_fd;
     atomic_init(&descriptor->read_fd, -1);
     atomic_init(&descriptor->write_fd, -1);
     list_init(&descriptor->link);
+    list_init(&descriptor->writer_link);
     list_init(&descriptor->sync_link);
     list_init(&descriptor->sync_waiters);
     CHECK(pthread_mutex_init(&descriptor->mutex, NULL) == 0);
@@ -162,7 +129,7 @@ struct descriptor *descriptor_add(struct descriptor_cache *cache, const struct e
         (void)close(path_fd);
         return NULL;
     }
-    lock(cache);
+    descriptor_lock(cache);
     struct descriptor *found = find(cache, export, object);
     if (found != NULL) {
         use(found);
@@ -173,63 +140,59 @@ struct descriptor *descriptor_add(struct descriptor_cache *cache, const struct e
         fresh->next = *bucket;
         *bucket = fresh;
     }
-    unlock(cache);
+    descriptor_unlock(cache);
     if (found == NULL) {
         atomic_fetch_add(&cache->open_count, 1);
         return fresh;
     }
     (void)close(path_fd);
+    lane_drop(fresh->lane);
     free(fresh);
     return found;
 }
 
 void descriptor_keep(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
-    lock(cache);
+    descriptor_lock(cache);
     use(descriptor);
-    unlock(cache);
+    descriptor_unlock(cache);
 }
 
 void descriptor_release(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
     if (descriptor == NULL)
         return;
-    lock(cache);
+    descriptor_lock(cache);
     CHECK(descriptor->users > 0);
     if (--descriptor->users == 0) {
+        descriptor->released = atomic_load(&cache->now);
         if (descriptor->is_cached)
             list_append(&cache->unused, &descriptor->link);
         else
-            set_over(cache, descriptor);
+            descriptor_set_over(cache, descriptor);
     }
-    unlock(cache);
+    descriptor_unlock(cache);
 }
 
 void descriptor_forget(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
-    lock(cache);
-    if (descriptor->is_cached) {
-        uncache(cache, descriptor);
-        if (descriptor->users == 0)
-            set_over(cache, descriptor);
-    }
-    unlock(cache);
+    descriptor_lock(cache);
+    if (descriptor->is_cached)
+        descriptor_retire(cache, descriptor);
+    descriptor_unlock(cache);
 }
 
 void descriptor_forget_others(struct descriptor_cache *cache, const struct export_table *table)
 {
-    lock(cache);
+    descriptor_lock(cache);
     for (uint32_t i = 0; i < cache->bucket_count; i++)
         for (struct descriptor *at = cache->buckets[i], *next; at != NULL; at = next) {
             next = at->next;
             const struct export *export = export_table_find(table, at->export_id);
-            if (export != NULL && export->device == at->device)
-                continue;
-            uncache(cache, at);
-            if (at->users == 0)
-                set_over(cache, at);
+            if (export == NULL || export->device != at->device)
+                descriptor_retire(cache, at);
         }
-    unlock(cache);
+    descriptor_unlock(cache);
 }
 
 /* ---- data ---- */
@@ -278,11 +241,19 @@ int descriptor_for_reading(struct descriptor_cache *cache, struct descriptor *de
 
 int descriptor_for_writing(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
+    atomic_store(&descriptor->written, atomic_load(&cache->now));
     int fd = atomic_load(&descriptor->write_fd);
     if (fd >= 0)
         return fd;
     fd = open_data(cache, descriptor, O_RDWR);
-    return fd < 0 ? fd : keep_data(cache, &descriptor->write_fd, fd);
+    if (fd < 0)
+        return fd;
+    fd = keep_data(cache, &descriptor->write_fd, fd);
+    descriptor_lock(cache);
+    if (descriptor->is_cached && list_is_empty(&descriptor->writer_link))
+        list_append(&cache->writers, &descriptor->writer_link);
+    descriptor_unlock(cache);
+    return fd;
 }
 
 /* ---- access ---- */
@@ -328,78 +299,6 @@ void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
     CHECK(pthread_mutex_unlock(&descriptor->access_mutex) == 0);
 }
 
-/* ---- closing ---- */
-
-static void close_all(struct descriptor_cache *cache, struct descriptor *descriptor)
-{
-    int read_fd = atomic_load(&descriptor->read_fd), write_fd = atomic_load(&descriptor->write_fd);
-    if (write_fd >= 0 && atomic_load(&descriptor->is_dirty) &&
-        cache->system->fdatasync(write_fd) != 0)
-        cache->failed(cache->context);
-    uint32_t count = 1;
-    (void)close(descriptor->path_fd);
-    if (read_fd >= 0 && ++count)
-        (void)close(read_fd);
-    if (write_fd >= 0 && ++count)
-        (void)close(write_fd);
-    atomic_fetch_sub(&cache->open_count, count);
-    CHECK(pthread_mutex_destroy(&descriptor->mutex) == 0);
-    CHECK(pthread_mutex_destroy(&descriptor->access_mutex) == 0);
-    free(descriptor);
-}
-
-static void sweep(struct descriptor_cache *cache, uint32_t files_max)
-{
-    struct descriptor *taken[SWEEP_MAX];
-    uint32_t count = 0;
-    lock(cache);
-    uint32_t surplus = atomic_load(&cache->open_count);
-    surplus = surplus > files_max ? surplus - files_max : 0;
-    for (; surplus > 0 && !list_is_empty(&cache->unused); surplus--) {
-        struct descriptor *oldest = LIST_ELEMENT(cache->unused.next, struct descriptor, link);
-        uncache(cache, oldest);
-        set_over(cache, oldest);
-    }
-    while (count < SWEEP_MAX && !list_is_empty(&cache->over)) {
-        taken[count] = LIST_ELEMENT(cache->over.next, struct descriptor, link);
-        list_remove(&taken[count++]->link);
-        atomic_fetch_sub(&cache->over_count, 1);
-    }
-    unlock(cache);
-    for (uint32_t i = 0; i < count; i++)
-        close_all(cache, taken[i]);
-}
-
-void descriptor_sweep(struct descriptor_cache *cache)
-{
-    if (atomic_load(&cache->over_count) == 0 && atomic_load(&cache->open_count) <= cache->files_max)
-        return;
-    sweep(cache, cache->files_max);
-}
-
-bool descriptor_make_room(struct descriptor_cache *cache)
-{
-    int fd = open("/", O_PATH | O_CLOEXEC);
-    if (fd >= 0)
-        (void)close(fd);
-    if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
-        return false;
-    uint32_t before = atomic_load(&cache->open_count);
-    sweep(cache, before > SWEEP_MAX ? before - SWEEP_MAX : 0);
-    return atomic_load(&cache->open_count) < before;
-}
-
-void descriptor_cache_free(struct descriptor_cache *cache)
-{
-    if (cache == NULL)
-        return;
-    while (atomic_load(&cache->open_count) > 0)
-        sweep(cache, 0);
-    CHECK(pthread_mutex_destroy(&cache->mutex) == 0);
-    free(cache->buckets);
-    free(cache);
-}
-
 uint32_t descriptor_count(const struct descriptor_cache *cache)
 {
     return atomic_load(&cache->open_count);
@@ -408,10 +307,10 @@ uint32_t descriptor_count(const struct descriptor_cache *cache)
 uint32_t descriptor_count_of(struct descriptor_cache *cache, uint32_t export_id)
 {
     uint32_t count = 0;
-    lock(cache);
+    descriptor_lock(cache);
     for (uint32_t i = 0; i < cache->bucket_count; i++)
         for (const struct descriptor *at = cache->buckets[i]; at != NULL; at = at->next)
             count += at->export_id == export_id;
-    unlock(cache);
+    descriptor_unlock(cache);
     return count;
 }

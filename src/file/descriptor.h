@@ -3,7 +3,9 @@
  *
  * An entry stands for one file. It has a descriptor that only names the file (O_PATH) and, once
  * data was read or written, one for that. Entries that nobody uses stay until others need their
- * place, least recently used first, so that most calls open nothing.
+ * place, least recently used first, so that most calls open nothing; but only for seconds, because
+ * other programs notice them: a file that is open for writing cannot be executed, and one that was
+ * removed keeps its space.
  *
  * Everything here may be called from any thread; nothing here waits for a disk but
  * descriptor_sweep and descriptor_make_room, which close and belong to the pool.
@@ -14,6 +16,7 @@
 #include "base/list.h"
 #include "file/export_table.h"
 #include "file/handle.h"
+#include "file/lane.h"
 #include "file/system.h"
 
 #include <pthread.h>
@@ -30,11 +33,13 @@ struct descriptor_access {
 struct descriptor {
     uint32_t export_id;
     dev_t device; /* another file system may be mounted there at a reload: its files are others */
+    struct lane *lane; /* kept */
     struct handle_object object;
     int path_fd;          /* as long as the entry lives */
     atomic_int read_fd;   /* -1, or open for reading; once open it stays */
     atomic_int write_fd;  /* -1, or open for both */
     atomic_bool is_dirty; /* written since the last sync began */
+    atomic_uint written;  /* when write_fd was last asked for */
 
     pthread_mutex_t mutex; /* one change of this file at a time: attributes before and after */
 
@@ -47,9 +52,10 @@ struct descriptor {
     int sync_root_fd;
 
     /* The cache's, under its mutex. */
-    struct list link; /* unused ones by age; or those to be closed */
+    struct list link;        /* unused ones by age; or those to be closed */
+    struct list writer_link; /* those that are cached and have a write_fd */
     struct descriptor *next;
-    uint32_t users;
+    uint32_t users, released; /* the second: when it had its last user */
     bool is_cached;
 };
 
@@ -87,10 +93,21 @@ uint32_t descriptor_get_access(struct descriptor *descriptor, uint64_t mark,
 void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
                            const struct timespec *ctime, uint32_t known, uint32_t granted);
 
-/* Closes what is over, and the oldest while there are too many. */
-void descriptor_sweep(struct descriptor_cache *cache);
+/* Closes what is over in a lane. What is over in others is theirs: closing may mean waiting. */
+void descriptor_sweep(struct descriptor_cache *cache, struct lane *lane);
 /* If the process can open nothing more: closes files that nobody uses. True: some were closed. */
-bool descriptor_make_room(struct descriptor_cache *cache);
+bool descriptor_make_room(struct descriptor_cache *cache, struct lane *lane);
+
+/* One more tick of its clock: what was not used for so many is over, and what was not written, if
+ * it is open for writing. `close` is called for each lane that then has something to close and no
+ * closing queued; it queues its `closing`. */
+struct descriptor_ages {
+    uint32_t unused, unwritten;
+};
+void descriptor_tick(struct descriptor_cache *cache, const struct descriptor_ages *max,
+                     void (*close)(void *context, struct lane *lane), void *context);
+/* The closing of a lane has been taken from its queue. */
+void descriptor_close_lane(struct descriptor_cache *cache, struct lane *lane);
 
 /* Descriptors that are open now. */
 uint32_t descriptor_count(const struct descriptor_cache *cache);

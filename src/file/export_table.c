@@ -225,6 +225,16 @@ struct export_table *export_table_new(const struct export_line *lines, uint32_t 
     return NULL;
 }
 
+bool export_table_take_lanes(struct export_table *table, struct lanes *lanes)
+{
+    bool is_good = true;
+    for (uint32_t i = 0; i < table->count && is_good; i++) {
+        table->exports[i].lane = lane_get(lanes, table->exports[i].device);
+        is_good = table->exports[i].lane != NULL;
+    }
+    return is_good;
+}
+
 struct export_table *export_table_keep(struct export_table *table)
 {
     atomic_fetch_add(&table->references, 1);
@@ -238,6 +248,7 @@ void export_table_drop(struct export_table *table)
     for (uint32_t i = 0; i < table->count; i++) {
         if (table->exports[i].root_fd >= 0)
             (void)close(table->exports[i].root_fd);
+        lane_drop(table->exports[i].lane);
         free(table->exports[i].rules);
     }
     free(table);

@@ -12,6 +12,7 @@
 
 #include "base/mac.h"
 #include "file/export_line.h"
+#include "file/lane.h"
 
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -33,6 +34,7 @@ struct export
     int root_fd;                              /* open for reading */
     dev_t device;
     ino_t root_inode;
+    struct lane *lane; /* kept; NULL: not told yet */
     int mount_id;      /* as the kernel names it in handles */
     bool is_memory;    /* tmpfs: a read never waits for a disk */
     bool is_journaled; /* one sync of a directory makes a whole operation durable */
@@ -57,6 +59,8 @@ uint32_t export_table_resolve(const char *name, struct address *ret, uint32_t ma
 struct export_table *export_table_new(const struct export_line *lines, uint32_t count,
                                       const struct mac_key *key, export_resolve_fn resolve,
                                       struct text *ret_why);
+/* Each export gets the lane of its file system. False: no memory. */
+bool export_table_take_lanes(struct export_table *table, struct lanes *lanes);
 struct export_table *export_table_keep(struct export_table *table);
 void export_table_drop(struct export_table *table);
 

@@ -12,6 +12,8 @@
  *  (2) With `sync`, what an OK says is on disk when it leaves; a WRITE never claims a stability
  *      that an error of another sync may have undone: it is answered JUKEBOX and comes again.
  *  (3) When there is no room for one more call, the answer is JUKEBOX, not silence.
+ *  (4) A file system that hangs keeps its lane: a part of the threads and of the room, and never all
+ *      (lane.h).
  */
 #include "file/file.h"
 
@@ -19,6 +21,7 @@
 #include "base/hash.h"
 #include "base/minmax.h"
 #include "file/service.h"
+#include "file/upkeep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,16 +91,21 @@ static void operate(struct call *call)
         return;
     identity_own();
     call_release_objects(call);
-    if (!descriptor_make_room(call_cache(call)))
+    if (!descriptor_make_room(call_cache(call), call->lane))
         return;
     call->result = (struct nfs_result){0};
     call->sync_count = 0;
     operations[call->procedure].execute(call);
 }
 
-static void execute(void *context, struct list *work)
+static void execute(void *context, struct pool_lane *pool_lane, struct list *work)
 {
     struct file_service *service = context;
+    struct lane *lane = LIST_ELEMENT(pool_lane, struct lane, calls);
+    if (work == &lane->closing) {
+        descriptor_close_lane(service->descriptors, lane);
+        return;
+    }
     struct call *call = LIST_ELEMENT(work, struct call, link);
     if (call->program == MOUNT_PROGRAM)
         op_mount(call);
@@ -108,12 +116,27 @@ static void execute(void *context, struct list *work)
     else
         call_finish(call);
     identity_own();
-    descriptor_sweep(service->descriptors);
+    descriptor_sweep(service->descriptors, lane);
 }
 
 void file_queue(struct file_service *service, struct call *call)
 {
-    pool_add(service->pool, &call->link);
+    pool_add(service->pool, &call->lane->calls, &call->link);
+}
+
+static void put_refusal(struct call *call)
+{
+    call->result = (struct nfs_result){.stat = NFS_JUKEBOX};
+    if (call->program == NFS_PROGRAM)
+        call_encode(call);
+    else
+        op_mount_refuse(call);
+}
+
+void file_refuse(struct call *call)
+{
+    put_refusal(call);
+    call_hand_back(call);
 }
 
 static void groups_are_there(void *context, struct list *work)
@@ -174,21 +197,7 @@ static enum job_verdict refuse(struct file_service *service, const struct job_re
     CHECK(call != NULL); /* as everywhere: without four kilobytes nothing works */
     fill(service, call, request);
     service->refused++;
-    call->result.stat = NFS_JUKEBOX;
-    if (request->program == NFS_PROGRAM) {
-        call_encode(call);
-    } else {
-        /* MOUNT has no such status; only MNT has one at all. */
-        struct mount_result result = {.stat = MOUNT_SERVERFAULT};
-        struct xdr_out out = xdr_out_of(call->memory + JOB_HEADROOM, NFS_HEAD_MAX);
-        if (request->procedure == MOUNT_MNT)
-            mount_xdr_put_mnt(&out, &result);
-        else if (request->procedure == MOUNT_DUMP || request->procedure == MOUNT_EXPORT)
-            mount_xdr_put_end(&out);
-        call->job.body = call->memory + JOB_HEADROOM;
-        call->job.body_len = xdr_out_len(&out);
-        call->job.status = MOUNT_SERVERFAULT;
-    }
+    put_refusal(call);
     *ret = &call->job;
     return JOB_DONE;
 }
@@ -216,6 +225,59 @@ static void keep_args(struct call *call, const struct job_request *request)
     CHECK(decode(&own, &call->args, &call->path));
 }
 
+/* ---- lanes ---- */
+
+static struct lane *lane_of(struct call *call)
+{
+    struct handle_object object;
+    if (call->program == MOUNT_PROGRAM)
+        call->export = op_mount_export(call);
+    else if (call->export == NULL && resolve_export(call, call->args.fh, &object) != NFS_OK)
+        call->export = NULL;
+    return call->export != NULL ? call->export->lane : &call->service->common;
+}
+
+/* One of several file systems has at most as much as is left for the others. */
+static bool has_room(const struct file_service *service, const struct lane *lane)
+{
+    const struct call_memory *memory = &service->memory;
+    if (lane == &service->common || !atomic_load(&service->is_shared))
+        return true;
+    return !atomic_load(&lane->is_stuck) &&
+           lane->call_count < memory->calls_max - min_u32(memory->calls, memory->calls_max) &&
+           lane->bytes < memory->bytes_max - min_u64(memory->bytes, memory->bytes_max);
+}
+
+/* False: it has too much already. */
+static bool enter_lane(struct file_service *service, struct call *call)
+{
+    struct lane *lane = lane_of(call);
+    if (!has_room(service, lane))
+        return false;
+    call->lane = lane;
+    lane->call_count++;
+    lane->bytes += call->memory_len;
+    return true;
+}
+
+static void leave_lane(const struct call *call)
+{
+    if (call->lane == NULL)
+        return;
+    CHECK(call->lane->call_count > 0);
+    call->lane->call_count--;
+    call->lane->bytes -= call->memory_len;
+}
+
+static void release(void *context, struct job *job)
+{
+    struct file_service *service = context;
+    struct call *call = (struct call *)(void *)job;
+    leave_lane(call);
+    export_table_drop(call->exports);
+    call_memory_give_back(&service->memory, call);
+}
+
 static enum job_verdict submit(void *context, const struct job_request *request, struct job **ret)
 {
     struct file_service *service = context;
@@ -236,8 +298,13 @@ static enum job_verdict submit(void *context, const struct job_request *request,
             return JOB_DONE;
         }
     }
+    call->path = path;
     if (try_now(call))
         return JOB_DONE;
+    if (!enter_lane(service, call)) {
+        release(service, &call->job);
+        return refuse(service, request, ret);
+    }
     keep_args(call, request);
     if (call_has_own_groups(call) && !groups_are_known(service->groups, call->credential.uid))
         groups_ask(service->groups, call->credential.uid, &call->link);
@@ -262,14 +329,6 @@ static struct job *next(void *context)
     return NULL;
 }
 
-static void release(void *context, struct job *job)
-{
-    struct file_service *service = context;
-    struct call *call = (struct call *)(void *)job;
-    export_table_drop(call->exports);
-    call_memory_give_back(&service->memory, call);
-}
-
 static uint64_t room(void *context)
 {
     const struct call_memory *memory = &((const struct file_service *)context)->memory;
@@ -284,9 +343,12 @@ static bool start(struct file_service *service, const struct export_line *lines,
     const struct file_options *options = &service->options;
     if (!identity_check(why))
         return false;
-    service->exports = export_table_new(lines, count, &options->key, export_table_resolve, why);
+    service->lanes = lanes_new();
+    service->exports =
+        service->lanes == NULL ? NULL : file_prepare(service, lines, count, why);
     if (service->exports == NULL)
         return false;
+    atomic_store(&service->is_shared, lanes_count(service->lanes) > 1);
     service->descriptors = descriptor_cache_new(options->limits.files_max, options->seed,
                                                 service->system, count_error, service);
     service->mounts = mounts_new();
@@ -300,6 +362,8 @@ static bool start(struct file_service *service, const struct export_line *lines,
     }
     if (service->descriptors != NULL && service->mounts != NULL && service->syncer != NULL &&
         service->pool != NULL && service->paths != NULL && has_groups)
+        service->upkeep = upkeep_new(service);
+    if (service->upkeep != NULL)
         return true;
     text_add(why, "cannot start the threads of the file service; raise the limit of threads "
                   "(TasksMax=, ulimit -u) or of memory");
@@ -320,6 +384,7 @@ struct file_service *file_new(const struct file_options *options, const struct e
         .submit = submit, .next = next, .release = release, .room = room, .context = service};
     CHECK(pthread_mutex_init(&service->mutex, NULL) == 0);
     list_init(&service->finished);
+    lane_init(&service->common);
     call_memory_init(&service->memory, options->limits.calls_max, options->limits.bytes_max);
     if (start(service, lines, count, ret_why))
         return service;
@@ -331,6 +396,7 @@ void file_free(struct file_service *service)
 {
     if (service == NULL)
         return;
+    upkeep_free(service->upkeep);
     paths_free(service->paths);
     groups_free(service->groups);
     pool_free(service->pool);
@@ -340,6 +406,7 @@ void file_free(struct file_service *service)
     descriptor_cache_free(service->descriptors);
     mounts_free(service->mounts);
     export_table_drop(service->exports);
+    lanes_free(service->lanes);
     call_memory_done(&service->memory);
     CHECK(pthread_mutex_destroy(&service->mutex) == 0);
     free(service);
@@ -354,13 +421,20 @@ struct export_table *file_prepare(const struct file_service *service,
                                   const struct export_line *lines, uint32_t count,
                                   struct text *ret_why)
 {
-    return export_table_new(lines, count, &service->options.key, export_table_resolve, ret_why);
+    struct export_table *table =
+        export_table_new(lines, count, &service->options.key, export_table_resolve, ret_why);
+    if (table == NULL || export_table_take_lanes(table, service->lanes))
+        return table;
+    text_add(ret_why, "out of memory");
+    export_table_drop(table);
+    return NULL;
 }
 
 void file_take(struct file_service *service, struct export_table *exports)
 {
     export_table_drop(service->exports);
     service->exports = exports;
+    atomic_store(&service->is_shared, lanes_count(service->lanes) > 1);
     descriptor_forget_others(service->descriptors, exports);
 }
 

@@ -24,6 +24,7 @@ struct file_limits {
     uint32_t files_max; /* descriptors that are kept open */
     uint32_t calls_max; /* in flight in all; more are answered JUKEBOX */
     uint64_t bytes_max; /* the same of their memory */
+    uint32_t tick_ms;   /* 0: as usual. How often it looks for idle files: for tests */
 };
 
 struct file_options {

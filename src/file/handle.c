@@ -5,8 +5,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 
-enum { HEAD_LEN = 8, MAC_LEN = 8 };
+enum {
+    HEAD_LEN = 8,
+    MAC_LEN = 8,
+    /* While the inode of a handle that is stale is being made into another file, the kernel may say
+     * that there is no memory (ext4). */
+    TRIES_MAX = 16,
+};
 
 /* The kernel's struct with room behind it. */
 union kernel_handle {
@@ -82,6 +89,12 @@ int handle_open(int root_fd, const struct handle_object *object)
     kernel.handle.handle_bytes = object->len;
     kernel.handle.handle_type = object->type;
     memcpy(kernel.room + offsetof(struct file_handle, f_handle), object->bytes, object->len);
-    int fd = open_by_handle_at(root_fd, &kernel.handle, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 ? -errno : fd;
+    for (int tries = 1;; tries++) {
+        int fd = open_by_handle_at(root_fd, &kernel.handle, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0)
+            return fd;
+        if (errno != ENOMEM || tries == TRIES_MAX)
+            return -errno;
+        (void)sched_yield();
+    }
 }

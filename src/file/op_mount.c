@@ -49,6 +49,15 @@ static bool clean_path(struct bytes path, char ret[MOUNT_PATH_MAX + 1])
     return true;
 }
 
+const struct export *op_mount_export(const struct call *call)
+{
+    char path[MOUNT_PATH_MAX + 1];
+    const char *rest;
+    return call->procedure == MOUNT_MNT && clean_path(call->path, path)
+               ? export_table_find_path(call->exports, path, &rest)
+               : NULL;
+}
+
 static enum mount_stat open_path(struct call *call, const char *path, struct nfs_fh *ret)
 {
     const char *rest;
@@ -152,4 +161,18 @@ void op_mount(struct call *call)
     CHECK(!out.overflowed);
     call->job.body = call->memory + JOB_HEADROOM;
     call->job.body_len = xdr_out_len(&out);
+}
+
+/* MOUNT has no status for "not now"; only MNT has one at all. */
+void op_mount_refuse(struct call *call)
+{
+    struct mount_result result = {.stat = MOUNT_SERVERFAULT};
+    struct xdr_out out = xdr_out_of(call->memory + JOB_HEADROOM, NFS_HEAD_MAX);
+    if (call->procedure == MOUNT_MNT)
+        mount_xdr_put_mnt(&out, &result);
+    else if (call->procedure == MOUNT_DUMP || call->procedure == MOUNT_EXPORT)
+        mount_xdr_put_end(&out);
+    call->job.body = call->memory + JOB_HEADROOM;
+    call->job.body_len = xdr_out_len(&out);
+    call->job.status = MOUNT_SERVERFAULT;
 }

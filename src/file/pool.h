@@ -1,5 +1,10 @@
 /*
- * pool.h -- threads that execute calls, first come, first served.
+ * pool.h -- threads that execute calls: first come, first served in each lane.
+ *
+ * Work is queued in lanes, one for each file system. A lane has as many threads as the pool began
+ * with, and no more: a file system that hangs keeps its own, and for the others more are started.
+ * When the pool has as many as it may have, a lane has no more of them than are left for the
+ * others.
  */
 #ifndef FILE_POOL_H
 #define FILE_POOL_H
@@ -11,16 +16,31 @@
 
 struct pool;
 
-/* `run` executes one element of the queue, on a thread of the pool; `begin` is its first act. NULL:
+/* The pool's, under its mutex. */
+struct pool_lane {
+    struct list link; /* among those that have work */
+    struct list queue;
+    uint32_t waiting, running;
+    uint32_t done, done_before; /* pieces of work; the second at the last look */
+    uint32_t looks;             /* since something was done, while all its threads were busy */
+};
+
+/* `run` executes one element of a queue, on a thread of the pool; `begin` is its first act. NULL:
  * no memory or no thread. */
 struct pool *pool_new(uint32_t threads, void (*begin)(void *context),
-                      void (*run)(void *context, struct list *work), void *context);
+                      void (*run)(void *context, struct pool_lane *lane, struct list *work), void *context);
 /* Executes what is queued, then ends the threads. */
 void pool_free(struct pool *pool);
 
-void pool_add(struct pool *pool, struct list *work);
+void pool_lane_init(struct pool_lane *lane);
+
+void pool_add(struct pool *pool, struct pool_lane *lane, struct list *work);
 /* Queued, and not taken by a thread yet. */
 uint32_t pool_waiting(struct pool *pool);
+/* Looks at a lane, at regular times. True: all threads that it may have were busy at the last
+ * `looks_max` looks, and nothing was done meanwhile; what is queued goes to *ret_queue. */
+bool pool_is_stuck(struct pool *pool, struct pool_lane *lane, uint32_t looks_max,
+                   struct list *ret_queue);
 
 /* A thread of our own, without the process's signals. False: there is none. */
 bool pool_start_thread(void *(*run)(void *), void *context, unsigned long *ret_thread);

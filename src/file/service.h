@@ -7,6 +7,7 @@
 #include "file/call.h"
 #include "file/call_memory.h"
 #include "file/groups.h"
+#include "file/lane.h"
 #include "file/mounts.h"
 #include "file/pool.h"
 #include "file/syncer.h"
@@ -20,8 +21,12 @@ struct file_service {
     struct mounts *mounts;
     struct paths *paths;
     struct groups *groups; /* NULL: the wire's are used */
+    struct lanes *lanes;
+    struct lane common;    /* of calls that touch no file system */
+    atomic_bool is_shared; /* there are several file systems: none may take all there is */
     struct pool *pool;
     struct syncer *syncer;
+    struct upkeep *upkeep;
     struct call_memory memory; /* the server thread's */
     uint32_t quick_len;        /* the same: bytes that were read on it in this turn */
     atomic_uint errors;        /* syncs that failed: part of the verifier */
@@ -34,5 +39,7 @@ struct file_service {
 void file_count_error(struct file_service *service);
 /* To the pool. */
 void file_queue(struct file_service *service, struct call *call);
+/* Finishes a call that was not executed: not now. */
+void file_refuse(struct call *call);
 
 #endif

@@ -87,7 +87,7 @@ static void answer(struct syncer *syncer, struct list *waiters, int code)
     }
 }
 
-static void run(void *context, struct list *work)
+static void run(void *context, struct pool_lane *lane, struct list *work)
 {
     struct syncer *syncer = context;
     struct descriptor *descriptor = LIST_ELEMENT(work, struct descriptor, sync_link);
@@ -113,10 +113,10 @@ static void run(void *context, struct list *work)
     descriptor->is_sync_queued = is_needed;
     unlock(syncer);
     if (is_needed)
-        pool_add(syncer->pool, &descriptor->sync_link);
+        pool_add(syncer->pool, lane, &descriptor->sync_link);
     answer(syncer, &waiters, code);
     descriptor_release(cache, descriptor);
-    descriptor_sweep(cache);
+    descriptor_sweep(cache, LIST_ELEMENT(lane, struct lane, syncs));
 }
 
 static void begin(void *context)
@@ -172,6 +172,6 @@ void syncer_add(struct syncer *syncer, struct call *call)
             queued[count++] = call->syncs[i].descriptor;
     /* Still under the lock: the call may be over as soon as the first of them ran. */
     for (uint32_t i = 0; i < count; i++)
-        pool_add(syncer->pool, &queued[i]->sync_link);
+        pool_add(syncer->pool, &queued[i]->lane->syncs, &queued[i]->sync_link);
     unlock(syncer);
 }
