@@ -89,6 +89,28 @@ static int run(struct daemon *daemon)
     return exit_code;
 }
 
+/* Everything that was answered is kept. What a file system that hangs still has of us cannot be
+ * waited for; its calls were not answered, and clients repeat them. */
+enum { FILES_PATIENCE_S = 3 };
+
+static volatile sig_atomic_t late_exit_code;
+
+static void on_late(int number)
+{
+    (void)number;
+    _exit((int)late_exit_code);
+}
+
+static void free_files(struct files *files, int exit_code)
+{
+    struct sigaction late = {.sa_handler = on_late};
+    late_exit_code = exit_code;
+    CHECK(sigaction(SIGALRM, &late, NULL) == 0);
+    (void)alarm(FILES_PATIENCE_S);
+    files_free(files);
+    (void)alarm(0);
+}
+
 static void clean_up(struct daemon *daemon, int exit_code)
 {
     control_close(&daemon->control); /* before its socket is closed */
@@ -122,7 +144,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     listen_close(&daemon->nsm_sockets);
     listen_close(&daemon->nfs_sockets);
     reload_free(daemon->reload);
-    files_free(daemon->files);
+    free_files(daemon->files, exit_code);
     rpc_server_free(daemon->server);
     core_free(daemon->core);
     takeover_free(daemon->takeover);

@@ -95,6 +95,11 @@ bool attributes_are_valid(const struct nfs_sattr *sattr)
     return sattr->atime.nseconds < NANOSECONDS && sattr->mtime.nseconds < NANOSECONDS;
 }
 
+bool attributes_are_coarse(const struct stat *st)
+{
+    return st->st_atim.tv_nsec % 100 == 0 && st->st_mtim.tv_nsec % 100 == 0;
+}
+
 static struct timespec timespec_of(enum nfs_time_how how, struct nfs_time time)
 {
     switch (how) {

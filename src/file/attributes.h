@@ -21,6 +21,10 @@ bool attributes_are_valid(const struct nfs_sattr *sattr);
  * not among them. 0 or -errno.
  */
 int attributes_set(const struct call *call, int fd, bool is_link, const struct nfs_sattr *sattr);
+/* Times like those of a file system that keeps no single nanoseconds. There, the verifier of an
+ * EXCLUSIVE CREATE is an extended attribute of this name. */
+#define ATTRIBUTES_VERIFIER "user.holdfast.createverf"
+bool attributes_are_coarse(const struct stat *st);
 /* Would the object differ from one that was just made with this mode by the caller? */
 bool attributes_need_setting(const struct call *call, const struct nfs_sattr *sattr);
 

@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static void lock(struct descriptor *descriptor)
@@ -64,6 +66,16 @@ static int set_size(struct call *call, struct descriptor *descriptor, const stru
     return ftruncate(fd, (off_t)size) == 0 ? 0 : -errno;
 }
 
+/* The client has its answer: the same verifier from now on is another CREATE. */
+static void forget_verifier(const struct call *call, const struct descriptor *descriptor)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor->path_fd);
+    identity_own();
+    (void)removexattr(path, ATTRIBUTES_VERIFIER);
+    identity_assume(&call->identity);
+}
+
 static int set_attributes(struct call *call, struct descriptor *descriptor, const struct stat *st)
 {
     struct nfs_sattr rest = call->args.sattr;
@@ -73,7 +85,11 @@ static int set_attributes(struct call *call, struct descriptor *descriptor, cons
     /* It came with the size. Alone, it would be the owner's to set: not so for who may write. */
     if (rest.set_size && rest.mtime_how == NFS_TIME_SERVER && rest.atime_how == NFS_TIME_KEEP)
         rest.mtime_how = NFS_TIME_KEEP;
-    return attributes_set(call, descriptor->path_fd, S_ISLNK(st->st_mode), &rest);
+    code = attributes_set(call, descriptor->path_fd, S_ISLNK(st->st_mode), &rest);
+    if (code == 0 && (rest.atime_how != NFS_TIME_KEEP || rest.mtime_how != NFS_TIME_KEEP) &&
+        S_ISREG(st->st_mode) && attributes_are_coarse(st))
+        forget_verifier(call, descriptor);
+    return code;
 }
 
 /* An owner that squashing makes another one: nobody is told that a file has it. */

@@ -9,7 +9,8 @@
  * CREATE with EXCLUSIVE: the verifier of the client is kept in the times of the new file, which
  * the client sets anyway when it has its answer. Two times of 31 bits of seconds hold 62 of its 64
  * bits, the nanoseconds the other two and a mark, so that no ordinary file is taken for one that
- * was made so. Where times are coarser than that, it is an extended attribute.
+ * was made so. Where times are coarser than that, it is an extended attribute, until the client
+ * sets them.
  */
 #include "base/check.h"
 #include "file/attributes.h"
@@ -21,8 +22,6 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#define VERIFIER_XATTR "user.holdfast.createverf"
 
 /* Nanoseconds that say "this time is half of a verifier". */
 enum { ATIME_MARK = 814725364, MTIME_MARK = 136904258 };
@@ -49,32 +48,40 @@ static void path_of(int fd, char ret[32])
     (void)snprintf(ret, 32, "/proc/self/fd/%d", fd);
 }
 
-static bool has_verifier(int fd, const struct stat *st, struct bytes verifier)
+/* The file may have no mode yet: its maker could not read it. */
+static bool has_verifier(struct call *call, int fd, const struct stat *st, struct bytes verifier)
 {
     struct timespec times[2];
     times_of_verifier(verifier, times);
     if (is_same_time(&st->st_atim, &times[0]) && is_same_time(&st->st_mtim, &times[1]))
         return true;
+    if (!attributes_are_coarse(st))
+        return false;
     char path[32];
     uint8_t kept[NFS_VERF_LEN];
     path_of(fd, path);
-    return getxattr(path, VERIFIER_XATTR, kept, sizeof kept) == NFS_VERF_LEN &&
-           memcmp(kept, verifier.at, NFS_VERF_LEN) == 0;
+    identity_own();
+    ssize_t len = getxattr(path, ATTRIBUTES_VERIFIER, kept, sizeof kept);
+    identity_assume(&call->identity);
+    return len == NFS_VERF_LEN && memcmp(kept, verifier.at, NFS_VERF_LEN) == 0;
 }
 
 /* 0 or -errno. */
-static int set_verifier(int fd, struct bytes verifier)
+static int set_verifier(struct call *call, int fd, struct bytes verifier)
 {
     struct timespec times[2];
     struct stat st;
     times_of_verifier(verifier, times);
     if (utimensat(fd, "", times, AT_EMPTY_PATH) != 0 || fstat(fd, &st) != 0)
         return -errno;
-    if (has_verifier(fd, &st, verifier))
+    if (has_verifier(call, fd, &st, verifier))
         return 0;
     char path[32];
     path_of(fd, path);
-    return setxattr(path, VERIFIER_XATTR, verifier.at, NFS_VERF_LEN, 0) == 0 ? 0 : -errno;
+    identity_own(); /* as above */
+    int code = setxattr(path, ATTRIBUTES_VERIFIER, verifier.at, NFS_VERF_LEN, 0) == 0 ? 0 : -errno;
+    identity_assume(&call->identity);
+    return code;
 }
 
 /* ---- a new file ---- */
@@ -89,7 +96,7 @@ static int set_all(struct call *call, int fd)
 {
     const struct nfs_args *args = &call->args;
     if (args->create == NFS_EXCLUSIVE)
-        return set_verifier(fd, args->verf);
+        return set_verifier(call, fd, args->verf);
     if (args->sattr.set_size && args->sattr.size != 0) {
         if (args->sattr.size > INT64_MAX)
             return -EFBIG;
@@ -212,7 +219,7 @@ static int take_existing(struct call *call, struct descriptor *descriptor, const
     case NFS_GUARDED:
         return -EEXIST;
     case NFS_EXCLUSIVE:
-        return has_verifier(descriptor->path_fd, st, call->args.verf) ? 0 : -EEXIST;
+        return has_verifier(call, descriptor->path_fd, st, call->args.verf) ? 0 : -EEXIST;
     }
     UNREACHABLE();
 }

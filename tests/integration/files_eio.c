@@ -7,7 +7,8 @@
  *      was said to be stable is on the disk at that moment, byte for byte;
  *  (2) the verifier has changed when the error arrives, for other files, too;
  *  (3) while every sync fails, nothing that must be durable is answered OK;
- *  (4) when the disk works again, so does everything.
+ *  (4) when the disk works again, so does everything;
+ *  (5) a stop does not wait for a disk that does not answer.
  *
  * HOLDFAST_LOSSY_SYNC_LIBRARY says where the library is; without it the test is skipped.
  */
@@ -15,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,6 +257,23 @@ static void check_refusals(void)
                  .name = peer_nfs_text("late"), .how = PEER_NFS_GUARDED);
 }
 
+static void check_stop(void)
+{
+    static struct peer_link_call call;
+    char name[300];
+    snprintf(name, sizeof(name), "%s/hang", disk_path);
+    int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    HARNESS_EXPECT(fd >= 0 && close(fd) == 0, "%s", name);
+    peer_nfs_begin(&link_of_root, &call, PEER_NFS_CREATE,
+                   &(struct peer_nfs_args){.fh = root, .name = peer_nfs_text("never")});
+    HARNESS_EXPECT(peer_link_send(&link_of_root, &call) == 0, "send");
+    snprintf(name, sizeof(name), "%s/never", path);
+    while (access(name, F_OK) != 0)
+        usleep(1000);
+    int code = harness_stop(&stage.server, SIGTERM);
+    HARNESS_EXPECT(code == 0, "SIGTERM beside a disk that hangs: %d", code);
+}
+
 int main(void)
 {
     const char *library = getenv("HOLDFAST_LOSSY_SYNC_LIBRARY");
@@ -276,6 +295,7 @@ int main(void)
         root = files_stage_mount(&link_of_root, path);
         check_writers();
         check_refusals();
+        check_stop();
         peer_link_done(&link_of_root);
     }
     return files_stage_finish(&stage);

@@ -5,7 +5,8 @@
  * one is kept as a copy in HOLDFAST_LOSSY_DISK, named by its inode: that is what a power loss would
  * leave. While the file HOLDFAST_LOSSY_DISK/fail is there, syncs fail with EIO: all of them if it
  * has no content, every n-th if it has a number. A failed sync puts the file's bytes back to the
- * copy, as a kernel that drops the pages it could not write.
+ * copy, as a kernel that drops the pages it could not write. While HOLDFAST_LOSSY_DISK/hang is
+ * there, syncs wait, as on a disk that does not answer.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,6 +60,14 @@ static int must_fail(void)
     return len >= 0 && (each == 0 || atomic_fetch_add(&count, 1) % each == each - 1);
 }
 
+static void wait_while_hanging(void)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/hang", getenv("HOLDFAST_LOSSY_DISK"));
+    while (access(path, F_OK) == 0)
+        usleep(2000);
+}
+
 /* All of it, seen through a descriptor of our own: theirs may be for writing only. */
 static ssize_t read_all(const char *path, char *data)
 {
@@ -93,6 +102,7 @@ static int sync_or_lose(const char *name, int fd)
     ssize_t len = 0;
     if (!is_ours(fd, &st, copy))
         return really(name, fd);
+    wait_while_hanging();
     int is_file = S_ISREG(st.st_mode);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     if (must_fail()) {
