@@ -92,8 +92,7 @@ void descriptor_sweep(struct descriptor_cache *cache, struct lane *lane)
 {
     if (surplus_of(cache) > 0) {
         descriptor_lock(cache);
-        for (uint32_t left = surplus_of(cache);
-             left > 0 && !list_is_empty(&cache->unused); left--)
+        for (uint32_t left = surplus_of(cache); left > 0 && !list_is_empty(&cache->unused); left--)
             descriptor_retire(cache, LIST_ELEMENT(cache->unused.next, struct descriptor, link));
         descriptor_unlock(cache);
     }
@@ -104,8 +103,8 @@ void descriptor_sweep(struct descriptor_cache *cache, struct lane *lane)
 /* Unused files of this lane, whatever they are, and of others if closing them cannot wait. */
 static bool may_close(const struct descriptor *descriptor, const struct lane *lane)
 {
-    return descriptor->lane == lane || (atomic_load(&descriptor->write_fd) < 0 &&
-                                        !atomic_load(&descriptor->lane->is_stuck));
+    return descriptor->lane == lane ||
+           (atomic_load(&descriptor->write_fd) < 0 && !atomic_load(&descriptor->lane->is_stuck));
 }
 
 bool descriptor_make_room(struct descriptor_cache *cache, struct lane *lane)

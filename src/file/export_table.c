@@ -225,7 +225,7 @@ struct export_table *export_table_new(const struct export_line *lines, uint32_t 
     return NULL;
 }
 
-bool export_table_take_lanes(struct export_table *table, struct lanes *lanes)
+bool export_table_take_lanes(struct export_table *table, struct lane_list *lanes)
 {
     bool is_good = true;
     for (uint32_t i = 0; i < table->count && is_good; i++) {

@@ -60,7 +60,7 @@ struct export_table *export_table_new(const struct export_line *lines, uint32_t 
                                       const struct mac_key *key, export_resolve_fn resolve,
                                       struct text *ret_why);
 /* Each export gets the lane of its file system. False: no memory. */
-bool export_table_take_lanes(struct export_table *table, struct lanes *lanes);
+bool export_table_take_lanes(struct export_table *table, struct lane_list *lanes);
 struct export_table *export_table_keep(struct export_table *table);
 void export_table_drop(struct export_table *table);
 

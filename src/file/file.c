@@ -12,8 +12,8 @@
  *  (2) With `sync`, what an OK says is on disk when it leaves; a WRITE never claims a stability
  *      that an error of another sync may have undone: it is answered JUKEBOX and comes again.
  *  (3) When there is no room for one more call, the answer is JUKEBOX, not silence.
- *  (4) A file system that hangs keeps its lane: a part of the threads and of the room, and never all
- *      (lane.h).
+ *  (4) A file system that hangs keeps its lane: a part of the threads and of the room, and never
+ *      all (lane.h).
  */
 #include "file/file.h"
 
@@ -343,12 +343,11 @@ static bool start(struct file_service *service, const struct export_line *lines,
     const struct file_options *options = &service->options;
     if (!identity_check(why))
         return false;
-    service->lanes = lanes_new();
-    service->exports =
-        service->lanes == NULL ? NULL : file_prepare(service, lines, count, why);
+    service->lanes = lane_list_new();
+    service->exports = service->lanes == NULL ? NULL : file_prepare(service, lines, count, why);
     if (service->exports == NULL)
         return false;
-    atomic_store(&service->is_shared, lanes_count(service->lanes) > 1);
+    atomic_store(&service->is_shared, lane_list_count(service->lanes) > 1);
     service->descriptors = descriptor_cache_new(options->limits.files_max, options->seed,
                                                 service->system, count_error, service);
     service->mounts = mounts_new();
@@ -406,7 +405,7 @@ void file_free(struct file_service *service)
     descriptor_cache_free(service->descriptors);
     mounts_free(service->mounts);
     export_table_drop(service->exports);
-    lanes_free(service->lanes);
+    lane_list_free(service->lanes);
     call_memory_done(&service->memory);
     CHECK(pthread_mutex_destroy(&service->mutex) == 0);
     free(service);
@@ -434,7 +433,7 @@ void file_take(struct file_service *service, struct export_table *exports)
 {
     export_table_drop(service->exports);
     service->exports = exports;
-    atomic_store(&service->is_shared, lanes_count(service->lanes) > 1);
+    atomic_store(&service->is_shared, lane_list_count(service->lanes) > 1);
     descriptor_forget_others(service->descriptors, exports);
 }
 

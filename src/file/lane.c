@@ -11,25 +11,25 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-struct lanes {
+struct lane_list {
     pthread_mutex_t mutex;
     struct list all;
     uint32_t count;
 };
 
-static void lock(struct lanes *lanes)
+static void lock(struct lane_list *lanes)
 {
     CHECK(pthread_mutex_lock(&lanes->mutex) == 0);
 }
 
-static void unlock(struct lanes *lanes)
+static void unlock(struct lane_list *lanes)
 {
     CHECK(pthread_mutex_unlock(&lanes->mutex) == 0);
 }
 
-struct lanes *lanes_new(void)
+struct lane_list *lane_list_new(void)
 {
-    struct lanes *lanes = calloc(1, sizeof *lanes);
+    struct lane_list *lanes = calloc(1, sizeof *lanes);
     if (lanes == NULL)
         return NULL;
     CHECK(pthread_mutex_init(&lanes->mutex, NULL) == 0);
@@ -37,7 +37,7 @@ struct lanes *lanes_new(void)
     return lanes;
 }
 
-void lanes_free(struct lanes *lanes)
+void lane_list_free(struct lane_list *lanes)
 {
     if (lanes == NULL)
         return;
@@ -63,7 +63,7 @@ void lane_init(struct lane *lane)
 }
 
 /* The mutex is held. NULL: no memory. */
-static struct lane *find(struct lanes *lanes, dev_t device)
+static struct lane *find(struct lane_list *lanes, dev_t device)
 {
     struct lane *lane, *spare = NULL;
     for (struct list *at = lanes->all.next; at != &lanes->all; at = at->next) {
@@ -84,7 +84,7 @@ static struct lane *find(struct lanes *lanes, dev_t device)
     return lane;
 }
 
-struct lane *lane_get(struct lanes *lanes, dev_t device)
+struct lane *lane_get(struct lane_list *lanes, dev_t device)
 {
     lock(lanes);
     struct lane *found = find(lanes, device);
@@ -107,7 +107,7 @@ void lane_drop(struct lane *lane)
 {
     if (lane == NULL)
         return;
-    struct lanes *lanes = lane->lanes;
+    struct lane_list *lanes = lane->lanes;
     lock(lanes);
     CHECK(lane->references > 0);
     if (--lane->references == 0)
@@ -115,7 +115,7 @@ void lane_drop(struct lane *lane)
     unlock(lanes);
 }
 
-uint32_t lanes_count(struct lanes *lanes)
+uint32_t lane_list_count(struct lane_list *lanes)
 {
     lock(lanes);
     uint32_t count = lanes->count;
@@ -123,7 +123,8 @@ uint32_t lanes_count(struct lanes *lanes)
     return count;
 }
 
-void lanes_each(struct lanes *lanes, void (*visit)(void *context, struct lane *lane), void *context)
+void lane_list_each(struct lane_list *lanes, void (*visit)(void *context, struct lane *lane),
+                    void *context)
 {
     lock(lanes);
     for (struct list *at = lanes->all.next; at != &lanes->all; at = at->next)

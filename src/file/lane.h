@@ -31,18 +31,18 @@ struct lane {
     dev_t device;
     uint32_t references;
     struct list link;
-    struct lanes *lanes;
+    struct lane_list *lanes;
 };
 
-struct lanes;
+struct lane_list;
 
 /* NULL: no memory. */
-struct lanes *lanes_new(void);
+struct lane_list *lane_list_new(void);
 /* All were dropped. */
-void lanes_free(struct lanes *lanes);
+void lane_list_free(struct lane_list *lanes);
 
 /* The lane of a file system, with one more reference; NULL: no memory. From any thread. */
-struct lane *lane_get(struct lanes *lanes, dev_t device);
+struct lane *lane_get(struct lane_list *lanes, dev_t device);
 struct lane *lane_keep(struct lane *lane);
 void lane_drop(struct lane *lane);
 
@@ -50,9 +50,9 @@ void lane_drop(struct lane *lane);
 void lane_init(struct lane *lane);
 
 /* How many are used. */
-uint32_t lanes_count(struct lanes *lanes);
+uint32_t lane_list_count(struct lane_list *lanes);
 /* One after the other, under the list's mutex. */
-void lanes_each(struct lanes *lanes, void (*visit)(void *context, struct lane *lane),
-                void *context);
+void lane_list_each(struct lane_list *lanes, void (*visit)(void *context, struct lane *lane),
+                    void *context);
 
 #endif

@@ -106,8 +106,8 @@ bool pool_is_stuck(struct pool *pool, struct pool_lane *lane, uint32_t looks_max
                    struct list *ret_queue)
 {
     lock(pool);
-    bool is_busy = lane->running >= pool->lane_max ||
-                   (!list_is_empty(&lane->queue) && !may_run(pool, lane));
+    bool is_busy =
+        lane->running >= pool->lane_max || (!list_is_empty(&lane->queue) && !may_run(pool, lane));
     lane->looks = is_busy && lane->done == lane->done_before ? lane->looks + 1 : 0;
     lane->done_before = lane->done;
     bool is_stuck = lane->looks >= looks_max;
@@ -208,7 +208,8 @@ static bool start_one(struct pool *pool)
 }
 
 struct pool *pool_new(uint32_t threads, void (*begin)(void *context),
-                      void (*run_one)(void *context, struct pool_lane *lane, struct list *work), void *context)
+                      void (*run_one)(void *context, struct pool_lane *lane, struct list *work),
+                      void *context)
 {
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)

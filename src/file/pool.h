@@ -28,7 +28,8 @@ struct pool_lane {
 /* `run` executes one element of a queue, on a thread of the pool; `begin` is its first act. NULL:
  * no memory or no thread. */
 struct pool *pool_new(uint32_t threads, void (*begin)(void *context),
-                      void (*run)(void *context, struct pool_lane *lane, struct list *work), void *context);
+                      void (*run)(void *context, struct pool_lane *lane, struct list *work),
+                      void *context);
 /* Executes what is queued, then ends the threads. */
 void pool_free(struct pool *pool);
 

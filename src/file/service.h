@@ -21,7 +21,7 @@ struct file_service {
     struct mounts *mounts;
     struct paths *paths;
     struct groups *groups; /* NULL: the wire's are used */
-    struct lanes *lanes;
+    struct lane_list *lanes;
     struct lane common;    /* of calls that touch no file system */
     atomic_bool is_shared; /* there are several file systems: none may take all there is */
     struct pool *pool;

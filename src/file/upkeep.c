@@ -65,7 +65,7 @@ static void tick(struct file_service *service)
     static const struct descriptor_ages ages = {.unused = TICKS_UNUSED,
                                                 .unwritten = TICKS_UNWRITTEN};
     descriptor_tick(service->descriptors, &ages, queue_closing, service);
-    lanes_each(service->lanes, look, service);
+    lane_list_each(service->lanes, look, service);
 }
 
 /* ---- life ---- */

@@ -89,8 +89,13 @@ static void expect_create(uint32_t wanted, const char *why, struct peer_nfs_fh r
 
 static void check_coarse(void)
 {
-    static const uint64_t verifiers[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63, UINT64_C(1) << 31,
-                                         UINT64_C(0x7fffffff80000000), UINT64_C(0x123456789abcdef)};
+    static const uint64_t verifiers[] = {0,
+                                         1,
+                                         UINT64_MAX,
+                                         UINT64_C(1) << 63,
+                                         UINT64_C(1) << 31,
+                                         UINT64_C(0x7fffffff80000000),
+                                         UINT64_C(0x123456789abcdef)};
     struct peer_nfs_fh root = files_stage_mount(&user_link, coarse_path);
     char name[32];
     for (uint32_t i = 0; i < sizeof(verifiers) / sizeof(verifiers[0]); i++) {
@@ -105,10 +110,7 @@ static void check_coarse(void)
     expect_create(PEER_NFS_IS_OK, "its repeat after kill -9", root, name, verifiers[6]);
     struct peer_nfs_fh fh = files_stage_lookup(&user_link, root, name);
     FILES_EXPECT(PEER_NFS_IS_OK, "times set by the client", &user_link, PEER_NFS_SETATTR, .fh = fh,
-                 .sattr = {.has_mode = true,
-                           .mode = 0600,
-                           .atime_how = 1,
-                           .mtime_how = 1});
+                 .sattr = {.has_mode = true, .mode = 0600, .atime_how = 1, .mtime_how = 1});
     expect_create(PEER_NFS_IS_EXIST, "the same verifier later", root, name, verifiers[6]);
 }
 
@@ -185,8 +187,7 @@ static void serve_others(struct peer_nfs_fh root, const char *why)
 }
 
 /* So many calls of a connection are answered: how many with OK, how many are to come again. */
-static void collect(struct peer_link *link, uint32_t count, uint32_t *ret_ok,
-                    uint32_t *ret_jukebox)
+static void collect(struct peer_link *link, uint32_t count, uint32_t *ret_ok, uint32_t *ret_jukebox)
 {
     struct packet_reply reply;
     for (uint32_t n = 0; n < count; n++) {
