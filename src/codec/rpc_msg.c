@@ -11,8 +11,9 @@
  *      between two servers.
  *  (2) Another RPC version: RPC_MISMATCH; nothing behind the version word is looked at, since only
  *      that version says what it would mean.
- *  (3) A header that ends early, or an authenticator longer than RFC 5531 allows: not an RPC
- *      message, no answer (libtirpc's server does the same).
+ *  (3) A header that ends early: not an RPC message, no answer. A credential or verifier longer than
+ *      RFC 5531 allows: AUTH_BADCRED, AUTH_BADVERF; the length alone says so, and what follows is
+ *      not looked at.
  *  (4) The credential: AUTH_NONE is taken whatever its body says; AUTH_SYS must decode, to its last
  *      byte; every other flavour is rejected.
  *
@@ -57,6 +58,14 @@ static enum rpc_call_result get_credential(uint32_t flavor, struct bytes body,
     return RPC_CALL_REJECTED;
 }
 
+/* Is what follows an authenticator that is too long? */
+static bool is_too_long(struct xdr_in in)
+{
+    (void)xdr_get_u32(&in);
+    uint32_t len = xdr_get_u32(&in);
+    return xdr_in_ok(&in) && len > RPC_AUTH_BODY_MAX;
+}
+
 enum rpc_call_result rpc_msg_get_call(struct bytes message, struct rpc_call *ret)
 {
     struct xdr_in in = xdr_in_of(message);
@@ -73,8 +82,12 @@ enum rpc_call_result rpc_msg_get_call(struct bytes message, struct rpc_call *ret
     call.prog = xdr_get_u32(&in);
     call.vers = xdr_get_u32(&in);
     call.proc = xdr_get_u32(&in);
+    if (is_too_long(in))
+        return RPC_CALL_BAD_CRED;
     uint32_t cred_flavor = xdr_get_u32(&in);
     struct bytes cred_body = xdr_get_opaque(&in, RPC_AUTH_BODY_MAX);
+    if (is_too_long(in))
+        return RPC_CALL_BAD_VERF;
     xdr_get_u32(&in);
     xdr_get_opaque(&in, RPC_AUTH_BODY_MAX);
     if (!xdr_in_ok(&in))

@@ -30,7 +30,12 @@ enum rpc_accept_stat {
     RPC_SYSTEM_ERR = 5,
 };
 
-enum rpc_auth_stat { RPC_AUTH_BADCRED = 1, RPC_AUTH_REJECTEDCRED = 2, RPC_AUTH_TOOWEAK = 5 };
+enum rpc_auth_stat {
+    RPC_AUTH_BADCRED = 1,
+    RPC_AUTH_REJECTEDCRED = 2,
+    RPC_AUTH_BADVERF = 3,
+    RPC_AUTH_TOOWEAK = 5,
+};
 
 /* Who says they call. Only AUTH_SYS fills the names; nothing here is proof of anything. */
 struct rpc_credential {
@@ -51,7 +56,8 @@ enum rpc_call_result {
     RPC_CALL_OK,
     RPC_CALL_DROP,         /* not a call, or no whole header: no answer can be made */
     RPC_CALL_RPC_MISMATCH, /* another RPC version; xid is valid */
-    RPC_CALL_BAD_CRED,     /* AUTH_SYS that does not decode; xid is valid */
+    RPC_CALL_BAD_CRED,     /* AUTH_SYS that does not decode, or too long; xid is valid */
+    RPC_CALL_BAD_VERF,     /* too long; xid is valid */
     RPC_CALL_REJECTED,     /* a flavour that we do not speak; xid is valid */
 };
 

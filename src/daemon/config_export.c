@@ -6,6 +6,8 @@
  */
 #include "daemon/config_export.h"
 
+#include "daemon/config_file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,12 +116,13 @@ static bool next_line(FILE *file, char **buffer, size_t *size, uint32_t *number)
 
 static int read_file(const char *path, struct config_export_lines *lines, struct text *ret_why)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        int err = -errno;
+    FILE *file;
+    const char *cause;
+    int open_err = config_file_open(path, &file, &cause);
+    if (open_err != 0) {
         add_place(ret_why, path, 0);
-        text_add(ret_why, strerror(-err));
-        return err;
+        text_add(ret_why, cause);
+        return open_err;
     }
     char *buffer = NULL;
     size_t size = 0;

@@ -9,8 +9,10 @@
 #include "daemon/config_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
-#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SECTION "holdfast"
 
@@ -38,13 +40,33 @@ static void fail(struct reading *reading, int result)
     reading->result = result;
 }
 
-static int fail_errno(const char *what, const char *path, int error, struct text *ret_why)
+static void add_cause(struct text *text, const char *what, const char *path, const char *cause)
 {
-    text_add(ret_why, what);
-    text_add(ret_why, path);
-    text_add(ret_why, ": ");
-    text_add(ret_why, strerror(error));
-    return -error;
+    text_add(text, what);
+    text_add(text, path);
+    text_add(text, ": ");
+    text_add(text, cause);
+}
+
+/* Nobody may have the other end of a pipe: a reload would never end. */
+int config_file_open(const char *path, FILE **ret, const char **ret_cause)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int err = fd < 0 || fstat(fd, &st) != 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+    *ret_cause = err == -EINVAL ? "is not a regular file" : strerror(-err);
+    FILE *file = err == 0 ? fdopen(fd, "r") : NULL;
+    if (file != NULL) {
+        *ret = file;
+        return 0;
+    }
+    if (err == 0) {
+        err = -errno;
+        *ret_cause = strerror(-err);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return err;
 }
 
 /* fgets for libinih. After an error the file ends here, so that nothing is reported twice. */
@@ -55,8 +77,11 @@ static char *read_line(char *buffer, int size, void *stream)
         return NULL;
     char *line = fgets(buffer, size, reading->file);
     if (line == NULL) {
-        if (ferror(reading->file))
-            fail(reading, fail_errno("cannot read ", reading->path, errno, reading->ret_why));
+        int error = errno;
+        if (ferror(reading->file)) {
+            add_cause(reading->ret_why, "cannot read ", reading->path, strerror(error));
+            fail(reading, -error);
+        }
         return NULL;
     }
     reading->line++;
@@ -124,9 +149,12 @@ static int take_pair(void *user, const char *section, const char *name, const ch
 int config_file_read(struct config *config, const char *path, struct text *ret_why)
 {
     struct reading reading = {.config = config, .path = path, .ret_why = ret_why};
-    reading.file = fopen(path, "re");
-    if (reading.file == NULL)
-        return fail_errno("cannot open ", path, errno, ret_why);
+    const char *cause;
+    int err = config_file_open(path, &reading.file, &cause);
+    if (err != 0) {
+        add_cause(ret_why, "cannot open ", path, cause);
+        return err;
+    }
     struct text before = *ret_why;
     int line = ini_parse_stream(read_line, &reading, take_pair, &reading);
     (void)fclose(reading.file); /* it was only read */

@@ -7,6 +7,8 @@
 
 #include "daemon/config.h"
 
+#include <stdio.h>
+
 /*
  * Sets every option that the file names. 0, or a negative errno with a sentence in *ret_why that
  * names file, line, key and cause. Unknown keys, unknown sections, keys outside the section and
@@ -14,5 +16,10 @@
  */
 __attribute__((warn_unused_result)) int config_file_read(struct config *config, const char *path,
                                                          struct text *ret_why);
+
+/* Opens a regular file; anything else could keep the reader waiting. 0, or a negative errno with
+ * what is wrong in *ret_cause. */
+__attribute__((warn_unused_result)) int config_file_open(const char *path, FILE **ret,
+                                                         const char **ret_cause);
 
 #endif

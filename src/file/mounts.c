@@ -63,6 +63,22 @@ static void remove_of(struct mounts *mounts, const struct address *from, const c
     }
 }
 
+/* One client cannot fill the list: its oldest makes room. The mutex is held. */
+static void bound_client(struct mounts *mounts, const struct address *from)
+{
+    struct mount *oldest = NULL;
+    uint32_t count = 0;
+    for (struct list *at = mounts->all.next; at != &mounts->all; at = at->next) {
+        struct mount *mount = LIST_ELEMENT(at, struct mount, link);
+        if (!address_equal(&mount->from, from))
+            continue;
+        oldest = oldest == NULL ? mount : oldest;
+        count++;
+    }
+    if (count >= MOUNTS_CLIENT_MAX)
+        drop(mounts, oldest);
+}
+
 void mounts_add(struct mounts *mounts, const struct address *from, const char *path)
 {
     size_t len = strlen(path);
@@ -73,6 +89,7 @@ void mounts_add(struct mounts *mounts, const struct address *from, const char *p
     memcpy(mount->path, path, len + 1);
     CHECK(pthread_mutex_lock(&mounts->mutex) == 0);
     remove_of(mounts, from, path);
+    bound_client(mounts, from);
     if (mounts->count == MOUNTS_MAX)
         drop(mounts, LIST_ELEMENT(mounts->all.next, struct mount, link));
     list_append(&mounts->all, &mount->link);

@@ -6,13 +6,13 @@
 
 #include "base/address.h"
 
-enum { MOUNTS_MAX = 4096, MOUNTS_PATH_MAX = 1024 };
+enum { MOUNTS_MAX = 4096, MOUNTS_CLIENT_MAX = 64, MOUNTS_PATH_MAX = 1024 };
 
 struct mounts;
 
 struct mounts *mounts_new(void);
 void mounts_free(struct mounts *mounts);
-/* The oldest is forgotten when there are too many. */
+/* The oldest is forgotten when there are too many: of this client, or in all. */
 void mounts_add(struct mounts *mounts, const struct address *from, const char *path);
 void mounts_remove(struct mounts *mounts, const struct address *from, const char *path);
 void mounts_remove_all(struct mounts *mounts, const struct address *from);

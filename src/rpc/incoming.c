@@ -34,6 +34,10 @@ enum rpc_verdict incoming_refuse(struct rpc_server *server, enum rpc_call_result
         incoming_report(server, EVENT_BAD_CREDENTIAL, from, 0);
         rpc_msg_put_auth_error(reply, xid, RPC_AUTH_BADCRED);
         return RPC_ANSWERED;
+    case RPC_CALL_BAD_VERF:
+        incoming_report(server, EVENT_BAD_CREDENTIAL, from, 0);
+        rpc_msg_put_auth_error(reply, xid, RPC_AUTH_BADVERF);
+        return RPC_ANSWERED;
     case RPC_CALL_REJECTED:
         incoming_report(server, EVENT_BAD_CREDENTIAL, from, 0);
         rpc_msg_put_auth_error(reply, xid, RPC_AUTH_REJECTEDCRED);

@@ -274,7 +274,7 @@ static void bad_credentials(struct talk *talk)
     talk_demand_void(talk, &call, "AUTH_NONE with a body of 400 bytes");
     body.len = 404;
     put_credential(&call, talk_next_xid(talk), 0, &body);
-    talk_demand_silence(talk, call.bytes, call.len, "a credential of 404 bytes");
+    talk_demand_error(talk, &call, &bad, "a credential of 404 bytes");
 }
 
 static void not_calls(struct talk *talk)

@@ -3,16 +3,19 @@
  *
  * Passing shows: MNT gives a handle of an exported directory and of what is below it, to clients
  * that its line names, and else the status that says why; who is not named cannot use a handle that
- * he has from elsewhere; DUMP, UMNT, UMNTALL and EXPORT answer, over TCP and UDP; what is wrong
- * with an export is said by name before the server starts.
+ * he has from elsewhere; DUMP, UMNT, UMNTALL and EXPORT answer, over TCP and UDP; one client
+ * cannot crowd others out of the list of mounts; what is wrong with an export is said by name before the server starts.
  */
 #include "files_stage.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { GREEDY_MOUNTS = 200 };
 
 static struct files_stage stage;
 static const char *open_path, *few_path, *secure_path;
@@ -134,6 +137,33 @@ static void check_lists(struct peer_link *link)
     FILES_EXPECT(PEER_NFS_IS_OK, "after UMNTALL", link, PEER_NFS_GETATTR, .fh = root);
 }
 
+/* A client that mounts everything there is has its part of the list, and no more. */
+static void check_one_client(struct peer_link *link)
+{
+    char path[600];
+    struct peer_link greedy;
+    struct peer_mount_res res;
+    uint32_t count = 0;
+    files_stage_link_from(&greedy, "127.0.0.77");
+    expect_mount(link, PEER_NFS_IS_OK, open_path, "before the greedy one");
+    for (uint32_t i = 0; i < GREEDY_MOUNTS; i++) {
+        snprintf(path, sizeof(path), "%s/greedy%u", open_path, i);
+        if (mkdir(path, 0755) != 0)
+            abort();
+        expect_mount(&greedy, PEER_NFS_IS_OK, path, "the greedy one");
+        rmdir(path);
+    }
+    HARNESS_EXPECT(is_listed(link, open_path), "a mount is crowded out of DUMP by one client");
+    struct peer_mount_entry entry;
+    if (peer_mount_call(link, PEER_MOUNT_DUMP, peer_nfs_text(""), &res) == 0)
+        while (peer_mount_next_entry(&res.list, &entry))
+            count += peer_nfs_is_text(entry.host, "127.0.0.77");
+    HARNESS_EXPECT(count == 64, "%u mounts of one client are listed", count);
+    HARNESS_EXPECT(is_listed(link, path), "its newest one is not listed");
+    (void)peer_mount_call(link, PEER_MOUNT_UMNTALL, peer_nfs_text(""), &res);
+    peer_link_done(&greedy);
+}
+
 static void check_udp(void)
 {
     struct dial_route route = {.is_udp = true};
@@ -243,6 +273,7 @@ int main(void)
         check_paths(&link);
         check_long_paths(&link);
         check_lists(&link);
+        check_one_client(&link);
         check_udp();
         check_clients(&link);
         peer_link_done(&link);

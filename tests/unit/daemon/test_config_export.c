@@ -6,6 +6,7 @@
 #include "unit/test.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/holdfast-test-export-XXXXXX";
@@ -75,6 +76,19 @@ TEST(test_config_export__options_come_before_the_file)
     for (uint32_t i = 0; i < 4; i++)
         assert_string_equal(lines.at[i].directory, expected[i]);
     assert_string_equal(why, "");
+}
+
+/* The end of this test is what it shows: nobody will ever write. */
+TEST(test_config_export__a_pipe_is_not_waited_for)
+{
+    (void)unlink(file_path);
+    assert_int_equal(mkfifo(file_path, 0600), 0);
+    assert_int_equal(read_all(file_path), -EINVAL);
+    assert_non_null(strstr(why, "not a regular file"));
+    assert_int_equal(unlink(file_path), 0);
+    assert_int_equal(read_all(directory), -EINVAL);
+    assert_non_null(strstr(why, "not a regular file"));
+    assert_int_equal(read_all("/dev/zero"), -EINVAL);
 }
 
 TEST(test_config_export__options_alone)
