@@ -2,15 +2,17 @@
  * reload_report.c -- see reload_report.h.
  *
  * Exports are compared as they are in force, not as they were written: the lines of options and
- * file add up, and a file may change while its name stays.
+ * file add up, and a file may change while its name stays. So may a directory: another one that was
+ * moved or mounted there is a change.
  */
 #include "daemon/reload_report.h"
 
 #include "daemon/config_change.h"
 
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 
-enum { VALUES_MAX = 8192, RIGHTS_MAX = 160 };
+enum { VALUES_MAX = 8192, RIGHTS_MAX = 160, PLACE_MAX = 80 };
 
 void reload_report_begin(struct reload_report *report)
 {
@@ -98,10 +100,22 @@ static bool compare_option(struct reload_report *report, const struct config *no
 
 /* ---- exports ---- */
 
-/* As a line of exports(5). NULL: no memory. */
-static char *line_of(const struct export *export)
+/* Which directory that is, if its name does not say it. */
+static void add_place(struct text *text, const struct export *export)
 {
-    size_t size = sizeof export->directory + 1;
+    text_add(text, " [device ");
+    text_add_u64(text, major(export->device));
+    text_add_char(text, ':');
+    text_add_u64(text, minor(export->device));
+    text_add(text, ", inode ");
+    text_add_u64(text, export->root_inode);
+    text_add_char(text, ']');
+}
+
+/* As a line of exports(5). NULL: no memory. */
+static char *line_of(const struct export *export, bool with_place)
+{
+    size_t size = sizeof export->directory + PLACE_MAX;
     for (uint32_t i = 0; i < export->rule_count; i++)
         size += strlen(export->rules[i].client.name) + RIGHTS_MAX;
     char *line = malloc(size);
@@ -118,6 +132,8 @@ static char *line_of(const struct export *export)
         export_line_add_rights(&text, &client->rights);
         text_add_char(&text, ')');
     }
+    if (with_place)
+        add_place(&text, export);
     return line;
 }
 
@@ -133,7 +149,10 @@ static const struct export *find(const struct export_table *table, const char *d
 static bool compare_export(struct reload_report *report, const struct export *now,
                            const struct export *fresh)
 {
-    char *from = now == NULL ? NULL : line_of(now), *to = fresh == NULL ? NULL : line_of(fresh);
+    bool is_moved = now != NULL && fresh != NULL &&
+                    (now->device != fresh->device || now->root_inode != fresh->root_inode);
+    char *from = now == NULL ? NULL : line_of(now, is_moved);
+    char *to = fresh == NULL ? NULL : line_of(fresh, is_moved);
     bool has_memory = (from != NULL) == (now != NULL) && (to != NULL) == (fresh != NULL);
     if (has_memory && (from == NULL || to == NULL || strcmp(from, to) != 0))
         return add_change(report, "export", from, to);

@@ -227,6 +227,30 @@ static void say_missing(struct text *why, const char *name)
     text_add(why, " ..., or with systemd in CapabilityBoundingSet=");
 }
 
+/* Can the calling thread be this one? */
+static bool is_known_here(long number, uint32_t id, uint32_t own)
+{
+    (void)syscall(number, id);
+    bool is_known = (uint32_t)syscall(number, UINT32_MAX) == id;
+    (void)syscall(number, own);
+    return is_known;
+}
+
+/* Who is unknown here is nobody: there must be one. */
+static bool check_nobody(struct text *why)
+{
+    bool has_user = is_known_here(SYS_setfsuid, EXPORT_ANONYMOUS, geteuid());
+    if (has_user && is_known_here(SYS_setfsgid, EXPORT_ANONYMOUS, getegid()))
+        return true;
+    text_add(why, "--export needs ");
+    text_add(why, has_user ? "group" : "user");
+    text_add(why,
+             " 65534 (nobody), as whom unknown callers are served, and this user namespace does "
+             "not have it; map ids 0 to 65534 at least, for example with --map-users or "
+             "/etc/subuid and /etc/subgid");
+    return false;
+}
+
 bool identity_check(struct text *ret_why)
 {
     struct capabilities own = get_capabilities();
@@ -236,5 +260,5 @@ bool identity_check(struct text *ret_why)
         say_missing(ret_why, needed[i].name);
         return false;
     }
-    return true;
+    return check_nobody(ret_why);
 }

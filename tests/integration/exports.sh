@@ -116,6 +116,13 @@ explains() { [[ $(holdfast explain name:alpha) == *"$work/one/renamed"* ]]; }
 expect "explain" wait_until explains
 expect "an order is logged with the name" matches "$(holdfast release name:alpha --file "${one#hex:}" --yes)" released
 expect "in the log" log_has "$work/third.log" "order=\"release a client's locks\".*path=\"$work/one/renamed\""
+mv "$work/one" "$work/before"
+mkdir "$work/one"
+expect "another directory is a change" matches "$(holdfast reload)" \
+    "$work/one .*inode $(stat -c %i "$work/before")\].*$work/one .*inode $(stat -c %i "$work/one")\]"
+expect "once" matches "$(holdfast reload)" '^Nothing to change'
+rmdir "$work/one"
+mv "$work/before" "$work/one"
 stop TERM
 
 # (5)
@@ -144,6 +151,8 @@ refused "no file handles" 'cannot export /proc: this file system has no file han
     "${serve[@]}" --export "/proc *"
 refused "a file of exports that is not there" "$work/nothing: No such file" \
     "${serve[@]}" --exports "$work/nothing"
+mkfifo "$work/pipe"
+refused "one that is a pipe" "$work/pipe: is not a regular file" "${serve[@]}" --exports "$work/pipe"
 : > "$work/empty"
 refused "one with nothing in it" 'the file has no line in it' "${serve[@]}" --exports "$work/empty"
 refused "--user" '--export needs root for as long as it serves.*leave --user out' \
@@ -157,6 +166,10 @@ if command -v setpriv > /dev/null; then
     refused "not root" '--export needs root.*CAP_[A-Z_]+ is missing; start it as root: sudo' \
         setpriv --reuid 65534 --regid 65534 --clear-groups "$HOLDFAST" serve --store memory: \
         --control "$work/nobody.sock" --export "$work/one *(rw)"
+    if unshare -Ur true 2> /dev/null; then
+        refused "nobody is not there" '--export needs user 65534 \(nobody\).*user namespace' \
+            unshare -Ur "${serve[@]}" --export "$work/one *(rw)"
+    fi
 else
     echo "not shown: missing capabilities, without setpriv (util-linux)"
 fi

@@ -160,6 +160,34 @@ TEST(test_exports__a_wrong_reload_changes_nothing)
     assert_int_equal(caller_getattr(&c, &c.root), NFS_OK);
 }
 
+/* The number stays, the root moves down: handles of before mean what they meant, and no way leads
+ * above the new root. */
+TEST(test_exports__an_export_that_is_narrowed_has_another_top)
+{
+    struct nfs_fh top, sub, deep, side, found;
+    char line[160];
+    struct text text;
+    assert_true(reload("*(rw,fsid=9)"));
+    assert_int_equal(caller_mount(&c, c.directory, &top), MOUNT_OK);
+    assert_int_equal(caller_mkdir(&c, &top, "sub", 0777, &sub), NFS_OK);
+    assert_int_equal(caller_mkdir(&c, &sub, "deep", 0777, &deep), NFS_OK);
+    assert_int_equal(caller_mkdir(&c, &top, "side", 0777, &side), NFS_OK);
+    text_init(&text, why, sizeof why);
+    (void)snprintf(line, sizeof line, "%s/sub *(rw,fsid=9)", c.directory);
+    assert_true(caller_reload(&c, line, &text));
+    assert_int_equal(caller_lookup(&c, &deep, "..", &found), NFS_OK);
+    assert_memory_equal(&found, &sub, sizeof found.len + found.len);
+    assert_int_equal(caller_lookup(&c, &sub, "..", &found), NFS_OK);
+    assert_memory_equal(&found, &sub, sizeof found.len + found.len);
+    assert_int_equal(caller_lookup(&c, &top, "..", NULL), NFS_STALE);
+    assert_int_equal(caller_lookup(&c, &side, "..", NULL), NFS_STALE);
+    assert_int_equal(caller_mount(&c, c.directory, NULL), MOUNT_ACCES);
+    assert_int_equal(caller_mount(&c, caller_path(&c, "side"), NULL), MOUNT_ACCES);
+    assert_true(reload("*(rw,fsid=9)"));
+    assert_int_equal(caller_lookup(&c, &side, "..", &found), NFS_OK);
+    assert_memory_equal(&found, &top, sizeof found.len + found.len);
+}
+
 TEST(test_exports__mnt_answers_what_is_there)
 {
     struct nfs_fh fh;
