@@ -124,7 +124,7 @@ TEST(test_rpc_msg__authenticators_have_a_longest_body)
         uint32_t cred_len, verf_len;
         enum rpc_call_result result;
     } rows[] = {
-        {400, 400, RPC_CALL_OK},     {1, 399, RPC_CALL_OK},       {401, 0, RPC_CALL_BAD_CRED},
+        {400, 400, RPC_CALL_OK},     {1, 399, RPC_CALL_OK},         {401, 0, RPC_CALL_BAD_CRED},
         {0, 401, RPC_CALL_BAD_VERF}, {404, 404, RPC_CALL_BAD_CRED},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
