@@ -11,9 +11,9 @@
  *      between two servers.
  *  (2) Another RPC version: RPC_MISMATCH; nothing behind the version word is looked at, since only
  *      that version says what it would mean.
- *  (3) A header that ends early: not an RPC message, no answer. A credential or verifier longer than
- *      RFC 5531 allows: AUTH_BADCRED, AUTH_BADVERF; the length alone says so, and what follows is
- *      not looked at.
+ *  (3) A header that ends early: not an RPC message, no answer. A credential or verifier longer
+ *      than RFC 5531 allows: AUTH_BADCRED, AUTH_BADVERF; the length alone says so, and what follows
+ *      is not looked at.
  *  (4) The credential: AUTH_NONE is taken whatever its body says; AUTH_SYS must decode, to its last
  *      byte; every other flavour is rejected.
  *

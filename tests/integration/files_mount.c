@@ -4,7 +4,8 @@
  * Passing shows: MNT gives a handle of an exported directory and of what is below it, to clients
  * that its line names, and else the status that says why; who is not named cannot use a handle that
  * he has from elsewhere; DUMP, UMNT, UMNTALL and EXPORT answer, over TCP and UDP; one client
- * cannot crowd others out of the list of mounts; what is wrong with an export is said by name before the server starts.
+ * cannot crowd others out of the list of mounts; what is wrong with an export is said by name
+ * before the server starts.
  */
 #include "files_stage.h"
 
