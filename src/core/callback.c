@@ -29,9 +29,9 @@ int callback_init(struct core *core, const uint32_t slots[])
     if (err == 0)
         err = chains_init(&all->by_owner, core->owners.table.max, slots_max);
     if (err == 0)
-        err = table_init(&all->late, CORE_LATE_MAX, sizeof(struct late_answer));
+        err = table_init(&all->late, CALLBACK_LATE_MAX, sizeof(struct late_answer));
     if (err == 0)
-        err = chains_init(&all->on_callback, slots_max, CORE_LATE_MAX);
+        err = chains_init(&all->on_callback, slots_max, CALLBACK_LATE_MAX);
     return err;
 }
 
@@ -177,15 +177,15 @@ enum answer_when callback_defer(struct core *core, const struct claim *claim, ui
     return ANSWER_LATER;
 }
 
-bool callback_next_answer(struct core *core, uint32_t *ret_ticket)
+bool callback_next_answer(struct core *core, struct core_late *ret)
 {
     struct callbacks *all = &core->callbacks;
     if (list_is_empty(&all->ready))
         return false;
     struct late_answer *late = LIST_ELEMENT(all->ready.next, struct late_answer, ready);
     list_remove(&late->ready);
-    *ret_ticket = table_slot(&all->late, late);
-    table_remove(&all->late, *ret_ticket);
+    *ret = (struct core_late){.ticket = table_slot(&all->late, late)};
+    table_remove(&all->late, ret->ticket);
     return true;
 }
 

@@ -36,7 +36,8 @@ struct core_input;
 
 #define CALLBACK_LINGER_NS (5 * SECOND_NS)
 
-enum { CALLBACK_LATE_PER_CLIENT_MAX = 128 }; /* answers to one client; of all: CORE_LATE_MAX */
+#define CALLBACK_LATE_MAX            1024 /* answers that wait */
+#define CALLBACK_LATE_PER_CLIENT_MAX 128  /* of them, to one client */
 
 struct callback {
     uint32_t waiter;      /* CALLING: whose it is; SLOT_NONE: it lingers */
@@ -92,7 +93,7 @@ bool callback_next_ending(struct core *core, uint64_t *ret_id, uint64_t *ret_dea
  * there are too many that wait: its client asks again. */
 enum answer_when callback_defer(struct core *core, const struct claim *claim, uint32_t *ret_ticket);
 /* An answer that waits no longer; false: none. */
-bool callback_next_answer(struct core *core, uint32_t *ret_ticket);
+bool callback_next_answer(struct core *core, struct core_late *ret);
 
 void callback_check(const struct core *core);
 

@@ -247,11 +247,11 @@ uint64_t core_lookup_deadline_ns(const struct core *core)
     return notice_ns < watched_ns ? notice_ns : watched_ns;
 }
 
-bool core_next_answer(struct core *core, uint32_t *ret_ticket, uint64_t *ret_after_txn)
+bool core_next_answer(struct core *core, struct core_late *ret)
 {
-    if (!callback_next_answer(core, ret_ticket))
+    if (!callback_next_answer(core, ret) && !withheld_next_answer(core, ret))
         return false;
-    *ret_after_txn = core_fence(core);
+    ret->after_txn = core_fence(core);
     return true;
 }
 

@@ -36,7 +36,7 @@ struct core;
 #define CORE_NAMES_MAX      6                    /* beside the numeric address and its PTR name */
 #define CORE_CALL_NAMES_MAX (CORE_NAMES_MAX + 2) /* with them: of one CALL_NOTIFY */
 #define CORE_LOCALS_MAX     32                   /* of our addresses, with names of their own */
-#define CORE_LATE_MAX       1024 /* answers that wait for the end of a callback: their tickets */
+#define CORE_LATE_MAX       2048 /* answers that wait, for callback.h or withheld.h: their tickets */
 
 #define FILE_SETS_MAX 64
 
@@ -273,8 +273,13 @@ bool core_next_callback(struct core *core, uint64_t now_ns, struct core_call *re
  * be asked before core_next_call; false: none. */
 bool core_next_ending_call(struct core *core, uint64_t *ret_id, uint64_t *ret_deadline_ns);
 
-/* An answer that had to wait (ANSWER_LATER) may leave when this batch is durable; false: none. */
-bool core_next_answer(struct core *core, uint32_t *ret_ticket, uint64_t *ret_after_txn);
+/* An answer that had to wait (ANSWER_LATER) may leave when a batch is durable; false: none. */
+struct core_late {
+    uint32_t ticket;
+    uint64_t after_txn;
+    bool is_unknown; /* what it would have said is not known: an error, and the caller asks again */
+};
+bool core_next_answer(struct core *core, struct core_late *ret);
 /* A name whose addresses the resolver is to say, off the loop. The view dies with the next call
  * into the core. CORE_RESOLVED must follow, sooner or later; false: none, or not yet. */
 struct core_lookup {

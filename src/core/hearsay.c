@@ -6,8 +6,8 @@
  *      the list of that address.
  *  (2) No address has two notices of one name: the later one is decided by the same look-up.
  *
- * A crash loses what waits here, and a look-up that fails is a refusal: a reboot is then not
- * relayed. The other way round a relay that nobody had the right to order could not be taken back.
+ * A look-up that fails is no permission: a relay that nobody had the right to order could not be
+ * taken back.
  *
  * What the cache knows of the sender's calls is not forgotten when its notice is believed late: it
  * may have called since it rebooted, and those answers are worth keeping (R-DRC-1).
@@ -57,6 +57,19 @@ static struct hearsay *find(const struct core *core, const struct quota *quota, 
             return notice;
     }
     return NULL;
+}
+
+uint32_t hearsay_find(const struct core *core, const struct address *from, struct bytes mon_name)
+{
+    uint32_t quota = quota_find(core, from);
+    const struct hearsay *known =
+        quota != SLOT_NONE ? find(core, quota_at(core, quota), mon_name) : NULL;
+    return known != NULL ? table_slot(&core->hearsays.table, known) : SLOT_NONE;
+}
+
+struct bytes hearsay_name(const struct core *core, uint32_t slot)
+{
+    return intern_bytes(&core->names, hearsay_at(core, slot)->mon_name);
 }
 
 /* It is this one's turn among the notices of its sender. */
@@ -161,6 +174,7 @@ static void believe(struct core *core, const struct hearsay *notice, const struc
         return;
     case NOTICE_KNOWN:
     case NOTICE_ASKING:
+    case NOTICE_CROWDED:
     case NOTICE_UNHEARD: /* nobody watches it any more */
         return;
     }
@@ -177,12 +191,15 @@ void hearsay_resolved(struct core *core, uint64_t handle, const struct address *
     bool is_its_name = false;
     for (uint32_t i = 0; i < address_count; i++)
         is_its_name |= address_equal(&addresses[i], &from);
+    if (is_its_name && core->limits.is_monitor)
+        watched_resolved_name(core, name, addresses, address_count);
     if (is_its_name)
         believe(core, notice, &from, name);
     else if (!notice->is_minor) {
         MARK("hearsay_refused");
         event_add(&core->events, EVENT_NOTICE_FOREIGN, &from, name, notice->state);
     }
+    withheld_resolved(core, slot, address_count == 0);
     end(core, slot);
 }
 

@@ -3,9 +3,9 @@
  *
  * SM_NOTIFY carries a name, and nobody but the host of that name may announce its reboot. A lock
  * client is known here by name and address (reboot.h), an address speaks for itself; of any other
- * name the resolver says which addresses it has. It is asked off the loop, so the void answer does
- * not wait for it: the notice is kept here meanwhile, in memory. Then it is believed and relayed,
- * or refused and logged.
+ * name the resolver says which addresses it has. It is asked off the loop, and the notice is kept
+ * here meanwhile, in memory; its answer waits (withheld.h). Then it is believed and relayed, or
+ * refused and logged; if the resolver knows nothing of the name, its sender is to say it again.
  *
  *               hearsay_add            hearsay_next_lookup          hearsay_resolved
  *   (nothing) -------------> WAITING ---------------------> ASKING ------------------> (nothing)
@@ -49,6 +49,10 @@ void hearsay_done(struct core *core);
  * place, or no bytes. */
 bool hearsay_add(struct core *core, const struct address *from, struct bytes mon_name,
                  uint32_t state, bool is_minor);
+
+/* The notice of this name from this address that waits here; SLOT_NONE: there is none. */
+uint32_t hearsay_find(const struct core *core, const struct address *from, struct bytes mon_name);
+struct bytes hearsay_name(const struct core *core, uint32_t slot);
 
 bool hearsay_next_lookup(struct core *core, struct core_lookup *ret);
 uint64_t hearsay_deadline_ns(const struct core *core);

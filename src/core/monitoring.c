@@ -89,71 +89,66 @@ static void simulate_crash(struct core *core, const struct peer *from)
     report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
 }
 
-static void hear_claim(struct core *core, const struct peer *from, const struct request *request,
-                       enum notice_trust trust, bool is_odd);
-
-/* SM_NOTIFY to a monitor: a host speaks for itself, whatever name it has for itself; of who is not
- * known by address the resolver is asked whether that name is its. */
-static void hear_watched(struct core *core, const struct peer *from, const struct request *request)
+/* What came of a notice. `is_odd`: nobody has a reason to say that. False: it could not be kept, and
+ * must be said again. */
+static bool note_heard(struct core *core, const struct peer *from, const struct request *request,
+                       enum notice_result result, bool is_odd)
 {
-    bool is_news;
-    if (watched_is_ours(core, &from->address)) {
-        report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, request->state);
-        return;
-    }
-    if (request->state != 0 && watched_hear(core, &from->address, request->state, &is_news) > 0) {
-        if (!is_news)
-            return;
+    switch (result) {
+    case NOTICE_NEW:
         core_host_restarted(core, &from->address);
         report(core, EVENT_NOTICE, from, request->mon_name, request->state);
         callout_notice(core, request->mon_name, &from->address, request->state);
-        return;
+        return true;
+    case NOTICE_KNOWN:
+    case NOTICE_ASKING:
+        return true;
+    case NOTICE_UNHEARD:
+        if (is_odd)
+            report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, request->state);
+        return true;
+    case NOTICE_CROWDED:
+        MARK("notice_crowded");
+        return false;
+    case NOTICE_BYTES:
+        report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
+        return false;
     }
-    hear_claim(core, from, request, NOTICE_CLAIM, true);
+    UNREACHABLE();
 }
 
-/* SM_NOTIFY. */
-static void hear_notice(struct core *core, const struct peer *from, const struct request *request)
+/* SM_NOTIFY to a monitor: a host speaks for itself, whatever name it has for itself; of who is not
+ * known by address the resolver is asked whether that name is its. */
+static bool hear_watched(struct core *core, const struct peer *from, const struct request *request)
+{
+    uint32_t state = request->state;
+    enum notice_result heard = NOTICE_UNHEARD;
+    if (!watched_is_ours(core, &from->address) && state != 0) {
+        heard = watched_hear(core, &from->address, state);
+        if (heard == NOTICE_UNHEARD)
+            heard = notice_hear(core, &from->address, request->mon_name, state, NOTICE_CLAIM);
+    }
+    return note_heard(core, from, request, heard, true);
+}
+
+/* SM_NOTIFY. False: it must be said again. */
+static bool hear_notice(struct core *core, const struct peer *from, const struct request *request)
 {
     uint32_t state = request->state;
     if (!is_acceptable_name(request->mon_name)) {
         report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
-        return;
+        return true;
     }
-    if (core->limits.is_monitor) {
-        hear_watched(core, from, request);
-        return;
-    }
+    if (core->limits.is_monitor)
+        return hear_watched(core, from, request);
     enum reboot_heard heard = reboot_hear(core, &from->address, request->mon_name, state);
     if (heard == REBOOT_AMBIGUOUS)
-        return; /* the notice with the full name does the work, for those who watch it too */
+        return true; /* the notice with the full name does the work, for those who watch it too */
     enum notice_trust trust = heard == REBOOT_NEWS || heard == REBOOT_REPEATED ? NOTICE_TRUE
                               : heard == REBOOT_UNHEARD                        ? NOTICE_CLAIM
                                                                                : NOTICE_MINOR_CLAIM;
-    hear_claim(core, from, request, trust, heard == REBOOT_UNHEARD);
-}
-
-/* `is_odd`: nobody has a reason to say that. */
-static void hear_claim(struct core *core, const struct peer *from, const struct request *request,
-                       enum notice_trust trust, bool is_odd)
-{
-    uint32_t state = request->state;
-    switch (notice_hear(core, &from->address, request->mon_name, state, trust)) {
-    case NOTICE_NEW:
-        core_host_restarted(core, &from->address);
-        report(core, EVENT_NOTICE, from, request->mon_name, state);
-        break;
-    case NOTICE_KNOWN:
-    case NOTICE_ASKING:
-        break;
-    case NOTICE_UNHEARD:
-        if (is_odd)
-            report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, state);
-        break;
-    case NOTICE_BYTES:
-        report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);
-        break;
-    }
+    enum notice_result result = notice_hear(core, &from->address, request->mon_name, state, trust);
+    return note_heard(core, from, request, result, heard == REBOOT_UNHEARD);
 }
 
 /* SM_UNMON_ALL. Beside nfs-ganesha it says that it starts: what is left is of a run that crashed,
@@ -169,6 +164,8 @@ void monitoring_answer(struct core *core, const struct peer *from, const struct 
                        struct response *ret)
 {
     bool is_refused = false;
+    enum answer_when when = ANSWER_NOW;
+    uint32_t ticket = 0;
     switch (request->kind) {
     case REQUEST_NSM_STAT:
         is_refused = !is_acceptable_name(request->mon_name);
@@ -188,7 +185,9 @@ void monitoring_answer(struct core *core, const struct peer *from, const struct 
         simulate_crash(core, from);
         break;
     case REQUEST_NSM_NOTIFY:
-        hear_notice(core, from, request);
+        when = hear_notice(core, from, request)
+                   ? withheld_keep(core, &from->address, request, &ticket)
+                   : ANSWER_NEVER;
         break;
     case REQUEST_NLM_TEST:
     case REQUEST_NLM_LOCK:
@@ -201,5 +200,6 @@ void monitoring_answer(struct core *core, const struct peer *from, const struct 
     case REQUEST_NLM_FREE_ALL:
         UNREACHABLE();
     }
-    *ret = (struct response){.refused = is_refused, .state = core->server.state};
+    *ret = (struct response){
+        .refused = is_refused, .state = core->server.state, .when = when, .ticket = ticket};
 }

@@ -62,7 +62,7 @@ static enum notice_result weigh(struct core *core, const struct address *from,
         return NOTICE_KNOWN;
     }
     if (!address_parse(mon_name, &named))
-        return hearsay_add(core, from, mon_name, state, is_minor) ? NOTICE_ASKING : NOTICE_UNHEARD;
+        return hearsay_add(core, from, mon_name, state, is_minor) ? NOTICE_ASKING : NOTICE_CROWDED;
     if (!address_equal(&named, from))
         return NOTICE_UNHEARD;
     MARK("notice_by_address");

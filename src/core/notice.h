@@ -35,8 +35,8 @@ enum notice_result {
     NOTICE_NEW,     /* recorded, or an older one replaced */
     NOTICE_KNOWN,   /* the same state was recorded before: a repeat */
     NOTICE_ASKING,  /* the resolver is asked whether the sender may speak for that name */
-    NOTICE_UNHEARD, /* nobody watches that name, the sender may not speak for it, or it says 0; or
-                     * there is no place for it to wait in */
+    NOTICE_UNHEARD, /* nobody watches that name, the sender may not speak for it, or it says 0 */
+    NOTICE_CROWDED, /* there is no place for it to wait in */
     NOTICE_BYTES,   /* no bytes left to keep it in */
 };
 

@@ -208,8 +208,10 @@ void notify_forget(struct core *core, uint32_t target)
 void notify_dismiss(struct core *core, uint32_t target)
 {
     struct notify_job *job = notify_job(core, target);
+    if (job->phase == NOTIFY_CALLING)
+        job->sent = (struct target_news){0}; /* let go when it ends, and its answer says nothing */
     if (job->phase == NOTIFY_IDLE || job->phase == NOTIFY_CALLING || is_owed(core, target))
-        return; /* a call that is in flight is let go when it ends */
+        return;
     timers_clear(&core->notify.timers, target);
     if (job->phase == NOTIFY_WAITING)
         list_remove(&job->by_gate);
@@ -391,9 +393,9 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
     if (is_first && counters == &core->notify.counters)
         histogram_add(&core->notify.durations, core->now_ns - job->started_ns);
     uint32_t said = job->sent.state != 0 ? job->sent.state : job->sent.notice;
-    if (is_answered)
+    if (is_answered && said != 0)
         target_report(core, EVENT_TOLD, target, said);
-    else if (is_first)
+    else if (is_first && said != 0)
         target_report(core, EVENT_NOT_REACHED, target, said);
     target_answered(core, target, job->sent, is_answered, answered_count);
     notify_round_tried(core, target, is_answered || answered_count > 0);

@@ -47,6 +47,7 @@ static const struct part parts[] = {
     {probe_init, probe_done, probe_check, NULL, NULL},
     {callout_init, callout_done, callout_check, NULL, NULL},
     {hearsay_init, hearsay_done, hearsay_check, NULL, NULL},
+    {withheld_init, withheld_done, withheld_check, NULL, NULL},
     {silent_init, silent_done, silent_check, silent_work, silent_deadline_ns},
     {unsettled_init, unsettled_done, unsettled_check, NULL, NULL},
     {.work = client_expire, .deadline_ns = client_deadline_ns},

@@ -3,8 +3,8 @@
  *
  * Always true, and asserted by quota_check():
  *  (1) An address is here exactly while somebody holds a reference to it, once.
- *  (2) The references are its clients, registrants, tracked clients, questions and notices
- *      that wait; over all addresses each count adds up to what its table holds.
+ *  (2) The references are its clients, registrants, tracked clients, questions, notices that
+ *      wait and their answers; over all addresses each count adds up to what its table holds.
  */
 #include "core/quota.h"
 
@@ -22,7 +22,8 @@ struct quota *quota_at(const struct core *core, uint32_t slot)
 int quota_init(struct core *core, const uint32_t slots[])
 {
     uint32_t addresses_max = slots[RECORD_REGISTRANT] + slots[RECORD_CLIENT] +
-                             slots[RECORD_TRACKED] + PROBE_MAX + HEARSAY_MAX + 1; /* one moves */
+                             slots[RECORD_TRACKED] + PROBE_MAX + HEARSAY_MAX + WITHHELD_MAX +
+                             1; /* one moves */
     struct quotas *all = &core->quotas;
     int err = table_init(&all->table, addresses_max, sizeof(struct quota));
     if (err == 0)
@@ -87,6 +88,7 @@ void quota_release(struct core *core, uint32_t slot)
     CHECK(list_is_empty(&quota->idle) && list_is_empty(&quota->parked));
     CHECK(quota->turning == 0 && quota->calling == 0 && list_is_empty(&quota->woken_files));
     CHECK(quota->questions == 0 && quota->calibrations == 0 && quota->said_count == 0);
+    CHECK(quota->withheld_count == 0);
     list_remove(&quota->wake_turn);
     chains_remove(&all->by_address, chains_of_hash(&all->by_address, quota->hash), slot);
     table_remove(&all->table, slot);

@@ -7,7 +7,7 @@
  * concerns only what is new.
  *
  * An address is known here while a client, registrant or tracked client of it is, a question about
- * one, or a notice that it sent and that waits; each of them holds a reference. Locks, shares and
+ * one, a notice that it sent and that waits, or its answer; each of them holds a reference. Locks, shares and
  * waiters count where their client is. Counting costs the same however many there are (P7).
  */
 #ifndef CORE_QUOTA_H
@@ -45,7 +45,8 @@ struct quota {
     struct list said;          /* its notices that wait for another one of it; of hearsay.h */
     uint32_t said_count;       /* all of its notices there, */
     uint32_t saying;           /* and the slot of the one whose turn it is, if there are any */
-    uint32_t keepers;          /* references of questions and of notices */
+    uint32_t withheld_count;   /* answers to its notices that wait; of withheld.h */
+    uint32_t keepers;          /* references of questions, notices and their answers */
     struct list parked;        /* its clients whose callbacks must wait for that */
     struct list woken_files;   /* where its waiter is the first to be looked at again (waiter.h) */
     struct list wake_turn;     /* its place among addresses with such files */

@@ -122,7 +122,7 @@ static void renew(struct core *core, uint32_t slot, const struct request *reques
     bool is_same = memcmp(r->priv, request->priv.at, RECORD_PRIV_LEN) == 0;
     if (!core->limits.is_monitor || (is_current && is_same))
         return;
-    if (is_current)
+    if (is_current && r->server_epoch >= core->server.lockd_epoch)
         watched_lockd_restarted(core, slot);
     else
         callout_client(core, CALLOUT_ADD, slot);

@@ -73,6 +73,7 @@
 #include "core/unsettled.h"
 #include "core/waiter.h"
 #include "core/watched.h"
+#include "core/withheld.h"
 
 /* A step is about one host; a notice may concern it under another address. */
 enum { RESTARTED_MAX = 4 };
@@ -127,6 +128,7 @@ struct core {
     struct list asks[ASKER_END]; /* those that wait to be called */
     struct probes probes;
     struct hearsays hearsays;
+    struct withhelds withhelds;
     struct callouts callouts;
     struct silent silent;
     struct reboot_counters reboots;

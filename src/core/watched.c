@@ -235,23 +235,25 @@ bool watched_is_callable(const struct core *core, uint32_t slot)
            watched_at(core, slot)->host_count > 0 && !is_ourselves(core, slot);
 }
 
-uint32_t watched_hear(struct core *core, const struct address *from, uint32_t state, bool *ret_news)
+enum notice_result watched_hear(struct core *core, const struct address *from, uint32_t state)
 {
     struct watching *watching = &core->watching;
-    uint32_t host = intern_find(&watching->addresses, bytes_of(from)), count = 0;
-    *ret_news = false;
+    uint32_t host = intern_find(&watching->addresses, bytes_of(from));
+    enum notice_result heard = NOTICE_UNHEARD;
     for (uint32_t i = 0; i < RECORD_HOSTS_MAX && host != SLOT_NONE; i++) {
         uint32_t slot = chains_first(&watching->by_host[i], host);
         for (; slot != SLOT_NONE; slot = chains_next(&watching->by_host[i], slot)) {
             struct bytes name = intern_bytes(&core->names, registrant_at(core, slot)->mon_name);
-            count++;
+            enum notice_result result = NOTICE_ASKING;
             if (core->limits.verify_notices)
                 watched_doubt(core, slot, state);
             else
-                *ret_news |= notice_hear(core, from, name, state, NOTICE_TRUE) == NOTICE_NEW;
+                result = notice_hear(core, from, name, state, NOTICE_TRUE);
+            if (heard != NOTICE_NEW)
+                heard = result;
         }
     }
-    return count;
+    return heard;
 }
 
 bool watched_unregister(struct core *core, uint32_t slot)
@@ -290,8 +292,9 @@ void watched_restart_notice(struct core *core)
     event_add(&core->events, EVENT_RESTART_NOTICE, NULL, (struct bytes){0}, core->server.state);
 }
 
-/* Every priv of before is worthless then: as after a reboot, those who register again start over,
- * and are no second restart. */
+/* Who registers again with another priv starts over, and is no second restart. But nobody's priv is
+ * given up: hosts may have registered with the lock manager as it is now before that was noticed,
+ * and to one of before the kernel finds nobody, because it gives none out twice in a boot. */
 void watched_lockd_restarted(struct core *core, uint32_t slot)
 {
     struct watching *watching = &core->watching;
@@ -303,7 +306,7 @@ void watched_lockd_restarted(struct core *core, uint32_t slot)
     }
     if (!core->limits.lockd_restart_notifies)
         return;
-    core->server.boot_epoch = ++core->server.epoch;
+    core->server.lockd_epoch = ++core->server.epoch;
     registrant_at(core, slot)->server_epoch = core->server.epoch; /* it is of the new life */
     watched_restart_notice(core);
 }

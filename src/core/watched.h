@@ -36,6 +36,7 @@
 #include "base/intern.h"
 #include "base/timers.h"
 #include "core/core.h"
+#include "core/notice.h"
 
 struct core;
 
@@ -56,6 +57,9 @@ struct watched {
     /* --verify-notify always: states that it is said to have, and its host is asked about. */
     uint32_t doubts[WATCHED_DOUBTS_MAX];
     uint32_t doubt_count, doubt_attempts;
+    uint64_t doubt_until_ns; /* how long its host is asked; 0: it was not asked yet */
+    bool is_doubt_newer;     /* than the question in flight */
+    bool is_doubt_lost;      /* there were more states than fit: whatever it says was claimed */
     bool is_verifying;
     bool is_heard; /* it registered again since: what is locked now was locked after that reboot */
 };
@@ -106,9 +110,8 @@ bool watched_is_callable(const struct core *core, uint32_t slot);
 /* An address of this machine: what it says of itself it knows already. */
 bool watched_is_ours(const struct core *core, const struct address *address);
 /* SM_NOTIFY came from this address, not one of ours: each registrant of its host is owed an upcall.
- * Returns how many registrants watch it, and in *ret_news whether any of them did not know. */
-uint32_t watched_hear(struct core *core, const struct address *from, uint32_t state,
-                      bool *ret_news);
+ * NOTICE_NEW: one of them did not know; NOTICE_UNHEARD: there is none. */
+enum notice_result watched_hear(struct core *core, const struct address *from, uint32_t state);
 
 /* Its lock manager registers it with another priv, and did not unregister it: it has lost its
  * locks, most likely. Reported; with --on-lockd-restart notify everybody is told. */
@@ -156,6 +159,9 @@ bool watched_next_lookup(struct core *core, uint32_t *ret_slot, struct bytes *re
 uint64_t watched_lookup_deadline_ns(const struct core *core);
 void watched_resolved(struct core *core, uint32_t slot, const struct address *addresses,
                       uint32_t count);
+/* The same of every registrant of this name, which was asked for another reason. */
+void watched_resolved_name(struct core *core, struct bytes mon_name,
+                           const struct address *addresses, uint32_t count);
 /* The addresses of its host are these from now on, as many as there is room for. */
 void watched_set_hosts(struct core *core, uint32_t slot, const struct address *hosts,
                        uint32_t count);
@@ -164,6 +170,10 @@ void watched_set_hosts(struct core *core, uint32_t slot, const struct address *h
  * is asked before anybody is told. */
 void watched_doubt(struct core *core, uint32_t slot, uint32_t state);
 void watched_doubt_name(struct core *core, struct bytes mon_name, uint32_t state);
+/* A registrant whose host is asked whether it has this state: the host at this address, or the one
+ * of this name without case (SLOT_NONE: of any). SLOT_NONE: there is none. */
+uint32_t watched_find_doubt(const struct core *core, const struct address *from, uint32_t fold,
+                            uint32_t state);
 /* It is registered again. */
 void watched_renewed(struct core *core, uint32_t slot);
 void watched_forget_doubts(struct core *core, uint32_t slot);

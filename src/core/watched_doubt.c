@@ -4,8 +4,8 @@
  *              SM_NOTIFY            its time has come, there is room       SM_STAT says that
  *   (nothing) ----------> WAITING ----------------------------> VERIFYING ---------------> upcall
  *                            ^                                      |        state
- *                            |   silent: after 0.1 s, doubling      |  another state, or silent
- *                            +--------------------------------------+  six times: reported
+ *                            |   silent: after 0.1 s, up to 0.5 s   |  another state, or silent
+ *                            +--------------------------------------+  for 3 s: reported
  *
  * The sender of a datagram can be forged; an answer from the address that is recorded cannot, by
  * somebody who does not hear what goes there. So SM_STAT is asked there, and nowhere else. It is
@@ -14,29 +14,46 @@
  * since it is up.
  *
  * A state is believed when the host says exactly that one. Others may claim what they like
- * meanwhile: the last WATCHED_DOUBTS_MAX states are kept. The void answer to SM_NOTIFY does not
- * wait for any of this, so a crash loses what is in doubt, as it does in the lock server's role.
+ * meanwhile: the last WATCHED_DOUBTS_MAX states are kept, and if there were more, any that the host
+ * says counts as claimed. What a host says to a question that left before the newest claim is not
+ * its last word: it is asked again.
+ *
+ * The void answer to SM_NOTIFY waits for the end of this (withheld.h): its sender repeats what a
+ * crash has us forget.
  */
 #include "base/check.h"
+#include "base/minmax.h"
 #include "base/units.h"
 #include "core/state.h"
 
 #define AGAIN_FIRST_NS (SECOND_NS / 10)
+#define AGAIN_LAST_NS  (SECOND_NS / 2)
+#define ASKED_NS       (3 * SECOND_NS)
 
-enum { ATTEMPTS_MAX = 6 }; /* 3.1 s, and the time of the calls */
+static bool is_claimed(const struct watched *w, uint32_t state)
+{
+    bool is_found = false;
+    for (uint32_t i = 0; i < w->doubt_count; i++)
+        is_found |= w->doubts[i] == state;
+    return is_found;
+}
 
 void watched_doubt(struct core *core, uint32_t slot, uint32_t state)
 {
     struct watched *w = watched_at(core, slot);
     if (state == 0 || notice_state(core, registrant_at(core, slot)->mon_fold) == state)
         return; /* it says nothing, or nothing new */
-    for (uint32_t i = 0; i < w->doubt_count; i++)
-        if (w->doubts[i] == state)
-            return;
-    if (w->doubt_count == WATCHED_DOUBTS_MAX)
+    if (is_claimed(w, state))
+        return;
+    if (w->doubt_count == WATCHED_DOUBTS_MAX) {
+        MARK("watched_doubt_lost");
+        w->is_doubt_lost = true;
         memmove(w->doubts, w->doubts + 1, --w->doubt_count * sizeof w->doubts[0]);
+    }
     w->doubts[w->doubt_count++] = state;
     w->doubt_attempts = 0;
+    w->doubt_until_ns = 0;
+    w->is_doubt_newer = w->is_verifying;
     if (!w->is_verifying)
         timers_set(&core->watching.doubts, slot, core->now_ns);
 }
@@ -50,6 +67,28 @@ void watched_doubt_name(struct core *core, struct bytes mon_name, uint32_t state
         watched_doubt(core, slot, state);
 }
 
+uint32_t watched_find_doubt(const struct core *core, const struct address *from, uint32_t fold,
+                            uint32_t state)
+{
+    const struct watching *watching = &core->watching;
+    const struct chains *by_name = &core->registrants.by_name;
+    uint32_t slot = SLOT_NONE;
+    if (watching->at == NULL)
+        return SLOT_NONE;
+    if (fold != SLOT_NONE)
+        slot = chains_first(by_name, fold);
+    while (slot != SLOT_NONE && !is_claimed(watched_at(core, slot), state))
+        slot = chains_next(by_name, slot);
+    uint32_t host = intern_find(&watching->addresses,
+                                (struct bytes){(const uint8_t *)from, sizeof *from});
+    for (uint32_t i = 0; i < RECORD_HOSTS_MAX && host != SLOT_NONE && slot == SLOT_NONE; i++) {
+        slot = chains_first(&watching->by_host[i], host);
+        while (slot != SLOT_NONE && !is_claimed(watched_at(core, slot), state))
+            slot = chains_next(&watching->by_host[i], slot);
+    }
+    return slot;
+}
+
 void watched_renewed(struct core *core, uint32_t slot)
 {
     if (core->watching.at != NULL && watched_at(core, slot)->doubt_count > 0)
@@ -61,8 +100,10 @@ void watched_forget_doubts(struct core *core, uint32_t slot)
     struct watched *w = watched_at(core, slot);
     timers_clear(&core->watching.doubts, slot);
     core->watching.verifying -= w->is_verifying;
-    w->is_verifying = w->is_heard = false;
+    w->is_verifying = w->is_heard = w->is_doubt_newer = w->is_doubt_lost = false;
     w->doubt_count = w->doubt_attempts = 0;
+    w->doubt_until_ns = 0;
+    withheld_settled(core, slot);
 }
 
 uint64_t watched_question_deadline_ns(const struct core *core)
@@ -86,8 +127,9 @@ static void not_confirmed(struct core *core, uint32_t slot)
 static void again(struct core *core, uint32_t slot)
 {
     struct watched *w = watched_at(core, slot);
-    uint64_t pause_ns = AGAIN_FIRST_NS << w->doubt_attempts;
-    if (++w->doubt_attempts == ATTEMPTS_MAX)
+    uint64_t pause_ns = min_u64(AGAIN_FIRST_NS << w->doubt_attempts, AGAIN_LAST_NS);
+    w->doubt_attempts += pause_ns < AGAIN_LAST_NS;
+    if (w->doubt_until_ns != 0 && core->now_ns + pause_ns >= w->doubt_until_ns)
         not_confirmed(core, slot);
     else
         timers_set(&core->watching.doubts, slot, core->now_ns + pause_ns);
@@ -98,6 +140,8 @@ bool watched_next_question(struct core *core, struct core_call *ret)
     while (watched_question_deadline_ns(core) <= core->now_ns) {
         uint32_t slot = timers_take(&core->watching.doubts, core->now_ns);
         struct watched *w = watched_at(core, slot);
+        if (w->doubt_until_ns == 0)
+            w->doubt_until_ns = core->now_ns + ASKED_NS;
         if (w->host_count == 0) { /* its name does not resolve yet */
             again(core, slot);
             continue;
@@ -107,7 +151,7 @@ bool watched_next_question(struct core *core, struct core_call *ret)
             .id = core_call_id(CALL_OF_DOUBT, handle),
             .kind = CALL_STAT,
             .to = watched_address(core, slot),
-            .deadline_ns = core->now_ns + core->limits.notify_timeout_ns,
+            .deadline_ns = min_u64(core->now_ns + core->limits.notify_timeout_ns, w->doubt_until_ns),
             .mon_name = core->limits.server_name,
         };
         w->is_verifying = true;
@@ -115,14 +159,6 @@ bool watched_next_question(struct core *core, struct core_call *ret)
         return true;
     }
     return false;
-}
-
-static bool is_claimed(const struct watched *w, uint32_t state)
-{
-    bool is_found = false;
-    for (uint32_t i = 0; i < w->doubt_count; i++)
-        is_found |= w->doubts[i] == state;
-    return is_found;
 }
 
 /* Its lock manager need not hear of that one. */
@@ -152,11 +188,13 @@ void watched_question_done(struct core *core, uint64_t handle, const struct core
     struct watched *w = slot != SLOT_NONE ? watched_at(core, slot) : NULL;
     if (w == NULL || !w->is_verifying)
         return; /* it went, or its doubts did */
-    w->is_verifying = false;
+    bool is_newer = w->is_doubt_newer;
+    w->is_verifying = w->is_doubt_newer = false;
     core->watching.verifying--;
-    if (input->outcome == CALL_ANSWERED && is_claimed(w, input->state))
+    bool is_answered = input->outcome == CALL_ANSWERED && input->state != 0;
+    if (is_answered && (w->is_doubt_lost || is_claimed(w, input->state)))
         confirm(core, slot, input->state);
-    else if (input->outcome == CALL_ANSWERED)
+    else if (is_answered && !is_newer)
         not_confirmed(core, slot);
     else
         again(core, slot);

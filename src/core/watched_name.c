@@ -23,6 +23,8 @@
 #define AGAIN_FIRST_NS (5 * SECOND_NS)
 #define AGAIN_LAST_NS  (300 * SECOND_NS)
 
+enum { SAME_NAME_MAX = CORE_PUTS_PER_REQUEST_MAX / 2 }; /* the others are asked for when due */
+
 void watched_want_lookup(struct core *core, uint32_t slot, uint64_t time_ns)
 {
     struct timers *lookups = &core->watching.lookups;
@@ -76,12 +78,11 @@ static void not_found(struct core *core, uint32_t slot)
     w->lookups_failed++;
 }
 
-void watched_resolved(struct core *core, uint32_t slot, const struct address *addresses,
-                      uint32_t count)
+static void resolved(struct core *core, uint32_t slot, const struct address *addresses,
+                     uint32_t count)
 {
     struct watched *w = watched_at(core, slot);
     bool had_none = w->host_count == 0;
-    w->is_asking = false;
     if (count > 0)
         watched_set_hosts(core, slot, addresses, count);
     if (w->host_count == 0) {
@@ -103,4 +104,24 @@ void watched_resolved(struct core *core, uint32_t slot, const struct address *ad
     watched_settle_if_ours(core, slot);
     if (table_is_live(&core->registrants.table, slot) && watched_is_callable(core, slot))
         notify_news(core, target_of_watched(core, slot));
+}
+
+void watched_resolved(struct core *core, uint32_t slot, const struct address *addresses,
+                      uint32_t count)
+{
+    watched_at(core, slot)->is_asking = false;
+    resolved(core, slot, addresses, count);
+}
+
+void watched_resolved_name(struct core *core, struct bytes mon_name,
+                           const struct address *addresses, uint32_t count)
+{
+    const struct chains *by_name = &core->registrants.by_name;
+    uint32_t fold = core_find_fold(core, mon_name), next;
+    uint32_t slot = fold != SLOT_NONE ? chains_first(by_name, fold) : SLOT_NONE;
+    for (uint32_t i = 0; i < SAME_NAME_MAX && slot != SLOT_NONE; i++, slot = next) {
+        next = chains_next(by_name, slot);
+        if (watched_at(core, slot)->is_name)
+            resolved(core, slot, addresses, count);
+    }
 }

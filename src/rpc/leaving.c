@@ -19,17 +19,31 @@ uint64_t leaving_keep_late(struct rpc_server *server, uint32_t ticket,
     return LATE_NUMBER | ticket;
 }
 
+/* An error in place of an answer that nobody knows: a repeat is a new call. */
+static void fail(struct rpc_server *server, struct outbox_entry *entry, const uint8_t *bytes)
+{
+    struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
+    rpc_msg_put_accepted(&out, load_be32(bytes), RPC_SYSTEM_ERR);
+    entry->len = xdr_out_len(&out);
+    entry->is_error = true;
+    if (entry->cache_entry != DRC_NONE)
+        drc_abandon(server->cache, entry->cache_entry);
+    entry->cache_entry = DRC_NONE;
+}
+
 /* Those whose time has come join the queue. */
 static void take_late(struct rpc_server *server)
 {
-    uint32_t ticket;
-    uint64_t after_txn;
-    while (outbox_has_room(server->outbox) && core_next_answer(server->core, &ticket, &after_txn)) {
+    struct core_late late;
+    while (outbox_has_room(server->outbox) && core_next_answer(server->core, &late)) {
         MARK("server_late_answer");
-        struct outbox_entry entry = server->late[ticket];
-        entry.after_txn = after_txn;
-        memcpy(outbox_reserve(server->outbox),
-               server->late_bytes + (size_t)ticket * server->reply_max, entry.len);
+        struct outbox_entry entry = server->late[late.ticket];
+        const uint8_t *bytes = server->late_bytes + (size_t)late.ticket * server->reply_max;
+        entry.after_txn = late.after_txn;
+        if (late.is_unknown)
+            fail(server, &entry, bytes);
+        else
+            memcpy(outbox_reserve(server->outbox), bytes, entry.len);
         uint64_t number = outbox_add(server->outbox, &entry, entry.len);
         if (entry.cache_entry != DRC_NONE)
             drc_move(server->cache, entry.cache_entry, number);

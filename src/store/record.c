@@ -44,8 +44,8 @@
  * clients, locks, waiters and shares. Format 3 brought tracked clients, the last field of the
  * server record, and two flags; format 4 one more flag of a client and of a lock, and the name of
  * the interface in a link-local address, where its number was; format 5 what a status monitor needs
- * to know: its boot, in the server record, and the addresses of those whom it watches. A decoder
- * reads them all.
+ * to know: its boot, in the server record, and the addresses of those whom it watches; format 6
+ * when its lock manager last lost its locks. A decoder reads them all.
  *
  * record_layout.h says how to add a field or a kind.
  */
@@ -124,6 +124,7 @@ static const struct record_field server_fields[] = {
     {PRIV(server, boot), SINCE(5)},
     {UINT64(server, netns), SINCE(5)},
     {UINT64(server, boot_epoch), SINCE(5)},
+    {UINT64(server, lockd_epoch), SINCE_LIKE(6, server, boot_epoch)},
 };
 
 static const struct record_field registrant_fields[] = {

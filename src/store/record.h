@@ -36,7 +36,7 @@ enum record_result {
     RECORD_NEWER,   /* intact, but written by a newer format */
 };
 
-#define RECORD_FORMAT       5 /* raised by every change of any record's bytes, and by new kinds */
+#define RECORD_FORMAT       6 /* raised by every change of any record's bytes, and by new kinds */
 #define RECORD_NAME_MAX     1024 /* mon_name, my_name, caller_name, oh */
 #define RECORD_FH_MAX       64   /* a file handle (R-NLM-1) */
 #define RECORD_PROTOCOL_MAX 16   /* the name of a protocol */
@@ -70,6 +70,9 @@ struct record_server {
     uint8_t boot[RECORD_BOOT_LEN];
     uint64_t netns;
     uint64_t boot_epoch;
+    /* Our epoch when the lock manager was last found to have lost its locks: another priv in place
+     * of one that was registered before says nothing new. */
+    uint64_t lockd_epoch;
 };
 
 enum record_transport { RECORD_TCP = 6, RECORD_UDP = 17 };

@@ -200,7 +200,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
                 world->names[i].news_ns = still_lived_ns(world);
     if (call->procedure == PEER_NSM_NOTIFY && !call->must_fail) {
         call->breaks = world->names[call->name].breaks;
-        /* A crash may come before the resolver's answer. */
+        /* Of others the resolver says it, in whichever order. */
         call->may_speak = !world->plan.few_bytes && is_watched(world, call->name, is_certain) &&
                           is_named_after(world, call->name, owner->host);
     }
@@ -304,6 +304,17 @@ static void read_reply(struct world *world, struct call *call, const struct pack
     *ret_refused = res == PEER_NSM_STAT_FAIL;
 }
 
+/* SM_NOTIFY of a name that the resolver knows nothing of: it is to be said again. */
+static bool is_unknown(const struct world *world, const struct call *call,
+                       const struct packet_reply *reply)
+{
+    struct address address;
+    const struct name *name = &world->names[call->name];
+    return call->procedure == PEER_NSM_NOTIFY && !call->must_fail && name->at_hosts == 0 &&
+           !address_parse(bytes_of_text(name->text), &address) &&
+           reply->accepted && reply->status == PACKET_SYSTEM_ERR;
+}
+
 void oracle_answered(struct world *world, struct call *call, struct bytes bytes)
 {
     if (call->has_reply && oracle_is_cached(world, call)) {
@@ -314,6 +325,10 @@ void oracle_answered(struct world *world, struct call *call, struct bytes bytes)
     bool refused = false;
     if (!packet_get_reply(bytes.at, bytes.len, &reply) || bytes.len > REPLY_KEPT_MAX)
         world_fail(world, "O6", "an answer is no RPC reply");
+    if (is_unknown(world, call, &reply)) {
+        call->taken_run = 0; /* it is not kept for repeats */
+        return;
+    }
     read_reply(world, call, &reply, &refused);
     call->has_reply = true;
     call->reply_len = bytes.len;

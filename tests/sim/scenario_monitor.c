@@ -7,21 +7,24 @@
  * process dies with the boot, and at any other moment, with a batch under way or not. Hosts lock,
  * give back, reboot, and announce it, once or twice, under any name; the network loses calls and
  * answers; strangers announce what they like; a resolver is slow, or knows nothing yet. The machine
- * may mount from itself. A host may be deaf to calls from an address of ours that it does not use.
- * The lock manager may start anew without the machine, which is nobody's reboot; SM_SIMU_CRASH is
- * everybody's.
+ * may mount from itself. A host may be deaf to calls from an address of ours that it does not use,
+ * and a host with a name may come back from its reboot with another address, which we do not know.
+ * The lock manager may start anew without the machine, which is nobody's reboot, or, with
+ * --on-lockd-restart notify, everybody's; so is SM_SIMU_CRASH. In some worlds hosts are asked
+ * whether they rebooted (--verify-notify always): who is silent then has said nothing.
  *
  * What must be true, whatever happens:
  *
  *   an upcall has a priv that the kernel knows, and its host did reboot: nothing that a host relies
  *     on is freed ................................................................. LIVE
- *   in one boot every answer and every SM_NOTIFY has one state number, unless somebody
- *     simulated a crash; it grows from boot to boot ............................ STATE
+ *   in one boot every answer and every SM_NOTIFY has one state number, unless somebody simulated a
+ *     crash, or the lock manager's was noticed; it grows from boot to boot ........ STATE
  *   in the first boot nobody is told of a reboot, nor ourselves in any .......... VAIN
  *   nor before the lock manager is up, or --notify-after is over ............... EARLY
  *   in the end, when everything is up and nothing is lost, every host that relied on a lock which a
  *     reboot took was told, under the name and from the address that it knows us by ... P3
- *   and every host whose announcement we answered has nothing left in the kernel ..... D7
+ *   and every host whose announcement we answered, at once or later, has nothing left in the
+ *     kernel, though it said so only once, and whatever crashed meanwhile ............. D7
  */
 #include "base/hash.h"
 #include "base/prng.h"
@@ -30,14 +33,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HOSTS = 6, SLOTS = 32, STEPS = 400, WORLDS = 300, CALLS = 64, BOOTS = 64 };
+enum { HOSTS = 6, SLOTS = 32, STEPS = 400, WORLDS = 500, CALLS = 64, BOOTS = 64, LEAVING = 64 };
 
 #define SECOND UINT64_C(1000000000)
 
 /* A host that mounts from the machine. */
 struct mounter {
     char name[16];          /* what the kernel calls it: mon_name */
-    struct address address; /* where its SM_NOTIFY comes from */
+    struct address address; /* where it is, and its SM_NOTIFY comes from */
+    struct address before;  /* where it was in its last boot */
     bool is_name;           /* mon_name is for the resolver */
     uint32_t state;         /* of its own status monitor */
     uint32_t boot;          /* of the machine, in which it took what it relies on; 0: nothing */
@@ -46,12 +50,21 @@ struct mounter {
     bool is_deaf;                          /* to calls from our other address */
     bool is_us;                            /* the machine itself */
     uint32_t announced;                    /* its state that we have answered; 0: none */
+    uint64_t silent_ns;                    /* when it was last asked, and did not answer */
+    bool is_robbed;                        /* its lock went with the lock manager */
     /* In the kernel of the machine: */
     uint8_t priv;     /* 0: not registered */
     bool is_held;     /* it has a lock there, */
     uint32_t held_by; /* taken in this state of the host */
     uint32_t known;   /* the state of the host that it is clean of: at SM_MON, or by an upcall */
     uint32_t heard;   /* the state of the last upcall; 0: none yet */
+};
+
+/* An announcement whose answer waits. */
+struct said {
+    uint32_t host, state; /* host: from 1; 0: nobody cares */
+    uint64_t said_ns;
+    uint64_t after_txn; /* it may leave when this is durable */
 };
 
 struct outgoing {
@@ -72,7 +85,10 @@ static struct monitor_world {
     uint8_t next_priv;
     uint32_t priv_boots[256]; /* the boot that each was made in */
     uint32_t raised;  /* the state, by a simulated crash that is not on the disk yet; 0: no */
-    bool has_raised;  /* it was, in this boot */
+    bool has_raised;  /* it was, in this boot, or because the lock manager lost its locks */
+    struct said said[CORE_LATE_MAX]; /* by ticket */
+    struct said leaving[LEAVING];
+    uint32_t leaving_count;
     bool has_upcalls; /* the kernel's lock manager is up: it takes calls */
     struct mounter hosts[HOSTS];
     struct outgoing calls[CALLS];
@@ -136,6 +152,31 @@ static void step(struct core_input *input, struct core_answer *ret)
     core_check(w.core);
 }
 
+/* Answers whose time has come leave, if what they say is durable; some get lost. */
+static void answer_late(bool is_good)
+{
+    struct core_late late;
+    while (w.leaving_count < LEAVING && core_next_answer(w.core, &late)) {
+        struct said said = w.said[late.ticket];
+        said.after_txn = late.after_txn;
+        if (!late.is_unknown && said.host != 0)
+            w.leaving[w.leaving_count++] = said;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < w.leaving_count; i++) {
+        struct said said = w.leaving[i];
+        struct mounter *host = &w.hosts[said.host - 1];
+        if (said.after_txn > core_durable_txn(w.core)) {
+            w.leaving[kept++] = said;
+            continue;
+        }
+        bool was_silent = host->silent_ns >= said.said_ns;
+        if (host->state == said.state && !was_silent && (is_good || roll(4) > 0))
+            host->announced = said.state;
+    }
+    w.leaving_count = kept;
+}
+
 /* The open batch reaches the disk; true: and we hear of it. A crash between the two is below. */
 static void store(bool is_heard)
 {
@@ -168,6 +209,7 @@ static void die(void)
     core_free(w.core);
     w.core = NULL;
     w.raised = 0;
+    w.leaving_count = 0;
     memset(w.calls, 0, sizeof w.calls);
     say("our process ends", "");
 }
@@ -210,6 +252,24 @@ static void live(void)
 
 /* ---- the kernel ---- */
 
+/* The lock manager registers a host that it did not give up: it has lost its locks, or an answer of
+ * ours got lost, and everybody is told. */
+static void note_raise(void)
+{
+    struct core_status status;
+    core_status(w.core, &status);
+    if (status.state == (w.raised != 0 ? w.raised : w.states[w.boot]))
+        return;
+    w.raised = status.state;
+    w.has_raised = true;
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        if (w.hosts[i].is_robbed)
+            w.hosts[i].must_hear = w.boot;
+        w.hosts[i].is_robbed = false;
+    }
+    say("the lock manager is found to have lost its locks", "");
+}
+
 static struct core_answer ask(enum request_kind kind, const struct mounter *host, uint8_t priv)
 {
     uint8_t bytes[RECORD_PRIV_LEN];
@@ -226,6 +286,8 @@ static struct core_answer ask(enum request_kind kind, const struct mounter *host
     struct core_input input = {.kind = CORE_REQUEST, .from = &from, .request = &request};
     struct core_answer answer;
     step(&input, &answer);
+    if (w.limits.lockd_restart_notifies)
+        note_raise();
     return answer;
 }
 
@@ -261,6 +323,8 @@ static void lock(struct mounter *host)
 
 static void unlock(struct mounter *host)
 {
+    if (host->held_by != host->state)
+        return; /* it knows nothing of what it had before its reboot */
     host->is_held = false;
     host->boot = 0;
 }
@@ -305,6 +369,8 @@ static void restart_lockd(void)
 {
     for (uint32_t i = 0; i < HOSTS; i++) {
         struct mounter *host = &w.hosts[i];
+        host->is_robbed = host->boot != 0 && host->is_held && host->held_by == host->state &&
+                          !host->is_us;
         host->priv = 0;
         host->is_held = false;
         host->boot = 0;
@@ -341,6 +407,7 @@ static void reboot_machine(void)
         struct mounter *host = &w.hosts[i];
         if (host->boot != 0 && host->is_held && host->held_by == host->state && !host->is_us)
             host->must_hear = w.boot;
+        host->is_robbed = false;
         host->priv = 0;
         host->is_held = false;
         host->boot = 0;
@@ -362,8 +429,13 @@ static bool announce(struct mounter *host, const struct address *from, const cha
     struct core_answer answer;
     say("announces a reboot:", host->name);
     step(&input, &answer);
-    if (roll(4) == 0)
-        return false; /* the answer is lost: it is said again */
+    if (answer.response.when == ANSWER_LATER)
+        w.said[answer.response.ticket] = (struct said){
+            .host = state == host->state ? (uint32_t)(host - w.hosts) + 1 : 0,
+            .state = state,
+            .said_ns = w.now_ns};
+    if (answer.response.when != ANSWER_NOW || roll(4) == 0)
+        return false; /* not yet, or the answer is lost: it is said again */
     store(true);
     return true;
 }
@@ -375,12 +447,18 @@ static void reboot_host(struct mounter *host)
     host->state += 2;
     host->boot = 0;
     host->must_hear = 0;
+    host->is_robbed = false;
+    if (host->is_name && roll(2) == 0) {
+        struct address other = host->before;
+        host->before = host->address;
+        host->address = other;
+    }
     say("reboots:", host->name);
 }
 
 static void announce_itself(struct mounter *host)
 {
-    bool is_known = !host->is_name || roll(2) == 0;
+    bool is_known = !host->is_name || host->before.family != 0 || roll(2) == 0;
     struct core_status status = {0};
     if (w.core != NULL)
         core_status(w.core, &status);
@@ -405,7 +483,7 @@ static void hear_notify(const struct outgoing *call)
         if (address_equal(&w.hosts[i].address, &call->call.to))
             host = &w.hosts[i];
     if (host == NULL)
-        fail("VAIN", "nobody is there", "a host");
+        fail("VAIN", "nobody was ever there", "a host");
     if (host->is_us)
         fail("VAIN", "we are told ourselves", host->name);
     if (!w.has_raised || call->call.our_state > w.states[w.boot])
@@ -463,12 +541,37 @@ static bool is_unheard(const struct core_call *call)
         const struct mounter *host = &w.hosts[i];
         is_deaf |= host->is_deaf && address_equal(&host->address, &call->to) &&
                    address_equal(&call->local, host->by_second_address ? &near : &far);
+        is_deaf |= address_equal(&host->before, &call->to); /* it has moved */
     }
     return is_deaf;
 }
 
+/* SM_STAT: where it is now, a host says the state that it is in. */
+static void end_question(struct outgoing *at, bool is_good)
+{
+    struct core_input input = {
+        .kind = CORE_CALL_DONE, .call = at->call.id, .outcome = CALL_UNKNOWN};
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        struct mounter *host = &w.hosts[i];
+        bool is_there = address_equal(&host->address, &at->call.to);
+        if (is_there && (is_good || roll(4) > 0)) {
+            input.outcome = CALL_ANSWERED;
+            input.state = host->state;
+        }
+        if (input.outcome == CALL_UNKNOWN &&
+            (is_there || address_equal(&host->before, &at->call.to)))
+            host->silent_ns = w.now_ns;
+    }
+    at->is_used = false;
+    step(&input, NULL);
+}
+
 static void end_call(struct outgoing *at, bool is_good)
 {
+    if (at->call.kind == CALL_STAT) {
+        end_question(at, is_good);
+        return;
+    }
     bool is_upcall = at->call.kind == CALL_STATUS;
     bool is_there = (!is_upcall || w.has_upcalls) && (is_good || roll(4) > 0);
     is_there &= !is_unheard(&at->call);
@@ -528,6 +631,7 @@ static void pass(uint64_t ns, bool is_good)
         store(true);
     begin_calls();
     end_some_calls(is_good);
+    answer_late(is_good);
     core_check(w.core);
 }
 
@@ -588,9 +692,16 @@ static void anything(void)
         pretend(host);
         return;
     case 14:
-        if (roll(4) == 0)
+        if (roll(4) == 0) {
+            bool is_first = roll(2) == 0; /* a host that the new one has watched before others */
+            if (is_first) {
+                unlock(host);
+                unmonitor(host);
+            }
             restart_lockd();
-        else if (roll(6) == 0)
+            if (is_first)
+                lock(host);
+        } else if (roll(6) == 0)
             simulate_crash();
         return;
     default:
@@ -606,8 +717,12 @@ static void settle(void)
     for (uint32_t i = 0; i < 600; i++)
         pass(2 * SECOND, true); /* who is deaf is given up by then */
     for (uint32_t i = 0; i < HOSTS; i++)
-        while (w.hosts[i].announced != w.hosts[i].state && w.hosts[i].state > 1)
+        for (uint32_t j = 0; w.hosts[i].announced != w.hosts[i].state && w.hosts[i].state > 1; j++) {
+            if (j == 100)
+                fail("D7", "its announcement is not answered", w.hosts[i].name);
             announce_itself(&w.hosts[i]);
+            pass(SECOND, true);
+        }
     for (uint32_t i = 0; i < 600; i++)
         pass(SECOND, true);
     for (uint32_t i = 0; i < HOSTS; i++) {
@@ -638,12 +753,16 @@ static void begin(uint32_t seed, bool is_verbose)
                                     .window_ns = 90 * SECOND,
                                     .give_up_ns = 900 * SECOND,
                                     .is_monitor = true,
-                                    .notify_after_ns = 30 * SECOND};
+                                    .notify_after_ns = 30 * SECOND,
+                                    .verify_notices = seed % 3 == 0,
+                                    .lockd_restart_notifies = seed % 5 == 0};
     for (uint8_t i = 0; i < HOSTS; i++) {
         struct mounter *host = &w.hosts[i];
         host->address = address_of((uint8_t)(i + 2));
-        host->is_name = roll(3) == 0;
+        host->is_name = roll(4) < 1 + seed / 3 % 3;
         snprintf(host->name, sizeof host->name, host->is_name ? "c%d.example" : "10.0.0.%d", i + 2);
+        if (host->is_name)
+            host->before = address_of((uint8_t)(i + 52)); /* will be */
         host->state = 1;
         host->by_short_name = roll(2) == 0;
         host->by_second_address = roll(2) == 0;
@@ -652,6 +771,7 @@ static void begin(uint32_t seed, bool is_verbose)
     if (seed % 4 == 0) {
         w.hosts[0].is_us = true;
         w.hosts[0].address = address_of(1);
+        w.hosts[0].before = (struct address){0};
         snprintf(w.hosts[0].name, sizeof w.hosts[0].name,
                  w.hosts[0].is_name ? "us.example" : "10.0.0.1");
     }
@@ -671,7 +791,7 @@ static void run(const struct scenario *scenario, bool is_verbose)
     }
 }
 
-SCENARIO_RUN(monitored_machines, "a monitor beside a kernel that locks: 300 worlds of their own", 0,
+SCENARIO_RUN(monitored_machines, "a monitor beside a kernel that locks: 500 worlds of their own", 0,
              run)
 {
     (void)world;

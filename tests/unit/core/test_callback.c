@@ -22,10 +22,9 @@ static uint32_t later(enum request_kind kind, struct locker who, uint64_t offset
                       int how)
 {
     struct response response = step(kind, who, offset, len, how);
-    uint32_t ticket;
-    uint64_t after_txn;
+    struct core_late late;
     assert_int_equal(response.when, ANSWER_LATER);
-    assert_false(core_next_answer(the_core, &ticket, &after_txn));
+    assert_false(core_next_answer(the_core, &late));
     return response.ticket;
 }
 
@@ -37,18 +36,16 @@ static void assert_now(struct response response)
 /* This answer may leave, and no other. */
 static void assert_leaves(uint32_t ticket)
 {
-    uint32_t ready;
-    uint64_t after_txn;
-    assert_true(core_next_answer(the_core, &ready, &after_txn));
-    assert_int_equal(ready, ticket);
-    assert_false(core_next_answer(the_core, &ready, &after_txn));
+    struct core_late late;
+    assert_true(core_next_answer(the_core, &late));
+    assert_int_equal(late.ticket, ticket);
+    assert_false(core_next_answer(the_core, &late));
 }
 
 static void assert_nothing_leaves(void)
 {
-    uint32_t ready;
-    uint64_t after_txn;
-    assert_false(core_next_answer(the_core, &ready, &after_txn));
+    struct core_late late;
+    assert_false(core_next_answer(the_core, &late));
 }
 
 /* Whoever carries the callback is told to end it, 5 s from now at the latest. */
@@ -103,10 +100,10 @@ TEST(test_callback__a_second_cancel_waits_too)
     assert_now(step(REQUEST_NLM_UNLOCK, B, 10, 5, 0)); /* other bytes */
     assert_int_not_equal(first, second);
     failed(call, CALL_UNKNOWN);
-    uint32_t seen = 0, ticket;
-    uint64_t after_txn;
-    while (core_next_answer(the_core, &ticket, &after_txn))
-        seen |= 1U << ticket;
+    uint32_t seen = 0;
+    struct core_late late;
+    while (core_next_answer(the_core, &late))
+        seen |= 1U << late.ticket;
     assert_int_equal(seen, 1U << first | 1U << second | 1U << third);
 }
 
@@ -155,11 +152,10 @@ TEST(test_callback__its_owner_is_granted_at_once)
     uint32_t second = later(REQUEST_NLM_UNLOCK, B, 0, 10, 0);
     assert_true(nobody_called());
     answered(call, LOCK_GRANTED);
-    uint32_t ready;
-    uint64_t after_txn;
-    assert_true(core_next_answer(the_core, &ready, &after_txn));
-    assert_true(ready == ticket || ready == second);
-    assert_leaves(ready == ticket ? second : ticket);
+    struct core_late late;
+    assert_true(core_next_answer(the_core, &late));
+    assert_true(late.ticket == ticket || late.ticket == second);
+    assert_leaves(late.ticket == ticket ? second : ticket);
     answered(granted(C), LOCK_GRANTED);
 }
 
@@ -227,9 +223,9 @@ TEST(test_callback__too_many_answers)
     assert_int_equal(step(REQUEST_NLM_CANCEL, B, 0, 10, X).when, ANSWER_NEVER);
     assert_true(nobody_called());
     failed(call, CALL_UNKNOWN);
-    uint32_t count = 0, ticket;
-    uint64_t after_txn;
-    while (core_next_answer(the_core, &ticket, &after_txn))
+    uint32_t count = 0;
+    struct core_late late;
+    while (core_next_answer(the_core, &late))
         count++;
     assert_int_equal(count, CALLBACK_LATE_PER_CLIENT_MAX);
     assert_now(step(REQUEST_NLM_CANCEL, B, 0, 10, X));

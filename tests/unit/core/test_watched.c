@@ -450,6 +450,55 @@ TEST(test_watched__a_new_priv_is_reported_or_has_all_told)
     }
 }
 
+/* An upcall in flight is about the locks of before: its answer says nothing of a registration that
+ * started over meanwhile, and what that one began with is not relayed to it. */
+TEST(test_watched__an_upcall_of_a_registration_that_ended)
+{
+    begin();
+    (void)mon("10.0.0.2", "us", 1);
+    reboot(); /* so that SM_UNMON leaves a record */
+    (void)mon("10.0.0.2", "us", 2);
+    notice("10.0.0.2", "c2", 5);
+    struct core_call call = next(CALL_STATUS, "127.0.0.1");
+    notice("10.0.0.2", "c2", 7);
+    unmon("10.0.0.2", "us");
+    (void)mon("10.0.0.2", "us", 3); /* it locks, in state 7 */
+    done(&call, true);
+    assert_quiet();
+    end();
+}
+
+/* Until then somebody else may have registered with the lock manager as it is now: that one's
+ * reboot matters like any other's. Nor is a restart of ours a second restart of the lock manager. */
+TEST(test_watched__a_new_priv_takes_upcalls_from_nobody)
+{
+    begin();
+    limits.lockd_restart_notifies = true;
+    restart();
+    input(CORE_SERVED);
+    (void)mon("10.0.0.2", "us", 1);
+    (void)mon("10.0.0.3", "us", 1);
+    uint32_t was = fixture_status(the_monitor).state;
+    (void)mon("10.0.0.4", "us", 2); /* with the new one */
+    (void)mon("10.0.0.2", "us", 3); /* and here it is noticed */
+    assert_int_equal(fixture_status(the_monitor).state, was + 2);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct core_call call;
+        store();
+        assert_true(fixture_next_call(the_monitor, &call));
+        done(&call, true);
+    }
+    notice("10.0.0.4", "c4", 5);
+    assert_upcall("10.0.0.4", 5, 2);
+    restart();
+    input(CORE_SERVED);
+    (void)mon("10.0.0.3", "us", 3); /* late, and of the same restart */
+    assert_int_equal(fixture_status(the_monitor).state, was + 2);
+    (void)mon("10.0.0.3", "us", 4); /* another one */
+    assert_int_equal(fixture_status(the_monitor).state, was + 4);
+    end();
+}
+
 /* The one that says so may be the machine itself, which is told of nothing. */
 TEST(test_watched__a_new_priv_of_ourselves)
 {
