@@ -76,12 +76,12 @@ int start_serve_calls(struct daemon *daemon)
     struct core_status status;
     core_status(daemon->core, &status);
     /* Calls of this start must not be taken for those of the last one (D6). */
-    uint32_t first_xid = (uint32_t)(status.epoch << 20) ^ (uint32_t)daemon_seed();
+    uint32_t first_call = (uint32_t)(status.epoch << 20) ^ (uint32_t)daemon_seed();
     struct caller_options options = {.source_port_low = daemon->config.source_ports.low,
                                      .source_port_high = daemon->config.source_ports.high,
                                      .listener = daemon->wire,
                                      .privileged_fd = daemon->privileged_fd};
-    daemon->client = rpc_client_new(&limits, first_xid, daemon_seed());
+    daemon->client = rpc_client_new(&limits, first_call, daemon_seed());
     if (daemon->client != NULL)
         daemon->caller = caller_new(&daemon->loop, daemon->client, &daemon->clock, &options);
     daemon->resolving = resolving_new(&daemon->loop, daemon->core, daemon->server);

@@ -99,7 +99,7 @@ struct rpc_client {
     struct list waiting_turn; /* who wants a connection and has none to close first */
     uint64_t seed;
     uint32_t serial; /* of connections */
-    uint32_t next_xid;
+    uint32_t next_call; /* how many there were; their xids are in another order */
     uint32_t open_count;
     uint32_t one_way_count;
     uint8_t message[CLIENT_ARGS_MAX + 128]; /* the one that an action points to */
@@ -115,6 +115,7 @@ uint32_t attempt_awaited_chain(const struct rpc_client *client, const struct add
 bool attempt_is_tellable(const struct attempt *a);
 
 /* attempt_wire.c. A new question gets a new xid; an answer to an older one is then nobody's. */
+uint32_t attempt_next_xid(struct rpc_client *client);
 void attempt_renew_xid(struct rpc_client *client, struct attempt *a);
 void attempt_add_todo(struct rpc_client *client, struct attempt *a, enum attempt_todo todo);
 void attempt_drop_todo(struct rpc_client *client, struct attempt *a, uint32_t todo);

@@ -13,7 +13,10 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/sip.h"
 #include "codec/record_mark.h"
+
+enum { XID_ROUNDS = 6 };
 
 struct attempt *attempt_at(const struct rpc_client *client, uint32_t slot)
 {
@@ -32,11 +35,31 @@ uint32_t attempt_awaited_chain(const struct rpc_client *client, const struct add
     return chains_of_hash(&client->by_awaited, hash_mix(hash, port));
 }
 
+/*
+ * The xid is all that a datagram must have to pass for an answer, if its sender's address and port
+ * are forged. So who has seen many of ours cannot tell any other: each is the number of the call in
+ * a secret order of all 2^32, which the rounds of a Feistel network with a keyed hash make. None
+ * comes twice before all have.
+ */
+uint32_t attempt_next_xid(struct rpc_client *client)
+{
+    uint32_t left = client->next_call >> 16, right = client->next_call & 0xffff;
+    client->next_call++;
+    for (uint32_t round = 0; round < XID_ROUNDS; round++) {
+        struct sip sip = sip_begin(client->seed, round);
+        uint32_t hash = (uint32_t)sip_end(&sip, right, 2, 4);
+        uint32_t mixed = left ^ (hash & 0xffff);
+        left = right;
+        right = mixed;
+    }
+    return left << 16 | right;
+}
+
 /* A new question gets a new xid; an answer to an older one is then nobody's. */
 void attempt_renew_xid(struct rpc_client *client, struct attempt *a)
 {
     chains_remove(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
-    a->xid = client->next_xid++;
+    a->xid = attempt_next_xid(client);
     chains_add(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
 }
 

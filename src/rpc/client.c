@@ -25,14 +25,14 @@ static uint32_t one_way_max(const struct rpc_client *client)
     return max > 0 ? max : 1;
 }
 
-struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32_t first_xid,
+struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32_t first_call,
                                   uint64_t seed)
 {
     struct rpc_client *client = calloc(1, sizeof *client);
     if (client == NULL)
         return NULL;
     client->limits = *limits;
-    client->next_xid = first_xid;
+    client->next_call = first_call;
     client->seed = seed;
     for (uint32_t i = 0; i < ATTEMPT_RANK_END; i++)
         list_init(&client->todo[i]);
@@ -108,7 +108,7 @@ bool rpc_client_start(struct rpc_client *client, const struct client_attempt *ca
     uint32_t slot = table_add(&client->attempts);
     CHECK(slot != SLOT_NONE);
     struct attempt *a = attempt_at(client, slot);
-    *a = (struct attempt){.call = *call, .slot = slot, .xid = client->next_xid};
+    *a = (struct attempt){.call = *call, .slot = slot, .xid = attempt_next_xid(client)};
     for (uint32_t i = 0; i < call->message_count; i++) {
         CHECK(call->messages[i].len <= CLIENT_ARGS_MAX);
         a->cells[i] = arena_add(client->arena, call->messages[i]);
@@ -211,7 +211,7 @@ const struct lease *rpc_client_lease(const struct rpc_client *client)
 
 uint32_t rpc_client_take_xid(struct rpc_client *client)
 {
-    return client->next_xid++;
+    return attempt_next_xid(client);
 }
 
 bool rpc_client_is_due(const struct rpc_client *client)
@@ -268,16 +268,18 @@ static struct attempt *attempt_of(const struct rpc_client *client, uint64_t conn
     return a->connection == connection && is_wires ? a : NULL;
 }
 
-/* An answer from elsewhere than the port that was asked is somebody else's. */
-static bool is_asked(const struct attempt *a, uint16_t port)
+/* An answer from elsewhere than the port that was asked is somebody else's, and so is one that comes
+ * to where we listen, unless that is where it was asked from. */
+static bool is_asked(const struct attempt *a, uint16_t port, bool at_listener)
 {
     if (a->phase == ATTEMPT_LOOKING_UP)
-        return port == PORTMAP_PORT;
-    return a->phase == ATTEMPT_ASKING && a->prot == PORTMAP_UDP && port == a->port;
+        return port == PORTMAP_PORT && !at_listener;
+    return a->phase == ATTEMPT_ASKING && a->prot == PORTMAP_UDP && port == a->port &&
+           (!at_listener || a->call.from_listener);
 }
 
-void rpc_client_datagram(struct rpc_client *client, const struct address *from, uint16_t port,
-                         struct bytes message, uint64_t now_ns)
+static void heard(struct rpc_client *client, const struct address *from, uint16_t port,
+                  struct bytes message, bool at_listener, uint64_t now_ns)
 {
     struct rpc_answer answer;
     if (!rpc_msg_get_answer(message, &answer))
@@ -285,11 +287,23 @@ void rpc_client_datagram(struct rpc_client *client, const struct address *from, 
     uint32_t slot = chains_first(&client->by_xid, attempt_xid_chain(client, answer.xid));
     for (; slot != SLOT_NONE; slot = chains_next(&client->by_xid, slot)) {
         struct attempt *a = attempt_at(client, slot);
-        if (a->xid != answer.xid || !address_equal(&a->call.to, from) || !is_asked(a, port))
+        if (a->xid != answer.xid || !address_equal(&a->call.to, from) || !is_asked(a, port, at_listener))
             continue;
         attempt_answered(client, a, PORTMAP_UDP, &answer, now_ns);
         return;
     }
+}
+
+void rpc_client_datagram(struct rpc_client *client, const struct address *from, uint16_t port,
+                         struct bytes message, uint64_t now_ns)
+{
+    heard(client, from, port, message, false, now_ns);
+}
+
+void rpc_client_datagram_at_listener(struct rpc_client *client, const struct address *from,
+                                     uint16_t port, struct bytes message, uint64_t now_ns)
+{
+    heard(client, from, port, message, true, now_ns);
 }
 
 void rpc_client_unreachable(struct rpc_client *client, const struct address *to, uint16_t port,

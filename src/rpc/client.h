@@ -113,8 +113,9 @@ struct client_action {
     struct bytes bytes; /* valid until the next call into the client */
 };
 
-/* NULL when memory cannot be reserved. `first_xid` differs from start to start (D6). */
-struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32_t first_xid,
+/* NULL when memory cannot be reserved. `first_call` differs from start to start (D6); nobody else
+ * knows `seed`, or they could tell our xids. */
+struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32_t first_call,
                                   uint64_t seed);
 void rpc_client_free(struct rpc_client *client);
 
@@ -162,6 +163,9 @@ void rpc_client_host_restarted(struct rpc_client *client, const struct address *
 /* What happened. Connections that are no longer known are ignored. */
 void rpc_client_datagram(struct rpc_client *client, const struct address *from, uint16_t port,
                          struct bytes message, uint64_t now_ns);
+/* The same, where we listen and not where we call from. */
+void rpc_client_datagram_at_listener(struct rpc_client *client, const struct address *from,
+                                     uint16_t port, struct bytes message, uint64_t now_ns);
 /* The network says that nobody listens there (ICMP); for datagrams sent earlier. */
 void rpc_client_unreachable(struct rpc_client *client, const struct address *to, uint16_t port,
                             uint64_t now_ns);

@@ -321,7 +321,8 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
     if (server->away != NULL)
         away_listen(server->away);
     if (server->client != NULL && from->peer.transport == RECORD_UDP && rpc_msg_is_reply(message)) {
-        rpc_client_datagram(server->client, &from->peer.address, from->peer.port, message, now_ns);
+        rpc_client_datagram_at_listener(server->client, &from->peer.address, from->peer.port,
+                                        message, now_ns);
         return RPC_NO_ANSWER;
     }
     struct rpc_call call = {0};

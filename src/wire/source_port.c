@@ -2,15 +2,15 @@
  * source_port.c -- ranges of ports; see source_port.h.
  *
  * Privileged ports start where /etc/services has none assigned: a socket that keeps its port is
- * then in no service's way, as long as those last. The process id picks the exact start, so that
- * two servers on one machine rarely try the same.
+ * then in no service's way, as long as those last. Chance picks the exact start, so that two servers
+ * on one machine rarely try the same, and nobody knows where answers to ours are awaited.
  */
 #include "wire/source_port.h"
 
 #include "wire/sockaddr.h"
 
 #include <errno.h>
-#include <unistd.h>
+#include <sys/random.h>
 
 enum {
     PRIVILEGED_LOW = 512, /* below are well-known services */
@@ -21,7 +21,9 @@ enum {
 
 struct source_ports source_ports_privileged(void)
 {
-    uint32_t first = NOBODYS_LOW + (uint32_t)getpid() % NOBODYS_COUNT;
+    uint32_t chance = 0;
+    (void)getrandom(&chance, sizeof chance, 0); /* else the first */
+    uint32_t first = NOBODYS_LOW + chance % NOBODYS_COUNT;
     return (struct source_ports){PRIVILEGED_LOW, PRIVILEGED_HIGH, first - PRIVILEGED_LOW};
 }
 

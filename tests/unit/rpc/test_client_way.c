@@ -336,6 +336,55 @@ TEST(test_client_way__numbers_are_nobody_elses)
     rpc_client_cancel(world.client, 7);
 }
 
+static int compare(const void *a, const void *b)
+{
+    uint32_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x < y ? -1 : x > y;
+}
+
+/* Somebody who was called, or who watches the wire for a while, knows many xids: nothing follows for
+ * the others from them. None comes twice, or an old answer could be taken for a new one. */
+TEST(test_client_way__xids_cannot_be_foretold)
+{
+    enum { COUNT = 1 << 16, NEAR = 1 << 16 };
+    static uint32_t xids[COUNT];
+    uint32_t near = 0;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        xids[i] = rpc_client_take_xid(world.client);
+        near += i > 0 && xids[i] - xids[i - 1] + NEAR < 2 * NEAR;
+    }
+    assert_true(near < 16); /* two of 65,536 by chance */
+    qsort(xids, COUNT, sizeof xids[0], compare);
+    for (uint32_t i = 1; i < COUNT; i++)
+        assert_int_not_equal(xids[i], xids[i - 1]);
+    const struct rpc_client_limits limits = {
+        .attempts_max = 1, .connections_max = 1, .bytes_max = 1 << 20};
+    struct rpc_client *other = rpc_client_new(&limits, 0xfffffff0, 43);
+    struct rpc_client *same = rpc_client_new(&limits, 0xfffffff0, 42);
+    assert_int_not_equal(rpc_client_take_xid(other), rpc_client_take_xid(same));
+    rpc_client_free(other);
+    rpc_client_free(same);
+}
+
+/* What comes to the port that we listen on was not asked for from there: its number is known. */
+TEST(test_client_way__an_answer_to_where_we_listen_is_nobodys)
+{
+    struct address from = world_host(1);
+    world_play(&world, "start 7 0; asked 2 6");
+    world_put_accepted(&answer, world.xid, PACKET_SUCCESS);
+    packet_put_u32(&answer, 700);
+    rpc_client_datagram_at_listener(world.client, &from, PORTMAPPER,
+                                    (struct bytes){answer.bytes, answer.len}, world.now_ns);
+    world_play(&world, "nothing; no-result");
+    rpc_client_datagram(world.client, &from, PORTMAPPER, (struct bytes){answer.bytes, answer.len},
+                        world.now_ns);
+    world_play(&world, "connect 700");
+    rpc_client_cancel(world.client, 7);
+    world_play(&world, "close");
+}
+
 /* ---- IPv6: the portmapper answers for the way of the question ---- */
 
 static void start_ipv6(void)
