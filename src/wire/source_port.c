@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 enum {
     PRIVILEGED_LOW = 512, /* below are well-known services */
@@ -22,7 +23,8 @@ enum {
 struct source_ports source_ports_privileged(void)
 {
     uint32_t chance = 0;
-    (void)getrandom(&chance, sizeof chance, 0); /* else the first */
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) != sizeof chance)
+        chance = (uint32_t)getpid();
     uint32_t first = NOBODYS_LOW + chance % NOBODYS_COUNT;
     return (struct source_ports){PRIVILEGED_LOW, PRIVILEGED_HIGH, first - PRIVILEGED_LOW};
 }
