@@ -36,7 +36,7 @@ struct core;
 #define CORE_NAMES_MAX      6                    /* beside the numeric address and its PTR name */
 #define CORE_CALL_NAMES_MAX (CORE_NAMES_MAX + 2) /* with them: of one CALL_NOTIFY */
 #define CORE_LOCALS_MAX     32                   /* of our addresses, with names of their own */
-#define CORE_LATE_MAX       2048 /* answers that wait, for callback.h or withheld.h: their tickets */
+#define CORE_LATE_MAX       2048 /* answers that wait (callback.h, withheld.h): their tickets */
 
 #define FILE_SETS_MAX 64
 

@@ -89,8 +89,8 @@ static void simulate_crash(struct core *core, const struct peer *from)
     report(core, EVENT_CRASH_SIMULATED, from, (struct bytes){0}, core->server.state);
 }
 
-/* What came of a notice. `is_odd`: nobody has a reason to say that. False: it could not be kept, and
- * must be said again. */
+/* What came of a notice. `is_odd`: nobody has a reason to say that. False: it could not be kept,
+ * and must be said again. */
 static bool note_heard(struct core *core, const struct peer *from, const struct request *request,
                        enum notice_result result, bool is_odd)
 {

@@ -7,8 +7,9 @@
  * concerns only what is new.
  *
  * An address is known here while a client, registrant or tracked client of it is, a question about
- * one, a notice that it sent and that waits, or its answer; each of them holds a reference. Locks, shares and
- * waiters count where their client is. Counting costs the same however many there are (P7).
+ * one, a notice that it sent and that waits, or its answer; each of them holds a reference. Locks,
+ * shares and waiters count where their client is. Counting costs the same however many there are
+ * (P7).
  */
 #ifndef CORE_QUOTA_H
 #define CORE_QUOTA_H

@@ -79,8 +79,8 @@ uint32_t watched_find_doubt(const struct core *core, const struct address *from,
         slot = chains_first(by_name, fold);
     while (slot != SLOT_NONE && !is_claimed(watched_at(core, slot), state))
         slot = chains_next(by_name, slot);
-    uint32_t host = intern_find(&watching->addresses,
-                                (struct bytes){(const uint8_t *)from, sizeof *from});
+    uint32_t host =
+        intern_find(&watching->addresses, (struct bytes){(const uint8_t *)from, sizeof *from});
     for (uint32_t i = 0; i < RECORD_HOSTS_MAX && host != SLOT_NONE && slot == SLOT_NONE; i++) {
         slot = chains_first(&watching->by_host[i], host);
         while (slot != SLOT_NONE && !is_claimed(watched_at(core, slot), state))
@@ -151,7 +151,8 @@ bool watched_next_question(struct core *core, struct core_call *ret)
             .id = core_call_id(CALL_OF_DOUBT, handle),
             .kind = CALL_STAT,
             .to = watched_address(core, slot),
-            .deadline_ns = min_u64(core->now_ns + core->limits.notify_timeout_ns, w->doubt_until_ns),
+            .deadline_ns =
+                min_u64(core->now_ns + core->limits.notify_timeout_ns, w->doubt_until_ns),
             .mon_name = core->limits.server_name,
         };
         w->is_verifying = true;

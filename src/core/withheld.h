@@ -13,8 +13,8 @@
  *
  * If nobody could say whose name it is, the answer is an error: its sender says it again.
  *
- * An address has WITHHELD_SHARE of the WITHHELD_MAX places. Who finds none is not answered, and says
- * it again, though what it said may be believed meanwhile.
+ * An address has WITHHELD_SHARE of the WITHHELD_MAX places. Who finds none is not answered, and
+ * says it again, though what it said may be believed meanwhile.
  */
 #ifndef CORE_WITHHELD_H
 #define CORE_WITHHELD_H
@@ -31,11 +31,11 @@ struct core_late;
 #define WITHHELD_SHARE 16
 
 struct withheld {
-    uint32_t quota;    /* of its sender, with a reference */
-    uint32_t state;    /* that it says */
-    uint32_t hearsay;  /* what it hangs on: a slot there; SLOT_NONE, */
-    uint32_t doubt;    /* or the registrant whose host is asked; both SLOT_NONE: it is ready */
-    bool is_unknown;   /* nobody could say */
+    uint32_t quota;   /* of its sender, with a reference */
+    uint32_t state;   /* that it says */
+    uint32_t hearsay; /* what it hangs on: a slot there; SLOT_NONE, */
+    uint32_t doubt;   /* or the registrant whose host is asked; both SLOT_NONE: it is ready */
+    bool is_unknown;  /* nobody could say */
     struct list ready;
 };
 

@@ -98,7 +98,7 @@ struct rpc_client {
     struct list results;
     struct list waiting_turn; /* who wants a connection and has none to close first */
     uint64_t seed;
-    uint32_t serial; /* of connections */
+    uint32_t serial;    /* of connections */
     uint32_t next_call; /* how many there were; their xids are in another order */
     uint32_t open_count;
     uint32_t one_way_count;

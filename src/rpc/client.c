@@ -268,8 +268,8 @@ static struct attempt *attempt_of(const struct rpc_client *client, uint64_t conn
     return a->connection == connection && is_wires ? a : NULL;
 }
 
-/* An answer from elsewhere than the port that was asked is somebody else's, and so is one that comes
- * to where we listen, unless that is where it was asked from. */
+/* An answer from elsewhere than the port that was asked is somebody else's, and so is one that
+ * comes to where we listen, unless that is where it was asked from. */
 static bool is_asked(const struct attempt *a, uint16_t port, bool at_listener)
 {
     if (a->phase == ATTEMPT_LOOKING_UP)
@@ -287,7 +287,8 @@ static void heard(struct rpc_client *client, const struct address *from, uint16_
     uint32_t slot = chains_first(&client->by_xid, attempt_xid_chain(client, answer.xid));
     for (; slot != SLOT_NONE; slot = chains_next(&client->by_xid, slot)) {
         struct attempt *a = attempt_at(client, slot);
-        if (a->xid != answer.xid || !address_equal(&a->call.to, from) || !is_asked(a, port, at_listener))
+        bool is_ours = a->xid == answer.xid && address_equal(&a->call.to, from);
+        if (!is_ours || !is_asked(a, port, at_listener))
             continue;
         attempt_answered(client, a, PORTMAP_UDP, &answer, now_ns);
         return;

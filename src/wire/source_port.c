@@ -2,8 +2,8 @@
  * source_port.c -- ranges of ports; see source_port.h.
  *
  * Privileged ports start where /etc/services has none assigned: a socket that keeps its port is
- * then in no service's way, as long as those last. Chance picks the exact start, so that two servers
- * on one machine rarely try the same, and nobody knows where answers to ours are awaited.
+ * then in no service's way, as long as those last. Chance picks the exact start, so that two
+ * servers on one machine rarely try the same, and nobody knows where answers to ours are awaited.
  */
 #include "wire/source_port.h"
 

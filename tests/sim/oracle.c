@@ -311,8 +311,8 @@ static bool is_unknown(const struct world *world, const struct call *call,
     struct address address;
     const struct name *name = &world->names[call->name];
     return call->procedure == PEER_NSM_NOTIFY && !call->must_fail && name->at_hosts == 0 &&
-           !address_parse(bytes_of_text(name->text), &address) &&
-           reply->accepted && reply->status == PACKET_SYSTEM_ERR;
+           !address_parse(bytes_of_text(name->text), &address) && reply->accepted &&
+           reply->status == PACKET_SYSTEM_ERR;
 }
 
 void oracle_answered(struct world *world, struct call *call, struct bytes bytes)

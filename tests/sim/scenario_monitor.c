@@ -84,8 +84,8 @@ static struct monitor_world {
     uint32_t boot, states[BOOTS];
     uint8_t next_priv;
     uint32_t priv_boots[256]; /* the boot that each was made in */
-    uint32_t raised;  /* the state, by a simulated crash that is not on the disk yet; 0: no */
-    bool has_raised;  /* it was, in this boot, or because the lock manager lost its locks */
+    uint32_t raised; /* the state, by a simulated crash that is not on the disk yet; 0: no */
+    bool has_raised; /* it was, in this boot, or because the lock manager lost its locks */
     struct said said[CORE_LATE_MAX]; /* by ticket */
     struct said leaving[LEAVING];
     uint32_t leaving_count;
@@ -166,12 +166,10 @@ static void answer_late(bool is_good)
     for (uint32_t i = 0; i < w.leaving_count; i++) {
         struct said said = w.leaving[i];
         struct mounter *host = &w.hosts[said.host - 1];
-        if (said.after_txn > core_durable_txn(w.core)) {
-            w.leaving[kept++] = said;
-            continue;
-        }
         bool was_silent = host->silent_ns >= said.said_ns;
-        if (host->state == said.state && !was_silent && (is_good || roll(4) > 0))
+        if (said.after_txn > core_durable_txn(w.core))
+            w.leaving[kept++] = said;
+        else if (host->state == said.state && !was_silent && (is_good || roll(4) > 0))
             host->announced = said.state;
     }
     w.leaving_count = kept;
@@ -369,8 +367,8 @@ static void restart_lockd(void)
 {
     for (uint32_t i = 0; i < HOSTS; i++) {
         struct mounter *host = &w.hosts[i];
-        host->is_robbed = host->boot != 0 && host->is_held && host->held_by == host->state &&
-                          !host->is_us;
+        host->is_robbed =
+            host->boot != 0 && host->is_held && host->held_by == host->state && !host->is_us;
         host->priv = 0;
         host->is_held = false;
         host->boot = 0;
@@ -430,10 +428,10 @@ static bool announce(struct mounter *host, const struct address *from, const cha
     say("announces a reboot:", host->name);
     step(&input, &answer);
     if (answer.response.when == ANSWER_LATER)
-        w.said[answer.response.ticket] = (struct said){
-            .host = state == host->state ? (uint32_t)(host - w.hosts) + 1 : 0,
-            .state = state,
-            .said_ns = w.now_ns};
+        w.said[answer.response.ticket] =
+            (struct said){.host = state == host->state ? (uint32_t)(host - w.hosts) + 1 : 0,
+                          .state = state,
+                          .said_ns = w.now_ns};
     if (answer.response.when != ANSWER_NOW || roll(4) == 0)
         return false; /* not yet, or the answer is lost: it is said again */
     store(true);
@@ -459,13 +457,12 @@ static void reboot_host(struct mounter *host)
 static void announce_itself(struct mounter *host)
 {
     bool is_known = !host->is_name || host->before.family != 0 || roll(2) == 0;
-    struct core_status status = {0};
+    struct core_status status = {.unresolved = 1};
     if (w.core != NULL)
         core_status(w.core, &status);
-    if (status.unresolved > 0)
+    if (status.unresolved > 0 || host->state == 1)
         return; /* nobody can tell that it is its host; that is reported */
-    if (host->state > 1 &&
-        announce(host, &host->address, is_known ? host->name : "itself", host->state))
+    if (announce(host, &host->address, is_known ? host->name : "itself", host->state))
         host->announced = host->state;
 }
 
@@ -537,13 +534,12 @@ static bool is_unheard(const struct core_call *call)
 {
     struct address near = address_of(1), far = address_v4(second_bytes);
     bool is_deaf = false;
-    for (uint32_t i = 0; i < HOSTS && call->kind == CALL_NOTIFY; i++) {
-        const struct mounter *host = &w.hosts[i];
+    for (const struct mounter *host = w.hosts; host < w.hosts + HOSTS; host++) {
         is_deaf |= host->is_deaf && address_equal(&host->address, &call->to) &&
                    address_equal(&call->local, host->by_second_address ? &near : &far);
         is_deaf |= address_equal(&host->before, &call->to); /* it has moved */
     }
-    return is_deaf;
+    return is_deaf && call->kind == CALL_NOTIFY;
 }
 
 /* SM_STAT: where it is now, a host says the state that it is in. */
@@ -710,6 +706,16 @@ static void anything(void)
     }
 }
 
+static void announce_at_last(struct mounter *host)
+{
+    for (uint32_t i = 0; host->announced != host->state && host->state > 1; i++) {
+        if (i == 100)
+            fail("D7", "its announcement is not answered", host->name);
+        announce_itself(host);
+        pass(SECOND, true);
+    }
+}
+
 static void settle(void)
 {
     live();
@@ -717,16 +723,10 @@ static void settle(void)
     for (uint32_t i = 0; i < 600; i++)
         pass(2 * SECOND, true); /* who is deaf is given up by then */
     for (uint32_t i = 0; i < HOSTS; i++)
-        for (uint32_t j = 0; w.hosts[i].announced != w.hosts[i].state && w.hosts[i].state > 1; j++) {
-            if (j == 100)
-                fail("D7", "its announcement is not answered", w.hosts[i].name);
-            announce_itself(&w.hosts[i]);
-            pass(SECOND, true);
-        }
+        announce_at_last(&w.hosts[i]);
     for (uint32_t i = 0; i < 600; i++)
         pass(SECOND, true);
-    for (uint32_t i = 0; i < HOSTS; i++) {
-        const struct mounter *host = &w.hosts[i];
+    for (const struct mounter *host = w.hosts; host < w.hosts + HOSTS; host++) {
         if (host->must_hear != 0)
             fail("P3", "it lost its lock by a reboot", host->name);
         if (host->is_held && host->held_by != host->state && host->priv != 0)

@@ -469,7 +469,7 @@ TEST(test_watched__an_upcall_of_a_registration_that_ended)
 }
 
 /* Until then somebody else may have registered with the lock manager as it is now: that one's
- * reboot matters like any other's. Nor is a restart of ours a second restart of the lock manager. */
+ * reboot matters like any other. Nor is a restart of ours a second one of the lock manager. */
 TEST(test_watched__a_new_priv_takes_upcalls_from_nobody)
 {
     begin();

@@ -218,8 +218,7 @@ TEST(test_withheld__a_notice_without_a_place_is_not_answered)
         snprintf(name, sizeof name, "c%u", i);
         (void)mon(name, "us", 1);
         assert_true(fixture_resolve(the_monitor, elsewhere));
-        assert_int_equal(say("10.0.0.7", name, 5),
-                         i < HEARSAY_SHARE ? ANSWER_LATER : ANSWER_NEVER);
+        assert_int_equal(say("10.0.0.7", name, 5), i < HEARSAY_SHARE ? ANSWER_LATER : ANSWER_NEVER);
     }
     end();
 }

@@ -344,8 +344,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Somebody who was called, or who watches the wire for a while, knows many xids: nothing follows for
- * the others from them. None comes twice, or an old answer could be taken for a new one. */
+/* Somebody who was called, or who watches the wire for a while, knows many xids: nothing follows
+ * for the others. None comes twice, or an old answer could be taken for a new one. */
 TEST(test_client_way__xids_cannot_be_foretold)
 {
     enum { COUNT = 1 << 16, NEAR = 1 << 16 };
