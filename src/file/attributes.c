@@ -138,6 +138,30 @@ static int set_mode(int fd, mode_t mode)
     return chmod(path, mode & 07777) == 0 ? 0 : -errno;
 }
 
+static bool is_other(enum nfs_time_how how, struct nfs_time wanted, const struct timespec *is)
+{
+    return how == NFS_TIME_CLIENT && wanted.seconds > INT32_MAX && is->tv_sec != wanted.seconds;
+}
+
+/* Where seconds have 31 bits the kernel takes the nearest that there is. That is another time than
+ * the client's: it is refused, and nothing of it stays. */
+static int set_times(int fd, const struct nfs_sattr *sattr)
+{
+    struct stat before, after;
+    struct timespec times[2] = {timespec_of(sattr->atime_how, sattr->atime),
+                                timespec_of(sattr->mtime_how, sattr->mtime)};
+    enum { FLAGS = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW };
+    if (fstat(fd, &before) != 0 || utimensat(fd, "", times, FLAGS) != 0)
+        return -errno;
+    if (fstat(fd, &after) != 0 || (!is_other(sattr->atime_how, sattr->atime, &after.st_atim) &&
+                                   !is_other(sattr->mtime_how, sattr->mtime, &after.st_mtim)))
+        return 0;
+    times[0] = before.st_atim;
+    times[1] = before.st_mtim;
+    (void)utimensat(fd, "", times, FLAGS);
+    return -EINVAL;
+}
+
 int attributes_set(const struct call *call, int fd, bool is_link, const struct nfs_sattr *sattr)
 {
     int code = set_owner(call, fd, sattr);
@@ -145,9 +169,7 @@ int attributes_set(const struct call *call, int fd, bool is_link, const struct n
         code = set_mode(fd, sattr->mode);
     if (code != 0 || (sattr->atime_how == NFS_TIME_KEEP && sattr->mtime_how == NFS_TIME_KEEP))
         return code;
-    struct timespec times[2] = {timespec_of(sattr->atime_how, sattr->atime),
-                                timespec_of(sattr->mtime_how, sattr->mtime)};
-    return utimensat(fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+    return set_times(fd, sattr);
 }
 
 bool attributes_need_setting(const struct call *call, const struct nfs_sattr *sattr)

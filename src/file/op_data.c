@@ -141,9 +141,9 @@ bool op_try_read(struct call *call)
 static int write_all(struct call *call, int fd, uint32_t *ret_len)
 {
     const struct nfs_args *args = &call->args;
-    uint32_t len = 0;
-    while (len < args->data.len) {
-        ssize_t count = call_system(call)->pwrite(fd, args->data.at + len, args->data.len - len,
+    uint32_t len = 0, wanted = min_u32(args->data.len, NFS_DATA_MAX); /* the rest comes again */
+    while (len < wanted) {
+        ssize_t count = call_system(call)->pwrite(fd, args->data.at + len, wanted - len,
                                                   (off_t)(args->offset + len));
         if (count < 0 && errno == EINTR)
             continue;

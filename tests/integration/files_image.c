@@ -4,7 +4,8 @@
  * Passing shows:
  *  (1) ext4 with 128-byte inodes, whose times are whole seconds: an EXCLUSIVE create of any user is
  *      repeated with success, whatever the 64 bits are, also after kill -9; another verifier is
- *      EXIST, and so is the same one when the client has set the times since;
+ *      EXIST, and so is the same one when the client has set the times since; a time that does not
+ *      fit is refused and changes nothing;
  *  (2) ext4 that is frozen, as one whose disk does not answer: while as many clients as it wants
  *      hang in it, another export is served, and a reload works; the hanging one's
  *      calls are told to come again when there are too many, and all is well when it thaws;
@@ -112,6 +113,26 @@ static void check_coarse(void)
     FILES_EXPECT(PEER_NFS_IS_OK, "times set by the client", &user_link, PEER_NFS_SETATTR, .fh = fh,
                  .sattr = {.has_mode = true, .mode = 0600, .atime_how = 1, .mtime_how = 1});
     expect_create(PEER_NFS_IS_EXIST, "the same verifier later", root, name, verifiers[6]);
+}
+
+/* Its seconds have 31 bits: 2038 is the end. */
+static void check_times(void)
+{
+    struct peer_nfs_fh root = files_stage_mount(&user_link, coarse_path);
+    struct peer_nfs_fh fh = files_stage_create(&user_link, root, "times", 0600);
+    static const struct {
+        uint32_t seconds, status;
+    } rows[] = {{INT32_MAX, PEER_NFS_IS_OK},
+                {INT32_MAX + 1u, PEER_NFS_IS_INVAL},
+                {UINT32_MAX, PEER_NFS_IS_INVAL}};
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct peer_nfs_res *res = FILES_EXPECT(
+            rows[i].status, "a time where seconds have 31 bits", &user_link, PEER_NFS_SETATTR,
+            .fh = fh,
+            .sattr = {.mtime_how = PEER_NFS_CLIENT_TIME, .mtime = {.seconds = rows[i].seconds}});
+        HARNESS_EXPECT(res->wcc.after.mtime.seconds == INT32_MAX, "it is %u now",
+                       res->wcc.after.mtime.seconds);
+    }
 }
 
 /* ---- an idle file ---- */
@@ -247,6 +268,7 @@ int main(void)
         files_stage_link(&root_link, 0, 0);
         files_stage_link(&user_link, 1000, 1000);
         check_coarse();
+        check_times();
         check_remount();
         check_frozen();
         peer_link_done(&root_link);

@@ -122,6 +122,56 @@ TEST(test_data__a_megabyte_and_not_more)
     assert_false(c.result.eof);
 }
 
+TEST(test_data__more_than_wtmax_is_cut)
+{
+    static uint8_t data[NFS_DATA_MAX + 1000];
+    struct nfs_args args = {
+        .fh = caller_bytes(&file), .count = sizeof data, .data = {data, sizeof data}};
+    memset(data, 'm', sizeof data);
+    assert_int_equal(caller_call(&c, NFS_WRITE, &args), NFS_OK);
+    assert_int_equal(c.result.count, NFS_DATA_MAX);
+    assert_int_equal(c.result.wcc.after.attr.size, NFS_DATA_MAX);
+}
+
+static atomic_bool is_enough;
+
+/* Longer and shorter, until it is over. */
+static void *breathe(void *path)
+{
+    static char blank[65536];
+    while (!atomic_load(&is_enough)) {
+        int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+        if (fd < 0 || write(fd, blank, sizeof blank) != sizeof blank)
+            abort();
+        (void)close(fd);
+    }
+    return NULL;
+}
+
+/* Memory of calls is used again: what another caller read there must not come out. */
+TEST(test_data__what_was_not_read_is_not_sent)
+{
+    static char secret[65536 + 1], file_path[512];
+    struct nfs_fh other;
+    pthread_t thread;
+    uint32_t shorter = 0;
+    memset(secret, 'S', sizeof secret - 1);
+    (void)snprintf(file_path, sizeof file_path, "%s", caller_path(&c, "f"));
+    assert_int_equal(caller_create(&c, &c.root, "secret", 0600, &other), NFS_OK);
+    assert_int_equal(caller_write(&c, &other, 0, secret, NFS_UNSTABLE), NFS_OK);
+    atomic_store(&is_enough, false);
+    assert_int_equal(pthread_create(&thread, NULL, breathe, file_path), 0);
+    for (int i = 0; i < 3000; i++) {
+        assert_int_equal(caller_read(&c, &other, 0, 65536), NFS_OK);
+        assert_int_equal(caller_read(&c, &file, 0, 65536), NFS_OK);
+        assert_null(memchr(c.payload, 'S', c.payload_len));
+        shorter += c.payload_len < 65536;
+    }
+    atomic_store(&is_enough, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    print_message("# %u of 3000 reads met a file that was being changed\n", shorter);
+}
+
 TEST(test_data__a_count_that_is_not_the_data_is_inval)
 {
     struct nfs_args args = {.fh = caller_bytes(&file), .count = 4, .data = bytes_of_text("abc")};
