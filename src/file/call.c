@@ -92,7 +92,7 @@ bool call_take_identity(struct call *call)
 {
     if (call->has_identity)
         return true;
-    identity_of(&call->credential, call->rights, &call->identity);
+    identity_of(&call->credential, call->rights, call->service->options.seed, &call->identity);
     call->has_identity = !call_has_own_groups(call) || call->rights->squash == EXPORT_SQUASH_ALL ||
                          groups_get(call->service->groups, call->rights, &call->identity);
     return call->has_identity;

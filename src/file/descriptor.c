@@ -24,8 +24,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Timestamps of many file systems advance by this much at a time. */
-#define CTIME_STEP_NS INT64_C(20000000)
+/* Timestamps of many file systems advance by this much at a time, those of some by seconds. */
+#define CTIME_STEP_NS   INT64_C(20000000)
+#define CTIME_COARSE_NS INT64_C(3000000000)
 
 struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
                                               const struct file_system *system,
@@ -279,9 +280,10 @@ static bool is_settled(const struct timespec *ctime)
     struct timespec now;
     CHECK(clock_gettime(CLOCK_REALTIME, &now) == 0);
     int64_t seconds = now.tv_sec - ctime->tv_sec;
-    if (seconds < 0 || seconds > 1)
-        return seconds > 1;
-    return seconds * 1000000000 + now.tv_nsec - ctime->tv_nsec > CTIME_STEP_NS;
+    if (seconds < 0 || seconds > 5)
+        return seconds > 5;
+    return seconds * 1000000000 + now.tv_nsec - ctime->tv_nsec >
+           (ctime->tv_nsec == 0 ? CTIME_COARSE_NS : CTIME_STEP_NS);
 }
 
 void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,

@@ -86,7 +86,7 @@ uint32_t identity_squash_gid(const struct export_rights *rights, uint32_t gid)
 
 static void set_mark(struct identity *identity)
 {
-    uint64_t mark = hash_mix(0, (uint64_t)identity->uid << 32 | identity->gid);
+    uint64_t mark = hash_mix(identity->seed, (uint64_t)identity->uid << 32 | identity->gid);
     struct bytes groups = {(const uint8_t *)identity->groups, identity->group_count * 4};
     identity->mark = hash_mix(mark, hash_bytes(mark, groups));
 }
@@ -101,8 +101,9 @@ static void add_groups(struct identity *identity, const struct export_rights *ri
 }
 
 void identity_of(const struct rpc_credential *credential, const struct export_rights *rights,
-                 struct identity *ret)
+                 uint64_t seed, struct identity *ret)
 {
+    ret->seed = seed;
     ret->group_count = 0;
     if (credential->flavor != RPC_AUTH_SYS || rights->squash == EXPORT_SQUASH_ALL ||
         (rights->squash == EXPORT_SQUASH_ROOT && credential->uid == 0)) {

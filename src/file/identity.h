@@ -21,12 +21,13 @@ struct identity {
     uint32_t uid, gid;
     uint32_t group_count;
     uint32_t groups[IDENTITY_GROUPS_MAX];
+    uint64_t seed; /* of the mark; secret, or callers could choose groups that give another's */
     uint64_t mark; /* a hash: what one may, another with the same one may, too */
 };
 
 /* Who a caller is for files of this export: squashed, or not. */
 void identity_of(const struct rpc_credential *credential, const struct export_rights *rights,
-                 struct identity *ret);
+                 uint64_t seed, struct identity *ret);
 /* Its groups are those of a list instead of the wire's. */
 void identity_set_groups(struct identity *identity, const struct export_rights *rights,
                          const uint32_t *groups, uint32_t count);

@@ -5,7 +5,7 @@
  *  (1) ext4 with 128-byte inodes, whose times are whole seconds: an EXCLUSIVE create of any user is
  *      repeated with success, whatever the 64 bits are, also after kill -9; another verifier is
  *      EXIST, and so is the same one when the client has set the times since; a time that does not
- *      fit is refused and changes nothing;
+ *      fit is refused and changes nothing; a right that is taken away is gone at once;
  *  (2) ext4 that is frozen, as one whose disk does not answer: while as many clients as it wants
  *      hang in it, another export is served, and a reload works; the hanging one's
  *      calls are told to come again when there are too many, and all is well when it thaws;
@@ -132,6 +132,25 @@ static void check_times(void)
             .sattr = {.mtime_how = PEER_NFS_CLIENT_TIME, .mtime = {.seconds = rows[i].seconds}});
         HARNESS_EXPECT(res->wcc.after.mtime.seconds == INT32_MAX, "it is %u now",
                        res->wcc.after.mtime.seconds);
+    }
+}
+
+/* All that happens to a file in one second has one time. */
+static void check_rights(void)
+{
+    struct peer_nfs_fh root = files_stage_mount(&user_link, coarse_path);
+    files_stage_put_local(coarse_path, "rights", "x", 0644);
+    struct peer_nfs_fh fh = files_stage_lookup(&user_link, root, "rights");
+    char path[512];
+    snprintf(path, sizeof(path), "%s/rights", coarse_path);
+    for (uint32_t i = 0; i < 10; i++) {
+        HARNESS_EXPECT(chmod(path, 0644) == 0, "chmod");
+        usleep(50000); /* long enough where times are fine */
+        for (uint32_t n = 0; n < 3; n++)
+            FILES_EXPECT(PEER_NFS_IS_OK, "it may", &user_link, PEER_NFS_READ, .fh = fh, .count = 1);
+        HARNESS_EXPECT(chmod(path, 0600) == 0, "chmod");
+        FILES_EXPECT(PEER_NFS_IS_ACCES, "a right that was taken away", &user_link, PEER_NFS_READ,
+                     .fh = fh, .count = 1);
     }
 }
 
@@ -269,6 +288,7 @@ int main(void)
         files_stage_link(&user_link, 1000, 1000);
         check_coarse();
         check_times();
+        check_rights();
         check_remount();
         check_frozen();
         peer_link_done(&root_link);

@@ -4,6 +4,7 @@
 #include "caller.h"
 
 #include "../test.h"
+#include "file/identity.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -330,6 +331,22 @@ TEST(test_attributes__a_group_that_no_kernel_knows_is_none)
     c.credential.groups[0] = UINT32_MAX;
     c.credential.groups[1] = 3015;
     assert_int_equal(ask(&file), NFS_ACCESS_READ);
+}
+
+/* What is remembered of one caller is found by a hash: nobody may be able to choose another's. */
+TEST(test_attributes__the_mark_of_a_caller_is_secret)
+{
+    static struct identity a, b;
+    const struct export_rights rights = {.squash = EXPORT_SQUASH_NONE};
+    struct rpc_credential credential = {.flavor = RPC_AUTH_SYS, .group_count = 2, .groups = {5, 6}};
+    identity_of(&credential, &rights, 1, &a);
+    identity_of(&credential, &rights, 2, &b);
+    assert_true(a.mark != b.mark);
+    identity_of(&credential, &rights, 1, &b);
+    assert_true(a.mark == b.mark);
+    credential.groups[1] = 7;
+    identity_of(&credential, &rights, 1, &b);
+    assert_true(a.mark != b.mark);
 }
 
 TEST(test_attributes__groups_of_the_server_replace_the_wires)
