@@ -61,6 +61,11 @@ enum event_kind {
     EVENT_UNKNOWN_CALL,      /* unknown program, version or procedure: name says which, in words */
     EVENT_BAD_CREDENTIAL,    /* AUTH_ERROR */
     EVENT_UNPRIVILEGED,      /* --require-privileged-port refused a call */
+    EVENT_LOCK_NOT_ALLOWED,  /* a lock for an address that --allow does not list: name */
+    EVENT_LOCK_NOT_EXPORTED, /* a lock for a client that the export does not list: name */
+    EVENT_LOCK_READ_ONLY,    /* an exclusive lock of a client that may only read there: name */
+    EVENT_LOCK_NO_ACCESS,    /* a lock for a user who may not read the file: name */
+    EVENT_LOCK_STUCK,        /* a lock of a file whose file system does not answer: name */
     EVENT_OLD_CALL, /* a copy of a call that its owner has gone on from: value = procedure */
     EVENT_TOO_MANY_MESSAGES, /* dropped: one address sends more over UDP than R-SEC-6 allows */
     EVENT_UNRESOLVED,        /* monitor: no address is known of a watched host: name = mon_name */

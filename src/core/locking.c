@@ -4,6 +4,7 @@
  * LOCK, in the order in which things are looked at:
  *
  *   no such handle, or a range beyond the largest file ........ STALE_FH, FBIG
+ *   its caller may not lock that file (R-SEC-11) .............. as the request says
  *   a reclaim ................................................. see reclaim()
  *   a newer state than any before ............................. what it held is freed (R-SEC-5)
  *   in grace .................................................. GRACE
@@ -88,6 +89,10 @@ static enum lock_status test(struct core *core, const struct peer *from,
         return LOCK_STALE_HANDLE;
     if (r->is_too_big)
         return LOCK_TOO_BIG;
+    /* DENIED must name a holder: nobody, and all of what was asked for. */
+    *ret_holder = (struct lock_holder){.exclusive = true, .start = r->start, .end = r->end};
+    if (r->refusal != LOCK_GRANTED)
+        return r->refusal;
     struct subject s = find_subject(core, from, r);
     if (grace_is_on(core))
         return LOCK_GRACE;
@@ -285,6 +290,8 @@ static enum lock_status lock(struct core *core, const struct peer *from,
         return LOCK_STALE_HANDLE;
     if (r->is_too_big)
         return LOCK_TOO_BIG;
+    if (r->refusal != LOCK_GRANTED)
+        return r->refusal;
     if (r->reclaim)
         return reclaim(core, from, r);
     struct subject s = find_subject(core, from, r);

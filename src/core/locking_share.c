@@ -52,6 +52,8 @@ enum lock_status locking_share(struct core *core, const struct peer *from,
 {
     if (r->is_bad_handle)
         return LOCK_STALE_HANDLE;
+    if (r->refusal != LOCK_GRANTED)
+        return r->refusal;
     uint32_t client = locking_find_client(core, from, r->caller_name);
     if (!r->reclaim)
         return grace_is_on(core) ? LOCK_GRACE : take_share(core, from, r, client);

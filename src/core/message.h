@@ -44,6 +44,7 @@ enum lock_status {
     LOCK_BLOCKED = 3,
     LOCK_GRACE = 4, /* not now: ask again */
     LOCK_DEADLOCK = 5,
+    LOCK_READ_ONLY = 6,
     LOCK_STALE_HANDLE = 7,
     LOCK_TOO_BIG = 8,
     LOCK_STATUS_NONE = 255, /* no answer that could be read */
@@ -56,6 +57,8 @@ struct lock_request {
     uint64_t start, end;  /* what they mean: inclusive; end UINT64_MAX: to the end of the file */
     bool is_too_big;      /* they mean nothing (R-RNG-1) */
     bool is_bad_handle;   /* no handle of this version has that length (R-NLM-1) */
+    enum lock_status refusal; /* LOCK_GRANTED: none. Otherwise the answer to a request that wants
+                                 something, whatever the tables say (R-SEC-11) */
     bool exclusive, block, reclaim;
     bool is_unmonitored; /* NM_LOCK, SHARE of a client without state (R-NM-1) */
     bool is_message;     /* came by a _MSG procedure (R-BLK-2) */

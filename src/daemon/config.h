@@ -13,13 +13,14 @@
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
 
-#include "base/address.h"
+#include "base/network.h"
 #include "base/text.h"
 #include "daemon/config_export.h"
 #include "daemon/config_share.h"
 #include "daemon/log.h"
 
 #define CONFIG_LISTEN_MAX 64 /* --listen on one command line or in one file */
+#define CONFIG_ALLOW_MAX  64 /* --allow, likewise */
 #define CONFIG_NAME_MAX   4  /* --name: all of them fit into one notification */
 #define CONFIG_OPTION_MAX 64 /* rows of the table at most */
 #define CONFIG_EXIT       2  /* exit code for usage and configuration errors */
@@ -48,6 +49,7 @@ enum config_type {
     CONFIG_ENDPOINT,  /* struct config_endpoint */
     CONFIG_SHARES,    /* struct config_shares */
     CONFIG_EXPORTS,   /* struct config_exports, owned */
+    CONFIG_NETWORKS,  /* struct config_networks */
 };
 
 enum config_flag {
@@ -78,6 +80,11 @@ struct config_option {
 struct config_addresses {
     uint32_t count; /* 0: every address of the machine */
     struct address at[CONFIG_LISTEN_MAX];
+};
+
+struct config_networks {
+    uint32_t count; /* 0: everybody */
+    struct network at[CONFIG_ALLOW_MAX];
 };
 
 struct config_names {
@@ -168,6 +175,7 @@ struct config {
     uint32_t connections_max;
     uint64_t bytes_max;
 
+    struct config_networks allow;
     enum config_mon_from mon_from;
     enum config_switch trust_state;
     enum config_verify verify_notify;

@@ -76,6 +76,7 @@ static const size_t sizes[] = {
     [CONFIG_ENDPOINT] = sizeof(struct config_endpoint),
     [CONFIG_SHARES] = sizeof(struct config_shares),
     [CONFIG_EXPORTS] = sizeof(struct config_exports),
+    [CONFIG_NETWORKS] = sizeof(struct config_networks),
 };
 
 static void exchange(void *a, void *b, size_t len)

@@ -401,7 +401,16 @@ const struct config_option config_options[] = {
              "which stores only names, the default is 32M."},
 
     {.group = "Security",
-     .name = "mon-from",
+     .name = "allow",
+     .type = CONFIG_NETWORKS,
+     .argument = "CIDR",
+     .default_shown = "everybody",
+     NOT_OF_MONITOR(OURS_ONLY, CONFIG_REPEATABLE | CONFIG_RELOADS),
+     FIELD(allow),
+     .help =
+         "Only this address or network (192.0.2.0/24) may lock; what others hold they may free. "
+         "Exports have their own lists of clients."},
+    {.name = "mon-from",
      .type = CONFIG_CHOICE,
      .default_text = "any",
      .choices = mon_from_words,

@@ -215,6 +215,31 @@ static int parse_addresses(struct config_addresses *field, const char *value, st
     return 0;
 }
 
+static int parse_network(struct config_networks *field, const char *value, struct text *ret_why)
+{
+    if (field->count == CONFIG_ALLOW_MAX) {
+        text_add(ret_why, "too many networks; allowed: ");
+        text_add_u64(ret_why, CONFIG_ALLOW_MAX);
+        return -EINVAL;
+    }
+    if (network_parse(value, &field->at[field->count]) != NETWORK_OK) {
+        text_add(ret_why, "not an address or network, like 192.0.2.1, 192.0.2.0/24 or "
+                          "2001:db8::/32");
+        return -EINVAL;
+    }
+    field->count++;
+    return 0;
+}
+
+static void add_network(struct text *text, const struct network *network)
+{
+    text_add_address(text, &network->address);
+    if (network_is_address(network))
+        return;
+    text_add_char(text, '/');
+    text_add_u64(text, network->prefix_len);
+}
+
 /* The rule for names in SM_MON (R-NSM-1): what we send, others must accept. */
 static bool is_host_name(const char *value)
 {
@@ -325,6 +350,8 @@ int config_value_parse(struct config *config, const struct config_option *option
         return config_share_parse(field, value, ret_why);
     case CONFIG_EXPORTS:
         return config_export_parse(field, value, ret_why);
+    case CONFIG_NETWORKS:
+        return parse_network(field, value, ret_why);
     }
     UNREACHABLE();
 }
@@ -340,6 +367,8 @@ uint32_t config_value_count(const struct config *config, const struct config_opt
         return ((const struct config_shares *)field)->count;
     if (option->type == CONFIG_EXPORTS)
         return ((const struct config_exports *)field)->count;
+    if (option->type == CONFIG_NETWORKS)
+        return ((const struct config_networks *)field)->count;
     if (option->type == CONFIG_PORTS)
         return ((const struct config_ports *)field)->low != 0;
     if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE)
@@ -408,6 +437,9 @@ void config_value_add(struct text *text, const struct config *config,
     case CONFIG_EXPORTS:
         text_add(text, ((const struct config_exports *)field)->at[index]);
         return;
+    case CONFIG_NETWORKS:
+        add_network(text, &((const struct config_networks *)field)->at[index]);
+        return;
     }
     UNREACHABLE();
 }
@@ -419,6 +451,8 @@ void config_value_clear(struct config *config, const struct config_option *optio
         ((struct config_addresses *)field)->count = 0;
     } else if (option->type == CONFIG_SHARES) {
         ((struct config_shares *)field)->count = 0;
+    } else if (option->type == CONFIG_NETWORKS) {
+        ((struct config_networks *)field)->count = 0;
     } else if (option->type == CONFIG_EXPORTS) {
         config_export_clear(field);
     } else if (option->type == CONFIG_NAMES) {

@@ -30,6 +30,7 @@ enum {
 struct files {
     struct files_parts parts;
     struct file_service *service;
+    struct guard guard;
     struct bell bell;    /* of the threads of the service */
     uv_timer_t patience; /* of those who wait for a name, */
     bool is_waited_for;  /* if there are any */
@@ -81,6 +82,22 @@ static void on_wake(void *context)
 static void on_patience_over(uv_timer_t *timer)
 {
     tell_news(timer->data);
+}
+
+/* Somebody will ask again, in any turn; there must be one. */
+static void expect_turn(struct files *files)
+{
+    if (!uv_is_active((uv_handle_t *)&files->patience))
+        CHECK(uv_timer_start(&files->patience, on_patience_over, PATIENCE_MS, 0) == 0);
+}
+
+static enum guard_verdict judge(void *context, const struct guard_question *question)
+{
+    struct files *files = context;
+    enum guard_verdict verdict = file_judge_lock(files->service, question);
+    if (verdict == GUARD_LATER)
+        expect_turn(files);
+    return verdict;
 }
 
 static uint64_t random_bits(void)
@@ -151,6 +168,8 @@ struct files *files_new(const struct files_parts *parts, struct text *ret_why)
     if (files->service == NULL)
         return files; /* with its handles, for files_close */
     rpc_server_set_desk(parts->server, file_desk(files->service));
+    files->guard = (struct guard){.judge = judge, .context = files};
+    rpc_server_set_guard(parts->server, &files->guard);
     return files;
 }
 
@@ -179,8 +198,8 @@ enum path_state files_get_path(struct files *files, struct bytes fh, struct byte
 {
     enum path_state state = file_get_path(files->service, fh, ret);
     files->is_waited_for |= state == PATH_LATER;
-    if (state == PATH_LATER && !uv_is_active((uv_handle_t *)&files->patience))
-        CHECK(uv_timer_start(&files->patience, on_patience_over, PATIENCE_MS, 0) == 0);
+    if (state == PATH_LATER)
+        expect_turn(files);
     return state;
 }
 

@@ -152,6 +152,15 @@ _Static_assert(sizeof level_names / sizeof level_names[0] == LOG_LEVEL_END, "a n
     ROW(EVENT_UNPRIVILEGED, WARNING,                                                               \
         "refused a call from a port above 1023, as --require-privileged-port asks", NULL,          \
         "source_port")                                                                             \
+    ROW(EVENT_LOCK_NOT_ALLOWED, WARNING, "refused a lock: --allow does not list this address",     \
+        "name", NULL)                                                                              \
+    ROW(EVENT_LOCK_NOT_EXPORTED, WARNING,                                                          \
+        "refused a lock: the file's export does not list this client", "name", NULL)               \
+    ROW(EVENT_LOCK_READ_ONLY, WARNING,                                                             \
+        "refused an exclusive lock: this client may only read that export", "name", NULL)          \
+    ROW(EVENT_LOCK_NO_ACCESS, WARNING, "refused a lock: its user may not read the file", "name",   \
+        NULL)                                                                                      \
+    ROW(EVENT_LOCK_STUCK, ERROR, "refused a lock: the file system does not answer", "name", NULL)  \
     ROW(EVENT_OLD_CALL, INFO, "refused a repeat of an earlier call: its process has called since", \
         NULL, "procedure")                                                                         \
     ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \

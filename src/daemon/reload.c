@@ -19,6 +19,7 @@
 struct reload {
     struct reload_parts parts;
     struct core *core; /* NULL: we do not serve */
+    struct rpc_server *server;
     struct names *names;
     struct files *files;
     uv_signal_t hang_up;
@@ -77,6 +78,7 @@ static void take(struct reload *reload)
     struct config *config = reload->parts.config;
     config_change_take(config, &reload->fresh);
     tell_core(reload);
+    rpc_server_set_allowed(reload->server, config->allow.at, config->allow.count);
     log_set(reload->parts.log, config->log_level, config->log_format);
     if (reload->exports != NULL)
         files_take(reload->files, reload->exports);
@@ -200,10 +202,11 @@ struct reload *reload_new(const struct reload_parts *parts)
     return reload;
 }
 
-void reload_serve(struct reload *reload, struct core *core, struct names *names,
-                  struct files *files)
+void reload_serve(struct reload *reload, struct core *core, struct rpc_server *server,
+                  struct names *names, struct files *files)
 {
     reload->core = core;
+    reload->server = server;
     reload->names = names;
     reload->files = files;
 }

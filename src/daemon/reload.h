@@ -33,8 +33,8 @@ struct reload_parts {
  * NULL: no memory. */
 struct reload *reload_new(const struct reload_parts *parts);
 /* We serve, with these. `files` NULL: none are exported. */
-void reload_serve(struct reload *reload, struct core *core, struct names *names,
-                  struct files *files);
+void reload_serve(struct reload *reload, struct core *core, struct rpc_server *server,
+                  struct names *names, struct files *files);
 
 /* Reads once more. The number of that reading. */
 uint64_t reload_ask(struct reload *reload);

@@ -125,7 +125,7 @@ int start_serve_driver(struct daemon *daemon)
     daemon->hooks.registrar = daemon->registrar;
     daemon->hooks.admin.core = daemon->core;
     daemon->hooks.admin.meter = rpc_server_meter(daemon->server);
-    reload_serve(daemon->reload, daemon->core, daemon->names, daemon->files);
+    reload_serve(daemon->reload, daemon->core, daemon->server, daemon->names, daemon->files);
     return driver_start(daemon->driver)
                ? 0
                : daemon_fail(daemon, DAEMON_EXIT_STORE,

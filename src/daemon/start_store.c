@@ -199,6 +199,7 @@ int start_store_boot(struct daemon *daemon)
     if (daemon->server == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE,
                            "cannot reserve memory for replies; lower --max-clients");
+    rpc_server_set_allowed(daemon->server, config->allow.at, config->allow.count);
 
     struct store_batch batch;
     struct store_failure failure;

@@ -12,6 +12,7 @@
  */
 #include "file/export_line.h"
 
+#include "base/check.h"
 #include "base/suggest.h"
 
 #include <errno.h>
@@ -240,23 +241,6 @@ static int parse_options(struct parser *parser, char end, struct export_rights *
 
 /* ---- clients ---- */
 
-static bool parse_mask(const char *text, const struct address *network, uint32_t *ret)
-{
-    uint32_t bits = network->family == 4 ? 32 : 128, number = 0;
-    struct address mask;
-    if (network->family == 4 && address_parse(bytes_of_text(text), &mask) && mask.family == 4) {
-        uint32_t word = load_be32(mask.bytes);
-        uint32_t len = word == 0 ? 0 : 32 - (uint32_t)__builtin_ctz(word);
-        *ret = len;
-        return len == 0 || word == UINT32_MAX << (32 - len);
-    }
-    const char *at = text;
-    for (; *at >= '0' && *at <= '9' && number <= bits; at++)
-        number = number * 10 + (uint32_t)(*at - '0');
-    *ret = number;
-    return at != text && *at == 0 && number <= bits;
-}
-
 static bool is_host_name(const char *name)
 {
     for (const char *at = name; *at != 0; at++) {
@@ -268,15 +252,18 @@ static bool is_host_name(const char *name)
     return name[0] != '-' && name[0] != '.';
 }
 
-static int parse_network(struct parser *parser, struct export_client *client, const char *slash)
+static int parse_network(struct parser *parser, struct export_client *client)
 {
-    struct bytes address = {(const uint8_t *)client->name, (uint32_t)(slash - client->name)};
     client->kind = EXPORT_NETWORK;
-    if (!address_parse(address, &client->network))
+    switch (network_parse(client->name, &client->network)) {
+    case NETWORK_OK:
+        return 0;
+    case NETWORK_BAD_ADDRESS:
         return refuse(parser, "client", client->name, ": not an address in front of '/'");
-    if (!parse_mask(slash + 1, &client->network, &client->prefix_len))
+    case NETWORK_BAD_LENGTH:
         return refuse(parser, "client", client->name, ": not a length or netmask behind '/'");
-    return 0;
+    }
+    UNREACHABLE();
 }
 
 static int parse_client_name(struct parser *parser, struct export_client *client)
@@ -290,14 +277,9 @@ static int parse_client_name(struct parser *parser, struct export_client *client
     if (name[0] == '@')
         return refuse(parser, "netgroup", name,
                       " is not served; list its addresses, networks or hostnames");
-    const char *slash = strchr(name, '/');
-    if (slash != NULL)
-        return parse_network(parser, client, slash);
-    if (address_parse(bytes_of_text(name), &client->network)) {
-        client->kind = EXPORT_NETWORK;
-        client->prefix_len = client->network.family == 4 ? 32 : 128;
-        return 0;
-    }
+    struct address address;
+    if (strchr(name, '/') != NULL || address_parse(bytes_of_text(name), &address))
+        return parse_network(parser, client);
     client->kind = EXPORT_HOST;
     if (strchr(name, '*') != NULL || strchr(name, '?') != NULL || strchr(name, '[') != NULL)
         return refuse(parser, "client", name,

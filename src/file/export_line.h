@@ -9,7 +9,7 @@
 #ifndef FILE_EXPORT_LINE_H
 #define FILE_EXPORT_LINE_H
 
-#include "base/address.h"
+#include "base/network.h"
 #include "base/text.h"
 
 enum {
@@ -33,8 +33,7 @@ enum export_client_kind { EXPORT_EVERYBODY, EXPORT_NETWORK, EXPORT_HOST };
 
 struct export_client {
     enum export_client_kind kind;
-    struct address network;         /* EXPORT_NETWORK; a single address has all its bits */
-    uint32_t prefix_len;            /* of EXPORT_NETWORK */
+    struct network network;         /* EXPORT_NETWORK, also of one address */
     char name[EXPORT_NAME_MAX + 1]; /* as it was written */
     struct export_rights rights;
 };

@@ -286,16 +286,6 @@ const struct export *export_table_find_path(const struct export_table *table, co
     return best;
 }
 
-static bool is_in_network(const struct export_client *client, const struct address *from)
-{
-    if (client->network.family != from->family)
-        return false;
-    uint32_t whole = client->prefix_len / 8, rest = client->prefix_len % 8;
-    if (memcmp(client->network.bytes, from->bytes, whole) != 0)
-        return false;
-    return rest == 0 || (client->network.bytes[whole] ^ from->bytes[whole]) >> (8 - rest) == 0;
-}
-
 /* How exactly a rule names this client; 0: not at all. */
 static uint32_t match(const struct export_rule *rule, const struct address *from)
 {
@@ -303,11 +293,10 @@ static uint32_t match(const struct export_rule *rule, const struct address *from
     case EXPORT_EVERYBODY:
         return 1;
     case EXPORT_NETWORK:
-        if (!is_in_network(&rule->client, from))
+        if (!network_has(&rule->client.network, from))
             return 0;
-        return rule->client.prefix_len == (from->family == 4 ? 32 : 128)
-                   ? 1000
-                   : 2 + rule->client.prefix_len;
+        return network_is_address(&rule->client.network) ? 1000
+                                                         : 2 + rule->client.network.prefix_len;
     case EXPORT_HOST: {
         struct address plain = address_without_zone(from);
         for (uint32_t i = 0; i < rule->address_count; i++)

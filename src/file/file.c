@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/minmax.h"
+#include "file/lock_guard.h"
 #include "file/service.h"
 #include "file/upkeep.h"
 
@@ -84,9 +85,9 @@ static void begin(void *context)
 }
 
 /* What failed for want of a descriptor has changed nothing, and is tried once more. */
-static void operate(struct call *call)
+static void operate(struct call *call, call_execute_fn execute_fn)
 {
-    operations[call->procedure].execute(call);
+    execute_fn(call);
     if (call->result.stat != NFS_JUKEBOX)
         return;
     identity_own();
@@ -95,7 +96,7 @@ static void operate(struct call *call)
         return;
     call->result = (struct nfs_result){0};
     call->sync_count = 0;
-    operations[call->procedure].execute(call);
+    execute_fn(call);
 }
 
 static void execute(void *context, struct pool_lane *pool_lane, struct list *work)
@@ -109,8 +110,10 @@ static void execute(void *context, struct pool_lane *pool_lane, struct list *wor
     struct call *call = LIST_ELEMENT(work, struct call, link);
     if (call->program == MOUNT_PROGRAM)
         op_mount(call);
+    else if (call->program == LOCK_GUARD_PROGRAM)
+        operate(call, lock_guard_execute);
     else
-        operate(call);
+        operate(call, operations[call->procedure].execute);
     if (call->sync_count > 0 && call->result.stat == NFS_OK)
         syncer_add(service->syncer, call);
     else
@@ -129,7 +132,7 @@ static void put_refusal(struct call *call)
     call->result = (struct nfs_result){.stat = NFS_JUKEBOX};
     if (call->program == NFS_PROGRAM)
         call_encode(call);
-    else
+    else if (call->program == MOUNT_PROGRAM)
         op_mount_refuse(call);
 }
 
@@ -187,6 +190,15 @@ static void fill(struct file_service *service, struct call *call, const struct j
     call->credential = *request->credential;
     call->credential.machine = (struct bytes){0};
     call->exports = export_table_keep(service->exports);
+}
+
+struct call *file_take_call(struct file_service *service, const struct job_request *request,
+                            uint32_t payload_max)
+{
+    struct call *call = call_memory_take(&service->memory, payload_max, request->args.len);
+    if (call != NULL)
+        fill(service, call, request);
+    return call;
 }
 
 /* No room: not now. */
@@ -269,13 +281,27 @@ static void leave_lane(const struct call *call)
     call->lane->bytes -= call->memory_len;
 }
 
-static void release(void *context, struct job *job)
+bool file_begin(struct file_service *service, struct call *call)
 {
-    struct file_service *service = context;
-    struct call *call = (struct call *)(void *)job;
+    if (!enter_lane(service, call))
+        return false;
+    if (call_has_own_groups(call) && !groups_are_known(service->groups, call->credential.uid))
+        groups_ask(service->groups, call->credential.uid, &call->link);
+    else
+        file_queue(service, call);
+    return true;
+}
+
+void file_give_back(struct file_service *service, struct call *call)
+{
     leave_lane(call);
     export_table_drop(call->exports);
     call_memory_give_back(&service->memory, call);
+}
+
+static void release(void *context, struct job *job)
+{
+    file_give_back(context, (struct call *)(void *)job);
 }
 
 static enum job_verdict submit(void *context, const struct job_request *request, struct job **ret)
@@ -285,11 +311,9 @@ static enum job_verdict submit(void *context, const struct job_request *request,
     struct bytes path = {0};
     if (!decode(request, &args, &path))
         return JOB_GARBAGE;
-    struct call *call =
-        call_memory_take(&service->memory, payload_of(request, &args), request->args.len);
+    struct call *call = file_take_call(service, request, payload_of(request, &args));
     if (call == NULL)
         return refuse(service, request, ret);
-    fill(service, call, request);
     *ret = &call->job;
     if (request->program == NFS_PROGRAM) {
         call->args = args;
@@ -301,21 +325,15 @@ static enum job_verdict submit(void *context, const struct job_request *request,
     call->path = path;
     if (try_now(call))
         return JOB_DONE;
-    if (!enter_lane(service, call)) {
-        release(service, &call->job);
-        return refuse(service, request, ret);
-    }
     keep_args(call, request);
-    if (call_has_own_groups(call) && !groups_are_known(service->groups, call->credential.uid))
-        groups_ask(service->groups, call->credential.uid, &call->link);
-    else
-        file_queue(service, call);
-    return JOB_LATER;
+    if (file_begin(service, call))
+        return JOB_LATER;
+    release(service, &call->job);
+    return refuse(service, request, ret);
 }
 
-static struct job *next(void *context)
+static struct call *next_finished(struct file_service *service)
 {
-    struct file_service *service = context;
     struct call *call = NULL;
     CHECK(pthread_mutex_lock(&service->mutex) == 0);
     if (!list_is_empty(&service->finished)) {
@@ -323,6 +341,17 @@ static struct job *next(void *context)
         list_remove(&call->link);
     }
     CHECK(pthread_mutex_unlock(&service->mutex) == 0);
+    return call;
+}
+
+static struct job *next(void *context)
+{
+    struct file_service *service = context;
+    struct call *call = next_finished(service);
+    for (; call != NULL && call->program == LOCK_GUARD_PROGRAM; call = next_finished(service)) {
+        lock_guard_finish(service->lock_guard, call);
+        file_give_back(service, call);
+    }
     if (call != NULL)
         return &call->job;
     service->quick_len = 0; /* all is collected: the turn ends */
@@ -351,6 +380,7 @@ static bool start(struct file_service *service, const struct export_line *lines,
     service->descriptors = descriptor_cache_new(options->limits.files_max, options->seed,
                                                 service->system, count_error, service);
     service->mounts = mounts_new();
+    service->lock_guard = lock_guard_new();
     service->paths = paths_new(options->seed, options->wake, options->context);
     service->syncer = syncer_new(SYNC_THREADS, service);
     service->pool = pool_new(options->limits.threads, begin, execute, service);
@@ -360,7 +390,8 @@ static bool start(struct file_service *service, const struct export_line *lines,
         has_groups = service->groups != NULL;
     }
     if (service->descriptors != NULL && service->mounts != NULL && service->syncer != NULL &&
-        service->pool != NULL && service->paths != NULL && has_groups)
+        service->pool != NULL && service->paths != NULL && service->lock_guard != NULL &&
+        has_groups)
         service->upkeep = upkeep_new(service);
     if (service->upkeep != NULL)
         return true;
@@ -404,6 +435,7 @@ void file_free(struct file_service *service)
         release(service, job);
     descriptor_cache_free(service->descriptors);
     mounts_free(service->mounts);
+    lock_guard_free(service->lock_guard);
     export_table_drop(service->exports);
     lane_list_free(service->lanes);
     call_memory_done(&service->memory);
@@ -414,6 +446,12 @@ void file_free(struct file_service *service)
 const struct job_desk *file_desk(struct file_service *service)
 {
     return &service->desk;
+}
+
+enum guard_verdict file_judge_lock(struct file_service *service,
+                                   const struct guard_question *question)
+{
+    return lock_guard_judge(service, question);
 }
 
 struct export_table *file_prepare(const struct file_service *service,

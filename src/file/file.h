@@ -13,6 +13,7 @@
 #include "base/mac.h"
 #include "file/export_line.h"
 #include "file/paths.h"
+#include "proto/guard.h"
 #include "proto/job.h"
 
 struct export_table;
@@ -58,6 +59,11 @@ void file_take(struct file_service *service, struct export_table *exports);
 void file_drop(struct export_table *exports);
 /* Those that are served. */
 const struct export_table *file_exports(const struct file_service *service);
+
+/* May this caller lock this file? GUARD_LATER: `wake` follows, and after LOCK_GUARD_PATIENCE_S it is
+ * GUARD_STUCK. */
+enum guard_verdict file_judge_lock(struct file_service *service,
+                                   const struct guard_question *question);
 
 /* For operators. */
 struct file_status {

@@ -83,10 +83,13 @@ bool paths_of_descriptor(int fd, const struct export *export, char *buffer, size
     ssize_t len = readlink(link, buffer, size);
     if (len <= 0 || (size_t)len == size)
         return false;
-    *ret = (struct bytes){(const uint8_t *)buffer, (uint32_t)len};
-    bool is_gone = ret->len >= sizeof gone - 1 &&
-                   memcmp(ret->at + ret->len - (sizeof gone - 1), gone, sizeof gone - 1) == 0;
-    return !is_gone && is_inside(*ret, export->resolved);
+    struct bytes path = {(const uint8_t *)buffer, (uint32_t)len};
+    bool is_gone = path.len >= sizeof gone - 1 &&
+                   memcmp(path.at + path.len - (sizeof gone - 1), gone, sizeof gone - 1) == 0;
+    if (is_gone || !is_inside(path, export->resolved))
+        return false;
+    *ret = path;
+    return true;
 }
 
 /* On the thread; may wait for a disk. NULL: none. */

@@ -25,6 +25,7 @@ struct file_service {
     struct lane common;    /* of calls that touch no file system */
     atomic_bool is_shared; /* there are several file systems: none may take all there is */
     struct pool *pool;
+    struct lock_guard *lock_guard; /* the server thread's */
     struct syncer *syncer;
     struct upkeep *upkeep;
     struct call_memory memory; /* the server thread's */
@@ -41,5 +42,11 @@ void file_count_error(struct file_service *service);
 void file_queue(struct file_service *service, struct call *call);
 /* Finishes a call that was not executed: not now. */
 void file_refuse(struct call *call);
+/* A call as a request says, with room for its arguments and so much payload; NULL: no room now. */
+struct call *file_take_call(struct file_service *service, const struct job_request *request,
+                            uint32_t payload_max);
+/* To the pool, when it is known who its caller is. False: its file system has no room for it now. */
+bool file_begin(struct file_service *service, struct call *call);
+void file_give_back(struct file_service *service, struct call *call);
 
 #endif

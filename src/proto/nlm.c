@@ -41,6 +41,7 @@ _Static_assert((int)LOCK_GRANTED == (int)NLM_STAT_GRANTED &&
                    (int)LOCK_BLOCKED == (int)NLM_STAT_BLOCKED &&
                    (int)LOCK_GRACE == (int)NLM_STAT_DENIED_GRACE_PERIOD &&
                    (int)LOCK_DEADLOCK == (int)NLM_STAT_DEADLCK &&
+                   (int)LOCK_READ_ONLY == (int)NLM_STAT_ROFS &&
                    (int)LOCK_STALE_HANDLE == (int)NLM_STAT_STALE_FH &&
                    (int)LOCK_TOO_BIG == (int)NLM_STAT_FBIG,
                "the core counts as version 4 does");

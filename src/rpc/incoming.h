@@ -5,6 +5,7 @@
 #ifndef RPC_INCOMING_H
 #define RPC_INCOMING_H
 
+#include "base/network.h"
 #include "codec/rpc_msg.h"
 #include "rpc/drc.h"
 #include "rpc/meter.h"
@@ -25,11 +26,14 @@ struct rpc_server {
     struct rpc_client *client; /* NULL: nobody makes calls */
     struct drc *cache;
     struct outbox *outbox;
-    struct outbox_entry *late; /* answers that core_next_answer will name, by ticket */
-    uint8_t *late_bytes;       /* reply_max for each */
-    struct away *away;         /* NULL: no program is executed elsewhere */
-    struct rate *rate;         /* NULL: no limit */
-    struct meter *meter;       /* NULL: nothing is measured */
+    struct outbox_entry *late;     /* answers that core_next_answer will name, by ticket */
+    uint8_t *late_bytes;           /* reply_max for each */
+    struct away *away;             /* NULL: no program is executed elsewhere */
+    const struct guard *guard;     /* NULL: files are not ours, and nothing is known of them */
+    const struct network *allowed; /* --allow; none: everybody */
+    uint32_t allowed_count;
+    struct rate *rate;   /* NULL: no limit */
+    struct meter *meter; /* NULL: nothing is measured */
     uint32_t record_max, record_max_files, reply_max;
     uint32_t next_xid; /* of calls, when there is no client to number them */
 };

@@ -63,7 +63,8 @@ void meter_count_bytes(struct meter *meter, uint32_t row, uint32_t bytes)
 bool meter_is_error(const struct response *response)
 {
     return response->refused || response->status == LOCK_NO_RESOURCES ||
-           response->status == LOCK_STALE_HANDLE || response->status == LOCK_TOO_BIG;
+           response->status == LOCK_STALE_HANDLE || response->status == LOCK_TOO_BIG ||
+           response->status == LOCK_READ_ONLY;
 }
 
 const char *meter_name(const struct meter *meter, uint32_t program, uint32_t proc)

@@ -9,6 +9,8 @@
  *   MSG_DENIED  UNAVAIL    MISMATCH     UNAVAIL      ARGS         again             its batch is
  *                                                                                   durable
  *
+ * Whether its caller may lock that file is asked right before the core (permit.h).
+ *
  * The checks stand in the order of RFC 5531, and each is made before anything is indexed by what it
  * checks (R-NSM-5). Everything left of the core answers at once.
  */
@@ -17,6 +19,7 @@
 #include "base/check.h"
 #include "rpc/away.h"
 #include "rpc/incoming.h"
+#include "rpc/permit.h"
 #include "rpc/repeat.h"
 
 #include <stdlib.h>
@@ -113,6 +116,18 @@ void rpc_server_free(struct rpc_server *server)
 void rpc_server_set_desk(struct rpc_server *server, const struct job_desk *desk)
 {
     away_set_desk(server->away, desk);
+}
+
+void rpc_server_set_guard(struct rpc_server *server, const struct guard *guard)
+{
+    server->guard = guard;
+}
+
+void rpc_server_set_allowed(struct rpc_server *server, const struct network *networks,
+                            uint32_t count)
+{
+    server->allowed = networks;
+    server->allowed_count = count;
 }
 
 void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client)
@@ -307,6 +322,8 @@ static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
         MARK("server_busy");
         return RPC_BUSY;
     }
+    if (!permit_judge(server, in))
+        return RPC_BUSY;
     bool is_answered = execute(server, in, is_cached ? repeat_begin(server, in, &key) : DRC_NONE);
     if (!in->is_message)
         return is_answered ? RPC_WAITING : RPC_NO_ANSWER;

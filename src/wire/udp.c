@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/minmax.h"
 #include "wire/datagram.h"
+#include "wire/held.h"
 #include "wire/listen.h"
 #include "wire/sockaddr.h"
 
@@ -45,6 +46,8 @@ struct udp {
     uint32_t out_count;
     uint64_t out_route; /* the socket of the collected replies */
     bool is_out_gated;  /* they waited for a commit, and may be too late */
+    struct held held;   /* datagrams that the server did not take yet */
+    bool is_quiet;      /* nothing more is taken */
 };
 
 struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *clock)
@@ -69,6 +72,7 @@ void udp_free(struct udp *udp)
 {
     if (udp == NULL)
         return;
+    held_done(&udp->held);
     free(udp->in_bytes);
     free(udp->out_bytes);
     free(udp);
@@ -143,6 +147,29 @@ void udp_call(struct udp *udp, const struct address *local, const struct address
     udp_send(udp, &way, message);
 }
 
+/* One datagram to the server. False: it cannot be taken now. */
+static bool deliver(void *context, const struct rpc_source *from, struct bytes call)
+{
+    struct udp *udp = context;
+    struct xdr_out reply = xdr_out_of(reserve(udp, from->route, false), udp->reply_max);
+    enum rpc_verdict verdict = rpc_server_receive(udp->server, from, call, clock_now_ns(udp->clock),
+                                                  clock_wall_ns(udp->clock), &reply);
+    if (verdict == RPC_ANSWERED || verdict == RPC_ACKNOWLEDGED)
+        commit(udp, &from->peer, xdr_out_len(&reply));
+    return verdict != RPC_BUSY;
+}
+
+void udp_resume(struct udp *udp)
+{
+    if (!udp->is_quiet && !rpc_server_is_busy(udp->server))
+        held_offer(&udp->held, clock_now_ns(udp->clock), deliver, udp);
+}
+
+bool udp_is_holding_back(const struct udp *udp)
+{
+    return udp->held.count > 0;
+}
+
 static void handle(struct udp_socket *socket, struct mmsghdr *message, struct datagram *data)
 {
     struct udp *udp = socket->udp;
@@ -164,12 +191,10 @@ static void handle(struct udp_socket *socket, struct mmsghdr *message, struct da
         rpc_server_report(udp->server, EVENT_TOO_LONG, &from.peer.address);
         return;
     }
-    struct xdr_out reply = xdr_out_of(reserve(udp, from.route, false), udp->reply_max);
     struct bytes call = {data->content.iov_base, message->msg_len};
-    enum rpc_verdict verdict = rpc_server_receive(
-        udp->server, &from, call, clock_now_ns(udp->clock), clock_wall_ns(udp->clock), &reply);
-    if (verdict == RPC_ANSWERED || verdict == RPC_ACKNOWLEDGED)
-        commit(udp, &from.peer, xdr_out_len(&reply));
+    bool is_behind = !rpc_msg_is_reply(call) && held_has(&udp->held, &from.peer.address);
+    if (is_behind || !deliver(udp, &from, call))
+        held_add(&udp->held, &from, call, clock_now_ns(udp->clock));
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -217,6 +242,7 @@ int udp_add(struct udp *udp, int fd, const struct address *address, bool has_fil
 
 void udp_quiesce(struct udp *udp)
 {
+    udp->is_quiet = true;
     for (uint32_t i = 0; i < udp->socket_count; i++)
         (void)uv_poll_stop(&udp->sockets[i].poll);
 }

@@ -3,7 +3,7 @@
  *
  * A reply leaves from the address the call came to: clients connect their sockets or compare, and a
  * host with several addresses would otherwise reply from whichever routing prefers. A call that
- * cannot be taken now is dropped, which UDP callers are prepared for.
+ * cannot be taken now is kept for a few seconds (held.h), if there is room.
  *
  * Outgoing calls that must come from the listening socket leave here too (R-BLK-3), and their
  * replies arrive here: the server tells them from calls.
@@ -35,6 +35,11 @@ void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message
 void udp_call(struct udp *udp, const struct address *local, const struct address *to, uint16_t port,
               struct bytes message);
 void udp_flush(struct udp *udp);
+
+/* Calls that could not be taken are offered once more. */
+void udp_resume(struct udp *udp);
+/* Are there any? */
+bool udp_is_holding_back(const struct udp *udp);
 
 /* Reads nothing more; replies still leave. */
 void udp_quiesce(struct udp *udp);

@@ -91,6 +91,7 @@ void wire_flush(struct wire *wire)
 {
     release(wire);
     tcp_resume(wire->tcp);
+    udp_resume(wire->udp);
     release(wire); /* what was admitted may need no new batch */
     udp_flush(wire->udp);
     tcp_flush(wire->tcp);
@@ -98,7 +99,7 @@ void wire_flush(struct wire *wire)
 
 bool wire_is_holding_back(const struct wire *wire)
 {
-    return !list_is_empty(&wire->tcp->paused);
+    return !list_is_empty(&wire->tcp->paused) || udp_is_holding_back(wire->udp);
 }
 
 void wire_call(struct wire *wire, const struct client_action *action)

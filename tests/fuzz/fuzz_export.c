@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(line.client_count >= 1 && line.client_count <= EXPORT_CLIENTS_MAX);
         for (uint32_t i = 0; i < line.client_count; i++) {
             CHECK(line.clients[i].name[EXPORT_NAME_MAX] == '\0');
-            CHECK(line.clients[i].prefix_len <= 128);
+            CHECK(line.clients[i].network.prefix_len <= 128);
             check_rights(&line.clients[i].rights);
         }
         export_line_done(&line);

@@ -546,9 +546,10 @@ TEST(test_config__effective_configuration_reads_back)
 /* "--name=VALUE" with a value that the option takes. */
 static void give(const struct config_option *option, char *ret, size_t size)
 {
-    static const char *const values[][2] = {
-        {"nlm-port", "5"},        {"nsm-port", "5"},    {"takeover-hook", "true"}, {"grace", "5"},
-        {"export", "/srv *(ro)"}, {"exports", "/file"}, {"share", "a=01"}};
+    static const char *const values[][2] = {{"nlm-port", "5"},         {"nsm-port", "5"},
+                                            {"takeover-hook", "true"}, {"grace", "5"},
+                                            {"export", "/srv *(ro)"},  {"exports", "/file"},
+                                            {"share", "a=01"},         {"allow", "192.0.2.0/24"}};
     const char *value = option->default_text;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (strcmp(values[i][0], option->name) == 0)
@@ -575,7 +576,7 @@ TEST(test_config__a_monitor_refuses_each_by_name_and_says_why)
         assert_string_equal(outcome.why, sentence);
         count++;
     }
-    assert_int_equal(count, 20);
+    assert_int_equal(count, 21);
 }
 
 TEST(test_config__a_role_refuses_what_means_nothing_in_it)

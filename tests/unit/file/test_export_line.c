@@ -52,14 +52,14 @@ TEST(test_export_line__clients_have_their_own_options)
     assert_string_equal(line.directory, "/srv/files");
     assert_int_equal(line.client_count, 6);
     assert_true(line.clients[0].rights.is_writable && line.clients[0].rights.is_async);
-    assert_int_equal(line.clients[0].prefix_len, 8);
+    assert_int_equal(line.clients[0].network.prefix_len, 8);
     assert_int_equal(line.clients[1].kind, EXPORT_HOST);
     assert_false(line.clients[1].rights.is_writable);
-    assert_int_equal(line.clients[2].prefix_len, 64);
+    assert_int_equal(line.clients[2].network.prefix_len, 64);
     assert_true(line.clients[2].rights.is_secure);
-    assert_int_equal(line.clients[3].prefix_len, 16);
+    assert_int_equal(line.clients[3].network.prefix_len, 16);
     assert_int_equal(line.clients[3].rights.squash, EXPORT_SQUASH_NONE);
-    assert_int_equal(line.clients[4].prefix_len, 32);
+    assert_int_equal(line.clients[4].network.prefix_len, 32);
     assert_int_equal(line.clients[4].rights.anonymous_uid, 5);
     assert_int_equal(line.clients[4].rights.anonymous_gid, 6);
     export_line_done(&line);
