@@ -180,7 +180,7 @@ static bool ask_pool(struct file_service *service, struct call *call, struct ent
     memcpy(copy, call->args.fh.at, call->args.fh.len);
     call->args.fh.at = copy;
     call->job.token = (uint64_t)(room - service->lock_guard->entries);
-    *room = *asked; /* the pool may be faster than we are */
+    *room = *asked;
     if (!file_begin(service, call)) {
         room->state = ENTRY_FREE;
         return false;
@@ -189,7 +189,7 @@ static bool ask_pool(struct file_service *service, struct call *call, struct ent
     return true;
 }
 
-static bool is_stuck(const struct call *call)
+static bool is_lane_stuck(const struct call *call)
 {
     return call->export != NULL && atomic_load(&call->export->lane->is_stuck);
 }
@@ -216,7 +216,7 @@ static enum guard_verdict judge_file(struct file_service *service, struct call *
     verdict = take_answer(guard, &search, asked.since_ns);
     if (verdict == GUARD_LATER && search.room != NULL && search.asked < LOCK_GUARD_PER_EXPORT)
         *ret_is_asked = ask_pool(service, call, search.room, &asked);
-    return !*ret_is_asked && is_stuck(call) ? GUARD_STUCK : verdict;
+    return !*ret_is_asked && is_lane_stuck(call) ? GUARD_STUCK : verdict;
 }
 
 static enum guard_verdict judge_call(struct file_service *service,
