@@ -80,19 +80,21 @@ static uint32_t find_obstacle(struct core *core, struct subject *s)
     return slot;
 }
 
+/* Whatever the tables say. LOCK_GRANTED: it is not refused. */
+static enum lock_status refusal_of(const struct lock_request *r)
+{
+    return r->is_bad_handle ? LOCK_STALE_HANDLE : r->is_too_big ? LOCK_TOO_BIG : r->refusal;
+}
+
 /* ---- TEST ---- */
 
 static enum lock_status test(struct core *core, const struct peer *from,
                              const struct lock_request *r, struct lock_holder *ret_holder)
 {
-    if (r->is_bad_handle)
-        return LOCK_STALE_HANDLE;
-    if (r->is_too_big)
-        return LOCK_TOO_BIG;
     /* DENIED must name a holder: nobody, and all of what was asked for. */
     *ret_holder = (struct lock_holder){.exclusive = true, .start = r->start, .end = r->end};
-    if (r->refusal != LOCK_GRANTED)
-        return r->refusal;
+    if (refusal_of(r) != LOCK_GRANTED)
+        return refusal_of(r);
     struct subject s = find_subject(core, from, r);
     if (grace_is_on(core))
         return LOCK_GRACE;
@@ -286,12 +288,8 @@ static enum lock_status lock(struct core *core, const struct peer *from,
                              const struct request *request)
 {
     const struct lock_request *r = &request->lock;
-    if (r->is_bad_handle)
-        return LOCK_STALE_HANDLE;
-    if (r->is_too_big)
-        return LOCK_TOO_BIG;
-    if (r->refusal != LOCK_GRANTED)
-        return r->refusal;
+    if (refusal_of(r) != LOCK_GRANTED)
+        return refusal_of(r);
     if (r->reclaim)
         return reclaim(core, from, r);
     struct subject s = find_subject(core, from, r);

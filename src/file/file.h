@@ -60,8 +60,8 @@ void file_drop(struct export_table *exports);
 /* Those that are served. */
 const struct export_table *file_exports(const struct file_service *service);
 
-/* May this caller lock this file? GUARD_LATER: `wake` follows, and after LOCK_GUARD_PATIENCE_S it is
- * GUARD_STUCK. */
+/* May this caller lock this file? GUARD_LATER: `wake` follows, and after LOCK_GUARD_PATIENCE_S it
+ * is GUARD_STUCK. */
 enum guard_verdict file_judge_lock(struct file_service *service,
                                    const struct guard_question *question);
 

@@ -1,8 +1,8 @@
 /*
  * lock_guard.c -- see lock_guard.h.
  *
- * As for knfsd, who may read a file may lock it, in either mode, and so may its owner: programs lock
- * files that they opened before they took their own right away, and take exclusive locks over
+ * As for knfsd, who may read a file may lock it, in either mode, and so may its owner: programs
+ * lock files that they opened before they took their own right away, and take exclusive locks over
  * descriptors that only read (R-SEC-11).
  */
 #include "file/lock_guard.h"

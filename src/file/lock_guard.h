@@ -6,8 +6,8 @@
  *           |                                                  ^
  *           +--> ASKED: a call of ours on the pool --> KNOWN --+ asked again within a second
  *
- * Whoever asks hears GUARD_LATER while the pool looks; `wake` follows, and the same question then
- * finds its verdict here. A file system that does not answer holds LOCK_GUARD_PER_EXPORT entries at
+ * The answer is GUARD_LATER while the pool looks; `wake` follows, and the same question then finds
+ * its verdict here. A file system that does not answer holds LOCK_GUARD_PER_EXPORT entries at
  * most, and after LOCK_GUARD_PATIENCE_S its questions are GUARD_STUCK: the locks of other exports
  * do not wait for it.
  */

@@ -45,7 +45,7 @@ void file_refuse(struct call *call);
 /* A call as a request says, with room for its arguments and so much payload; NULL: no room now. */
 struct call *file_take_call(struct file_service *service, const struct job_request *request,
                             uint32_t payload_max);
-/* To the pool, when it is known who its caller is. False: its file system has no room for it now. */
+/* To the pool, when it is known who its caller is. False: its file system has no room for it. */
 bool file_begin(struct file_service *service, struct call *call);
 void file_give_back(struct file_service *service, struct call *call);
 

@@ -104,7 +104,7 @@ void rpc_server_set_client(struct rpc_server *server, struct rpc_client *client)
 /* Who executes the calls of programs that are `is_away`, before the first arrives. Borrowed. */
 void rpc_server_set_desk(struct rpc_server *server, const struct job_desk *desk);
 
-/* Who says which files may be locked by whom; NULL, as at first: the core alone decides. Borrowed. */
+/* Who says which files may be locked by whom; NULL, as at first: the core alone. Borrowed. */
 void rpc_server_set_guard(struct rpc_server *server, const struct guard *guard);
 /* --allow: who may lock at all, from now on; none: everybody. Borrowed. */
 void rpc_server_set_allowed(struct rpc_server *server, const struct network *networks,

@@ -1,7 +1,8 @@
 /*
  * test_permit.c -- who may lock (R-SEC-11): what a guard of the files says becomes the answer to
  * LOCK, NM_LOCK, TEST and SHARE in every version, and to nothing that frees; a guard that does not
- * know yet leaves the call where it is; --allow comes first. Each refusal is reported with its file.
+ * know yet leaves the call where it is; --allow comes first. Each refusal is reported with its
+ * file.
  */
 #include "base/network.h"
 #include "peer/peer_nlm.h"
