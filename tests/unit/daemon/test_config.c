@@ -333,7 +333,7 @@ TEST(test_config__errors_name_option_value_and_remedy)
         {{"serve"}, {"serve: not an option"}},
         {{"--x\n%n"}, {"--x\\x0a%n: unknown option"}},
         {{"--config", "/nonexistent/file"}, {"cannot open /nonexistent/file: No such file"}},
-        {{"--config", "/"}, {"cannot read /: Is a directory"}},
+        {{"--config", "/"}, {"cannot open /: is not a regular file"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct outcome outcome;
