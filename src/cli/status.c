@@ -186,7 +186,7 @@ static void print_conflicts(FILE *out, const json_t *conflicts, const struct sha
                       shown > 0 ? "and others " : "");
 }
 
-static void print_store(FILE *out, const json_t *store)
+static void print_store(FILE *out, const json_t *store, bool is_monitor)
 {
     double seconds = json_real_value(json_object_get(store, "commit_seconds"));
     (void)fputs("store     ", out);
@@ -194,20 +194,23 @@ static void print_store(FILE *out, const json_t *store)
     if (seconds > 1)
         (void)fprintf(out, ", commit stalled for %.0f s", seconds);
     if (!json_is_true(json_object_get(store, "has_room")))
-        (void)fputs(", full: new locks are refused", out);
+        (void)fprintf(out, ", full: new %s are refused", is_monitor ? "hosts" : "locks");
     if (json_is_true(json_object_get(store, "incomplete")))
         (void)fputs(", may have lost records", out);
     (void)fputc('\n', out);
 }
 
-static void print_rpcbind(FILE *out, const json_t *rpcbind)
+static void print_rpcbind(FILE *out, const json_t *rpcbind, bool is_monitor)
 {
     bool is_found = json_is_true(json_object_get(rpcbind, "registered"));
     bool is_off = strcmp(print_string(rpcbind, "mode"), "off") == 0;
     (void)fprintf(out, "rpcbind   %s: ", print_string(rpcbind, "mode"));
-    print_safe(out, is_off     ? "clients must know the port"
-                    : is_found ? "registered; clients can find the server"
-                               : print_string(rpcbind, "reason"));
+    const char *off = is_monitor ? "the lock manager of this machine cannot find the monitor"
+                                 : "clients must know the port";
+    const char *found = is_monitor ? "registered; the lock manager of this machine and other hosts "
+                                     "can find the monitor"
+                                   : "registered; clients can find the server";
+    print_safe(out, is_off ? off : is_found ? found : print_string(rpcbind, "reason"));
     (void)fputc('\n', out);
 }
 
@@ -331,12 +334,13 @@ static void print_status(FILE *out, const json_t *status, const struct shape *sh
     }
     (void)fprintf(out, ", state %lld, start %lld\n", print_integer(status, "state"),
                   print_integer(status, "epoch"));
-    if (strcmp(print_string(status, "role"), "monitor") == 0)
+    bool is_monitor = strcmp(print_string(status, "role"), "monitor") == 0;
+    if (is_monitor)
         print_hosts(out, json_object_get(status, "hosts"), shape);
     else
         print_locks(out, status, shape);
-    print_store(out, json_object_get(status, "store"));
-    print_rpcbind(out, json_object_get(status, "rpcbind"));
+    print_store(out, json_object_get(status, "store"), is_monitor);
+    print_rpcbind(out, json_object_get(status, "rpcbind"), is_monitor);
     print_files(out, json_object_get(status, "files"));
 }
 

@@ -305,6 +305,10 @@ uint64_t core_work_deadline_ns(const struct core *core);
 uint32_t core_list_locals(const struct core *core, struct address *ret, uint32_t max);
 void core_learn_name(struct core *core, const struct address *local, struct bytes name);
 
+/* Monitor: may a lock manager of this machine have a host of this name watched, and be told of its
+ * reboots by this procedure? As SM_MON decides it. */
+bool core_may_watch(struct bytes mon_name, uint32_t my_prog, uint32_t my_proc);
+
 /* Monitor: every address of this machine, loopback too, at most CORE_LOCALS_MAX. SM_NOTIFY leaves
  * from each; what comes from them is not believed. */
 void core_set_locals(struct core *core, const struct address *locals, uint32_t count);

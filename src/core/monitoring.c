@@ -28,9 +28,14 @@ static bool is_acceptable_program(uint32_t prog)
 }
 
 /* A monitor calls the lock manager of its machine, by one of the procedures that those have. */
-static bool is_lock_manager(const struct request *request)
+static bool is_lock_manager(uint32_t prog, uint32_t proc)
 {
-    return request->my_prog == 100021 && (request->my_proc == 16 || request->my_proc == 24);
+    return prog == 100021 && (proc == 16 || proc == 24);
+}
+
+bool core_may_watch(struct bytes mon_name, uint32_t my_prog, uint32_t my_proc)
+{
+    return is_acceptable_name(mon_name) && is_lock_manager(my_prog, my_proc);
 }
 
 static bool may_register(struct core *core, const struct peer *from)
@@ -57,7 +62,7 @@ static bool refuse_mon(struct core *core, const struct peer *from, const struct 
         report(core, EVENT_BAD_NAME, from, request->mon_name, 0);
         return true;
     }
-    if (core->limits.is_monitor ? !is_lock_manager(request)
+    if (core->limits.is_monitor ? !is_lock_manager(request->my_prog, request->my_proc)
                                 : !is_acceptable_program(request->my_prog)) {
         report(core, EVENT_BAD_CALLBACK, from, request->mon_name, request->my_prog);
         return true;

@@ -8,21 +8,27 @@
  * Always true: about one host no two run at once, and they run in the order in which things
  * happened. About different hosts they may overtake each other.
  *
- * The program is executed by a shell, which is there, and not by us: libuv waits until it is
- * executed, and one on a file system that hangs would keep us from answering.
+ * The program is executed by a process between it and us (callout_keeper.h), which ends with all
+ * that the program started. libuv waits until that one is executed, and not the program, which may
+ * be on a file system that hangs.
  */
 #include "daemon/callout_runner.h"
 
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "daemon/callout_keeper.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { NUMBER_TEXT_MAX = 16, ARGUMENT_MAX = 9 };
+enum {
+    NUMBER_TEXT_MAX = 16,
+    ARGUMENT_MAX = 8,
+    KEEPER_SECONDS_MAX = CALLOUT_KEEPER_SECONDS_MAX + 10, /* it should have ended long before */
+};
 
 /* What is to be told. */
 struct job {
@@ -37,8 +43,13 @@ struct run {
     struct job *job; /* NULL: free */
     uv_process_t process;
     uv_timer_t limit;
-    bool is_late;
-    uint32_t open_count; /* of its two handles */
+    uv_pipe_t output;
+    uint32_t open_count; /* of its three handles */
+    bool is_started;
+    int64_t code; /* how it ended */
+    int signal;
+    char said[CALLOUT_KEEPER_OUTPUT_MAX + 1]; /* and what it printed */
+    uint32_t said_len;
 };
 
 struct callout_runner {
@@ -159,17 +170,37 @@ static struct job *take_next(struct callout_runner *runner)
     return NULL;
 }
 
-static void report_failure(struct callout_runner *runner, const struct job *job, const char *how,
-                           int64_t code)
+/* One line a second. */
+static void report(struct callout_runner *runner, const struct run *run, enum log_level level,
+                   const char *how, int64_t code)
 {
     uint64_t now_ns = clock_now_ns(runner->clock);
-    runner->failed++;
     if (now_ns < runner->report_next_ns)
         return;
     runner->report_next_ns = now_ns + SECOND_NS;
-    log_say(runner->log, LOG_LEVEL_WARNING, clock_wall_ns(runner->clock), LOG_MESSAGE(how),
-            LOG_TEXT("callout", verb_of(job->kind)), LOG_TEXT("host", job->mon_name),
-            LOG_NUMBER("code", (uint64_t)code), LOG_NUMBER("failed", runner->failed));
+    log_say(runner->log, level, clock_wall_ns(runner->clock), LOG_MESSAGE(how),
+            LOG_TEXT("callout", verb_of(run->job->kind)), LOG_TEXT("host", run->job->mon_name),
+            LOG_NUMBER("code", (uint64_t)code), LOG_NUMBER("failed", runner->failed),
+            LOG_TEXT("said", run->said));
+}
+
+static void report_end(struct callout_runner *runner, struct run *run)
+{
+    while (run->said_len > 0 && run->said[run->said_len - 1] == '\n')
+        run->said_len--;
+    run->said[run->said_len] = '\0';
+    bool has_failed = run->code != 0 || run->signal != 0;
+    runner->failed += has_failed;
+    if (!run->is_started || runner->is_closed)
+        return;
+    if (run->signal == SIGALRM)
+        report(runner, run, LOG_LEVEL_WARNING,
+               "a callout, or what it started, took longer than 10 s and was killed", 0);
+    else if (has_failed)
+        report(runner, run, LOG_LEVEL_WARNING, "a callout failed",
+               run->signal != 0 ? 128 + run->signal : run->code);
+    else if (run->said_len > 0)
+        report(runner, run, LOG_LEVEL_INFO, "a callout printed something", 0);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -177,6 +208,7 @@ static void on_closed(uv_handle_t *handle)
     struct run *run = handle->data;
     if (--run->open_count > 0)
         return;
+    report_end(run->runner, run);
     free_job(run->job);
     run->job = NULL;
     callout_runner_turn(run->runner);
@@ -185,11 +217,8 @@ static void on_closed(uv_handle_t *handle)
 static void on_end(uv_process_t *process, int64_t code, int signal)
 {
     struct run *run = process->data;
-    if (run->is_late)
-        report_failure(run->runner, run->job, "a callout took longer than 10 s and was killed", 0);
-    else if (code != 0 || signal != 0)
-        report_failure(run->runner, run->job, "a callout failed",
-                       signal != 0 ? 128 + signal : code);
+    run->code = code;
+    run->signal = signal;
     uv_close((uv_handle_t *)process, on_closed);
     uv_close((uv_handle_t *)&run->limit, on_closed);
 }
@@ -197,43 +226,72 @@ static void on_end(uv_process_t *process, int64_t code, int signal)
 static void on_limit(uv_timer_t *timer)
 {
     struct run *run = timer->data;
-    run->is_late = true;
     (void)kill(-run->process.pid, SIGKILL);
 }
 
-static void start(struct callout_runner *runner, struct run *run, struct job *job)
+static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
-    char shell[] = "/bin/sh", option[] = "-c", script[] = "exec \"$0\" \"$@\"";
-    char verb[NUMBER_TEXT_MAX];
+    struct run *run = handle->data;
+    (void)wanted;
+    *ret = uv_buf_init(run->said + run->said_len, CALLOUT_KEEPER_OUTPUT_MAX - run->said_len);
+}
+
+/* Nothing more comes when the keeper has ended; it lets no more through than there is room for. */
+static void on_output(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
+{
+    struct run *run = stream->data;
+    (void)buffer;
+    if (len > 0)
+        run->said_len += (uint32_t)len;
+    if (len < 0 || run->said_len == CALLOUT_KEEPER_OUTPUT_MAX)
+        uv_close((uv_handle_t *)stream, on_closed);
+}
+
+static int spawn(struct callout_runner *runner, struct run *run, const struct job *job)
+{
+    char self[] = "/proc/self/exe", keep[] = CALLOUT_KEEPER_VERB, verb[NUMBER_TEXT_MAX];
     struct text text;
     text_init(&text, verb, sizeof verb);
     text_add(&text, verb_of(job->kind));
-    char *arguments[ARGUMENT_MAX] = {
-        shell, option,        script,     (char *)(uintptr_t)runner->program,
-        verb,  job->mon_name, job->third, job->kind == CALLOUT_NOTIFY ? job->state : NULL};
-    uv_stdio_container_t files[3] = {{.flags = UV_IGNORE},
-                                     {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-                                     {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
-    uv_process_options_t options = {.file = shell,
+    char *arguments[ARGUMENT_MAX] = {self,
+                                     keep,
+                                     (char *)(uintptr_t)runner->program,
+                                     verb,
+                                     job->mon_name,
+                                     job->third,
+                                     job->kind == CALLOUT_NOTIFY ? (char *)(uintptr_t)job->state
+                                                                 : NULL};
+    uv_stdio_container_t files[3] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&run->output},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
+    uv_process_options_t options = {.file = self,
                                     .args = arguments,
                                     .flags = UV_PROCESS_DETACHED, /* a process group of its own */
                                     .stdio_count = 3,
                                     .stdio = files,
                                     .exit_cb = on_end};
-    run->job = job;
-    run->is_late = false;
-    run->open_count = 2;
-    run->process.data = run->limit.data = run;
+    return uv_spawn(runner->loop, &run->process, &options);
+}
+
+static void start(struct callout_runner *runner, struct run *run, struct job *job)
+{
+    *run = (struct run){.runner = runner, .job = job, .open_count = 3};
+    run->process.data = run->limit.data = run->output.data = run;
     CHECK(uv_timer_init(runner->loop, &run->limit) == 0);
-    int result = uv_spawn(runner->loop, &run->process, &options);
+    CHECK(uv_pipe_init(runner->loop, &run->output, 0) == 0);
+    int result = spawn(runner, run, job);
     if (result != 0) { /* its handle is to be closed all the same */
-        report_failure(runner, job, "a callout could not be started", -result);
+        run->code = -result;
+        report(runner, run, LOG_LEVEL_WARNING, "a callout could not be started", -result);
         uv_close((uv_handle_t *)&run->process, on_closed);
         uv_close((uv_handle_t *)&run->limit, on_closed);
+        uv_close((uv_handle_t *)&run->output, on_closed);
         return;
     }
-    CHECK(uv_timer_start(&run->limit, on_limit, CALLOUT_RUNNER_SECONDS_MAX * UINT64_C(1000), 0) ==
-          0);
+    run->is_started = true;
+    CHECK(uv_read_start((uv_stream_t *)&run->output, on_room, on_output) == 0);
+    CHECK(uv_timer_start(&run->limit, on_limit, KEEPER_SECONDS_MAX * UINT64_C(1000), 0) == 0);
 }
 
 static void report_lost(struct callout_runner *runner)
@@ -274,9 +332,11 @@ void callout_runner_close(struct callout_runner *runner)
         struct run *run = &runner->runs[i];
         if (run->job == NULL || uv_is_closing((uv_handle_t *)&run->limit))
             continue;
-        (void)kill(-run->process.pid, SIGTERM);
+        (void)kill(run->process.pid, SIGTERM);
         uv_close((uv_handle_t *)&run->process, on_closed);
         uv_close((uv_handle_t *)&run->limit, on_closed);
+        if (!uv_is_closing((uv_handle_t *)&run->output))
+            uv_close((uv_handle_t *)&run->output, on_closed);
     }
 }
 

@@ -18,7 +18,6 @@
 enum {
     CALLOUT_RUNNER_RUNS_MAX = 8,        /* at a time */
     CALLOUT_RUNNER_WAITING_MAX = 10000, /* behind them; more are lost, and that is logged */
-    CALLOUT_RUNNER_SECONDS_MAX = 10,    /* then it is killed, with all that it started */
 };
 
 struct callout_runner;

@@ -10,6 +10,7 @@
 #include "admin/events.h"
 #include "admin/http.h"
 #include "base/check.h"
+#include "daemon/callout_keeper.h"
 #include "daemon/config_print.h"
 #include "daemon/monitor.h"
 #include "daemon/start_net.h"
@@ -181,6 +182,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "store") == 0)
         return store_command_run(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], CALLOUT_KEEPER_VERB) == 0)
+        return callout_keeper_run(argc - 1, argv + 1);
     struct daemon daemon = {.argc = argc, .argv = argv};
     set_signals();
     bool is_done;
@@ -188,6 +191,7 @@ int main(int argc, char **argv)
     if (is_done)
         return exit_code;
     log_init(&daemon.log, daemon.config.log_level, daemon.config.log_format, STDERR_FILENO);
+    daemon.log.is_monitor = daemon.config.role == CONFIG_MONITOR;
     admin_hooks_init(&daemon.hooks, &daemon.config, &daemon.log, &daemon.clock);
     CHECK(uv_loop_init(&daemon.loop) == 0);
     exit_code = run(&daemon);

@@ -13,10 +13,16 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define STATE_MAX INT32_MAX /* the protocol's number is signed */
+
+/* Who owns the directory is not who reads it: no link is followed, nothing is waited for. */
+enum { FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
 
 /* What is read, and where a sentence goes if it cannot be. */
 struct reading {
@@ -38,6 +44,15 @@ static int fail(const struct reading *reading, const char *name, const char *fil
         text_add_escaped(why, bytes_of_text(file), 128);
     }
     text_add(why, ": ");
+    if (error == ENOTSUP) {
+        text_add(why, "not a file, so not one of rpc.statd; remove it. Nothing was imported");
+        return -error;
+    }
+    if (error == ERANGE) {
+        text_add(why, "not four bytes with a state number (1 to 2147483647); if the number is "
+                      "lost, remove the file and start rpc.statd once. Nothing was imported");
+        return -error;
+    }
     if (error == EBADMSG) {
         text_add(why, "not a registration of this machine's lock manager; remove the file if no "
                       "lock of that host matters. Nothing was imported");
@@ -70,7 +85,7 @@ struct address statd_import_resolve(const struct statd_import_host *host)
 int statd_import_content(const struct statd_import_host *host,
                          char ret[static STATD_IMPORT_CONTENT_MAX])
 {
-    int fd = openat(host->directory, host->name, O_RDONLY | O_CLOEXEC);
+    int fd = openat(host->directory, host->name, FILE_FLAGS);
     int len = 0;
     if (fd < 0)
         return -errno;
@@ -93,12 +108,16 @@ int statd_import_content(const struct statd_import_host *host,
 static int visit_file(const struct reading *reading, int directory, const char *name, int seen)
 {
     struct stat status;
-    if (name[0] == '.')
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return 0;
-    if (fstatat(directory, name, &status, 0) != 0)
+    if (name[0] == '.') {
+        (void)fprintf(stderr, "holdfast store import: %s: ignored, as rpc.statd does\n", name);
+        return 0;
+    }
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISREG(status.st_mode))
-        return 0;
+        return -ENOTSUP;
     struct statd_import_host host = {
         .name = name,
         .since_ns = (uint64_t)status.st_mtim.tv_sec * SECOND_NS + (uint64_t)status.st_mtim.tv_nsec,
@@ -143,12 +162,16 @@ static int open_directory(int parent, const char *name)
 
 static int read_state(int directory, uint32_t *ret)
 {
-    int fd = openat(directory, "state", O_RDONLY | O_CLOEXEC);
+    uint32_t words[2] = {0};
+    int fd = openat(directory, "state", FILE_FLAGS);
     if (fd < 0)
         return -errno;
-    ssize_t len = read(fd, ret, sizeof *ret);
+    ssize_t len = read(fd, words, sizeof words);
     (void)close(fd);
-    return len == sizeof *ret ? 0 : -EINVAL;
+    if (len != sizeof words[0] || words[0] == 0 || words[0] > STATE_MAX)
+        return -ERANGE;
+    *ret = words[0];
+    return 0;
 }
 
 static int read_both(const struct reading *reading, int fd)

@@ -25,7 +25,8 @@ struct statd_import_host {
 /* 0, or a negative errno, which stops. */
 typedef int (*statd_import_visit_fn)(void *context, const struct statd_import_host *host);
 
-/* Visits the hosts of sm, then those of sm.bak. 0 with the state number; or a negative errno, also
+/* Visits the hosts of sm, then those of sm.bak. What begins with a dot rpc.statd ignores, and so does
+ * this, which says so; anything else that is no file is an error. 0 with the state number; or a negative errno, also
  * the visitor's, with *ret_why filled. */
 __attribute__((warn_unused_result)) int statd_import_read(const char *directory,
                                                           statd_import_visit_fn visit,
@@ -35,7 +36,7 @@ __attribute__((warn_unused_result)) int statd_import_read(const char *directory,
 /* Of the host that is visited: its address, family 0 if the name does not resolve; this waits for
  * the resolver. */
 struct address statd_import_resolve(const struct statd_import_host *host);
-/* Its file: the length of it, or a negative errno. */
+/* Its file: the length of it, or a negative errno; -EBADMSG: it is none any more. */
 __attribute__((warn_unused_result)) int
 statd_import_content(const struct statd_import_host *host,
                      char ret[static STATD_IMPORT_CONTENT_MAX]);

@@ -16,6 +16,7 @@
 #include "daemon/store_from_statd.h"
 
 #include "base/check.h"
+#include "core/core.h"
 #include "daemon/machine.h"
 #include "daemon/statd_import.h"
 #include "daemon/statd_line.h"
@@ -122,14 +123,16 @@ static bool keep(struct registrations *all, const struct record_registrant *reco
     return true;
 }
 
-/* 0, -ENOMEM, or -EBADMSG: not a registration of this machine's lock manager. */
+/* 0, -ENOMEM, or -EBADMSG: not a registration of this machine's lock manager, which SM_MON would
+ * not have taken either. */
 static int add_line(struct registrations *all, const struct statd_import_host *host,
                     struct bytes line)
 {
     const uint8_t loopback[4] = {127, 0, 0, 1};
     struct record_registrant record = {
         .registered_ns = host->since_ns, .local = address_v4(loopback), .transport = RECORD_TCP};
-    if (!statd_line_get(line, &record) || !address_is_loopback(&record.address))
+    if (!statd_line_get(line, &record) || !address_is_loopback(&record.address) ||
+        !core_may_watch(record.mon_name, record.my_prog, record.my_proc))
         return -EBADMSG;
     bool is_current = !host->is_retired && (all->sm_notify_ran || host->since_ns >= all->boot_ns);
     return keep(all, &record, !is_current) ? 0 : -ENOMEM;
@@ -139,7 +142,7 @@ static int add_lines(void *context, const struct statd_import_host *host)
 {
     struct registrations *all = context;
     int len = statd_import_content(host, all->content);
-    int result = len < 0 ? len : 0;
+    int result = len < 0 ? len : len == 0 ? -EBADMSG : 0;
     for (int at = 0; at < len && result == 0;) {
         struct bytes line = {(const uint8_t *)all->content + at, 0};
         while (at < len && all->content[at++] != '\n')

@@ -3,7 +3,8 @@
  *
  * Into directories that are empty, so that nothing of rpc.statd's own, of before, is mixed in or
  * lost. The state number is written last: without it rpc.statd takes the directory for a new one.
- * Everything belongs to who owns DIR, because rpc.statd becomes that user.
+ * Everything belongs to who owns DIR, because rpc.statd becomes that user. We may be root, and that
+ * user may change DIR meanwhile: no link is followed, and nothing is given away but what we made.
  *
  * A file is named by its mon_name. rpc.statd may have called it otherwise, by what the resolver
  * said; it finds a host by the lines.
@@ -60,33 +61,54 @@ static int give_away(const struct home *home, int fd)
 
 static int open_list(const struct home *home, const char *name)
 {
-    if (mkdirat(home->directory, name, 0700) != 0 && errno != EEXIST)
+    bool is_new = mkdirat(home->directory, name, 0700) == 0;
+    if (!is_new && errno != EEXIST)
         return -errno;
-    int fd = openat(home->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(home->directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int result = give_away(home, fd);
-    if (result == 0 && !is_empty(fd))
-        result = -ENOTEMPTY;
+    struct stat status;
+    int result = fstat(fd, &status) != 0 ? -errno : is_empty(fd) ? 0 : -ENOTEMPTY;
+    bool is_ours = is_new && result == 0 && status.st_uid == geteuid();
+    if (is_ours)
+        result = give_away(home, fd);
+    else if (result == 0 && status.st_uid != home->status.st_uid)
+        result = -EPERM;
     if (result == 0)
         return fd;
     (void)close(fd);
     return result;
 }
 
+static const char *list_error(int error)
+{
+    switch (-error) {
+    case ENOTEMPTY:
+        return "is not empty, and what is in it may be out of date; move the files away, then "
+               "export. Nothing was written";
+    case ENOTDIR:
+    case ELOOP:
+        return "is not a directory, or a link to one; move it away, then export. Nothing was "
+               "written";
+    case EPERM:
+        return "belongs to another user than the directory that it is in; move it away, then "
+               "export. Nothing was written";
+    default:
+        return strerror(-error);
+    }
+}
+
 static int open_home(struct home *home)
 {
-    const char *const not_empty = "is not empty, and what is in it may be out of date; move the "
-                                  "files away, then export. Nothing was written";
     home->directory = open(home->command->file, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (home->directory < 0 || fstat(home->directory, &home->status) != 0)
         return refuse(home, "", strerror(errno));
     home->sm = open_list(home, "sm");
     if (home->sm < 0)
-        return refuse(home, "sm", home->sm == -ENOTEMPTY ? not_empty : strerror(-home->sm));
+        return refuse(home, "sm", list_error(home->sm));
     home->bak = open_list(home, "sm.bak");
     if (home->bak < 0)
-        return refuse(home, "sm.bak", home->bak == -ENOTEMPTY ? not_empty : strerror(-home->bak));
+        return refuse(home, "sm.bak", list_error(home->bak));
     return 0;
 }
 
@@ -98,13 +120,38 @@ static void close_home(const struct home *home)
             (void)close(all[i]);
 }
 
+/* Is this one that we made and gave away, and not somebody's file under a second name? */
+static bool is_given_away(const struct home *home, int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+           status.st_uid == home->status.st_uid;
+}
+
+/* The file at its end: a new one, which is given away, or one of this export. */
+static int open_file(const struct home *home, int directory, const char *name)
+{
+    const int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int fd = openat(directory, name, flags | O_CREAT | O_EXCL, 0600);
+    bool is_new = fd >= 0;
+    if (fd < 0 && errno == EEXIST)
+        fd = openat(directory, name, flags);
+    if (fd < 0)
+        return -errno;
+    int result = is_new ? give_away(home, fd) : is_given_away(home, fd) ? 0 : -EEXIST;
+    if (result == 0)
+        return fd;
+    (void)close(fd);
+    return result;
+}
+
 /* Adds to the file, durably. */
 static int append(const struct home *home, int directory, const char *name, struct bytes bytes)
 {
-    int fd = openat(directory, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open_file(home, directory, name);
     if (fd < 0)
-        return -errno;
-    int result = give_away(home, fd);
+        return fd;
+    int result = 0;
     ssize_t len = result == 0 ? write(fd, bytes.at, bytes.len) : 0;
     if (result == 0 && len != (ssize_t)bytes.len)
         result = len < 0 ? -errno : -ENOSPC;

@@ -18,8 +18,10 @@
 #  (7) the kernel is told the state number; nobody to notify: its grace period is ended;
 #  (8) restart-notice tells everybody, in the same boot, and the upcalls go on; hosts lists what is owed;
 #  (9) --verify-notify always: what nodeb's own rpc.statd does not confirm is no upcall, what it does is;
+#      while it is asked there is no answer, so kill -9 loses nothing; a silent one is asked for 3 s;
 # (10) --callout: what rpc.statd -H would run, in order; programs that hang or fail delay no answer, and
-#      are killed; one that cannot be executed is refused;
+#      are killed with all that they started, sessions of their own among it, also when we are killed; of
+#      what they print little is kept; one that cannot be executed is refused;
 # (11) after a reboot hosts are told when the NFS server is registered with rpcbind, and not before.
 # shellcheck disable=SC2317 # expect and wait_until call functions by their names
 set -u
@@ -143,6 +145,27 @@ expect "nodeb says something else" log_has "$work/verify.log" 'does not confirm 
 expect "no upcall" same "$(upcalls)" 0
 nodeb_notifies "$name_b" "$state_b"
 expect "what it says itself is believed" wait_until has_upcalls 1
+expect "it is watched by name, too" same "$(mon "$name_b" priv-of-verified)" "succ $state"
+statd_b=$(pgrep -x rpc.statd)
+kill -STOP "$statd_b"
+nodeb_notifies "$name_b" "$state_b" &
+notifier=$!
+sleep 0.5
+expect "while nodeb is asked there is no answer" quiet kill -0 "$notifier"
+stop KILL
+end TERM "$notifier"
+monitor verify-again --verify-notify always || finish
+kill -CONT "$statd_b"
+nodeb_notifies "$name_b" "$state_b"
+expect "said again it is believed" wait_until has_upcalls 2
+expect "as it was registered" matches "$(tail -n 1 "$work/lockd.log")" "mon_name=$name_b state=$state_b priv=priv-of-verified$"
+kill -STOP "$statd_b"
+asked_ms=$(date +%s%3N)
+nodeb_notifies "$name_b" 4717
+took_ms=$(($(date +%s%3N) - asked_ms))
+kill -CONT "$statd_b"
+expect "a silent host is asked for three seconds, not $took_ms ms" test "$took_ms" -ge 2000 -a "$took_ms" -lt 6000
+expect "and not believed" log_has "$work/verify-again.log" 'does not confirm it'
 stop TERM
 
 # (10)
@@ -151,31 +174,42 @@ cat > "$work/callout" << 'END'
 echo "$*" >> "${0%/*}/callouts"
 case $2 in
 *.81) exec sleep 1000 ;;
-*.82) exit 3 ;;
+*.82) echo "on fire" && exit 3 ;;
+*.84) setsid sleep 1001 > /dev/null 2>&1 & ;;
+*.85) exec yes "and more" ;;
+*.86) setsid sleep 1002 & exec sleep 1003 ;;
 esac
 END
 chmod +x "$work/callout"
 is_told() { [ "$(cat "$work/callouts" 2> /dev/null)" = "$1" ]; }
 # has_told LINE: among others, which may overtake it.
 has_told() { grep -qxF "$1" "$work/callouts"; }
+is_none_left() { ! pgrep -f "^$1" > /dev/null; }
 monitor callout --callout "$work/callout" || finish
 mon 10.77.9.80 priv-of-callout1 > /dev/null
 expect "add-client" wait_until is_told "add-client 10.77.9.80 $name_a"
 nodeb_notifies "$name_b" 4715
 expect "sm-notify" wait_until has_told "sm-notify $name_b $address_b 4715"
 : > "$work/callouts"
-for host in 81 82 83; do
+for host in 81 82 83 84 85; do
     expect "SM_MON does not wait" same "$(mon "10.77.9.$host" priv-of-callout1)" "succ $state"
 done
 expect "nor do others" wait_until has_told "add-client 10.77.9.83 $name_a"
-expect "who fails is named" log_has "$work/callout.log" 'a callout failed.*10.77.9.82'
+expect "who fails is named" log_has "$work/callout.log" 'a callout failed.*10.77.9.82.*on fire'
 "$PEER" -s 127.0.0.1 127.0.0.1 12049 unmon 10.77.9.83 "$name_a" 100021 3 16 > /dev/null
 expect "del-client" wait_until has_told "del-client 10.77.9.83 $name_a"
 "$PEER" -s 127.0.0.1 127.0.0.1 12049 unmon 10.77.9.81 "$name_a" 100021 3 16 > /dev/null
 expect "who hangs is killed, and then the next about that host is run" \
     wait_until has_told "del-client 10.77.9.81 $name_a"
-expect "and named" log_has "$work/callout.log" 'took longer than 10 s and was killed.*10.77.9.81'
-stop TERM
+expect "and named" log_has "$work/callout.log" 'took longer than 10 s and was killed'
+expect "with what made itself a session" wait_until is_none_left 'sleep 100[01]'
+expect "and what prints without end" wait_until is_none_left 'yes and more'
+expect "of which little is kept" test "$(wc -c < "$work/callout.log")" -lt 20000
+mon 10.77.9.86 priv-of-callout1 > /dev/null
+expect "another one" wait_until has_told "add-client 10.77.9.86 $name_a"
+expect "and its child" wait_until quiet pgrep -f '^sleep 1002'
+stop KILL
+expect "end with us" wait_until is_none_left 'sleep 100[23]'
 run_to_end no-callout --role monitor --callout "$work/nothing" --store "lmdb:$work/store" --http off
 expect "what is no program" same "$code" 2
 expect "is named" log_has "$work/no-callout.log" 'callout: .*/nothing: No such file'

@@ -68,7 +68,7 @@ said() {
 }
 upcalls() { grep -c '^told' "$work/lockd.log"; }
 has_upcalls() { [ "$(upcalls)" -ge "$1" ]; }
-ignored() { cat "$work"/*.log | grep -c 'ignored a reboot notification'; }
+ignored() { cat "$work"/*.log | grep -cE '(ignored|did not believe) a reboot notification'; }
 has_ignored() { [ "$(ignored)" -ge "$1" ]; }
 count_of() { "$HOLDFAST" status --json | grep -oE "\"$1\": *[0-9]+" | grep -oE '[0-9]+$'; }
 count_is() { [ "$(count_of "$1")" = "$2" ]; }

@@ -12,7 +12,10 @@
 #  (3) imported in another boot than they were written in: state + 2, the host is notified, and its priv
 #      is worth nothing any more;
 #  (4) a file that is no registration, a directory that is not empty, and a store of a lock server are
-#      refused, and nothing is written; an emptied store is still a monitor's.
+#      refused, and nothing is written; an emptied store is still a monitor's;
+#  (5) a registration that SM_MON would refuse, what is no file, an empty one, and a number that is no
+#      state are refused by name; a file that rpc.statd ignores is ignored, which is said;
+#  (6) an export as root follows no link, and gives to the owner of the directory what it made, nothing else.
 # shellcheck disable=SC2317 # expect and wait_until call functions by their names
 set -u
 . "$(dirname "$0")/statd_hosts.sh"
@@ -128,4 +131,68 @@ mkdir "$work/other"
 store export --to rpc.statd "$work/other" --store "lmdb:$work/locks"
 expect "a lock server's store" same "$code" 2
 expect "is named" log_has "$work/store.log" 'the store is of a lock server'
+
+# (5)
+rm "$work/home/sm"/*
+# refuses WHAT PATTERN: the import of home, and it says so; nothing is made.
+refuses() {
+    rm -rf "$work/store"
+    import "$work/home"
+    expect "$1 is refused" same "$code" 2
+    expect "by its name" log_has "$work/store.log" "$2"
+    expect "and nothing is made" test ! -e "$work/store/data.mdb"
+}
+# line PROGRAM PROCEDURE NAME
+line() { echo "0100007f $1 00000003 $2 00000000000000000000000000000000 $3 $name_a"; }
+line 000186a3 00000010 10.77.1.9 > "$work/home/sm/other"
+refuses "another program" 'home/sm/other: not a registration'
+line 000186b5 00000011 10.77.1.9 > "$work/home/sm/other"
+refuses "another procedure" 'home/sm/other: not a registration'
+line 000186b5 00000010 .hidden > "$work/home/sm/other"
+refuses "a name that is none" 'home/sm/other: not a registration'
+line 000186b5 00000010 a/b > "$work/home/sm/other"
+refuses "a name that is a path" 'home/sm/other: not a registration'
+: > "$work/home/sm/other"
+refuses "an empty file" 'home/sm/other: not a registration'
+rm "$work/home/sm/other"
+mkdir "$work/home/sm/directory"
+refuses "a directory" 'home/sm/directory: not a file'
+rmdir "$work/home/sm/directory"
+line 000186b5 00000010 10.77.1.9 > "$work/elsewhere"
+ln -s "$work/elsewhere" "$work/home/sm.bak/link"
+refuses "a link" 'home/sm.bak/link: not a file'
+rm "$work/home/sm.bak/link"
+mv "$work/home/state" "$work/state"
+printf '\377\377\377\377' > "$work/home/state"
+refuses "a number that is no state" 'home/state: not four bytes with a state number'
+printf '\001\000\000\000\000' > "$work/home/state"
+refuses "one byte too many" 'home/state: not four bytes with a state number'
+mv "$work/state" "$work/home/state"
+: > "$work/home/sm/.keep"
+line 000186b5 00000018 10.77.1.9 > "$work/home/sm/10.77.1.9"
+import "$work/home"
+expect "a registration as the kernel's" same "$code" 0
+expect "what rpc.statd ignores is named" log_has "$work/store.log" '.keep: ignored'
+
+# (6)
+export_to() { store export --to rpc.statd "$1" --role monitor --store "lmdb:$work/store"; }
+owner() { stat -c %u:%g "$1"; }
+mkdir -p "$work/statds" "$work/root-only"
+chown 4711:4712 "$work/statds"
+ln -s "$work/root-only" "$work/statds/sm"
+export_to "$work/statds"
+expect "a link is refused" same "$code" 1
+expect "by its name" log_has "$work/store.log" 'statds/sm: is not a directory, or a link'
+expect "its target belongs to whom it did" same "$(owner "$work/root-only")" 0:0
+rm "$work/statds/sm"
+mkdir "$work/statds/sm"
+export_to "$work/statds"
+expect "so is what belongs to somebody else" log_has "$work/store.log" 'statds/sm: belongs to another user'
+expect "and stays so" same "$(owner "$work/statds/sm")" 0:0
+rmdir "$work/statds/sm"
+export_to "$work/statds"
+expect "exported" same "$code" 0
+for made in sm sm.bak sm/10.77.1.9 state; do
+    expect "$made belongs to the user of rpc.statd" same "$(owner "$work/statds/$made")" 4711:4712
+done
 finish
