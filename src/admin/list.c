@@ -218,8 +218,8 @@ static bool refuse_of_monitor(struct exchange *exchange)
     if (status.is_monitor)
         exchange_error(exchange, MHD_HTTP_NOT_FOUND, "a status monitor keeps no locks",
                        (struct bytes){0},
-                       "the lock manager of this machine has them; /api/v1/clients lists the hosts "
-                       "it watches");
+                       "the lock manager of this machine has them; holdfast hosts, or "
+                       "/api/v1/clients, lists the hosts it watches");
     return status.is_monitor;
 }
 

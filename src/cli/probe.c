@@ -238,6 +238,9 @@ static const char *sentence_of(const struct target *target)
         return target->callback.is_answering ? "OK: the service it registered answers"
                                              : "the service it registered does not answer: it is "
                                                "down, or a firewall drops our packets";
+    bool is_watched = json_is_object(json_object_get(target->client, "host"));
+    if (is_watched && probe_can_be_told(&target->report))
+        return "OK: notifications work"; /* its locks are the lock manager's to call about */
     return json_is_true(json_object_get(target->client, "monitored"))
                ? probe_sentence(&target->report)
                : "its locks are not monitored: it is never notified";

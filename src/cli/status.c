@@ -271,7 +271,7 @@ static void print_left(FILE *out, const char *label, long long count, const char
 }
 
 /* Watched hosts, and for whom something is left to be done. */
-static void print_hosts(FILE *out, const json_t *hosts, const struct shape *shape)
+static void print_hosts(FILE *out, const json_t *hosts, bool is_found, const struct shape *shape)
 {
     const json_t *waiting = json_object_get(hosts, "waiting_for");
     size_t count = json_array_size(waiting);
@@ -284,7 +284,8 @@ static void print_hosts(FILE *out, const json_t *hosts, const struct shape *shap
     (void)fputs(" watched\n", out);
     print_left(out, "notices   ", owed, "host",
                is_notifying ? " not yet notified of the last reboot of this machine\n"
-                            : " to be notified when the NFS server of this machine is up\n",
+               : is_found   ? " to be notified when the NFS server of this machine is up\n"
+                            : " to be notified when rpcbind knows this monitor\n",
                "every host knows of the last reboot of this machine\n");
     print_left(out, "upcalls   ", upcalls, "reboot", " still to be told to the lock manager\n",
                "the lock manager knows of every reboot of a host\n");
@@ -335,12 +336,15 @@ static void print_status(FILE *out, const json_t *status, const struct shape *sh
     (void)fprintf(out, ", state %lld, start %lld\n", print_integer(status, "state"),
                   print_integer(status, "epoch"));
     bool is_monitor = strcmp(print_string(status, "role"), "monitor") == 0;
+    const json_t *rpcbind = json_object_get(status, "rpcbind");
+    bool is_found = json_is_true(json_object_get(rpcbind, "registered")) ||
+                    strcmp(print_string(rpcbind, "mode"), "off") == 0;
     if (is_monitor)
-        print_hosts(out, json_object_get(status, "hosts"), shape);
+        print_hosts(out, json_object_get(status, "hosts"), is_found, shape);
     else
         print_locks(out, status, shape);
     print_store(out, json_object_get(status, "store"), is_monitor);
-    print_rpcbind(out, json_object_get(status, "rpcbind"), is_monitor);
+    print_rpcbind(out, rpcbind, is_monitor);
     print_files(out, json_object_get(status, "files"));
 }
 

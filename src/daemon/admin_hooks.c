@@ -113,15 +113,15 @@ static enum admin_path tell_path(void *context, struct bytes fh, struct bytes *r
     UNREACHABLE();
 }
 
-static const char *name_of(enum order_kind kind)
+static const char *name_of(enum order_kind kind, bool is_monitor)
 {
     switch (kind) {
     case ORDER_END_GRACE:
         return "end the grace period";
     case ORDER_RELEASE:
-        return "release a client's locks";
+        return is_monitor ? "forget a host" : "release a client's locks";
     case ORDER_NOTIFY:
-        return "notify a client again";
+        return is_monitor ? "notify a host again" : "notify a client again";
     case ORDER_MOVE:
         return "move a client to another address";
     case ORDER_RESTART_NOTICE:
@@ -175,7 +175,7 @@ static void obey(void *context, const struct order *order, const struct admin_ca
     bool has_path = order->fh.len > 0 && tell_path(hooks, order->fh, &path) == ADMIN_PATH_KNOWN;
     const struct log_field fields[] = {
         LOG_MESSAGE("operator command"),
-        LOG_TEXT("order", name_of(order->kind)),
+        LOG_TEXT("order", name_of(order->kind, hooks->log->is_monitor)),
         LOG_TEXT("result", name_of_result(ret->order_result)),
         LOG_NUMBER("uid", who->uid),
         LOG_NUMBER("pid", (uint64_t)who->pid),

@@ -8,7 +8,7 @@
  *      +---------------> KILLING ----------+
  *
  * A child of the program that makes itself a session leaves its process group, and is no child of
- * ours while its parent lives. But we are the reaper of all our descendants: whoever loses its
+ * ours while its parent lives. But we are the reaper of all our descendants: one that loses its
  * parent becomes our child. So our children are killed until there are none left. If the monitor
  * dies we are told to stop.
  */

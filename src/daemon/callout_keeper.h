@@ -1,11 +1,11 @@
 /*
- * callout_keeper.h -- the process between the monitor and one run of --callout: it ends with all that
- * the program started, and lets little of what that prints through.
+ * callout_keeper.h -- the process between the monitor and one run of --callout: it ends with all
+ * that the program started, and lets little of what that prints through.
  *
  *   holdfastd keep-callout PROG ARGUMENT...
  *
- * holdfastd starts itself like that (callout_runner.c). Exit: the program's code, 128 and the signal
- * that ended it, 126 or 127 if it could not be executed; by SIGALRM if it took too long.
+ * holdfastd starts itself like that (callout_runner.c). Exit: the program's code, 128 and the
+ * signal that ended it, 126 or 127 if it could not be executed; by SIGALRM if it took too long.
  */
 #ifndef DAEMON_CALLOUT_KEEPER_H
 #define DAEMON_CALLOUT_KEEPER_H

@@ -152,11 +152,14 @@ static void report_standstill(struct driver *driver)
     uint64_t stood_ns = clock_stood_still_ns(driver->clock);
     if (stood_ns == driver->stood_ns)
         return;
-    log_say(
-        driver->parts.log, LOG_LEVEL_WARNING, wall_of(driver),
-        LOG_MESSAGE("this process was not scheduled: the grace period and all other deadlines are "
-                    "extended by that time, so nothing is released for calls it could not receive"),
-        LOG_NUMBER("ms", (stood_ns - driver->stood_ns) / MS_NS));
+    const char *locks = "this process was not scheduled: the grace period and all other deadlines "
+                        "are extended by that time, so nothing is released for calls it could not "
+                        "receive";
+    const char *hosts = "this process was not scheduled: all its deadlines are extended by that "
+                        "time, so nobody is given up for answers it could not receive";
+    log_say(driver->parts.log, LOG_LEVEL_WARNING, wall_of(driver),
+            LOG_MESSAGE(driver->parts.log->is_monitor ? hosts : locks),
+            LOG_NUMBER("ms", (stood_ns - driver->stood_ns) / MS_NS));
     driver->stood_ns = stood_ns;
 }
 

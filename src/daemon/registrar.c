@@ -328,8 +328,13 @@ static void lose(struct registrar *registrar, enum rpcbind_result result)
         text_add(&text, registrar->was_held ? "registration lost: " : "not registered: ");
     explain(registrar, result, &text);
     if (!registrar->was_held && result != RPCBIND_FOREIGN)
-        text_add(&text, "; until then clients cannot find this server, and the grace period and "
-                        "notifications do not start; use --no-rpcbind if clients know the port");
+        text_add(&text,
+                 is_monitor(registrar)
+                     ? "; until then the lock manager of this machine cannot find its monitor: the "
+                       "kernel has every first lock of a host wait, for a minute, and grants it "
+                       "unwatched; start rpcbind"
+                     : "; until then clients cannot find this server, and the grace period and "
+                       "notifications do not start; use --no-rpcbind if clients know the port");
     uint64_t now_ns = clock_raw_ns(registrar->parts.clock);
     bool is_due = !registrar->is_settled && now_ns - registrar->said_ns >= REMIND_S * SECOND_NS;
     if (strcmp(sentence, registrar->reason) != 0 || is_due) {

@@ -25,9 +25,9 @@ struct statd_import_host {
 /* 0, or a negative errno, which stops. */
 typedef int (*statd_import_visit_fn)(void *context, const struct statd_import_host *host);
 
-/* Visits the hosts of sm, then those of sm.bak. What begins with a dot rpc.statd ignores, and so does
- * this, which says so; anything else that is no file is an error. 0 with the state number; or a negative errno, also
- * the visitor's, with *ret_why filled. */
+/* Visits the hosts of sm, then those of sm.bak. What begins with a dot rpc.statd ignores, and so
+ * does this, which says so; anything else that is no file is an error. 0 with the state number; or
+ * a negative errno, also the visitor's, with *ret_why filled. */
 __attribute__((warn_unused_result)) int statd_import_read(const char *directory,
                                                           statd_import_visit_fn visit,
                                                           void *context, uint32_t *ret_state,
