@@ -170,7 +170,7 @@ expect "nothing is owed" status_has 'upcalls +the lock manager knows of every re
 # (5)
 "$HOLDFAST" drill --timeout 1 > "$work/drill"
 expect "somebody would be missed" same "$?" 1
-expect "nodeb would not" log_has "$work/drill" "^c1 .* yes  *notifications work, but it has no lock manager"
+expect "nodeb would be" log_has "$work/drill" "^c1 .* yes  *OK: notifications work$"
 expect "nobody there" log_has "$work/drill" "^c2  *$silent .* no  *no answer on port 111"
 expect "no address" log_has "$work/drill" "^c3  *nobody.example .* no  *its name does not resolve"
 expect "in one sentence" log_has "$work/drill" \
