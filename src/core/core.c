@@ -90,6 +90,23 @@ bool core_next_restarted(struct core *core, struct address *ret)
     return true;
 }
 
+void core_client_overridden(struct core *core, uint32_t slot, const struct address *from)
+{
+    core->overridden = slot;
+    core->overridden_from = *from;
+}
+
+bool core_next_overridden(struct core *core, struct address *ret, struct bytes *ret_name)
+{
+    uint32_t slot = core->overridden;
+    if (slot == SLOT_NONE)
+        return false;
+    core->overridden = SLOT_NONE;
+    *ret = core->overridden_from;
+    *ret_name = intern_bytes(&core->names, client_at(core, slot)->stored.name);
+    return true;
+}
+
 static void stored(struct core *core, uint64_t txn, bool has_room)
 {
     CHECK(txn >= core->durable_txn);
@@ -169,6 +186,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     core->now_ns = input->now_ns;
     core->wall_ns = input->wall_ns;
     core->restarted_count = 0;
+    core->overridden = SLOT_NONE;
     switch (input->kind) {
     case CORE_REQUEST:
         CHECK(!core_is_full(core));

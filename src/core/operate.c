@@ -22,6 +22,13 @@ static bool tell(struct core *core, uint32_t slot)
     return true;
 }
 
+/* What it was told is its is not: no answer may say so again. */
+static void override(struct core *core, uint32_t slot)
+{
+    struct address address = client_address(core, slot);
+    core_client_overridden(core, slot, &address);
+}
+
 /* False: it holds nothing there. */
 static bool release_file(struct core *core, uint32_t slot, struct bytes fh)
 {
@@ -64,6 +71,7 @@ static enum order_result release(struct core *core, uint32_t slot, struct bytes 
     if (fh.len > 0) {
         if (!release_file(core, slot, fh))
             return ORDER_NOTHING;
+        override(core, slot);
         (void)tell(core, slot);
         return ORDER_DONE;
     }
@@ -75,6 +83,7 @@ static enum order_result release(struct core *core, uint32_t slot, struct bytes 
         return ORDER_DONE;
     }
     client_release(core, slot);
+    override(core, slot);
     (void)tell(core, slot);
     return client_drain_now(core, slot) ? ORDER_DONE : ORDER_BEGUN;
 }
@@ -100,6 +109,7 @@ static enum order_result move(struct core *core, uint32_t slot, const struct add
     switch (client_move(core, slot, to, &local)) {
     case CLIENT_MOVED:
         MARK("operate_moves");
+        core_client_overridden(core, slot, &from);
         (void)tell(core, slot);
         return ORDER_DONE;
     case CLIENT_MOVE_TAKEN:

@@ -134,6 +134,8 @@ struct core {
     struct reboot_counters reboots;
     struct address restarted[RESTARTED_MAX]; /* of this step: core_next_restarted */
     uint32_t restarted_count;
+    uint32_t overridden; /* client whose locks an order of this step took: core_next_overridden */
+    struct address overridden_from;
     struct unsettled unsettled;
     struct grace grace;
     struct tracker tracker;
@@ -153,6 +155,9 @@ void core_raise_state(struct core *core);
 /* The host of this address restarted, as this step found out; of no family: we did
  * (core_next_restarted). */
 void core_host_restarted(struct core *core, const struct address *host);
+/* An order has taken something from this client, which was at this address (core_next_overridden).
+ * Its record stays for this step. */
+void core_client_overridden(struct core *core, uint32_t slot, const struct address *from);
 
 /* Whose call it was: kept in the id beside the handle of a slot. */
 enum core_caller {

@@ -12,7 +12,8 @@
  *  (3) An address has at least one entry, and the entries of all addresses are all entries.
  *  (4) Of the entries of one owner at most one is not old, and that one is in by_owner.
  *
- * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_begin.
+ * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_begin. An order
+ * of an operator looks at all of them (drc_supersede_client).
  */
 #include "rpc/drc.h"
 
@@ -168,6 +169,20 @@ void drc_supersede(struct drc *drc, const struct address *address, uint32_t owne
         forget_newest(drc, entry);
         entry->is_old = true;
         return;
+    }
+}
+
+void drc_supersede_client(struct drc *drc, const struct address *address, uint64_t client)
+{
+    uint32_t slot = table_next(&drc->entries, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = table_next(&drc->entries, slot)) {
+        struct entry *entry = table_at(&drc->entries, slot);
+        bool is_whole = entry->key.owner == client;
+        if (entry->key.client != client || is_whole || !address_equal(&entry->key.address, address))
+            continue;
+        MARK("drc_overridden");
+        forget_newest(drc, entry);
+        entry->is_old = true;
     }
 }
 

@@ -11,7 +11,8 @@
  * A restarted program may reuse its xids and arguments, from any port. The old reply may no longer
  * be true then. So a repeat is *old*, and does not get it, once a later call of the same owner was
  * executed, or if the reply was only momentary (BLOCKED) and the repeat comes from another port. A
- * FREE_ALL belongs to a client: a call of any of its processes makes it old.
+ * FREE_ALL belongs to a client: a call of any of its processes makes it old. So do orders of an
+ * operator with whatever their client was answered.
  *
  *        drc_begin: new             drc_end
  *   ---> IN PROGRESS ----------------------------> DONE ----> (gone: 120 s, or room needed)
@@ -72,6 +73,9 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
                            uint64_t now_ns, struct drc_found *ret);
 /* Another owner's call begins that makes this owner's calls old, too. */
 void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner);
+/* What this client was answered, or will be, may not be true any more: all its calls are old. Its
+ * FREE_ALL is not: what it said is. */
+void drc_supersede_client(struct drc *drc, const struct address *address, uint64_t client);
 /* Where the answer of an entry in progress waits, for a retransmission of the call. `is_passing`:
  * the answer is for the moment, and not to be said again to another port. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);

@@ -240,3 +240,9 @@ void repeat_forget_client(struct rpc_server *server, const struct address *host,
 {
     drc_forget_client(server->cache, host, whole_client(server, name));
 }
+
+void repeat_override_client(struct rpc_server *server, const struct address *host,
+                            struct bytes name)
+{
+    drc_supersede_client(server->cache, host, whole_client(server, name));
+}

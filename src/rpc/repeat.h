@@ -14,5 +14,8 @@ uint64_t repeat_begin(struct rpc_server *server, const struct incoming *in,
                       const struct drc_key *key);
 /* Its FREE_ALL was executed: no answer from before is sent again. */
 void repeat_forget_client(struct rpc_server *server, const struct address *host, struct bytes name);
+/* An operator took locks from it: what it was answered before is not said again. */
+void repeat_override_client(struct rpc_server *server, const struct address *host,
+                            struct bytes name);
 
 #endif

@@ -210,8 +210,12 @@ static void forget_restarted(struct rpc_server *server)
 void rpc_server_step(struct rpc_server *server, const struct core_input *input,
                      struct core_answer *ret)
 {
+    struct address host;
+    struct bytes name;
     core_step(server->core, input, ret);
     forget_restarted(server);
+    while (core_next_overridden(server->core, &host, &name))
+        repeat_override_client(server, &host, name);
 }
 
 void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_ns)

@@ -204,6 +204,7 @@ struct locker {
     uint32_t program;   /* which run of it, on this port */
     uint32_t life;      /* what was sent to it in another one does not reach it */
     uint32_t forgets;   /* how often the duplicate cache may have dropped what it holds of it */
+    uint64_t overridden; /* calls until then were executed before an operator took something from it */
     struct pipe *pipe;  /* which the next call uses, */
     struct pipe *other; /* and another one that is open at the same time */
     bool has_two;

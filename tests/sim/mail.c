@@ -352,6 +352,12 @@ static void note_repeat(const struct world *world, const struct mail *mail,
         ask->taken_era = world->lockers->era.number;
 }
 
+/* It was executed before an operator released its client. */
+static bool is_overridden(const struct ask *ask)
+{
+    return ask->taken_run != 0 && ask->taken_order <= ask->process->locker->overridden;
+}
+
 /* Decision 020: a repeat is told to ask again when its process has called since, or, from another
  * port, if it had only been told to wait. */
 static bool is_put_off(struct world *world, const struct mail *mail, const struct peer_nlm_res *res)
@@ -367,13 +373,22 @@ static bool is_put_off(struct world *world, const struct mail *mail, const struc
         return false; /* what it was answered before */
     bool was_passing = ask->answer_len > 0 && before.status == PEER_NLM_IS_BLOCKED;
     bool is_first_run = ask->taken_run == 0; /* of its program: those were other calls */
-    if (!was_passing && !is_first_run && ask->number >= ask->process->taken)
+    if (!was_passing && !is_first_run && !is_overridden(ask) && ask->number >= ask->process->taken)
         world_fail(world, "L7", "a repeat of %s is told to ask again without a reason",
                    peer_nlm_procedure_text(ask->procedure));
     world_trace(world, "%s/%u: old, it is told to ask again", mail->locker->label,
                 ask->process->svid);
     world->lockers->put_off++;
     return true;
+}
+
+/* What an operator has taken away is not said to be granted any more. */
+static void check_not_overridden(struct world *world, const struct ask *ask,
+                                 const struct peer_nlm_res *res)
+{
+    bool takes = ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_SHARE;
+    if (takes && res->status == PEER_NLM_IS_GRANTED && is_overridden(ask))
+        world_fail(world, "L7", "a repeat of a LOCK is granted, and an operator released it");
 }
 
 static bool receive(struct world *world, const struct mail *mail)
@@ -409,8 +424,10 @@ static bool receive(struct world *world, const struct mail *mail)
         else
             note_repeat(world, mail, verdict);
         if (verdict == RPC_ANSWERED && !ask->is_message && ask_reads(ask, reply, &res) &&
-            !is_put_off(world, mail, &res))
+            !is_put_off(world, mail, &res)) {
+            check_not_overridden(world, ask, &res);
             leaves(world, ask, reply, true, &res);
+        }
     }
     if (reply.len > 0)
         send_back(world, locker, mail->pipe, mail->port, reply);

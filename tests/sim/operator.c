@@ -46,6 +46,7 @@ static enum order_result give(struct world *world, const struct order *order, st
             era_end(world);
         if (kind == ORDER_RELEASE) {
             claim_overridden(locker, extent);
+            locker->overridden = world->lockers->taken;
             locker->since.is_owed = false; /* it is told of the release, or is gone for good */
             /* The record of one that holds nothing is forgotten, and with it what it said of its
              * reboot: a copy of its notice may say that once more. */

@@ -223,8 +223,8 @@ STORY(order_and_stalled_store, "nothing is told that is not stored", 0)
     EXPECT(story_is_told(world, DELTA) && story_has(world, ALPHA) && !is_grace(world));
 }
 
-/* (4) A copy of the LOCK arrives after that: it is answered as the first one was, and takes
- * nothing. */
+/* (4) A copy of the LOCK arrives after that: it takes nothing, and is not told that it has what it
+ * has not (decision 020). */
 STORY(release_and_a_copy, "exclusion (4): a copy of a LOCK whose lock was released", WORLD_OVERRIDE)
 {
     story_ask(world, ALPHA, PEER_NLM_LOCK, &story_bytes, false);
@@ -233,9 +233,11 @@ STORY(release_and_a_copy, "exclusion (4): a copy of a LOCK whose lock was releas
     EXPECT(story_has(world, ALPHA));
     story_be(world, ALPHA, CALLEE_SILENT);
     EXPECT(story_order(world, ORDER_RELEASE, ALPHA, NULL) == ORDER_DONE);
+    EXPECT(story_lock(world, DELTA, story_bytes) == GRANTED);
     mail_arrive_late(world, first, story_locker(world, ALPHA)->port);
+    EXPECT(world->lockers->put_off == 1);
     story_wait_ms(world, 100);
-    EXPECT(story_status(world).locks == 0);
+    EXPECT(story_status(world).locks == 1 && story_has(world, DELTA));
     story_be(world, ALPHA, CALLEE_WELL);
 }
 

@@ -124,6 +124,31 @@ TEST(test_operate__release_frees_and_tells)
     assert_int_equal(order(ORDER_RELEASE, id, ""), ORDER_NO_CLIENT);
 }
 
+/* Who loses something by an order must not be answered from the cache that it has it; who loses
+ * nothing may be. */
+TEST(test_operate__who_was_overridden_is_named_once)
+{
+    struct address from, address = fixture_address(A.address);
+    struct bytes name;
+    struct request other = locker_request(REQUEST_NLM_LOCK, A, 0, 10, X);
+    other.lock.fh = bytes_of_text("g");
+    assert_int_equal(locker_step(A, &other).status, LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; B lock 20 10 X -> granted");
+    assert_int_equal(order_only(ORDER_NOTIFY, id_of(A), ""), ORDER_DONE);
+    assert_false(core_next_overridden(the_core, &from, &name));
+    const char *files[] = {"g", ""}; /* one file, then all */
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(order_only(ORDER_RELEASE, id_of(A), files[i]), ORDER_DONE);
+        assert_true(core_next_overridden(the_core, &from, &name));
+        assert_true(address_equal(&from, &address));
+        assert_true(bytes_equal(name, bytes_of_text(A.name)));
+        assert_false(core_next_overridden(the_core, &from, &name));
+    }
+    settle();
+    assert_int_equal(order_only(ORDER_RELEASE, id_of(A), ""), ORDER_DONE); /* it holds nothing */
+    assert_false(core_next_overridden(the_core, &from, &name));
+}
+
 TEST(test_operate__nobody_else_is_told)
 {
     tell("A lock 0 10 X -> granted; B lock 20 10 X -> granted");

@@ -189,6 +189,34 @@ TEST(test_drc__an_owner_without_its_newest)
     drc_free(drc);
 }
 
+/* An operator released a client: what it was answered, or is about to be, is old, and nothing else. */
+TEST(test_drc__what_was_overridden_is_old)
+{
+    struct drc *drc = drc_new(16, 1);
+    struct drc_found found;
+    struct bytes reply;
+    struct drc_key keys[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        keys[i] = key_of(2, 7 + i);
+        keys[i].owner = 5 + i;
+        keys[i].client = 77;
+    }
+    keys[2].owner = 77; /* its FREE_ALL */
+    keys[3].client = 78;
+    keys[4].address.bytes[3] = 3;
+    assert_int_equal(begin(drc, keys[0], 1, &found), DRC_NEW);
+    drc_wait(drc, found.entry, 0, false);
+    for (uint32_t i = 1; i < 5; i++)
+        execute(drc, keys[i], 1);
+    drc_supersede_client(drc, &keys[0].address, 77);
+    drc_end(drc, found.entry, bytes_of_text("answer"), 2);
+    (void)drc_check(drc);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(begin(drc, keys[i], 3, &found), i < 2 ? DRC_OLD : DRC_DONE);
+    assert_int_equal(from_elsewhere(drc, keys[1], &reply), DRC_OLD);
+    drc_free(drc);
+}
+
 TEST(test_drc__replies_of_all_sizes_fit_side_by_side)
 {
     struct drc *drc = drc_new(64, 1);
