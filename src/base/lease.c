@@ -27,6 +27,11 @@ bool lease_may_move(const struct lease *lease, uint64_t boot_ns)
     return !lease_is_shared(lease) || boot_ns <= lease->confirmed_ns + LEASE_HOOK_MS * MS_NS;
 }
 
+uint32_t lease_kept_ms(void)
+{
+    return LEASE_KEPT_MS;
+}
+
 static uint64_t left_ns(const struct lease *lease, uint64_t boot_ns, uint64_t length_ms)
 {
     uint64_t end_ns = lease_is_shared(lease) ? lease->raised_ns + length_ms * MS_NS : 0;

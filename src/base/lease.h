@@ -44,6 +44,9 @@ bool lease_may_send(const struct lease *lease, uint64_t boot_ns);
 /* A takeover hook may still move an address. */
 bool lease_may_move(const struct lease *lease, uint64_t boot_ns);
 
+/* How long the kernel may keep what left, unacknowledged (TCP_USER_TIMEOUT). */
+uint32_t lease_kept_ms(void);
+
 /* How much longer a server that this one replaced may send, and its kernel may; 0: not any more. */
 uint64_t lease_sends_left_ns(const struct lease *lease, uint64_t boot_ns);
 uint64_t lease_echoes_left_ns(const struct lease *lease, uint64_t boot_ns);

@@ -230,7 +230,8 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
 bool core_next_restarted(struct core *core, struct address *ret);
 /*
  * The client that an operator's order of this step has taken locks from, where it was, once; false:
- * none. What it was answered before may not be true any more; the name is valid until the next step.
+ * none. What it was answered before may not be true any more. The name is valid until the next
+ * step.
  */
 bool core_next_overridden(struct core *core, struct address *ret, struct bytes *ret_name);
 

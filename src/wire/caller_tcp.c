@@ -353,7 +353,7 @@ static int connect_from(const struct client_action *action, uint16_t local_port,
     /* Even after a close or the end of the process: with a shared store an unacknowledged GRANTED
      * must not reach its host once another server has taken over (clock.h). */
     if (is_shared)
-        (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, LEASE_KEPT_MS);
+        (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)lease_kept_ms());
     int err = bind_local(fd, &action->local, action->to.family, local_port);
     if (err == 0 && connect(fd, (const struct sockaddr *)&to, to_len) != 0 && errno != EINPROGRESS)
         err = errno == EADDRNOTAVAIL ? -EADDRINUSE : -errno; /* that pair of ports is in use */

@@ -134,7 +134,7 @@ static void turn_away(struct connection *c, enum event_kind why, const struct ad
 static void limit_waiting(const struct connection *c)
 {
     uv_os_fd_t fd = -1;
-    const unsigned wait_ms = LEASE_KEPT_MS;
+    const unsigned wait_ms = lease_kept_ms();
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
     if (!lease_is_shared(rpc_server_lease(c->tcp->server)) ||
         uv_fileno((const uv_handle_t *)&c->handle, &fd) != 0)

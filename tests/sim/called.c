@@ -11,6 +11,7 @@
 #include "ask.h"
 #include "claim.h"
 #include "era.h"
+#include "machine.h"
 #include "mail.h"
 #include "statd.h"
 
@@ -56,6 +57,7 @@ void called_sent(struct world *world, const struct host *host, const struct addr
         if (!peer_nlm_get_args(&reader, call.vers, call.proc, &args))
             world_fail(world, "L8", "a callback that leaves cannot be read");
         claim_callback(world, host, local, &call, &args);
+        machine_overtake(world);
     } else if (call.prog == STATUS_MONITOR && call.proc == SM_NOTIFY) {
         statd_sent(world, host, local, &reader);
     } else if (is_result(&call)) {
@@ -148,6 +150,14 @@ static bool is_mistaken(const struct world *world, const struct process *process
            (!is_executed || letter->sent_ns <= process->last_ns);
 }
 
+/* Clients finish their LOCK before they act on a callback. What is left of that where the server
+ * before has sent it and its successor is in grace: decision 025. */
+static bool is_early(const struct process *process, const struct letter *letter)
+{
+    bool is_of_replaced = letter->line != NULL && letter->line->kept.until_ns != 0;
+    return is_of_replaced && process != NULL && !process->is_blocked;
+}
+
 static void hold_result(struct world *world, struct process *process, const struct packet *result)
 {
     struct lockers *all = world->lockers;
@@ -178,7 +188,7 @@ static bool granted(struct world *world, const struct letter *letter,
     struct process *named = find_process(world, letter->host, args, false);
     static struct peer_nlm_res res;
     if (named == NULL || is_late(world, named, letter, call->xid) ||
-        is_mistaken(world, process, letter, args)) {
+        is_mistaken(world, process, letter, args) || is_early(process, letter)) {
         world->excluded++;
         return false;
     }

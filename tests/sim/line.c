@@ -11,6 +11,7 @@
 #include "called.h"
 #include "callee.h"
 #include "era.h"
+#include "kernel.h"
 #include "machine.h"
 #include "peer/packet.h"
 #include "stranger.h"
@@ -85,13 +86,13 @@ static void post_datagram(struct world *world, const struct letter *like, struct
 
 /* ---- from the server ---- */
 
-static struct line *find_line(struct world *world, uint64_t connection)
+static struct line *find_line(struct world *world, uint32_t run, uint64_t connection)
 {
     for (uint32_t i = world->line_count; i > 0; i--) {
         struct line *line = world->lines[i - 1];
-        if (line->run != world->machine.run)
+        if (line->run < run)
             break;
-        if (line->connection == connection)
+        if (line->run == run && line->connection == connection)
             return line;
     }
     world_fail(world, "O10", "the client speaks of a connection that it never asked for");
@@ -161,9 +162,8 @@ static void send_datagram(struct world *world, const struct client_action *actio
     post_datagram(world, &letter, action->bytes, 0);
 }
 
-static void write_line(struct world *world, const struct client_action *action)
+static void write_line(struct world *world, struct line *line, const struct client_action *action)
 {
-    struct line *line = find_line(world, action->connection);
     if (!line->is_open)
         world_fail(world, "O10", "the client writes to a connection that it has closed");
     if (action->bytes.len < 4 ||
@@ -178,6 +178,7 @@ static void write_line(struct world *world, const struct client_action *action)
 
 void line_turn(struct world *world)
 {
+    uint32_t run = world->machine.run;
     struct client_action action;
     while (rpc_client_next_action(world->machine.client, &action)) {
         struct host *host = host_of(world, &action.to);
@@ -197,11 +198,11 @@ void line_turn(struct world *world)
         case CLIENT_WRITE:
             world_trace(world, "the server writes %u bytes to host %u", action.bytes.len,
                         host->index);
-            write_line(world, &action);
+            write_line(world, find_line(world, run, action.connection), &action);
             break;
         case CLIENT_DISCONNECT:
-            find_line(world, action.connection)->is_open = false;
-            find_line(world, action.connection)->is_aborted |= action.is_abort;
+            find_line(world, run, action.connection)->is_open = false;
+            find_line(world, run, action.connection)->is_aborted |= action.is_abort;
             break;
         }
     }
@@ -211,12 +212,17 @@ void line_turn_ghost(struct world *world)
 {
     struct client_action action;
     while (rpc_client_next_action(world->machine.ghost, &action)) {
-        if (action.kind != CLIENT_DATAGRAM || world->now_ns >= world->machine.ghost_until_ns)
-            continue; /* the last look at the clock: wire/caller_udp.c */
+        bool is_sent = action.kind == CLIENT_DATAGRAM || action.kind == CLIENT_WRITE;
+        if (!is_sent || world->now_ns >= world->machine.ghost_until_ns)
+            continue; /* the last look at the clock: wire/caller_udp.c, caller_tcp.c */
         struct host *host = host_of(world, &action.to);
         world_trace(world, "the replaced server sends %u bytes to port %u of host %u",
                     action.bytes.len, action.port, host->index);
-        send_datagram(world, &action, host);
+        if (action.kind == CLIENT_DATAGRAM)
+            send_datagram(world, &action, host);
+        else
+            write_line(world, find_line(world, world->machine.ghost_run, action.connection),
+                       &action);
         world->machine.ghost_sent++;
     }
 }
@@ -318,11 +324,16 @@ bool line_is_to_server(const struct letter *letter)
 
 void line_arrive(struct world *world, struct letter *letter)
 {
+    bool is_record = letter->kind == LETTER_RECORD;
+    if (is_record && !letter->line->is_aborted &&
+        kernel_holds(world, &letter->line->kept, QUEUE_LETTER, letter))
+        return;
     if (line_is_to_server(letter))
         arrive_at_server(world, letter);
-    else if (letter->kind == LETTER_RECORD && letter->line->is_aborted &&
-             !world_allows(world, WORLD_LATE))
+    else if (is_record && letter->line->is_aborted && !world_allows(world, WORLD_LATE))
         world->excluded++; /* (5): what was on its way is the network's */
+    else if (is_record && kernel_has_dropped(world, &letter->line->kept))
+        world->kernel_dropped++;
     else if (letter->kind == LETTER_CONNECT &&
              (letter->host->mood == CALLEE_SILENT || happens(world, world->plan.loss / 2)))
         connect_again(world, letter);
@@ -333,11 +344,22 @@ void line_arrive(struct world *world, struct letter *letter)
     free(letter);
 }
 
-void line_cut_all(struct world *world)
+void line_cut_all(struct world *world, bool is_replaced)
 {
-    for (uint32_t i = world->line_count; i > 0; i--) {
-        if (world->lines[i - 1]->run != world->machine.run)
-            break;
+    if (!is_replaced) {
+        line_end(world, world->machine.run);
+        return;
+    }
+    for (uint32_t i = world->line_count; i > 0 && world->lines[i - 1]->run == world->machine.run;
+         i--)
+        world->lines[i - 1]->kept = kernel_keep(world);
+}
+
+void line_end(struct world *world, uint32_t run)
+{
+    for (uint32_t i = world->line_count; i > 0 && world->lines[i - 1]->run >= run; i--) {
+        if (world->lines[i - 1]->run != run)
+            continue;
         world->lines[i - 1]->is_open = false;
         world->lines[i - 1]->is_aborted = true; /* SO_LINGER 0: also by kill -9 */
     }

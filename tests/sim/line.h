@@ -32,7 +32,8 @@ struct line {
     struct host *host;
     uint16_t port;
     bool is_open;
-    bool is_aborted;                   /* the server's kernel delivers nothing on it any more */
+    bool is_aborted; /* the server's kernel delivers nothing on it any more */
+    struct kept kept;
     uint64_t to_host_ns, to_server_ns; /* when the last letter arrives: TCP keeps order */
 };
 
@@ -50,13 +51,16 @@ struct letter {
 
 /* Everything that the client wants done now. */
 void line_turn(struct world *world);
-/* The same of a server that was replaced: only datagrams leave, its connections are gone. */
+/* The same of a server that was replaced: datagrams, and what it writes to connections that it has.
+ */
 void line_turn_ghost(struct world *world);
 /* A letter reaches its end of the network. */
 void line_arrive(struct world *world, struct letter *letter);
 bool line_is_to_server(const struct letter *letter);
-/* The server died. */
-void line_cut_all(struct world *world);
+/* The server died; or it was replaced, and its kernel lives on. */
+void line_cut_all(struct world *world, bool is_replaced);
+/* The server of this run, which was replaced, ends. */
+void line_end(struct world *world, uint32_t run);
 void line_done(struct world *world);
 
 /* What hosts do with a letter that they got: answer it, or break the connection (UDP: an ICMP

@@ -163,9 +163,10 @@ struct process {
     struct cells believed[LOCKER_FILES_MAX]; /* not reclaimed in time: relied on in vain */
 
     /* See stranger.h. */
-    bool has_offer;      /* of its wish, on the disk, */
-    uint64_t offered_ns; /* since then; */
-    uint32_t clear_run;  /* the last run in which it had none */
+    bool has_offer;            /* of its wish, on the disk, */
+    uint64_t offered_ns;       /* since then; */
+    uint64_t offered_lived_ns; /* the same as the server has lived it */
+    uint32_t clear_run;        /* the last run in which it had none */
 
     /* See statd.h. */
     bool must_reclaim;
@@ -179,7 +180,8 @@ struct pipe {
     uint64_t route;
     uint16_t port;
     bool is_open; /* its locker uses it */
-    bool is_dead; /* nothing arrives any more: one of the two hosts is gone */
+    bool is_dead; /* nothing arrives at the server any more: one of the two hosts is gone */
+    struct kept kept;
     uint64_t to_server_ns, to_locker_ns; /* when the last message arrives: TCP keeps order */
     uint32_t sent, delivered;
 };
@@ -200,11 +202,12 @@ struct locker {
     uint32_t state_taken, run_taken; /* of the last LOCK of it that the server executed */
     uint32_t oh_count;
     uint32_t xid_count, cookie_count, restart_count;
-    uint32_t xid_base;  /* clones count as their master does */
-    uint32_t program;   /* which run of it, on this port */
-    uint32_t life;      /* what was sent to it in another one does not reach it */
-    uint32_t forgets;   /* how often the duplicate cache may have dropped what it holds of it */
-    uint64_t overridden; /* calls until then were executed before an operator took something from it */
+    uint32_t xid_base; /* clones count as their master does */
+    uint32_t program;  /* which run of it, on this port */
+    uint32_t life;     /* what was sent to it in another one does not reach it */
+    uint32_t forgets;  /* how often the duplicate cache may have dropped what it holds of it */
+    uint64_t
+        overridden; /* calls until then were executed before an operator took something from it */
     struct pipe *pipe;  /* which the next call uses, */
     struct pipe *other; /* and another one that is open at the same time */
     bool has_two;
@@ -241,9 +244,10 @@ struct locker_plan {
     uint32_t files, span; /* offsets are below the span */
     uint32_t blocking, exclusive, mute, reboots;
     uint64_t think_max_ns, poll_max_ns;
-    uint32_t pieces; /* percentage of reclaims that are partial */
-    uint32_t orders; /* of the operator, among what disturbs them */
-    bool is_limited; /* answers may be NOLOCKS */
+    uint32_t pieces;   /* percentage of reclaims that are partial */
+    uint32_t orders;   /* of the operator, among what disturbs them */
+    bool is_limited;   /* answers may be NOLOCKS */
+    bool is_contended; /* all want the same, over TCP */
 };
 
 /* The time since a restart that was no resume; see era.h. */

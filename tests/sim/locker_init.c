@@ -30,7 +30,7 @@ static void init_kind(struct world *world, struct locker *locker)
     locker->kind = world_chance(world, 35) ? LOCKER_LINUX
                                            : (enum locker_kind)world_random(world, LOCKER_KIND_END);
     locker->version = world_chance(world, 75) ? 4 : 3;
-    locker->is_tcp = world_chance(world, 50);
+    locker->is_tcp = world_chance(world, 50) || world->lockers->plan.is_contended;
     locker->frees_all = world_chance(world, 20);
     switch (locker->kind) {
     case LOCKER_LINUX:
@@ -234,6 +234,8 @@ void locker_init(struct world *world)
         init_host(world, i);
     for (uint32_t i = 0; i < all->count; i++)
         init_locker(world, i);
+    for (uint32_t i = 0; i < all->count && all->plan.is_contended; i++)
+        all->at[i].host->kind = CALLEE_BOTH;
     if (!world->is_manual)
         init_likeness(world);
 }

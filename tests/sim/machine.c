@@ -30,7 +30,8 @@
 
 #include <stdlib.h>
 
-#define FULL_NS (5 * MILLISECOND) /* who finds no room tries again within that */
+#define FULL_NS    (5 * MILLISECOND)   /* who finds no room tries again within that */
+#define GHOST_ENDS (UINT64_C(1) << 32) /* of QUEUE_THAW */
 
 static const struct program *const programs[] = {&nsm_program, &nlm_program};
 
@@ -124,8 +125,11 @@ static void new_client(struct world *world)
     machine->asks = (struct outcall_asks){0};
     uint64_t ready_ns = world->now_ns + world->plan.ready_min_ns +
                         world_random(world, world->plan.ready_max_ns + 1);
-    if (world->plan.lease.is_shared && ready_ns < world->now_ns + SEND_NS)
-        ready_ns = world->now_ns + SEND_NS; /* until then the one before may still send */
+    /* Until then the one before may still send. */
+    const struct lease raised = {world->plan.lease.is_shared, world->now_ns, world->now_ns};
+    uint64_t alone_ns = world->now_ns + lease_sends_left_ns(&raised, world->now_ns);
+    if (ready_ns < alone_ns)
+        ready_ns = alone_ns;
     queue_add(&world->queue, ready_ns, QUEUE_READY, NULL, machine->run);
 }
 
@@ -187,11 +191,12 @@ void machine_boot(struct world *world)
     machine->has_lasted = false;
     machine->core = load_core(world, world->options.seed + machine->run);
     uint64_t now_ns = machine_now_ns(world);
-    core_start(machine->core,
-               &(struct core_boot){.now_ns = now_ns,
-                                   .wall_ns = world_wall_ns(world),
-                                   .may_have_lost = machine->power_lost,
-                                   .echo_until_ns = world->plan.has_echo ? now_ns + ECHO_NS : 0});
+    const struct lease raised = {world->plan.has_echo, now_ns, now_ns};
+    core_start(machine->core, &(struct core_boot){
+                                  .now_ns = now_ns,
+                                  .wall_ns = world_wall_ns(world),
+                                  .may_have_lost = machine->power_lost,
+                                  .echo_until_ns = now_ns + lease_echoes_left_ns(&raised, now_ns)});
     machine->store_is_full = false;
     machine->full_for = 0;
     struct rpc_server_limits limits = {.outbox_max = world->plan.outbox_max,
@@ -239,26 +244,49 @@ void machine_stop(struct world *world)
  * The process that is replaced may only have stood still, with calls under way whose repeats come
  * due, and goes on later. It commits nothing any more, and so must not send anything.
  */
-static void leave_ghost(struct world *world)
+static bool leave_ghost(struct world *world)
 {
     struct machine *machine = &world->machine;
     uint64_t chance = hash_mix(world->options.seed, machine->run);
-    if (!world->plan.lease.is_shared || (chance % 2 != 0 && !machine->leaves_ghost))
-        return;
+    bool is_wanted = chance % 2 == 0 || machine->leaves_ghost || machine->is_overtaken;
+    machine->is_overtaken = false;
+    if (!world->plan.lease.is_shared || !is_wanted)
+        return false;
     rpc_client_free(machine->ghost);
     machine->ghost = machine->client;
+    machine->ghost_run = machine->run;
     machine->ghost_until_ns = machine->send_until_ns;
     machine->client = NULL;
-    queue_add(&world->queue, world->now_ns + SECOND + chance % (15 * SECOND), QUEUE_THAW, NULL,
-              machine->run);
+    if (!world->is_manual)
+        queue_add(&world->queue, world->now_ns + SECOND + chance % (15 * SECOND), QUEUE_THAW, NULL,
+                  machine->run);
+    return true;
 }
 
-void machine_thaw(struct world *world, uint64_t run)
+void machine_overtake(struct world *world)
+{
+    bool may = world->plan.lease.is_shared && !world->is_calm && !world->is_manual &&
+               !world->machine.ghost_speaks;
+    world->machine.is_overtaken |= may && prng_chance(&world->side, 30);
+}
+
+/* It may have been asked for more than it had sent by then; then it finds that it was replaced. */
+void machine_thaw(struct world *world, uint64_t ticket)
 {
     struct machine *machine = &world->machine;
-    if (machine->ghost == NULL || machine->run != run + 1)
+    uint32_t run = (uint32_t)ticket;
+    if (ticket & GHOST_ENDS) {
+        world_trace(world, "the server of run %u ends", run);
+        line_end(world, run);
+        mail_end(world, run);
+        net_end(world, run);
         return;
-    world_trace(world, "THAW: the server of run %llu goes on", (unsigned long long)run);
+    }
+    queue_add(&world->queue, world->now_ns + MILLISECOND + prng_below(&world->side, SECOND),
+              QUEUE_THAW, NULL, ticket | GHOST_ENDS);
+    if (machine->ghost == NULL || machine->ghost_run != run)
+        return;
+    world_trace(world, "THAW: the server of run %u goes on", run);
     machine->ghost_speaks = true;
     rpc_client_tick(machine->ghost, world->now_ns);
     line_turn_ghost(world);
@@ -356,11 +384,11 @@ void machine_crash(struct world *world, const char *why, bool power)
     world->crashes++;
     era_crash(world);
     world->history = hash_mix(world->history, core_digest(machine->core));
-    leave_ghost(world);
+    bool is_replaced = leave_ghost(world);
     machine_stop(world);
-    net_break_connections(world);
-    mail_break_all(world);
-    line_cut_all(world);
+    net_break_connections(world, is_replaced);
+    mail_break_all(world, is_replaced);
+    line_cut_all(world, is_replaced);
     still_end(world);
     uint64_t down_ns = !world->is_calm && world_chance(world, 10)
                            ? world_random(world, 150 * SECOND)
@@ -371,7 +399,9 @@ void machine_crash(struct world *world, const char *why, bool power)
 /* The process may die at any step. True: it did. */
 static bool dies_here(struct world *world, const char *where)
 {
-    if (world->is_calm || world_random(world, 10000) >= world->plan.step_crash_permyriad)
+    bool dies = world->machine.is_overtaken ||
+                (!world->is_calm && world_random(world, 10000) < world->plan.step_crash_permyriad);
+    if (!dies)
         return false;
     machine_crash(world, where, world_chance(world, 50));
     return true;

@@ -28,6 +28,8 @@ void machine_stand_still(struct world *world, uint64_t for_ns);
 void machine_ready(struct world *world, uint64_t run);
 /* The tick that was asked for last has come. */
 void machine_tick(struct world *world, uint64_t ticket);
+/* A callback leaves: on a shared disk that is a moment to be replaced at, sometimes. */
+void machine_overtake(struct world *world);
 /* A server that stood still when the run after this one began goes on. */
 void machine_thaw(struct world *world, uint64_t run);
 /* Something happened to a call that the server makes. */

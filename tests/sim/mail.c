@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "claim.h"
 #include "era.h"
+#include "kernel.h"
 #include "machine.h"
 #include "rpc/drc.h"
 #include "still.h"
@@ -97,6 +98,8 @@ bool mail_is_connected(struct world *world, struct locker *locker, bool anew)
     if (anew)
         mail_close(locker);
     choose_pipe(world, locker);
+    if (locker->pipe != NULL && locker->pipe->is_dead)
+        mail_close(locker); /* its address is the successor's, which knows of no such connection */
     if (locker->pipe != NULL && locker->pipe->is_open)
         return true;
     if (!world->machine.is_up)
@@ -105,19 +108,40 @@ bool mail_is_connected(struct world *world, struct locker *locker, bool anew)
     return true;
 }
 
-void mail_break_all(struct world *world)
+/* Who has a call under way makes it anew. */
+static void hang_up(struct world *world, struct locker *locker)
+{
+    mail_close_all(locker);
+    for (uint32_t p = 0; p < locker->process_count; p++)
+        if (locker->processes[p].ask != NULL)
+            locker_set_timer(world, &locker->processes[p], 1 + world_random(world, SECOND));
+}
+
+void mail_break_all(struct world *world, bool is_replaced)
 {
     struct lockers *all = world->lockers;
-    for (uint32_t i = 0; all != NULL && i < all->pipe_count; i++)
-        all->pipes[i]->is_dead = true;
+    for (uint32_t i = 0; all != NULL && i < all->pipe_count; i++) {
+        struct pipe *pipe = all->pipes[i];
+        if (is_replaced && !pipe->is_dead)
+            pipe->kept = kernel_keep(world);
+        pipe->is_dead = true;
+    }
+    for (uint32_t i = 0; all != NULL && i < all->count && !is_replaced; i++)
+        if (all->at[i].pipe != NULL || all->at[i].other != NULL)
+            hang_up(world, &all->at[i]);
+}
+
+void mail_end(struct world *world, uint32_t run)
+{
+    struct lockers *all = world->lockers;
     for (uint32_t i = 0; all != NULL && i < all->count; i++) {
         struct locker *locker = &all->at[i];
-        if (locker->pipe == NULL && locker->other == NULL)
-            continue;
-        mail_close_all(locker);
-        for (uint32_t p = 0; p < locker->process_count; p++)
-            if (locker->processes[p].ask != NULL)
-                locker_set_timer(world, &locker->processes[p], 1 + world_random(world, SECOND));
+        struct pipe *pipes[] = {locker->pipe, locker->other};
+        for (uint32_t p = 0; p < 2; p++)
+            if (pipes[p] != NULL && pipes[p]->kept.run == run) {
+                hang_up(world, locker);
+                break;
+            }
     }
 }
 
@@ -348,8 +372,10 @@ static void note_repeat(const struct world *world, const struct mail *mail,
         ask->before_port = ask->taken_port;
         ask->taken_port = mail->port;
     }
-    if (ask->taken_run == 0)
+    if (ask->taken_run == 0) {
         ask->taken_era = world->lockers->era.number;
+        ask->may_be_denied = true; /* as that was, for a reason that may be gone */
+    }
 }
 
 /* It was executed before an operator released its client. */
@@ -478,6 +504,14 @@ void mail_arrive(struct world *world, struct mail *mail)
         return;
     }
     /* (5): no datagram from before a restart. */
+    if (mail->pipe != NULL && mail->pipe->is_open &&
+        kernel_holds(world, &mail->pipe->kept, QUEUE_MAIL, mail))
+        return;
+    if (mail->pipe != NULL && kernel_has_dropped(world, &mail->pipe->kept)) {
+        world->kernel_dropped++;
+        free(mail);
+        return;
+    }
     bool is_old = mail->pipe == NULL && mail->sent_ns < world->lockers->era.start_ns &&
                   !world_allows(world, WORLD_LATE);
     world->excluded += is_old;

@@ -21,8 +21,10 @@ void mail_close(struct locker *locker);
 void mail_close_all(struct locker *locker);
 /* Its host is gone, and all its connections with it. */
 void mail_reset(struct world *world, struct locker *locker);
-/* The server died. */
-void mail_break_all(struct world *world);
+/* The server died; or it was replaced, and its kernel lives on. */
+void mail_break_all(struct world *world, bool is_replaced);
+/* The server of this run, which was replaced, ends. */
+void mail_end(struct world *world, uint32_t run);
 
 void mail_send_call(struct world *world, struct ask *ask);
 /* A GRANTED_RES, so much later. */

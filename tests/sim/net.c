@@ -11,6 +11,7 @@
  */
 #include "net.h"
 
+#include "kernel.h"
 #include "machine.h"
 #include "oracle.h"
 #include "peer/packet.h"
@@ -60,16 +61,31 @@ void net_reset(struct world *world, const struct owner *owner)
     }
 }
 
-void net_break_connections(struct world *world)
+static void hang_up(struct world *world, struct connection *connection)
+{
+    if (!connection->is_open)
+        return;
+    connection->is_open = false;
+    watcher_connection_lost(world, connection->owner);
+}
+
+void net_break_connections(struct world *world, bool is_replaced)
 {
     for (uint32_t i = 0; i < world->connection_count; i++) {
         struct connection *connection = world->connections[i];
+        if (is_replaced && !connection->is_dead)
+            connection->kept = kernel_keep(world);
+        else if (!is_replaced)
+            hang_up(world, connection);
         connection->is_dead = true;
-        if (!connection->is_open)
-            continue;
-        connection->is_open = false;
-        watcher_connection_lost(world, connection->owner);
     }
+}
+
+void net_end(struct world *world, uint32_t run)
+{
+    for (uint32_t i = 0; i < world->connection_count; i++)
+        if (world->connections[i]->kept.run == run)
+            hang_up(world, world->connections[i]);
 }
 
 static struct parcel *new_parcel(bool to_server, struct call *call, struct connection *connection,
@@ -193,7 +209,12 @@ void net_arrive(struct world *world, struct parcel *parcel)
         arrive_at_server(world, parcel);
         return;
     }
-    if (parcel->connection == NULL || parcel->connection->is_open)
+    struct connection *connection = parcel->connection;
+    bool is_open = connection == NULL || connection->is_open;
+    if (connection != NULL && is_open &&
+        kernel_holds(world, &connection->kept, QUEUE_PARCEL, parcel))
+        return;
+    if (is_open && (connection == NULL || !kernel_has_dropped(world, &connection->kept)))
         watcher_receive(world, parcel->call, (struct bytes){parcel->bytes, parcel->len});
     free(parcel);
 }

@@ -12,8 +12,11 @@ struct connection *net_connect(struct world *world, struct owner *owner);
 void net_close(struct connection *connection);
 /* Its host is gone, and all its connections with it. */
 void net_reset(struct world *world, const struct owner *owner);
-/* The server died: every connection is gone, and the owners notice. */
-void net_break_connections(struct world *world);
+/* The server died: every connection is gone, and the owners notice; or it was replaced, and its
+ * kernel lives on. */
+void net_break_connections(struct world *world, bool is_replaced);
+/* The server of this run, which was replaced, ends. */
+void net_end(struct world *world, uint32_t run);
 
 /* The owner's outstanding call, once more. */
 void net_send_call(struct world *world, struct owner *owner);

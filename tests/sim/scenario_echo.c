@@ -56,6 +56,51 @@ STORY(takeover_goes_on, "025: the replaced server repeats nothing", 0)
     EXPECT(world->machine.ghost_sent == 0);
 }
 
+/* BETA's callback is written, the network holds it, the server is replaced; BETA cancels. */
+static void replace_with_callback(struct world *world, uint64_t hold_ns)
+{
+    world->plan.lease.is_shared = true;
+    story_locker(world, BETA)->host->kind = CALLEE_BOTH;
+    story_locker(world, BETA)->is_tcp = true; /* and is called over TCP, too */
+    world->holds_ns = hold_ns;
+    begin_with(world, true, CALLEE_WELL);
+    EXPECT(!story_has(world, BETA));
+    story_be(world, BETA, CALLEE_SILENT); /* to whoever calls it now */
+    world->machine.leaves_ghost = true;
+    story_restart(world);
+    story_do(world, BETA, PEER_NLM_CANCEL, true);
+    while (story_process(world, BETA)->ask != NULL)
+        story_wait_ms(world, 100);
+    story_be(world, BETA, CALLEE_WELL);
+}
+
+/* The process stands still, its kernel does not: what it delivers is what BETA was to be told, and
+ * BETA waits for the same again. */
+STORY(takeover_kernel, "025: the kernel of a replaced server delivers a callback", 0)
+{
+    replace_with_callback(world, 9 * SECOND);
+    story_wait_for(world, DELTA);
+    story_wait_ms(world, 500);
+    story_ask(world, BETA, PEER_NLM_LOCK, &story_bytes, true);
+    story_wait_ms(world, 9000);
+    EXPECT(story_has(world, BETA) && !story_has(world, DELTA));
+    story_give_back(world, BETA);
+    story_wait_ms(world, 8000);
+    EXPECT(story_has(world, DELTA));
+}
+
+/* It gives up before anybody else gets these bytes. */
+STORY(takeover_kernel_gives_up, "and not for longer than its successor waits", 0)
+{
+    replace_with_callback(world, 22 * SECOND);
+    story_wait_for(world, DELTA);
+    story_wait_ms(world, 13000);
+    EXPECT(story_has(world, DELTA));
+    story_wait_for(world, BETA);
+    story_wait_ms(world, 15000);
+    EXPECT(story_has(world, DELTA) && !story_has(world, BETA));
+}
+
 STORY(takeover_cancel, "025: what was on offer is cancelled", 0)
 {
     begin(world, true);

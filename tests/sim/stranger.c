@@ -10,6 +10,7 @@
 #include "core/turn.h"
 #include "era.h"
 #include "machine.h"
+#include "still.h"
 
 #include <stdlib.h>
 
@@ -304,8 +305,12 @@ uint64_t stranger_taken(const struct world *world)
  * for. */
 static bool is_offered(const struct world *world, struct process *process)
 {
+    const struct extent *wish = &process->wish;
+    uint16_t cells = locker_cells(wish->offset, wish->len);
     if (!process->has_offer)
         process->clear_run = world->machine.run;
+    if ((cells & ~process->held[wish->file].exclusive) == 0)
+        return false; /* it took that, which was not heard, and asks again */
     return process->has_offer && process->clear_run == world->machine.run && process->is_waiting &&
            !process->is_cancelling;
 }
@@ -316,12 +321,15 @@ static void check_process(struct world *world, struct process *process)
         process->offered_ns = 0;
         return;
     }
-    if (process->offered_ns == 0)
+    if (process->offered_ns == 0) {
         process->offered_ns = world->now_ns;
+        process->offered_lived_ns = still_lived_ns(world);
+    }
     uint64_t since_ns = process->offered_ns;
     if (process->locker->host->tried_ns >= since_ns || !world->machine.is_ready)
         return;
-    if (world->now_ns > since_ns + CALL_MAX_NS + 8 * world->plan.commit_max_ns)
+    if (still_lived_ns(world) >
+        process->offered_lived_ns + CALL_MAX_NS + 8 * world->plan.commit_max_ns)
         world_fail(world, "P7", "%s/%u was offered a lock %llu ms ago, and is not called",
                    process->locker->label, process->svid,
                    (unsigned long long)((world->now_ns - since_ns) / MILLISECOND));

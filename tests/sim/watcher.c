@@ -268,7 +268,7 @@ static void give_up(struct world *world, struct owner *owner)
 void watcher_send(struct world *world, struct owner *owner)
 {
     if (owner->is_tcp) {
-        if (owner->connection != NULL && owner->tries > 0)
+        if (owner->connection != NULL && (owner->tries > 0 || owner->connection->is_dead))
             net_close(owner->connection);
         if (owner->connection == NULL || !owner->connection->is_open)
             owner->connection = net_connect(world, owner);

@@ -311,6 +311,32 @@ static void plan_room(struct world *world)
         world->lockers->plan.is_limited = true;
 }
 
+/* On a shared disk each step of a call takes a batch, and a world that is hard on everybody sees no
+ * callback: in half of them few faults come in the way of many who want the same bytes, and the
+ * server is replaced when it calls one of them (machine_overtake). */
+static void plan_contention(struct world *world, struct plan *plan)
+{
+    uint64_t dice = hash_mix(UINT64_C(0xc0417e), world->options.seed);
+    if (!plan->lease.is_shared || world->lockers == NULL || dice % 2 != 0)
+        return;
+    struct locker_plan *lockers = &world->lockers->plan;
+    plan->crash_mean_ns = 120 * SECOND;
+    plan->step_crash_permyriad = 0;
+    plan->commit_failure_permille = 0;
+    plan->chaos_ns = (60 + dice / 2 % 60) * SECOND;
+    plan->commit_max_ns = 20 * MILLISECOND;
+    plan->delay_max_ns = 50 * MILLISECOND;
+    plan->stall = plan->moody = plan->gone = 0;
+    plan->resumes = dice / 128 % 3 != 0;
+    plan->grace_ns = (30 + dice / 512 % 60) * SECOND;
+    lockers->is_contended = true;
+    lockers->files = 1;
+    lockers->span = 2;
+    lockers->blocking = 90;
+    lockers->exclusive = 95;
+    lockers->think_max_ns = 500 * MILLISECOND;
+}
+
 static uint64_t until_next_crash_ns(struct world *world)
 {
     return 1 + world_random(world, 2 * world->plan.crash_mean_ns);
@@ -334,8 +360,8 @@ struct world *world_new(const struct world_options *options)
     plan_lockers(world, &world->plan);
     plan_more(world, &world->plan);
     world->plan.lease.is_shared = hash_mix(UINT64_C(0x5ba6ed), options->seed) % 4 == 0;
-    world->plan.has_echo =
-        world->plan.lease.is_shared && hash_mix(UINT64_C(0xec40), options->seed) % 2 == 0;
+    world->plan.has_echo = world->plan.lease.is_shared;
+    plan_contention(world, &world->plan);
     plan_restarts(world, &world->plan);
     plan_standstills(world, &world->plan);
     plan_room(world);

@@ -33,8 +33,9 @@
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      UINT64_C(1000000000)
-#define SEND_NS     (2 * SECOND) /* LEASE_SEND_MS of base/lease.h */
-#define ECHO_NS     (12 * SECOND)
+#define SEND_NS     (2 * SECOND)  /* LEASE_SEND_MS of base/lease.h */
+#define KEPT_NS     (10 * SECOND) /* LEASE_KEPT_MS */
+#define ECHO_NS     (SEND_NS + KEPT_NS)
 
 enum {
     HOST_MAX = 8,      /* of watchers */
@@ -243,12 +244,20 @@ struct call {
     uint8_t reply[REPLY_KEPT_MAX];
 };
 
+/* A connection whose server was replaced: kernel.h. */
+struct kept {
+    uint32_t run; /* of that server, */
+    uint64_t from_ns,
+        until_ns; /* and when what it has written is delivered; until 0: it is not one */
+};
+
 struct connection {
     struct owner *owner;
     uint64_t route;
     uint16_t port;
     bool is_open; /* its owner uses it */
     bool is_dead; /* nothing arrives any more: one of the two hosts is gone */
+    struct kept kept;
     uint64_t to_server_ns, to_client_ns; /* when the last packet arrives: TCP keeps order */
     uint32_t sent, delivered;
 };
@@ -344,9 +353,11 @@ struct machine {
     uint64_t ghost_until_ns;  /* and of the ghost */
     uint64_t boot_ns;         /* of this run, as it was lived */
     struct rpc_client *ghost; /* of a process that stood still when it was replaced; NULL: none */
+    uint32_t ghost_run;       /* the run that it was */
     bool ghost_speaks;        /* what leaves now is its own, not ours */
     bool leaves_ghost;        /* a scenario: always */
-    uint32_t ghost_sent;      /* datagrams of such processes */
+    bool is_overtaken;        /* it is replaced at the next step, with a callback on its way */
+    uint32_t ghost_sent;      /* messages of such processes */
 };
 
 /* What all answers together promised. */
@@ -395,7 +406,7 @@ struct world {
     bool is_manual;   /* a scenario decides what owners do */
     bool is_unjudged; /* the promises do not hold in this story */
     uint64_t history; /* hash of everything that left the server */
-    uint32_t crashes, answers, excluded, calls_out;
+    uint32_t crashes, answers, excluded, calls_out, kernel_dropped;
 };
 
 struct world *world_new(const struct world_options *options);

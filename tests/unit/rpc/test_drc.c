@@ -189,7 +189,7 @@ TEST(test_drc__an_owner_without_its_newest)
     drc_free(drc);
 }
 
-/* An operator released a client: what it was answered, or is about to be, is old, and nothing else. */
+/* An operator released a client: what it was answered, or is about to be, is old; nothing else. */
 TEST(test_drc__what_was_overridden_is_old)
 {
     struct drc *drc = drc_new(16, 1);
