@@ -5,14 +5,16 @@
  * asked for and is not answered keeps its place, so that a list which waits for one name and asks
  * for the following ones always gets on.
  *
- * A file whose name no cache of the kernel holds, after a reboot for example, has none until
- * somebody looks it up: the kernel then says "/", or something outside of the export.
+ * A file whose name no cache of the kernel holds, after a reboot for example, has none at first: the
+ * kernel then says "/", or something outside of the export. The export is searched for it
+ * (paths_search.c), and a later question finds it.
  */
 #include "file/paths.h"
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "file/paths_search.h"
 #include "file/pool.h"
 
 #include <limits.h>
@@ -25,6 +27,7 @@
 enum { WAYS = 4, SETS = PATHS_MAX / WAYS, QUESTIONS_MAX = 1024 };
 
 #define KEPT_NS     (UINT64_C(5) * SECOND_NS)
+#define NONE_NS     SECOND_NS /* the same of a file without a name: it may have been found */
 #define PATIENCE_NS SECOND_NS
 
 struct entry {
@@ -45,6 +48,7 @@ struct paths {
     void *context;
     uint64_t seed;
     unsigned long thread;
+    struct paths_search *search;
     char shown[PATH_MAX]; /* the server's thread's */
 
     pthread_mutex_t mutex; /* guards what follows */
@@ -93,7 +97,7 @@ bool paths_of_descriptor(int fd, const struct export *export, char *buffer, size
 }
 
 /* On the thread; may wait for a disk. NULL: none. */
-static char *find_path(const struct export_table *exports, uint32_t export_id,
+static char *find_path(struct paths *paths, struct export_table *exports, uint32_t export_id,
                        const struct handle_object *object)
 {
     const struct export *export = export_table_find(exports, export_id);
@@ -102,9 +106,16 @@ static char *find_path(const struct export_table *exports, uint32_t export_id,
     int fd = export == NULL ? -1 : handle_open(export->root_fd, object);
     if (fd < 0)
         return NULL;
+    struct stat st;
     bool is_found = paths_of_descriptor(fd, export, buffer, sizeof buffer, &path);
+    bool is_there = fstat(fd, &st) == 0 && st.st_nlink > 0;
     (void)close(fd);
-    return is_found ? strndup(buffer, path.len) : NULL;
+    if (is_found || !is_there)
+        return is_found ? strndup(buffer, path.len) : NULL;
+    char *searched = paths_search_get(paths->search, export, object);
+    if (searched == NULL)
+        paths_search_add(paths->search, exports, export_id, object, st.st_ino);
+    return searched;
 }
 
 /* The mutex is held, but not while the kernel is asked. */
@@ -118,7 +129,7 @@ static void answer(struct paths *paths)
     struct handle_object object = entry->object;
     paths->busy_ns = now_ns();
     CHECK(pthread_mutex_unlock(&paths->mutex) == 0);
-    char *path = find_path(question.exports, export_id, &object);
+    char *path = find_path(paths, question.exports, export_id, &object);
     export_table_drop(question.exports);
     CHECK(pthread_mutex_lock(&paths->mutex) == 0);
     paths->busy_ns = 0;
@@ -202,7 +213,7 @@ static enum path_state get(struct paths *paths, struct export_table *exports, ui
     }
     if (entry->is_asked)
         return now - entry->since_ns > PATIENCE_NS ? PATH_NONE : PATH_LATER;
-    if (now - entry->since_ns > KEPT_NS)
+    if (now - entry->since_ns > (entry->path != NULL ? KEPT_NS : NONE_NS))
         return ask(paths, exports, entry, now);
     if (entry->path == NULL)
         return PATH_NONE;
@@ -233,8 +244,10 @@ struct paths *paths_new(uint64_t seed, void (*news)(void *context), void *contex
     paths->context = context;
     CHECK(pthread_mutex_init(&paths->mutex, NULL) == 0);
     CHECK(pthread_cond_init(&paths->asked, NULL) == 0);
-    if (pool_start_thread(run, paths, &paths->thread))
+    paths->search = paths_search_new();
+    if (paths->search != NULL && pool_start_thread(run, paths, &paths->thread))
         return paths;
+    paths_search_free(paths->search);
     free(paths);
     return NULL;
 }
@@ -248,6 +261,7 @@ void paths_free(struct paths *paths)
     CHECK(pthread_cond_signal(&paths->asked) == 0);
     CHECK(pthread_mutex_unlock(&paths->mutex) == 0);
     CHECK(pthread_join(paths->thread, NULL) == 0);
+    paths_search_free(paths->search);
     for (; paths->count > 0; paths->count--) {
         export_table_drop(paths->questions[paths->first].exports);
         paths->first = (paths->first + 1) % QUESTIONS_MAX;

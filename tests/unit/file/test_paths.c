@@ -1,15 +1,20 @@
 /*
  * test_paths.c -- the names of files by their handles: now for what is open, later for what is not,
- * another one after a rename, none for what is gone, moved away or not ours; and many at once.
+ * another one after a rename, none for what is gone, moved away or not ours; and many at once. After a
+ * reboot, which a file system that was unmounted stands for, they are searched for.
  */
 #include "caller.h"
 
 #include "../test.h"
 #include "file/paths.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,6 +144,68 @@ TEST(test_paths__many)
         (void)snprintf(name, sizeof name, "f%d", i);
         assert_string_equal(name_of(&files[i]), caller_path(&c, name));
     }
+}
+
+static bool run(const char *const *words)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(null_fd, 1);
+        (void)dup2(null_fd, 2);
+        (void)execvp(words[0], (char *const *)(uintptr_t)words);
+        _exit(127);
+    }
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ext4 in a file beside the exported directory, mounted on it. */
+static char image[80];
+
+static bool mount_image(void)
+{
+    return run((const char *[]){"mount", "-o", "loop", image, c.directory, NULL});
+}
+
+static bool make_image(void)
+{
+    (void)snprintf(image, sizeof image, "%s.img", c.directory);
+    int fd = open(image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool is_made = fd >= 0 && ftruncate(fd, 16 << 20) == 0;
+    (void)close(fd);
+    return is_made && unshare(CLONE_NEWNS) == 0 &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           run((const char *[]){"mkfs.ext4", "-q", "-F", image, NULL}) && mount_image();
+}
+
+TEST(test_paths__after_a_reboot_names_are_searched_for)
+{
+    struct nfs_fh a, b, file, other, gone;
+    if (!make_image()) {
+        (void)unlink(image);
+        print_message("# skipped: needs mkfs.ext4, loop devices and a mount namespace\n");
+        skip();
+    }
+    caller_restart(&c, "rw,no_root_squash");
+    assert_int_equal(caller_mkdir(&c, &c.root, "a", 0755, &a), NFS_OK);
+    assert_int_equal(caller_mkdir(&c, &a, "b", 0755, &b), NFS_OK);
+    assert_int_equal(caller_create(&c, &b, "file", 0644, &file), NFS_OK);
+    assert_int_equal(caller_create(&c, &c.root, "other", 0644, &other), NFS_OK);
+    assert_int_equal(caller_create(&c, &c.root, "gone", 0644, &gone), NFS_OK);
+    file_free(c.service);
+    c.service = NULL;
+    assert_int_equal(umount(c.directory), 0);
+    assert_true(mount_image());
+    caller_restart(&c, "rw,no_root_squash");
+    assert_int_equal(unlink(caller_path(&c, "gone")), 0);
+    assert_string_equal(name_of(&file), caller_path(&c, "a/b/file"));
+    assert_string_equal(name_of(&other), caller_path(&c, "other"));
+    assert_null(path_of(&gone));
+    file_free(c.service);
+    c.service = NULL;
+    assert_int_equal(umount(c.directory), 0);
+    (void)unlink(image);
 }
 
 TEST_MAIN(start, stop, NULL, NULL)
