@@ -5,8 +5,8 @@
  * asked for and is not answered keeps its place, so that a list which waits for one name and asks
  * for the following ones always gets on.
  *
- * A file whose name no cache of the kernel holds, after a reboot for example, has none at first: the
- * kernel then says "/", or something outside of the export. The export is searched for it
+ * A file whose name no cache of the kernel holds, after a reboot for example, has none at first:
+ * the kernel then says "/", or something outside of the export. The export is searched for it
  * (paths_search.c), and a later question finds it.
  */
 #include "file/paths.h"

@@ -133,25 +133,26 @@ TEST(test_data__more_than_wtmax_is_cut)
     assert_int_equal(c.result.wcc.after.attr.size, NFS_DATA_MAX);
 }
 
+/* More than is read on the server's thread. */
+enum { LARGE_LEN = 131072 };
+
 static atomic_bool is_enough;
 
-/* Longer and shorter, until it is over. */
+/* Longer and shorter, until it is enough. */
 static void *breathe(void *path)
 {
-    static char blank[65536];
-    while (!atomic_load(&is_enough)) {
-        int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-        if (fd < 0 || write(fd, blank, sizeof blank) != sizeof blank)
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    while (fd >= 0 && !atomic_load(&is_enough))
+        if (ftruncate(fd, LARGE_LEN) != 0 || ftruncate(fd, 0) != 0)
             abort();
-        (void)close(fd);
-    }
+    (void)close(fd);
     return NULL;
 }
 
 /* Memory of calls is used again: what another caller read there must not come out. */
 TEST(test_data__what_was_not_read_is_not_sent)
 {
-    static char secret[65536 + 1], file_path[512];
+    static char secret[LARGE_LEN + 1], file_path[512];
     struct nfs_fh other;
     pthread_t thread;
     uint32_t shorter = 0;
@@ -162,10 +163,10 @@ TEST(test_data__what_was_not_read_is_not_sent)
     atomic_store(&is_enough, false);
     assert_int_equal(pthread_create(&thread, NULL, breathe, file_path), 0);
     for (int i = 0; i < 3000; i++) {
-        assert_int_equal(caller_read(&c, &other, 0, 65536), NFS_OK);
-        assert_int_equal(caller_read(&c, &file, 0, 65536), NFS_OK);
+        assert_int_equal(caller_read(&c, &other, 0, LARGE_LEN), NFS_OK);
+        assert_int_equal(caller_read(&c, &file, 0, LARGE_LEN), NFS_OK);
         assert_null(memchr(c.payload, 'S', c.payload_len));
-        shorter += c.payload_len < 65536;
+        shorter += c.payload_len < LARGE_LEN;
     }
     atomic_store(&is_enough, true);
     assert_int_equal(pthread_join(thread, NULL), 0);

@@ -1,7 +1,7 @@
 /*
  * test_paths.c -- the names of files by their handles: now for what is open, later for what is not,
- * another one after a rename, none for what is gone, moved away or not ours; and many at once. After a
- * reboot, which a file system that was unmounted stands for, they are searched for.
+ * another one after a rename, none for what is gone, moved away or not ours; and many at once.
+ * After a reboot, which a file system that was unmounted stands for, they are searched for.
  */
 #include "caller.h"
 
