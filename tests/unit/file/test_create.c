@@ -7,6 +7,8 @@
 #include "../test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -133,6 +135,41 @@ TEST(test_create__attributes_come_with_the_name)
     assert_int_equal(attr->size, 1234);
     assert_int_equal(attr->mtime.seconds, 1000);
     assert_int_equal(attr->mtime.nseconds, 5);
+}
+
+static atomic_bool is_enough;
+static atomic_uint sights, halves;
+
+/* Looks at the name all the time: whose is it? */
+static void *watch(void *path)
+{
+    struct stat st;
+    while (!atomic_load(&is_enough))
+        if (stat(path, &st) == 0) {
+            atomic_fetch_add(&sights, 1);
+            atomic_fetch_add(&halves, st.st_uid != 77 || st.st_size != 1234);
+        }
+    return NULL;
+}
+
+TEST(test_create__nobody_sees_a_file_without_its_attributes)
+{
+    static char path[512];
+    pthread_t thread;
+    struct nfs_sattr sattr = {
+        .set_uid = true, .uid = 77, .set_size = true, .size = 1234, .set_mode = true, .mode = 0600};
+    caller_be(&c, 0, 0);
+    caller_restart(&c, "rw,no_root_squash,async");
+    (void)snprintf(path, sizeof path, "%s", caller_path(&c, "f"));
+    atomic_store(&is_enough, false);
+    assert_int_equal(pthread_create(&thread, NULL, watch, path), 0);
+    for (int i = 0; i < 2000 || (i < 100000 && atomic_load(&sights) < 2000); i++) {
+        assert_int_equal(create("f", NFS_GUARDED, &sattr, NULL), NFS_OK);
+        assert_int_equal(unlink(path), 0);
+    }
+    atomic_store(&is_enough, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&halves), 0);
 }
 
 TEST(test_create__what_cannot_be_set_leaves_no_name)
