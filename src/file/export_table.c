@@ -25,6 +25,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/* Of file systems that <linux/magic.h> does not name. */
+#define GFS2_MAGIC   0x01161970
+#define LUSTRE_MAGIC 0x0bd00bd0
+
 static void say(struct text *why, const char *directory, const char *what, int err)
 {
     text_add(why, "cannot export ");
@@ -60,6 +64,20 @@ uint32_t export_table_resolve(const char *name, struct address *ret, uint32_t ma
     return count;
 }
 
+/* File systems that ask others: what they said before is not always enough for them. */
+static bool is_asking(uint64_t magic)
+{
+    static const uint64_t asking[] = {
+        FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB_SUPER_MAGIC,   SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC,
+        CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC,      V9FS_MAGIC,       CODA_SUPER_MAGIC,
+        GFS2_MAGIC,       LUSTRE_MAGIC,    OCFS2_SUPER_MAGIC,
+    };
+    for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++)
+        if (asking[i] == magic)
+            return true;
+    return false;
+}
+
 static bool classify(struct export *export)
 {
     struct statfs fs;
@@ -67,6 +85,7 @@ static bool classify(struct export *export)
         return false;
     uint64_t magic = (uint64_t)(uint32_t)fs.f_type;
     export->is_memory = magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
+    export->is_elsewhere = is_asking(magic);
     export->is_journaled =
         export->is_memory || magic == EXT4_SUPER_MAGIC || magic == XFS_SUPER_MAGIC;
     return true;

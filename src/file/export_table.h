@@ -37,6 +37,7 @@ struct export
     struct lane *lane; /* kept; NULL: not told yet */
     int mount_id;      /* as the kernel names it in handles */
     bool is_memory;    /* tmpfs: a read never waits for a disk */
+    bool is_elsewhere; /* another program or machine answers, or does not: attributes, too */
     bool is_journaled; /* one sync of a directory makes a whole operation durable */
     uint32_t rule_count;
     struct export_rule *rules;

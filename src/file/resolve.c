@@ -126,7 +126,7 @@ struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct sta
 {
     struct handle_object object;
     call->export = NULL;
-    if (resolve_export(call, fh, &object) != NFS_OK)
+    if (resolve_export(call, fh, &object) != NFS_OK || call->export->is_elsewhere)
         return NULL;
     struct descriptor *found = descriptor_find(call_cache(call), call->export, &object);
     if (found == NULL)
