@@ -349,6 +349,28 @@ static void *change_size(void *argument)
     return NULL;
 }
 
+/* Between the two looks of a WRITE lies its own change alone: what all of them say that they added
+ * is what was added. */
+TEST(test_data__the_attributes_before_are_those_before_at_once)
+{
+    enum { CALLS = 200, ROUNDS = 20 };
+    struct nfs_args args = {.fh = caller_bytes(&file), .count = 1, .data = bytes_of_text("x")};
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t added = 0;
+        assert_int_equal(truncate(caller_path(&c, "f"), 0), 0);
+        for (uint32_t i = 0; i < CALLS; i++) {
+            args.offset = i;
+            assert_null(caller_submit(&c, NFS_WRITE, &args));
+        }
+        for (uint32_t i = 0; i < CALLS; i++) {
+            assert_int_equal(caller_take(&c, NFS_WRITE, caller_wait(&c)), NFS_OK);
+            assert_true(c.result.wcc.before.is_there);
+            added += c.result.wcc.after.attr.size - c.result.wcc.before.size;
+        }
+        assert_int_equal(added, CALLS);
+    }
+}
+
 TEST(test_data__a_commit_claims_no_change_of_others)
 {
     atomic_bool is_over = false;
