@@ -6,7 +6,8 @@
  *
  * A name is one component, looked up in an open directory by openat2, which follows no symbolic
  * link and leaves neither the directory nor the file system. `..` is looked up on its own: it
- * stays at the root of the export, and leads nowhere from a directory that does not lie below it.
+ * stays at the root of the export, leads nowhere from a directory that does not lie below it, and
+ * not to what was mounted on a directory meanwhile.
  */
 #include "base/check.h"
 #include "file/attributes.h"
@@ -150,12 +151,10 @@ enum nfs_stat resolve_name(struct bytes name, char ret[CALL_NAME_MAX + 1])
     return NFS_OK;
 }
 
-int resolve_open_at(int directory_fd, const char *name, uint64_t flags)
+static int open_how(int directory_fd, const char *name, uint64_t flags, uint64_t resolve)
 {
-    struct open_how how = {
-        .flags = flags | O_NOFOLLOW | O_CLOEXEC,
-        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_BENEATH,
-    };
+    struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
+                           .resolve = resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
     for (int tries = 0;; tries++) {
         long fd = syscall(SYS_openat2, directory_fd, name, &how, sizeof how);
         if (fd >= 0)
@@ -165,28 +164,39 @@ int resolve_open_at(int directory_fd, const char *name, uint64_t flags)
     }
 }
 
+int resolve_open_at(int directory_fd, const char *name, uint64_t flags)
+{
+    return open_how(directory_fd, name, flags, RESOLVE_BENEATH);
+}
+
+/* `.` or `..`. Not to what is mounted on the directory above, nor out of the mount. */
+static int open_dots(int directory_fd, const char *name)
+{
+    return open_how(directory_fd, name, O_PATH | O_DIRECTORY, 0);
+}
+
 /* Up to the root of the export: 0. What was moved out of it, or was its root before a reload, meets
  * the root of the file system or of the mount instead: -ESTALE. */
 static int climb(const struct export *export, int directory_fd)
 {
     struct stat st;
     ino_t below = 0;
-    int fd = openat(directory_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_dots(directory_fd, ".");
     while (fd >= 0) {
         int code = fstat(fd, &st) != 0                                 ? -errno
                    : is_root(export, &st)                              ? 0
                    : st.st_dev != export->device || st.st_ino == below ? -ESTALE
                                                                        : 1;
-        int above = code > 0 ? openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        int above = code > 0 ? open_dots(fd, "..") : -1;
         if (above < 0 && code > 0)
-            code = -errno;
+            code = above == -EXDEV ? -ESTALE : above;
         (void)close(fd);
         if (code <= 0)
             return code;
         below = st.st_ino;
         fd = above;
     }
-    return -errno;
+    return fd;
 }
 
 int resolve_parent(const struct call *call, int directory_fd)
@@ -195,9 +205,9 @@ int resolve_parent(const struct call *call, int directory_fd)
     if (fstat(directory_fd, &st) != 0)
         return -errno;
     const char *name = is_root(call->export, &st) ? "." : "..";
-    int fd = openat(directory_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_dots(directory_fd, name);
     if (fd < 0)
-        return -errno;
+        return fd;
     identity_own(); /* the caller need not be able to search what lies between */
     int code = climb(call->export, fd);
     identity_assume(&call->identity);

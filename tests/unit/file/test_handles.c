@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -247,6 +249,42 @@ TEST(test_handles__a_directory_that_was_moved_out_leads_nowhere_up)
     move("out/d", "b/d");
     assert_int_equal(caller_lookup(&c, &directory, "..", &found), NFS_OK);
     assert_memory_equal(found.data, root.data, root.len);
+}
+
+/* The kernel's `..` goes to what is mounted on the directory above, and from there to where that is
+ * mounted: inside the export, though its files are not. */
+TEST(test_handles__what_is_mounted_on_a_parent_is_not_reached)
+{
+    struct nfs_fh root, parent, directory;
+    char outside[128], below[128];
+    struct stat st;
+    /* What is exported from now on is seen where we mount. */
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        print_message("# skipped: mount: no right\n");
+        skip();
+    }
+    assert_int_equal(mkdir(caller_path(&c, "b"), 0755), 0);
+    assert_int_equal(mkdir(caller_path(&c, "out"), 0755), 0);
+    export_below("b");
+    assert_int_equal(caller_mount(&c, caller_path(&c, "b"), &root), MOUNT_OK);
+    assert_int_equal(caller_mkdir(&c, &root, "p", 0755, &parent), NFS_OK);
+    assert_int_equal(caller_mkdir(&c, &parent, "d", 0755, &directory), NFS_OK);
+    (void)snprintf(outside, sizeof outside, "%s", caller_path(&c, "out"));
+    (void)snprintf(below, sizeof below, "%s", caller_path(&c, "b/p"));
+    assert_int_equal(stat(outside, &st), 0);
+    assert_int_equal(mount(outside, below, NULL, MS_BIND, NULL), 0);
+    enum nfs_stat stat = caller_lookup(&c, &directory, "..", NULL);
+    enum nfs_stat listed = caller_call(
+        &c, NFS_READDIRPLUS,
+        &(struct nfs_args){.fh = caller_bytes(&directory), .dircount = 4096, .count = 4096});
+    uint8_t fileid[8];
+    store_be64(fileid, st.st_ino);
+    bool is_shown = memmem(c.payload, c.payload_len, fileid, sizeof fileid) != NULL;
+    assert_int_equal(umount(below), 0);
+    assert_int_equal(stat, NFS_ACCES);
+    assert_int_equal(listed, NFS_OK);
+    assert_false(is_shown);
+    assert_int_equal(caller_lookup(&c, &directory, "..", NULL), NFS_OK);
 }
 
 TEST_MAIN(start, stop, NULL, NULL)
