@@ -69,8 +69,12 @@ static enum mount_stat open_path(struct call *call, const char *path, struct nfs
     if (fd < 0)
         return stat_of(fd);
     struct handle_object object;
+    struct stat st;
     int code = handle_object_of(fd, &object);
+    bool is_gone = fstat(fd, &st) == 0 && st.st_nlink == 0; /* we have it open, and nobody else */
     (void)close(fd);
+    if (is_gone)
+        return MOUNT_NOENT;
     if (code != 0)
         return MOUNT_SERVERFAULT;
     handle_make(call_key(call), export->id, &object, ret);

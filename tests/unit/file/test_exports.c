@@ -210,6 +210,21 @@ TEST(test_exports__mnt_answers_what_is_there)
     assert_int_equal(caller_mount(&c, "relative", NULL), MOUNT_ACCES);
 }
 
+TEST(test_exports__a_directory_that_was_removed_is_not_mounted)
+{
+    struct nfs_fh fh;
+    assert_int_equal(rmdir(c.directory), 0);
+    assert_int_equal(caller_mount(&c, c.directory, NULL), MOUNT_NOENT);
+    assert_int_equal(caller_getattr(&c, &c.root), NFS_STALE);
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, NULL), NFS_STALE);
+    assert_false(reload("*(rw)"));
+    assert_int_equal(mkdir(c.directory, 0777), 0);
+    assert_true(reload("*(rw)"));
+    assert_int_equal(caller_mount(&c, c.directory, &fh), MOUNT_OK);
+    assert_int_equal(caller_getattr(&c, &fh), NFS_OK);
+    assert_int_equal(caller_getattr(&c, &c.root), NFS_STALE); /* another directory */
+}
+
 TEST(test_exports__a_mount_inside_is_refused)
 {
     struct nfs_fh fh;
