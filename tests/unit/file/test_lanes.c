@@ -139,11 +139,16 @@ static void expect_service(void)
 }
 
 /* As long as it is not known to hang, its calls are queued: with a tick that never comes. */
-TEST(test_lanes__others_are_served_beside_a_file_system_that_hangs)
+static void stop_clock(void)
 {
     c.options.limits.tick_ms = 1000000;
     caller_restart(&c, "rw,async");
     export_both();
+}
+
+TEST(test_lanes__others_are_served_beside_a_file_system_that_hangs)
+{
+    stop_clock();
     uint32_t count = fill();
     assert_true(count >= 16 && count <= 32); /* half of 64, what was in use meanwhile apart */
     while (atomic_load(&hanging) == 0)
@@ -191,6 +196,7 @@ TEST(test_lanes__who_waits_for_a_file_system_that_hangs_is_told_to_come_again)
 
 TEST(test_lanes__a_reload_beside_a_file_system_that_hangs)
 {
+    stop_clock();
     uint32_t count = fill();
     for (int i = 0; i < 5; i++) {
         export_both();
