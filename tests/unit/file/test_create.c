@@ -137,6 +137,21 @@ TEST(test_create__attributes_come_with_the_name)
     assert_int_equal(attr->mtime.nseconds, 5);
 }
 
+TEST(test_create__the_umask_of_the_process_does_not_count)
+{
+    mode_t before = umask(077);
+    caller_restart(&c, "rw,no_root_squash");
+    struct nfs_sattr sattr = {.set_mode = true, .mode = 0666};
+    enum nfs_stat made = create("f", NFS_GUARDED, &sattr, NULL);
+    uint32_t mode = c.result.attr.attr.mode;
+    enum nfs_stat directory = caller_mkdir(&c, &c.root, "d", 0777, NULL);
+    (void)umask(before);
+    assert_int_equal(made, NFS_OK);
+    assert_int_equal(mode, 0666);
+    assert_int_equal(directory, NFS_OK);
+    assert_int_equal(c.result.attr.attr.mode, 0777);
+}
+
 static atomic_bool is_enough;
 static atomic_uint sights, halves;
 
