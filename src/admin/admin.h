@@ -48,6 +48,7 @@ struct admin_export {
     const char *directory;
     uint32_t id; /* its fsid; names it among the others */
     uint32_t client_count, mounts, open_files;
+    bool is_stuck; /* its file system does not answer */
 };
 
 /* Who may use it, and how. */

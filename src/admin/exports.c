@@ -98,6 +98,7 @@ static bool next_export(struct paging *paging, uint64_t *cursor, uint32_t *budge
     writer_number(row, "fsid", export.id);
     add_clients(row, admin, index);
     writer_bool(row, "async", is_async(admin, index, &export));
+    writer_bool(row, "hangs", export.is_stuck);
     writer_number(row, "mounts", export.mounts);
     writer_number(row, "open_files", export.open_files);
     writer_number(row, "locks", locks != NULL ? *locks : 0);

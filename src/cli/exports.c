@@ -40,12 +40,23 @@ static char *clients_of(const json_t *row)
     return NULL;
 }
 
+/* With a word for a file system that does not answer; NULL: no memory. */
+static char *directory_of(const json_t *row)
+{
+    char *said = NULL;
+    bool hangs = json_is_true(json_object_get(row, "hangs"));
+    int len = asprintf(&said, "%s%s", print_string(row, "directory"), hangs ? " (hangs)" : "");
+    return len < 0 ? NULL : said;
+}
+
 static bool add_export(void *context, const json_t *row)
 {
     struct table *table = context;
     struct grid *grid = table->grid;
     char *clients = clients_of(row);
-    grid_add(grid, print_string(row, "directory"));
+    char *directory = directory_of(row);
+    grid_add(grid, directory);
+    free(directory);
     grid_add_number(grid, print_integer(row, "fsid"));
     grid_add_number(grid, print_integer(row, "mounts"));
     grid_add_number(grid, print_integer(row, "open_files"));

@@ -199,7 +199,8 @@ static bool tell_export(void *context, uint32_t index, struct admin_export *ret)
                                  .id = view.fsid,
                                  .client_count = view.client_count,
                                  .mounts = view.mounts,
-                                 .open_files = view.open_files};
+                                 .open_files = view.open_files,
+                                 .is_stuck = view.is_stuck};
     return true;
 }
 

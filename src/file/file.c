@@ -129,6 +129,7 @@ void file_queue(struct file_service *service, struct call *call)
 
 static void put_refusal(struct call *call)
 {
+    atomic_fetch_add(&call->service->refused, 1);
     call->result = (struct nfs_result){.stat = NFS_JUKEBOX};
     if (call->program == NFS_PROGRAM)
         call_encode(call);
@@ -208,7 +209,6 @@ static enum job_verdict refuse(struct file_service *service, const struct job_re
     struct call *call = call_memory_take_spare(&service->memory);
     CHECK(call != NULL); /* as everywhere: without four kilobytes nothing works */
     fill(service, call, request);
-    service->refused++;
     put_refusal(call);
     *ret = &call->job;
     return JOB_DONE;

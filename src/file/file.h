@@ -79,6 +79,7 @@ struct file_export_view {
     const char *directory;
     uint32_t fsid, open_files, mounts;
     uint32_t client_count;
+    bool is_stuck; /* its file system does not answer */
 };
 /* The exports in their order; false: there are no more. */
 bool file_get_export(struct file_service *service, uint32_t index, struct file_export_view *ret);

@@ -111,7 +111,7 @@ bool pool_is_stuck(struct pool *pool, struct pool_lane *lane, uint32_t looks_max
     lane->looks = is_busy && lane->done == lane->done_before ? lane->looks + 1 : 0;
     lane->done_before = lane->done;
     bool is_stuck = lane->looks >= looks_max;
-    while (is_stuck && !list_is_empty(&lane->queue)) {
+    while (is_stuck && ret_queue != NULL && !list_is_empty(&lane->queue)) {
         struct list *work = lane->queue.next;
         list_remove(work);
         list_append(ret_queue, work);

@@ -39,7 +39,8 @@ void pool_add(struct pool *pool, struct pool_lane *lane, struct list *work);
 /* Queued, and not taken by a thread yet. */
 uint32_t pool_waiting(struct pool *pool);
 /* Looks at a lane, at regular times. True: all threads that it may have were busy at the last
- * `looks_max` looks, and nothing was done meanwhile; what is queued goes to *ret_queue. */
+ * `looks_max` looks, and nothing was done meanwhile; what is queued goes to *ret_queue, unless that
+ * is NULL. */
 bool pool_is_stuck(struct pool *pool, struct pool_lane *lane, uint32_t looks_max,
                    struct list *ret_queue);
 

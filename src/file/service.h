@@ -31,7 +31,7 @@ struct file_service {
     struct call_memory memory; /* the server thread's */
     uint32_t quick_len;        /* the same: bytes that were read on it in this turn */
     atomic_uint errors;        /* syncs that failed: part of the verifier */
-    uint64_t refused;
+    atomic_ullong refused;
 
     pthread_mutex_t mutex; /* guards what follows */
     struct list finished;  /* oldest first */

@@ -14,7 +14,7 @@ void file_get_status(struct file_service *service, struct file_status *ret)
         .queued = pool_waiting(service->pool),
         .mounts = mounts_count(service->mounts, NULL),
         .bytes = service->memory.bytes,
-        .refused = service->refused,
+        .refused = atomic_load(&service->refused),
         .sync_errors = atomic_load(&service->errors),
     };
 }
@@ -30,6 +30,7 @@ bool file_get_export(struct file_service *service, uint32_t index, struct file_e
         .open_files = descriptor_count_of(service->descriptors, export->id),
         .mounts = mounts_count(service->mounts, export->directory),
         .client_count = export->rule_count,
+        .is_stuck = atomic_load(&export->lane->is_stuck),
     };
     return true;
 }

@@ -55,8 +55,9 @@ static void look(void *context, struct lane *lane)
     struct file_service *service = context;
     struct list queue;
     list_init(&queue);
-    uint32_t looks_max = service->is_shared ? TICKS_STUCK : UINT32_MAX;
-    atomic_store(&lane->is_stuck, pool_is_stuck(service->pool, &lane->calls, looks_max, &queue));
+    struct list *ret_queue = atomic_load(&service->is_shared) ? &queue : NULL;
+    bool is_stuck = pool_is_stuck(service->pool, &lane->calls, TICKS_STUCK, ret_queue);
+    atomic_store(&lane->is_stuck, is_stuck);
     refuse(service, &queue, lane);
 }
 

@@ -183,6 +183,10 @@ TEST(test_lanes__who_waits_for_a_file_system_that_hangs_is_told_to_come_again)
         assert_true(ms + PAUSE_MS < PATIENCE_MS);
         count++;
     }
+    struct file_export_view slow_view, quick_view;
+    assert_true(file_get_export(c.service, 0, &slow_view));
+    assert_true(file_get_export(c.service, 1, &quick_view));
+    assert_true(slow_view.is_stuck && !quick_view.is_stuck);
     expect_service();
     atomic_store(&is_hanging, false);
     for (uint32_t left = count - refused; left > 0; left--)
