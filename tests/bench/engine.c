@@ -12,11 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/uio.h>
 
 #define INPUT_MAX  (2 * 1024 * 1024)
 #define MARK_LAST  UINT32_C(0x80000000)
 #define CONNECT_MS 5000
-#define STALL_MS   10000
+#define PIECES_MAX (2 * ENGINE_IN_FLIGHT_MAX + 1)
+#define OUT_ROUNDS 4 /* of calls, in the buffer of those that could not leave yet */
+#define SKIM_LEN   256
 #define BUCKETS    (64 * 8)
 
 struct slot {
@@ -27,9 +30,13 @@ struct slot {
 struct connection {
     int fd;
     uint32_t sequence, free_count, out_len, in_len;
+    uint32_t skip; /* bytes of an answer that was judged already */
     uint8_t free[ENGINE_IN_FLIGHT_MAX];
     struct slot slots[ENGINE_IN_FLIGHT_MAX];
     uint8_t *out, *in;
+    struct iovec pieces[PIECES_MAX]; /* of `out`, and data: what is still to be sent */
+    uint32_t piece_count;
+    bool awaits_room;
 };
 
 static struct {
@@ -110,6 +117,34 @@ static void take_answer(struct connection *link, uint32_t index, const uint8_t *
     }
 }
 
+static void add_piece(struct connection *link, const void *bytes, uint32_t len)
+{
+    struct iovec *last = link->pieces + link->piece_count - 1;
+    if (link->piece_count > 0 && (const uint8_t *)last->iov_base + last->iov_len == bytes)
+        last->iov_len += len;
+    else
+        link->pieces[link->piece_count++] = (struct iovec){(void *)(uintptr_t)bytes, len};
+}
+
+static void add_call(struct connection *link, const struct engine_call *call, uint32_t xid)
+{
+    uint8_t *out = link->out + link->out_len;
+    engine_put_word(out, MARK_LAST | (call->len + call->data_len));
+    memcpy(out + 4, call->bytes, call->len);
+    engine_put_word(out + 4, xid);
+    link->out_len += 4 + call->len;
+    add_piece(link, out, 4 + call->len);
+    if (call->data_len > 0)
+        add_piece(link, call->data, call->data_len);
+}
+
+static bool has_room(const struct connection *link)
+{
+    uint32_t call_len = run.options.call_max + 4;
+    return link->out_len + call_len <= OUT_ROUNDS * run.options.in_flight * call_len &&
+           link->piece_count + 2 <= PIECES_MAX;
+}
+
 /* Every free slot is asked once; those that have nothing to call stay free. */
 static void post_calls(struct connection *link, uint32_t index)
 {
@@ -117,63 +152,117 @@ static void post_calls(struct connection *link, uint32_t index)
     uint32_t kept = 0, count = link->free_count;
     for (uint32_t i = 0; i < count; i++) {
         uint8_t at = link->free[i];
-        struct engine_call call;
-        if (!run.work.make(run.work.context, index, at, is_over, &call) ||
+        struct engine_call call = {0};
+        if (!has_room(link) || !run.work.make(run.work.context, index, at, is_over, &call) ||
             call.len > run.options.call_max) {
             link->free[kept++] = at;
             continue;
         }
         uint32_t xid = ++link->sequence * ENGINE_IN_FLIGHT_MAX + at;
-        uint8_t *out = link->out + link->out_len;
         link->slots[at] = (struct slot){xid, run.now_ns};
-        engine_put_word(out, MARK_LAST | call.len);
-        memcpy(out + 4, call.bytes, call.len);
-        engine_put_word(out + 4, xid);
-        link->out_len += 4 + call.len;
+        add_call(link, &call, xid);
         run.posted++;
     }
     link->free_count = kept;
 }
 
-/* False: the connection is gone. */
-static bool send_calls(struct connection *link)
+/* So many bytes left. */
+static void drop_pieces(struct connection *link, size_t sent)
 {
-    int result = 0;
-    if (link->out_len > 0)
-        result = dial_send(link->fd, link->out, link->out_len, STALL_MS);
-    link->out_len = 0;
-    if (result < 0)
-        fprintf(stderr, "traffic: cannot send: %s\n", strerror(-result));
-    return result == 0;
+    uint32_t first = 0;
+    while (first < link->piece_count && sent >= link->pieces[first].iov_len)
+        sent -= link->pieces[first++].iov_len;
+    link->piece_count -= first;
+    memmove(link->pieces, link->pieces + first, link->piece_count * sizeof(link->pieces[0]));
+    if (link->piece_count == 0) {
+        link->out_len = 0;
+        return;
+    }
+    link->pieces[0].iov_base = (uint8_t *)link->pieces[0].iov_base + sent;
+    link->pieces[0].iov_len -= sent;
 }
 
-/* False: the connection is gone, or sends what is no answer. */
-static bool take_answers(struct connection *link, uint32_t index)
+static void await_room(struct connection *link, uint32_t index, bool awaits)
+{
+    struct epoll_event event = {.events = awaits ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.u32 = index};
+    if (link->awaits_room != awaits)
+        epoll_ctl(run.epoll_fd, EPOLL_CTL_MOD, link->fd, &event);
+    link->awaits_room = awaits;
+}
+
+/* What fits; a server that takes no more of one connection may take it of another. False: the
+ * connection is gone. */
+static bool send_calls(struct connection *link, uint32_t index)
+{
+    while (link->piece_count > 0) {
+        struct msghdr message = {.msg_iov = link->pieces, .msg_iovlen = link->piece_count};
+        ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno == EAGAIN)
+            break;
+        if (sent < 0) {
+            fprintf(stderr, "traffic: cannot send: %s\n", strerror(errno));
+            return false;
+        }
+        drop_pieces(link, (size_t)sent);
+    }
+    await_room(link, index, link->piece_count > 0);
+    return true;
+}
+
+/* Answers that are here, or begin here and are long enough to be judged. False: what is there is no
+ * answer. */
+static bool parse_answers(struct connection *link, uint32_t index)
 {
     uint32_t at = 0;
-    ssize_t got = recv(link->fd, link->in + link->in_len, run.input_max - link->in_len, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return true;
-    if (got <= 0) {
-        fprintf(stderr, "traffic: the server closed a connection\n");
-        return false;
-    }
-    link->in_len += (uint32_t)got;
     while (link->in_len - at >= 4) {
         uint32_t mark = packet_xid(link->in + at, 4), len = mark & ~MARK_LAST;
+        uint32_t there = link->in_len - at - 4;
         if ((mark & MARK_LAST) == 0 || len > run.options.answer_max) {
             complain(link->in + at, link->in_len - at, "not one fragment of an answer's length");
             return false;
         }
-        if (link->in_len - at - 4 < len)
+        bool is_skimmed = run.options.skips && there < len && there >= ENGINE_SKIM_MIN;
+        if (there < len && !is_skimmed)
             break;
         take_answer(link, index, link->in + at + 4, len);
-        at += 4 + len;
+        link->skip = is_skimmed ? len - there : 0;
+        at += 4 + (is_skimmed ? there : len);
     }
     if (at > 0)
         memmove(link->in, link->in + at, link->in_len - at);
     link->in_len -= at;
     return true;
+}
+
+/* 1: something came; 0: nothing is there; -1: the connection is gone. */
+static int receive(struct connection *link)
+{
+    bool skips = link->skip > 0;
+    uint32_t max = run.options.skips ? SKIM_LEN : run.input_max;
+    ssize_t got = skips ? recv(link->fd, link->in, link->skip, MSG_TRUNC | MSG_DONTWAIT)
+                        : recv(link->fd, link->in + link->in_len, max - link->in_len, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0) {
+        fprintf(stderr, "traffic: the server closed a connection\n");
+        return -1;
+    }
+    *(skips ? &link->skip : &link->in_len) += skips ? -(uint32_t)got : (uint32_t)got;
+    return 1;
+}
+
+/* False: the connection is gone, or sends what is no answer. */
+static bool take_answers(struct connection *link, uint32_t index)
+{
+    int result;
+    do {
+        result = receive(link);
+        if (result > 0 && link->skip == 0 && !parse_answers(link, index))
+            return false;
+    } while (result > 0 && run.options.skips && link->free_count < run.options.in_flight);
+    return result >= 0;
 }
 
 static bool open_connections(void)
@@ -184,7 +273,7 @@ static bool open_connections(void)
     for (uint32_t i = 0; i < options->connections; i++) {
         struct connection *link = &run.connections[i];
         struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
-        link->out = malloc((size_t)options->in_flight * (options->call_max + 4));
+        link->out = malloc((size_t)OUT_ROUNDS * options->in_flight * (options->call_max + 4));
         link->in = malloc(run.input_max);
         if (!link->out || !link->in)
             return false;
@@ -210,10 +299,10 @@ static bool turn(void)
     for (int i = 0; i < count; i++) {
         uint32_t index = events[i].data.u32;
         struct connection *link = &run.connections[index];
-        if (!take_answers(link, index))
+        if ((events[i].events & ~(uint32_t)EPOLLOUT) != 0 && !take_answers(link, index))
             return false;
         post_calls(link, index);
-        if (!send_calls(link))
+        if (!send_calls(link, index))
             return false;
     }
     return true;
@@ -228,7 +317,7 @@ static bool make_traffic(void)
     uint64_t deadline_ns = run.stop_ns + run.options.drain * UINT64_C(1000000);
     for (uint32_t i = 0; i < run.options.connections; i++) {
         post_calls(&run.connections[i], i);
-        if (!send_calls(&run.connections[i]))
+        if (!send_calls(&run.connections[i], i))
             return false;
     }
     while ((run.answered < run.posted || run.now_ns < run.stop_ns) && run.now_ns < deadline_ns)

@@ -18,17 +18,23 @@
 #define ENGINE_IN_FLIGHT_MAX   64   /* a power of two: the low bits of an xid are its slot */
 #define ENGINE_CALL_MAX        1024 /* unless the options say more */
 #define ENGINE_ANSWER_MAX      8192 /* the same */
+#define ENGINE_SKIM_MIN        128
 
 struct engine_options {
     uint32_t port, connections, in_flight, milliseconds, drain;
     uint32_t source, sources;      /* connection c comes from source + c % sources, IPv4 */
-    uint32_t call_max, answer_max; /* bytes */
+    uint32_t call_max, answer_max; /* bytes, of a call without its data */
+    bool skips; /* of a long answer only the first ENGINE_SKIM_MIN bytes are read; the rest is
+                   dropped where it is, in the kernel: a client's copy is not the server's speed */
 };
 
-/* A whole call; its first word will be the xid. Valid until the next one is made. */
+/* A whole call; its first word will be the xid. Valid until the next one is made; the data behind
+ * it, which may be missing, as long as the engine runs. */
 struct engine_call {
     const uint8_t *bytes;
     uint32_t len;
+    const uint8_t *data;
+    uint32_t data_len;
 };
 
 /* What is called, and what is answered. */
@@ -37,7 +43,8 @@ struct engine_work {
     /* False: the slot has nothing to call. When the time is over, only what must be finished. */
     bool (*make)(void *context, uint32_t connection, uint32_t slot, bool is_over,
                  struct engine_call *ret);
-    /* The whole answer, from its xid on. NULL if it is right, else why it is not. */
+    /* The whole answer, from its xid on, or with `skips` the beginning of one that is so long. NULL
+     * if it is right, else why it is not. */
     const char *(*judge)(void *context, uint32_t connection, uint32_t slot, const uint8_t *bytes,
                          uint32_t len);
     bool counts_all; /* a given number of calls: the time until the last answer counts */

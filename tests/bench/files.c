@@ -31,6 +31,7 @@
 #define WRITES_BEFORE 16 /* a COMMIT */
 #define STATUS_AT     24 /* in an answer: behind the accepted header */
 #define HEAD_MAX      1024
+#define SKIPPED_MIN   65536 /* a READ of so much is not copied here */
 
 enum kind {
     KIND_GETATTR,
@@ -75,7 +76,6 @@ static struct {
     uint32_t size;
     struct files_tree tree;
     struct slot *slots;
-    uint8_t *call;
     uint8_t *data;
 } run;
 
@@ -92,12 +92,11 @@ static void put_call(uint32_t procedure, const struct peer_nfs_args *args, struc
     packet_clear(&packet);
     packet_put_call(&packet, &header);
     peer_nfs_put_args(&packet, procedure, args);
-    *ret = (struct engine_call){packet.bytes, packet.len};
+    *ret = (struct engine_call){.bytes = packet.bytes, .len = packet.len};
     if (procedure != PEER_NFS_WRITE)
         return;
-    memcpy(run.call, packet.bytes, packet.len);
-    memcpy(run.call + packet.len, args->data.at, args->data.len); /* lengths are multiples of 4 */
-    *ret = (struct engine_call){run.call, packet.len + args->data.len};
+    ret->data = args->data.at;
+    ret->data_len = args->data.len; /* a multiple of 4 */
 }
 
 static struct peer_nfs_args write_args(struct peer_nfs_fh fh, uint64_t offset, uint32_t len)
@@ -285,12 +284,12 @@ int main(int count, char **arguments)
         return 2;
     }
     uint32_t largest = run.size > SMALL_WRITE ? run.size : SMALL_WRITE;
-    run.options.call_max = largest + HEAD_MAX;
+    run.options.call_max = HEAD_MAX;
     run.options.answer_max = largest + HEAD_MAX;
-    run.call = malloc(run.options.call_max);
+    run.options.skips = run.kind == KIND_READ && run.size >= SKIPPED_MIN;
     run.data = malloc(largest);
     run.slots = calloc((size_t)run.options.connections * ENGINE_IN_FLIGHT_MAX, sizeof(*run.slots));
-    if (!run.call || !run.data || !run.slots ||
+    if (!run.data || !run.slots ||
         !files_tree_init(&run.tree, run.options.connections, run.options.in_flight) ||
         !files_tree_read(&run.tree, arguments[3])) {
         fprintf(stderr, "files: no memory, or not enough handles in %s\n", arguments[3]);

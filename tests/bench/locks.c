@@ -80,7 +80,7 @@ static void finish_call(struct slot *slot, struct lock_call *call, bool is_denie
     lock_call_set(call, &run.files, cookie, &slot->range);
     slot->reply_len = is_denied ? lock_call_denied(slot->reply, cookie, &slot->range)
                                 : lock_call_granted(slot->reply, cookie);
-    *ret = (struct engine_call){call->packet->bytes, call->packet->len};
+    *ret = (struct engine_call){.bytes = call->packet->bytes, .len = call->packet->len};
 }
 
 /* A slot that holds its lock also gives it up, however late it is. */

@@ -155,7 +155,7 @@ static bool make(void *context, uint32_t connection, uint32_t slot, bool is_over
         break;
     }
     link->shapes[slot] = run.is_void ? SHAPE_VOID : shape;
-    *ret = (struct engine_call){run.call.bytes, run.call.len};
+    *ret = (struct engine_call){.bytes = run.call.bytes, .len = run.call.len};
     return true;
 }
 
