@@ -8,7 +8,7 @@
  * removed keeps its space.
  *
  * Everything here may be called from any thread; nothing here waits for a disk but
- * descriptor_sweep and descriptor_make_room, which close and belong to the pool.
+ * descriptor_sweep, descriptor_close_over and descriptor_make_room, which close.
  */
 #ifndef FILE_DESCRIPTOR_H
 #define FILE_DESCRIPTOR_H
@@ -95,6 +95,9 @@ void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
 
 /* Closes what is over in a lane. What is over in others is theirs: closing may mean waiting. */
 void descriptor_sweep(struct descriptor_cache *cache, struct lane *lane);
+/* The same for who may not wait: the least recently used of too many are over only then, and
+ * closed by the next sweep. */
+void descriptor_close_over(struct descriptor_cache *cache, struct lane *lane);
 /* If the process can open nothing more: closes files that nobody uses. True: some were closed. */
 bool descriptor_make_room(struct descriptor_cache *cache, struct lane *lane);
 

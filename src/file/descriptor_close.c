@@ -88,16 +88,29 @@ static uint32_t close_some(struct descriptor_cache *cache, struct lane *lane)
     return count;
 }
 
+/* What is too many is over, least recently used first. */
+static void retire_surplus(struct descriptor_cache *cache)
+{
+    if (surplus_of(cache) == 0)
+        return;
+    descriptor_lock(cache);
+    for (uint32_t left = surplus_of(cache); left > 0 && !list_is_empty(&cache->unused); left--)
+        descriptor_retire(cache, LIST_ELEMENT(cache->unused.next, struct descriptor, link));
+    descriptor_unlock(cache);
+}
+
 void descriptor_sweep(struct descriptor_cache *cache, struct lane *lane)
 {
-    if (surplus_of(cache) > 0) {
-        descriptor_lock(cache);
-        for (uint32_t left = surplus_of(cache); left > 0 && !list_is_empty(&cache->unused); left--)
-            descriptor_retire(cache, LIST_ELEMENT(cache->unused.next, struct descriptor, link));
-        descriptor_unlock(cache);
-    }
+    retire_surplus(cache);
     if (atomic_load(&lane->over_count) > 0)
         (void)close_some(cache, lane);
+}
+
+void descriptor_close_over(struct descriptor_cache *cache, struct lane *lane)
+{
+    if (atomic_load(&lane->over_count) > 0)
+        (void)close_some(cache, lane);
+    retire_surplus(cache);
 }
 
 /* Unused files of this lane, whatever they are, and of others if closing them cannot wait. */

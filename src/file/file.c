@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/minmax.h"
 #include "file/lock_guard.h"
+#include "file/lone.h"
 #include "file/service.h"
 #include "file/upkeep.h"
 
@@ -114,12 +115,18 @@ static void execute(void *context, struct pool_lane *pool_lane, struct list *wor
         operate(call, lock_guard_execute);
     else
         operate(call, operations[call->procedure].execute);
+    identity_own();
+    /* What a REMOVE frees is free when it is answered. */
+    bool frees = call->program == NFS_PROGRAM &&
+                 (call->procedure == NFS_REMOVE || call->procedure == NFS_RENAME);
+    if (frees)
+        descriptor_sweep(service->descriptors, lane);
     if (call->sync_count > 0 && call->result.stat == NFS_OK)
         syncer_add(service->syncer, call);
     else
         call_finish(call);
-    identity_own();
-    descriptor_sweep(service->descriptors, lane);
+    if (!frees)
+        descriptor_sweep(service->descriptors, lane);
 }
 
 void file_queue(struct file_service *service, struct call *call)
@@ -325,6 +332,9 @@ static enum job_verdict submit(void *context, const struct job_request *request,
     call->path = path;
     if (try_now(call))
         return JOB_DONE;
+    if (request->program == NFS_PROGRAM &&
+        lone_execute(call, lane_of(call), operations[call->procedure].execute))
+        return lone_finish(call);
     keep_args(call, request);
     if (file_begin(service, call))
         return JOB_LATER;

@@ -212,6 +212,53 @@ void identity_own(void)
     current.is_known = true;
 }
 
+/* What a thread with other work was when it entered. */
+static _Thread_local struct {
+    bool has_own_mask;
+    mode_t mask;
+    struct capabilities capabilities;
+    uint32_t group_count;
+    uint32_t groups[IDENTITY_GROUPS_MAX];
+} host;
+
+static void set_quota_rules(bool is_host)
+{
+    const uint32_t resource = UINT32_C(1) << CAP_SYS_RESOURCE;
+    struct capabilities now = host.capabilities;
+    if ((now.words[0].effective & resource) == 0)
+        return;
+    if (!is_host)
+        now.words[0].effective &= ~resource;
+    set_capabilities(&now);
+}
+
+bool identity_enter(void)
+{
+    long count = syscall(SYS_getgroups, IDENTITY_GROUPS_MAX, host.groups);
+    if (count < 0)
+        return false;
+    if (!host.has_own_mask)
+        CHECK(unshare(CLONE_FS) == 0);
+    host.has_own_mask = true;
+    host.mask = umask(0);
+    host.capabilities = get_capabilities();
+    host.group_count = current.group_count = (uint32_t)count;
+    memcpy(current.groups, host.groups, sizeof host.groups[0] * host.group_count);
+    current.uid = current.own_uid = geteuid();
+    current.gid = current.own_gid = getegid();
+    current.is_known = current.is_own = true;
+    set_quota_rules(false);
+    return true;
+}
+
+void identity_leave(void)
+{
+    identity_own();
+    set_groups(host.groups, host.group_count);
+    set_quota_rules(true);
+    (void)umask(host.mask);
+}
+
 /* What to do depends on who took it away: nobody gave it, or a container or service has less. */
 static void say_missing(struct text *why, const char *name)
 {

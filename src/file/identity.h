@@ -39,6 +39,10 @@ void identity_begin_thread(void);
 /* For the calling thread. The kernel does not refuse it once identity_check was content. */
 void identity_assume(const struct identity *identity);
 void identity_own(void);
+/* The same for a thread that has other work, too: between these two it is one of those that
+ * identity_begin_thread makes, and then what it was before. False: it has too many groups. */
+bool identity_enter(void);
+void identity_leave(void);
 
 /* Has this process what serving files needs? Otherwise a sentence that names what is missing. */
 bool identity_check(struct text *ret_why);
