@@ -29,6 +29,7 @@ struct actor {
     const struct script_client *kind;
     enum script_mood mood;
     uint32_t state, says;
+    uint32_t told_state; /* the last of ours that it was notified of */
     struct wait waits[WAITS_MAX];
     uint32_t granted[SCRIPT_PROCESSES]; /* callbacks that it took and the story has not told yet */
     struct script_range last[SCRIPT_PROCESSES];
@@ -181,9 +182,10 @@ static void asked_for(struct actor *actor, const struct core_call *call)
     if (call->kind == CALL_STAT)
         ended(call, hears && actor->says > 0 ? CALL_ANSWERED : CALL_UNKNOWN,
               hears ? actor->says : 0);
-    else if (hears)
+    else if (hears) {
+        actor->told_state = call->kind == CALL_NOTIFY ? call->our_state : actor->told_state;
         ended(call, CALL_ANSWERED, 0);
-    else if (actor->mood == SCRIPT_UNREACHABLE)
+    } else if (actor->mood == SCRIPT_UNREACHABLE)
         keep(actor, call, LOCK_STATUS_NONE, fixture_now_ns() + DELAY_S * SECOND);
     else
         ended(call, CALL_UNKNOWN, 0);
@@ -344,6 +346,15 @@ static void expect_grant(const struct script_step *step, struct script_seen *ret
         snprintf(ret->why, sizeof ret->why, "the callback is about another lock");
 }
 
+static void see_notified(const struct script_step *step, struct script_seen *ret)
+{
+    const struct actor *actor = &actors[step->client];
+    uint32_t ours = fixture_status(the_core).state;
+    for (uint64_t ms = 0; actor->told_state != ours && ms < step->ms; ms += 1000)
+        pass(1000);
+    ret->value = actor->told_state == ours;
+}
+
 /* ---- one function for each verb ---- */
 
 static void send_notice(const struct script_step *step, struct script_seen *ret)
@@ -413,7 +424,9 @@ static void count(const struct script_step *step, struct script_seen *ret)
                                [SCRIPT_OFFERS] = status.offers,
                                [SCRIPT_CLIENTS_KNOWN] = status.clients,
                                [SCRIPT_UNSETTLED] = status.grace.unsettled,
-                               [SCRIPT_SHARES] = status.shares};
+                               [SCRIPT_SHARES] = status.shares,
+                               [SCRIPT_CRASHES] = (uint32_t)status.reboots.crashes_detected,
+                               [SCRIPT_OWED] = status.notify.owed};
     ret->value = counts[step->noun];
 }
 
@@ -458,6 +471,8 @@ static void configure(const struct script *of)
         script_option(of, "max-locks-per-client", limits.locks_per_client_max);
     limits.waiters_max = script_option(of, "max-waiters", limits.waiters_max);
     limits.clients_max = script_option(of, "max-clients", limits.clients_max);
+    limits.give_up_ns = script_option(of, "give-up", 900) * SECOND;
+    limits.per_address_percent = script_option(of, "max-per-address", 0);
 }
 
 static void begin(const struct script *of, const struct script_way *way)
@@ -487,14 +502,26 @@ static const struct script_driver driver = {
     .configure = configure,
     .cannot = cannot,
     .begin = begin,
-    .act = {SCRIPT_CALLS(ask), [SCRIPT_FREE_ALL] = free_everything, [SCRIPT_REBOOTS] = reboot,
-            [SCRIPT_NOTIFIES] = send_notice, [SCRIPT_HAS_STATE] = have_state, [SCRIPT_IS] = be,
-            [SCRIPT_STOPS_WAITING] = stop_waiting, [SCRIPT_IS_CALLED] = expect_call,
-            [SCRIPT_ANSWERS] = answer_late, [SCRIPT_IS_GRANTED] = expect_grant,
-            [SCRIPT_IS_NOT_GRANTED] = expect_grant, [SCRIPT_PASS] = let_pass,
-            [SCRIPT_RESTARTS] = restart_server, [SCRIPT_SIMULATES] = simulate_crash,
-            [SCRIPT_GRACE_IS] = see_grace, [SCRIPT_THERE_ARE] = count, [SCRIPT_RELEASES] = order,
-            [SCRIPT_TELLS] = order, [SCRIPT_ENDS_GRACE] = order},
+    .act = {SCRIPT_CALLS(ask),
+            [SCRIPT_FREE_ALL] = free_everything,
+            [SCRIPT_REBOOTS] = reboot,
+            [SCRIPT_NOTIFIES] = send_notice,
+            [SCRIPT_HAS_STATE] = have_state,
+            [SCRIPT_IS] = be,
+            [SCRIPT_STOPS_WAITING] = stop_waiting,
+            [SCRIPT_IS_CALLED] = expect_call,
+            [SCRIPT_ANSWERS] = answer_late,
+            [SCRIPT_IS_GRANTED] = expect_grant,
+            [SCRIPT_IS_NOT_GRANTED] = expect_grant,
+            [SCRIPT_IS_NOTIFIED] = see_notified,
+            [SCRIPT_PASS] = let_pass,
+            [SCRIPT_RESTARTS] = restart_server,
+            [SCRIPT_SIMULATES] = simulate_crash,
+            [SCRIPT_GRACE_IS] = see_grace,
+            [SCRIPT_THERE_ARE] = count,
+            [SCRIPT_RELEASES] = order,
+            [SCRIPT_TELLS] = order,
+            [SCRIPT_ENDS_GRACE] = order},
     .settle = live_on,
     .end = end,
     .fail = fail,

@@ -41,7 +41,8 @@ struct actor {
     struct emu_host *host;
     struct emu_kind kind;
     struct wait waits[WAITS_MAX];
-    uint32_t called; /* callbacks that the story knows of */
+    uint32_t called;  /* callbacks that the story knows of */
+    uint32_t notices; /* that it had taken when the server started last */
 };
 
 static struct harness_server server;
@@ -56,6 +57,10 @@ static const char *cannot(const struct script *script, const struct script_step 
             return "two hosts cannot have one address there";
     if (step->has_state)
         return "the kernel and the status monitor of a host have one number there";
+    if (step->verb == SCRIPT_IS_NOTIFIED && step->value == 0)
+        return "its status monitor is always there";
+    if (step->verb == SCRIPT_THERE_ARE && step->noun > SCRIPT_SHARES)
+        return "its status does not count that";
     if (step->verb == SCRIPT_ANSWERS && step->has_status && step->value != SCRIPT_GRANTED)
         return "a host decides by itself there";
     return NULL;
@@ -270,6 +275,23 @@ static void expect_call(const struct script_step *step, struct script_seen *ret)
     actor->called = callbacks(actor->host);
 }
 
+static uint32_t notices_of(const struct actor *actor)
+{
+    uint32_t count = 0;
+    if (actor->host != NULL)
+        EMU_NET_LOCKED(count = actor->host->restarts_seen);
+    return count;
+}
+
+static void see_notified(const struct script_step *step, struct script_seen *ret)
+{
+    const struct actor *actor = &actors[step->client];
+    uint64_t until_ns = dial_now_ns() + (PATIENCE_MS + step->ms) * UINT64_C(1000000);
+    while (step->value == 1 && notices_of(actor) == actor->notices && dial_now_ns() < until_ns)
+        pause_ms(2);
+    ret->value = notices_of(actor) != actor->notices;
+}
+
 static void answer_late(const struct script_step *step, struct script_seen *ret)
 {
     (void)ret;
@@ -338,6 +360,8 @@ static void restart_server(const struct script_step *step, struct script_seen *r
     (void)step;
     (void)ret;
     (void)harness_stop(&server, SIGKILL);
+    for (uint32_t i = 0; i < SCRIPT_CLIENTS; i++)
+        actors[i].notices = notices_of(&actors[i]);
     start_server();
     for (uint32_t i = 0; i < SCRIPT_CLIENTS; i++)
         if (actors[i].host != NULL)
@@ -418,7 +442,9 @@ static void configure(const struct script *script)
                {"max-locks", "--max-locks", NULL},
                {"max-locks-per-client", "--max-locks-per-client", NULL},
                {"max-waiters", "--max-waiters", NULL},
-               {"max-clients", "--max-clients", NULL}};
+               {"max-clients", "--max-clients", NULL},
+               {"give-up", "--give-up", NULL},
+               {"max-per-address", "--max-per-address", NULL}};
     uint32_t at = 0, numbered = 0;
     static const char *const always[] = {"--http", "127.0.0.1:0",      "--max-per-address",
                                          "100",    "--notify-timeout", "2"};
@@ -492,13 +518,13 @@ static const struct script_driver driver = {
     .configure = configure,
     .cannot = cannot,
     .begin = begin,
-    .act =
-        {SCRIPT_CALLS(ask), [SCRIPT_FREE_ALL] = free_everything, [SCRIPT_REBOOTS] = reboot,
-         [SCRIPT_NOTIFIES] = send_notice, [SCRIPT_IS] = be, [SCRIPT_STOPS_WAITING] = stop_waiting,
-         [SCRIPT_IS_CALLED] = expect_call, [SCRIPT_ANSWERS] = answer_late,
-         [SCRIPT_IS_GRANTED] = expect_grant, [SCRIPT_IS_NOT_GRANTED] = expect_grant,
-         [SCRIPT_PASS] = let_pass, [SCRIPT_RESTARTS] = restart_server, [SCRIPT_GRACE_IS] = count,
-         [SCRIPT_THERE_ARE] = count, [SCRIPT_LOG_HAS] = expect_log},
+    .act = {SCRIPT_CALLS(ask), [SCRIPT_FREE_ALL] = free_everything, [SCRIPT_REBOOTS] = reboot,
+            [SCRIPT_NOTIFIES] = send_notice, [SCRIPT_IS] = be,
+            [SCRIPT_STOPS_WAITING] = stop_waiting, [SCRIPT_IS_CALLED] = expect_call,
+            [SCRIPT_ANSWERS] = answer_late, [SCRIPT_IS_GRANTED] = expect_grant,
+            [SCRIPT_IS_NOT_GRANTED] = expect_grant, [SCRIPT_IS_NOTIFIED] = see_notified,
+            [SCRIPT_PASS] = let_pass, [SCRIPT_RESTARTS] = restart_server, [SCRIPT_GRACE_IS] = count,
+            [SCRIPT_THERE_ARE] = count, [SCRIPT_LOG_HAS] = expect_log},
     .settle = settle,
     .end = end,
     .fail = fail,

@@ -112,6 +112,14 @@ static bool read_call(struct script_step *step)
     return true;
 }
 
+static void read_within(struct script_step *step)
+{
+    if (!words_take("within"))
+        return;
+    step->ms = 1000 * words_number("seconds");
+    (void)words_take("s");
+}
+
 static void read_is(struct script_step *step)
 {
     static const char *const moods[] = {"well", "silent", "unreachable", "mute", "slow", NULL};
@@ -124,12 +132,15 @@ static void read_is(struct script_step *step)
         step->has_range = words_is_number(words_peek(), &unused);
         if (step->has_range)
             step->range = read_range(true);
-        if (words_take("within")) {
-            step->ms = 1000 * words_number("seconds");
-            (void)words_take("s");
-        }
+        read_within(step);
     } else if (words_take("not granted")) {
         step->verb = SCRIPT_IS_NOT_GRANTED;
+    } else if (words_take("notified")) {
+        step->verb = SCRIPT_IS_NOTIFIED;
+        step->value = 1;
+        read_within(step);
+    } else if (words_take("not notified")) {
+        step->verb = SCRIPT_IS_NOTIFIED;
     } else {
         step->verb = SCRIPT_IS;
         step->mood = (enum script_mood)words_choice(moods, "way to be");
@@ -174,13 +185,13 @@ static void read_deed(struct script_step *step)
 
 static void read_count(struct script_step *step)
 {
-    static const char *const nouns[] = {"locks",     "waiters", "offers", "clients",
-                                        "unsettled", "shares",  NULL};
-    static const char *const singular[] = {"lock",   "waiter",    "offer",
-                                           "client", "unsettled", "share"};
+    static const char *const nouns[] = {"locks",  "waiters", "offers", "clients", "unsettled",
+                                        "shares", "crashes", "owed",   NULL};
+    static const char *const singular[] = {"lock",      "waiter", "offer", "client",
+                                           "unsettled", "share",  "crash", "owed"};
     step->verb = SCRIPT_THERE_ARE;
     step->value = (uint32_t)words_number("how many");
-    for (uint32_t i = 0; i < 6; i++)
+    for (uint32_t i = 0; i < sizeof(singular) / sizeof(singular[0]); i++)
         if (words_take(singular[i])) {
             step->noun = (enum script_noun)i;
             return;
@@ -390,6 +401,8 @@ static bool read_heading(struct script *script)
                 words_refuse("there are versions 1, 3 and 4");
             script->has_version[version] = true;
         } while (words_left() > 0);
+    } else if (words_take("everybody is notified in time")) {
+        script->is_told_in_time = true;
     } else if (words_take("also as one client")) {
         script->as_one_client = true;
     } else if (words_take("client")) {

@@ -67,6 +67,7 @@ enum script_verb {
     SCRIPT_ANSWERS, /* what a slow one kept back */
     SCRIPT_IS_GRANTED,
     SCRIPT_IS_NOT_GRANTED,
+    SCRIPT_IS_NOTIFIED, /* does it know of our last restart? */
     SCRIPT_PASS,
     SCRIPT_RESTARTS,
     SCRIPT_SIMULATES,
@@ -95,6 +96,8 @@ enum script_noun {
     SCRIPT_CLIENTS_KNOWN,
     SCRIPT_UNSETTLED,
     SCRIPT_SHARES,
+    SCRIPT_CRASHES, /* of clients, that were found out in this run */
+    SCRIPT_OWED,    /* clients that are still to be notified */
 };
 
 struct script_range {
@@ -117,7 +120,7 @@ struct script_step {
      * LOG_HAS: the text. */
     char word[SCRIPT_WORD_MAX];
     enum script_mood mood;
-    uint64_t ms; /* PASS; IS_GRANTED: within */
+    uint64_t ms; /* PASS; IS_GRANTED, IS_NOTIFIED: within */
     enum script_noun noun;
     bool has_status;
     uint32_t value; /* the status, the number, or yes and no that is expected */
@@ -150,6 +153,7 @@ struct script {
     bool has_version[5];                /* by number */
     bool has_versions;                  /* they are listed: over TCP and over UDP, too */
     bool as_one_client;
+    bool is_told_in_time; /* every client: nothing excuses a lost lock */
     struct script_option options[SCRIPT_OPTIONS_MAX];
     uint32_t option_count;
     struct script_client clients[SCRIPT_CLIENTS];

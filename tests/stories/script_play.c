@@ -118,6 +118,8 @@ static void describe(const struct script_step *step, uint32_t value, char ret[st
         snprintf(ret, MESSAGE_MAX, "grace is %s", value ? "on" : "over");
     else if (step->verb == SCRIPT_IS_GRANTED || step->verb == SCRIPT_IS_NOT_GRANTED)
         snprintf(ret, MESSAGE_MAX, "%s", value ? "granted" : "not granted");
+    else if (step->verb == SCRIPT_IS_NOTIFIED)
+        snprintf(ret, MESSAGE_MAX, "%s", value ? "notified" : "not notified");
     else
         snprintf(ret, MESSAGE_MAX, "%u", value);
 }
@@ -126,7 +128,7 @@ static bool is_compared(const struct script_step *step)
 {
     return step->verb <= SCRIPT_UNSHARE || step->verb == SCRIPT_GRACE_IS ||
            step->verb == SCRIPT_IS_GRANTED || step->verb == SCRIPT_IS_NOT_GRANTED ||
-           step->verb == SCRIPT_THERE_ARE;
+           step->verb == SCRIPT_IS_NOTIFIED || step->verb == SCRIPT_THERE_ARE;
 }
 
 /* What is wrong with what came; false: nothing. */

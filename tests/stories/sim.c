@@ -249,6 +249,16 @@ static void expect_grant(const struct script_step *step, struct script_seen *ret
         snprintf(ret->why, sizeof ret->why, "the callback is about another lock");
 }
 
+static void see_notified(const struct script_step *step, struct script_seen *ret)
+{
+    enum who who = (enum who)step->client;
+    bool is_hoped = step->value == 1;
+    for (uint64_t ms = 0; is_hoped && ms <= 1000 + step->ms && !story_is_told(world, who);
+         ms += 100)
+        story_wait_ms(world, 100);
+    ret->value = story_is_told(world, who);
+}
+
 static void see_grace(const struct script_step *step, struct script_seen *ret)
 {
     (void)step;
@@ -265,7 +275,9 @@ static void count(const struct script_step *step, struct script_seen *ret)
                                [SCRIPT_OFFERS] = status.offers,
                                [SCRIPT_CLIENTS_KNOWN] = status.clients,
                                [SCRIPT_UNSETTLED] = status.grace.unsettled,
-                               [SCRIPT_SHARES] = status.shares};
+                               [SCRIPT_SHARES] = status.shares,
+                               [SCRIPT_CRASHES] = (uint32_t)status.reboots.crashes_detected,
+                               [SCRIPT_OWED] = status.notify.owed};
     ret->value = counts[step->noun];
 }
 
@@ -315,7 +327,7 @@ static uint32_t allowed_in(const struct script *script)
     uint32_t allows = 0;
     for (uint32_t i = 0; i < script->step_count; i++) {
         enum script_verb verb = script->steps[i].verb;
-        if (verb == SCRIPT_RESTARTS || verb == SCRIPT_SIMULATES)
+        if ((verb == SCRIPT_RESTARTS || verb == SCRIPT_SIMULATES) && !script->is_told_in_time)
             allows |= WORLD_UNTOLD;
         if (verb == SCRIPT_RELEASES || verb == SCRIPT_ENDS_GRACE)
             allows |= WORLD_OVERRIDE | WORLD_UNTOLD;
@@ -338,8 +350,11 @@ static void configure(const struct script *script)
         script_option(script, "max-locks-per-client", plan->locks_per_client_max);
     plan->waiters_max = script_option(script, "max-waiters", plan->waiters_max);
     plan->clients_max = script_option(script, "max-clients", plan->clients_max);
-    world->lockers->plan.is_limited =
-        script_option(script, "max-locks", 0) || script_option(script, "max-waiters", 0);
+    plan->give_up_ns = script_option(script, "give-up", 900) * SECOND;
+    plan->per_address_percent = script_option(script, "max-per-address", 0);
+    world->lockers->plan.is_limited = script_option(script, "max-locks", 0) ||
+                                      script_option(script, "max-waiters", 0) ||
+                                      script_option(script, "max-clients", 0);
 }
 
 static void begin(const struct script *script, const struct script_way *way)
@@ -353,6 +368,10 @@ static void begin(const struct script *script, const struct script_way *way)
     for (uint32_t i = 0; i < world->lockers->count; i++)
         init_locker(script, way, i);
     story_boot(world);
+    if (script_option(script, "max-clients", 0) != 0) { /* exactly so many */
+        world->machine.clients_max = world->plan.clients_max;
+        story_restart(world);
+    }
 }
 
 static void end(void)
@@ -373,10 +392,10 @@ const struct script_driver sim_driver = {
             [SCRIPT_NOTIFIES] = send_notice, [SCRIPT_HAS_STATE] = have_state, [SCRIPT_IS] = be,
             [SCRIPT_STOPS_WAITING] = stop_waiting, [SCRIPT_IS_CALLED] = expect_call,
             [SCRIPT_IS_GRANTED] = expect_grant, [SCRIPT_IS_NOT_GRANTED] = expect_grant,
-            [SCRIPT_PASS] = let_pass, [SCRIPT_RESTARTS] = restart_server,
-            [SCRIPT_SIMULATES] = simulate_crash, [SCRIPT_GRACE_IS] = see_grace,
-            [SCRIPT_THERE_ARE] = count, [SCRIPT_RELEASES] = order, [SCRIPT_TELLS] = order,
-            [SCRIPT_ENDS_GRACE] = order},
+            [SCRIPT_IS_NOTIFIED] = see_notified, [SCRIPT_PASS] = let_pass,
+            [SCRIPT_RESTARTS] = restart_server, [SCRIPT_SIMULATES] = simulate_crash,
+            [SCRIPT_GRACE_IS] = see_grace, [SCRIPT_THERE_ARE] = count, [SCRIPT_RELEASES] = order,
+            [SCRIPT_TELLS] = order, [SCRIPT_ENDS_GRACE] = order},
     .settle = settle,
     .end = end,
     .fail = fail,
