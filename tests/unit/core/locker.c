@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "core/state.h"
 #include "lock_fixture.h"
-#include "stories/words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +16,7 @@
 
 const struct locker A = {"10.0.0.2", "a", 1}, B = {"10.0.0.3", "b", 1}, C = {"10.0.0.4", "c", 1},
                     D = {"10.0.0.5", "d", 1}, A2 = {"10.0.0.2", "a", 2},
-                    ELSEWHERE = {"10.0.0.66", "a", 1};
+                    ELSEWHERE = {"10.0.0.66", "a", 1}, NEIGHBOUR = {"10.0.0.2", "n", 1};
 
 struct core *the_core;
 bool are_calibrated = true;
@@ -230,121 +229,4 @@ void granted_res(struct locker who, uint64_t cookie, enum lock_status status)
     struct request request = {
         .kind = REQUEST_NLM_GRANTED_RES, .cookie = {bytes, 8}, .lock = {.status = status}};
     (void)locker_step(who, &request);
-}
-
-/* ---- the same as text ---- */
-
-static struct locker read_locker(void)
-{
-    static const char *const names[] = {"A", "A2", "B", "C", "D", "E", NULL};
-    const struct locker all[] = {A, A2, B, C, D, ELSEWHERE};
-    return all[words_choice(names, "client")];
-}
-
-/* What follows the range. */
-static int read_how(struct request *ret)
-{
-    static const char *const words[] = {"S",       "X",     "wait", "reclaim", "unmonitored",
-                                        "message", "state", "->",   NULL};
-    static const int bits[] = {S, X, BLOCK, RECLAIM, UNMONITORED, MESSAGE};
-    int how = 0;
-    for (uint32_t word; (word = words_choice(words, "way to ask")) < 7;)
-        if (word == 6)
-            ret->lock.state = (uint32_t)words_number("the state");
-        else
-            how |= bits[word];
-    return how;
-}
-
-static void expect_answer(enum lock_status came, const char *step)
-{
-    static const char *const names[] = {
-        [LOCK_GRANTED] = "granted", [LOCK_DENIED] = "denied",     [LOCK_BLOCKED] = "blocked",
-        [LOCK_GRACE] = "grace",     [LOCK_DEADLOCK] = "deadlock", [LOCK_NO_RESOURCES] = "nolocks"};
-    const char *expected = words_any("the answer");
-    if (came >= sizeof names / sizeof names[0] || names[came] == NULL ||
-        strcmp(names[came], expected) != 0)
-        fail_msg("%s: the answer is %d", step, (int)came);
-}
-
-static void tell_call(const char *step)
-{
-    static const char *const verbs[] = {"lock", "unlock", "cancel", "test", NULL};
-    static const enum request_kind kinds[] = {REQUEST_NLM_LOCK, REQUEST_NLM_UNLOCK,
-                                              REQUEST_NLM_CANCEL, REQUEST_NLM_TEST};
-    static const char *const rights[] = {"-", "r", "w", "rw", NULL};
-    struct locker who = read_locker();
-    if (words_take("frees all")) {
-        free_all(who);
-    } else if (words_take("unshare")) {
-        unshare(who);
-    } else if (words_take("share")) {
-        uint32_t access = words_choice(rights, "access");
-        if (!words_take("deny"))
-            words_refuse("here is missing: deny");
-        uint32_t mode = words_choice(rights, "what is denied");
-        int how = words_take("reclaim") ? RECLAIM : 0;
-        if (!words_take("->"))
-            words_refuse("here is missing: the answer");
-        expect_answer(share(who, mode, access, how), step);
-    } else {
-        enum request_kind kind = kinds[words_choice(verbs, "call")];
-        uint64_t offset = words_number("offset");
-        uint64_t len = words_take("end") ? 0 : words_number("length");
-        struct request asked = {.lock.state = UINT32_MAX};
-        int how = read_how(&asked);
-        struct request request = locker_request(kind, who, offset, len, how);
-        if (asked.lock.state != UINT32_MAX)
-            request.lock.state = asked.lock.state;
-        expect_answer(locker_step(who, &request).status, step);
-    }
-}
-
-static void tell_count(const char *step)
-{
-    static const char *const nouns[] = {"locks",  "waiters", "offers", "clients", "lock",
-                                        "waiter", "offer",   "client", NULL};
-    struct core_status status = fixture_status(the_core);
-    const uint32_t counts[] = {status.locks, status.waiters, status.offers, status.clients};
-    uint64_t expected = words_number("how many");
-    uint32_t came = counts[words_choice(nouns, "thing that is counted") % 4];
-    if (came != expected)
-        fail_msg("%s: there are %u", step, came);
-}
-
-static void tell_step(const char *step)
-{
-    uint64_t seconds;
-    words_split(step);
-    if (words_take("server restarts")) {
-        restart();
-    } else if (words_take("grace is")) {
-        static const char *const states[] = {"over", "on", NULL};
-        settle();
-        if (words_choice(states, "state of grace") != fixture_status(the_core).grace.is_on)
-            fail_msg("%s: it is not", step);
-    } else if (words_take("there are") || words_take("there is")) {
-        tell_count(step);
-    } else if (words_is_number(words_peek(), &seconds)) {
-        words_skip();
-        fixture_wait(seconds * FIXTURE_SECOND);
-        settle();
-    } else {
-        tell_call(step);
-    }
-    if (words_left() > 0)
-        fail_msg("%s: \"%s\" is one word too many", step, words_peek());
-}
-
-void tell(const char *story)
-{
-    char step[128];
-    for (words_of_file(story); *story != '\0'; story += *story == ';') {
-        size_t len = strcspn(story, ";");
-        assert_true(len < sizeof step);
-        memcpy(step, story, len);
-        step[len] = '\0';
-        tell_step(step);
-        story += len;
-    }
 }

@@ -64,17 +64,14 @@ TEST_WITH(test_echo__cancelled_after_a_resume, resuming, teardown)
 
 TEST_WITH(test_echo__taken_and_unlocked_after_a_resume, resuming, teardown)
 {
-    restart();
-    answered(granted(B), LOCK_GRANTED);
-    assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
+    tell("server restarts; B is called and says granted; B unlock 0 10 -> granted");
     expect_kept();
 }
 
 TEST_WITH(test_echo__reclaimed_and_unlocked, reclaiming, teardown)
 {
-    tell("server restarts; B lock 0 10 X reclaim -> granted; B unlock 0 10 -> granted");
-    settle();
-    assert_false(fixture_status(the_core).grace.is_on);
+    tell("server restarts; B lock 0 10 X reclaim -> granted; B unlock 0 10 -> granted; "
+         "grace is over");
     expect_kept();
 }
 
@@ -109,9 +106,7 @@ TEST_WITH(test_echo__outlives_a_second_takeover, resuming, teardown)
     restart();
     (void)cancel(B, 0, 10, X | BLOCK);
     settle();
-    restart();
-    settle();
-    assert_int_equal(fixture_status(the_core).locks, 0);
+    tell("server restarts; there are 0 locks");
     expect_kept();
 }
 
@@ -126,19 +121,14 @@ TEST_WITH(test_echo__outlives_free_all, resuming, teardown)
  * it is nobody's. */
 TEST_WITH(test_echo__outlives_free_all_and_a_takeover, resuming, teardown)
 {
-    tell("server restarts; B frees all");
-    settle();
-    restart();
-    settle();
-    assert_int_equal(fixture_status(the_core).locks, 0);
+    tell("server restarts; B frees all; server restarts; there are 0 locks");
     expect_kept();
 }
 
 TEST_WITH(test_echo__outlives_free_all_in_grace, reclaiming, teardown)
 {
-    tell("server restarts; B frees all");
-    settle();
-    tell("grace is over; B lock 0 10 X reclaim -> grace"); /* it is not B's any more */
+    tell(
+        "server restarts; B frees all; grace is over; B lock 0 10 X reclaim -> grace"); /* it is not B's any more */
     expect_kept();
 }
 
@@ -188,13 +178,9 @@ TEST_WITH(test_echo__left_alone_it_becomes_a_lock, reclaiming, teardown)
  * At the next start it is its owner's; what the owner gives up is given up for good. */
 TEST_WITH(test_echo__of_a_lingering_offer, resuming, teardown)
 {
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_GRANTED);
-    settle();
-    tell("server restarts; grace is over; B cancel 0 10 X wait -> denied"); /* it has it */
-    assert_int_equal(unlock(B, 0, 10), LOCK_GRANTED);
-    settle();
-    restart();
-    settle();
+    tell("B lock 0 10 X wait -> granted; server restarts; grace is over; "
+         "B cancel 0 10 X wait -> denied"); /* it has it */
+    tell("B unlock 0 10 -> granted; server restarts");
     assert_int_equal(the_core->offers_left, 0);
     expect_kept();
 }
@@ -233,8 +219,7 @@ static void offer_many(bool resumes)
         request.lock.oh = (struct bytes){oh, sizeof oh};
         assert_int_equal(locker_step(B, &request).status, LOCK_BLOCKED);
     }
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
-    settle();
+    tell("A unlock 0 end -> granted");
     assert_int_equal(the_core->locks.offer_count, MANY);
 }
 
@@ -262,8 +247,7 @@ static void unlock_all(void)
 TEST_WITH(test_echo__of_many_offers, NULL, teardown)
 {
     offer_many(true);
-    restart();
-    restart(); /* and once more: nothing is doubled */
+    tell("server restarts; server restarts"); /* and once more: nothing is doubled */
     assert_int_equal(the_core->locks.table.count, MANY);
     unlock_all();
     expect_many_kept();
@@ -315,10 +299,8 @@ TEST_WITH(test_echo__in_a_full_table, resuming, teardown)
         (void)lock_element_add(the_core, &filler);
     file_release(the_core, file);
     (void)intern_release(&the_core->locks.ohs, filler.oh);
-    answered(granted(B), LOCK_GRANTED);
-    tell("there is 1 offer; B unlock 0 10 -> granted");
-    settle();
-    assert_int_equal(lock(C, 0, 10, X), LOCK_DENIED);
+    tell("B is called and says granted; there is 1 offer; B unlock 0 10 -> granted; "
+         "C lock 0 10 X -> denied");
     fixture_wait(ECHO_NS + FIXTURE_SECOND);
     settle();
     assert_int_equal(test(C, 0, 10, X), LOCK_GRANTED);
@@ -331,9 +313,7 @@ TEST_WITH(test_echo__goes_where_nobody_was_replaced, resuming, teardown)
     (void)cancel(B, 0, 10, X | BLOCK);
     settle();
     lock_fixture_echo_ns = 0;
-    restart();
-    settle();
-    assert_int_equal(lock(C, 0, 10, X), LOCK_GRANTED);
+    tell("server restarts; C lock 0 10 X -> granted");
 }
 
 TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -8,7 +8,6 @@
 TEST(test_grace__an_exact_reclaim_writes_nothing)
 {
     tell("A lock 0 10 X -> granted; B lock 50 10 X -> granted; server restarts");
-    settle();
     uint64_t txn = fixture_status(the_core).durable_txn;
     tell("A lock 0 10 X reclaim -> granted; A lock 0 10 X reclaim -> granted"); /* a duplicate */
     assert_int_equal(fixture_status(the_core).durable_txn, txn);

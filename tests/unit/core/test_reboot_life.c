@@ -16,31 +16,23 @@ TEST(test_reboot_life__states_of_requests_may_be_distrusted)
     limits.distrust_state = true;
     locker_new(&limits);
     tell("A lock 0 1 X state 3 -> granted; A lock 2 1 X state 9 -> granted; "
-         "A lock 4 1 X state 5 -> granted");
-    assert_int_equal(client_of(A)->life.lock_count, 3);
-    assert_true(nobody_asked());
+         "A lock 4 1 X state 5 -> granted; A has 3 locks; nobody is asked");
 }
 
 TEST(test_reboot_life__an_older_lock_is_processed_and_asked_about)
 {
-    tell("A lock 0 1 X state 7 -> granted; A lock 2 1 X state 5 -> granted");
-    assert_int_equal(client_of(A)->life.lock_count, 2);
-    says(asked(A), 7); /* it was late */
-    assert_int_equal(client_of(A)->life.lock_count, 2);
-    assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
-    assert_true(nobody_asked()); /* not again so soon */
+    tell("A lock 0 1 X state 7 -> granted; A lock 2 1 X state 5 -> granted; A has 2 locks; "
+         "A is asked and says 7");                                           /* it was late */
+    tell("A has 2 locks; A lock 4 1 X state 5 -> granted; nobody is asked"); /* not again so soon */
     fixture_wait(60 * FIXTURE_SECOND);
-    assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
-    says(asked(A), 9); /* a restart was missed */
+    tell("A lock 4 1 X state 5 -> granted; A is asked and says 9"); /* a restart was missed */
     assert_false(has_locks(A));
 
     assert_int_equal(lock_in(9, A, 0, X), LOCK_GRANTED);
     fixture_wait(60 * FIXTURE_SECOND);
-    assert_int_equal(lock_in(1, A2, 2, X), LOCK_GRANTED);
-    says(asked(A), 1); /* its counter began anew */
-    assert_int_equal(client_of(A)->life.lock_count, 1);
-    tell("B lock 0 1 X -> granted; A2 lock 2 1 X state 1 -> granted");
-    assert_true(nobody_asked());
+    tell("A2 lock 2 1 X state 1 -> granted; A is asked and says 1"); /* its counter began anew */
+    tell("A has 1 locks; B lock 0 1 X -> granted; A2 lock 2 1 X state 1 -> granted; "
+         "nobody is asked");
 }
 
 TEST(test_reboot_life__a_newer_lock_that_frees_much_is_asked_again)
@@ -70,13 +62,10 @@ TEST(test_reboot_life__a_newer_lock_that_frees_much_is_asked_again)
 TEST(test_reboot_life__a_reclaim_in_another_state_updates_in_place)
 {
     tell("A lock 0 1 X state 5 -> granted; A lock 2 1 X state 5 -> granted; server restarts; "
-         "A lock 0 1 X reclaim state 7 -> granted");
-    assert_int_equal(client_of(A)->life.lock_count, 2); /* nothing is freed */
-    assert_int_equal(client_of(A)->stored.state_seen, 7);
-    assert_int_equal(lock_in(0, A, 2, X | RECLAIM), LOCK_GRANTED); /* stamped with 7 too */
-    assert_false(notify(A, "a", 7));
-    assert_int_equal(client_of(A)->life.lock_count, 2);
-    tell("A unlock 0 1 -> granted; B lock 0 1 X -> granted; there are 2 locks");
+         "A lock 0 1 X reclaim state 7 -> granted; A has 2 locks");         /* nothing is freed */
+    tell("A is known in state 7; A lock 2 1 X reclaim state 0 -> granted"); /* stamped with 7 too */
+    tell("A notifies 7 -> nothing; A has 2 locks; A unlock 0 1 -> granted; "
+         "B lock 0 1 X -> granted; there are 2 locks");
 }
 
 /* What is to be freed is found again by its stamps, whichever way it was marked. */
@@ -90,8 +79,7 @@ static void crash_while_freed(uint32_t old_state, uint32_t new_state, bool has_n
     lock_many(the_core, old_state, A, 0, OLD);
     if (has_new)
         lock_many(the_core, new_state, A, 2 * OLD, NEW);
-    assert_int_equal(share(B, 0, 1, 0), LOCK_GRANTED);
-    settle();
+    tell("B share r deny - -> granted");
     (void)fixture_notify(the_core, A.address, "a", new_state);
     if (new_state < old_state)
         client_recount(the_core, 0, new_state); /* as if it had been asked and had confirmed it */
@@ -150,14 +138,11 @@ TEST(test_reboot_life__free_all_tells_the_state)
     struct request request = {.kind = REQUEST_NLM_FREE_ALL, .mon_name = bytes_of_text("a")};
     request.state = 5;
     (void)locker_step(A, &request);
-    assert_int_equal(client_of(A)->stored.state_seen, 5);
-    assert_int_equal(share(A, 1, 1, 0), LOCK_GRANTED); /* it carries no state */
-    assert_int_equal(lock_in(5, A, 2, X), LOCK_GRANTED);
-    assert_int_equal(client_of(A)->life.share_count, 1);
+    tell("A is known in state 5; A share r deny r -> granted"); /* it carries no state */
+    tell("A lock 2 1 X state 5 -> granted; A has 1 shares");
     request.state = 3; /* an older one changes nothing but what FREE_ALL frees */
     (void)locker_step(A, &request);
-    assert_int_equal(client_of(A)->stored.state_seen, 5);
-    assert_int_equal(client_of(A)->life.lock_count, 0);
+    tell("A is known in state 5; A has 0 locks");
 }
 
 /* D5 (6): any call of its own shows that a client is there. */
@@ -206,12 +191,11 @@ TEST(test_reboot_life__a_crash_is_counted_once)
         else
             assert_int_equal(lock_in(5, A, 4, X), LOCK_GRACE);
         settle();
-        assert_int_equal(client_of(A)->life.lock_count, 0);
-        assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 1);
+        tell("A has 0 locks; there is 1 crash");
         assert_int_equal(fixture_status(the_core).reboots.cleanups, 1);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
-        assert_int_equal(lock_in(5, A, 4, X), LOCK_GRANTED);
-        assert_true(notify(A, "a", 7)); /* it lived, and has started anew once more */
+        tell(
+            "A lock 4 1 X state 5 -> granted; A notifies 7 -> news"); /* it lived, and has started anew once more */
         settle();
         assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 2);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 3);

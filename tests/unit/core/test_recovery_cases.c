@@ -156,8 +156,7 @@ TEST(test_recovery_cases__the_end_of_grace_fills_no_batch_over)
         request.lock.fh = bytes_of_text(fh);
         assert_int_equal(locker_step(A, &request).status, LOCK_GRANTED);
     }
-    restart();
-    settle();
+    tell("server restarts");
     for (int i = 0; i < 2 * COUNT; i++) {
         (void)snprintf(fh, sizeof fh, "f%d", i / 2);
         struct request request =
@@ -181,7 +180,6 @@ TEST(test_recovery_cases__old_news_are_no_news)
     limits.hold_unreachable = true;
     locker_new(&limits);
     tell("A lock 0 10 X -> granted; server restarts");
-    settle();
     struct core_call early;
     assert_true(fixture_next_call(the_core, &early));
     struct locker root = {"127.0.0.1", "root", 1};
@@ -191,8 +189,7 @@ TEST(test_recovery_cases__old_news_are_no_news)
     fixture_call_done(the_core, early.id, true, early.our_name_count);
     settle();
     in_vain(100);
-    assert_false(fixture_status(the_core).grace.is_on);
-    assert_int_equal(lock(B, 0, 10, X), LOCK_DENIED); /* R-GRACE-5: it is still to be told */
+    tell("grace is over; B lock 0 10 X -> denied"); /* R-GRACE-5: it is still to be told */
     told();
     assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
 }
@@ -224,8 +221,7 @@ TEST(test_recovery_cases__whoever_calls_is_worth_trying)
     in_vain(1100);
     assert_int_equal(fixture_status(the_core).notify.given_up, 1);
     assert_false(fixture_next_call(the_core, &call));
-    assert_int_equal(test(A, 50, 1, X), LOCK_GRANTED);
-    settle();
+    tell("A test 50 1 X -> granted");
     assert_true(fixture_next_call(the_core, &call));
     assert_int_equal(call.kind, CALL_NOTIFY);
 }
@@ -257,11 +253,8 @@ TEST(test_recovery_cases__a_new_counter_frees_what_had_no_number)
 {
     tell("A lock 50 1 X unmonitored -> granted; A lock 0 1 X state 101 -> granted");
     (void)notify(A, "a", 1);
-    says(asked(A), 1);
-    settle();
-    tell("there are 0 locks; A lock 0 1 X state 1 -> granted");
-    settle();
-    assert_int_equal(fixture_status(the_core).locks, 1);
+    tell("A is asked and says 1; there are 0 locks; A lock 0 1 X state 1 -> granted; "
+         "there is 1 lock");
 }
 
 /* R-RNG-5: one client cannot use up the slots by reclaiming what it has in ever smaller pieces. */
@@ -272,7 +265,6 @@ TEST(test_recovery_cases__pieces_of_what_one_has_are_bounded)
     limits.bytes_max = 64 << 20;
     locker_new(&limits);
     tell("A lock 0 100 X -> granted; B lock 1000 end X -> granted; server restarts");
-    settle();
     enum lock_status status = LOCK_GRANTED;
     for (uint64_t i = 0; status == LOCK_GRANTED && i < 10000; i++)
         status = lock(B, 2000 + 2 * i, 1, S | RECLAIM);
@@ -335,8 +327,7 @@ TEST(test_recovery_cases__an_offer_in_pieces_can_be_given_up)
 {
     leave_an_offer();
     tell("A unlock 0 500 -> granted; server restarts"); /* what is left of it is stored */
-    tell("A lock 400 101 S reclaim -> denied; A lock 500 400 S reclaim -> granted; "
-         "grace is over");
+    tell("A lock 400 101 S reclaim -> denied; A lock 500 400 S reclaim -> granted; grace is over");
 }
 
 /* R-GRACE-5: `hold` keeps it for who was not told. */
@@ -397,8 +388,7 @@ TEST(test_recovery_cases__pieces_are_put_together_anew)
     (void)step_raw(root, &crash);
     settle();
     assert_int_equal(unsettled_count(the_core), 2);
-    tell("A lock 0 100 X reclaim -> granted; B lock 1000 end X reclaim -> granted; "
-         "grace is over");
+    tell("A lock 0 100 X reclaim -> granted; B lock 1000 end X reclaim -> granted; grace is over");
 }
 
 /* R-SEC-6: strangers' notices cost a client only so many questions. */
@@ -436,13 +426,11 @@ TEST(test_recovery_cases__the_idle_are_spared_in_pieces)
     assert_int_equal(lock(A, 0, 10, X), LOCK_GRANTED);
     for (int round = 0; round < 2; round++) {
         struct core_call call;
-        restart();
-        settle();
+        tell("server restarts");
         assert_int_equal(fixture_status(the_core).notify.owed, 1);
         assert_true(fixture_next_call(the_core, &call));
         fixture_call_done(the_core, call.id, true, call.our_name_count);
-        assert_true(nobody_called());
-        assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED);
+        tell("nobody is called; A lock 0 10 X reclaim -> granted");
     }
 }
 

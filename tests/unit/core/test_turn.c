@@ -39,8 +39,7 @@ TEST(test_turn__clients_take_turns)
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
     wait_for(A, 1000, MANY);
     wait_for(B, 0, 1);
-    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
-    settle();
+    tell("D unlock 0 end -> granted");
     assert_true(next_is_to(A.address, &call));
     assert_true(next_is_to(B.address, &call)); /* and not behind ninety of A's */
     answered(call, LOCK_GRANTED);
@@ -56,8 +55,7 @@ TEST(test_turn__an_address_has_so_many_under_way)
     wait_for(A, 1000, MANY - 10);
     wait_for(OTHER, 5000, 9);
     wait_for(B, 0, 1);
-    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
-    settle();
+    tell("D unlock 0 end -> granted");
     assert_int_equal(take_all(calls, MANY + 1), TURN_CALLS_MAX + 1);
     uint32_t of_other = 0;
     for (uint32_t i = 0; i < TURN_CALLS_MAX + 1; i++)
@@ -75,8 +73,7 @@ TEST(test_turn__the_silent_have_few)
     struct core_call call;
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
     wait_for(A, 1000, MANY);
-    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
-    settle();
+    tell("D unlock 0 end -> granted");
     assert_int_equal(take_all(calls, MANY), TURN_CALLS_MAX);
     fixture_wait(5 * SECOND);
     for (uint32_t i = 0; i < TURN_CALLS_MAX; i++)
@@ -91,8 +88,7 @@ TEST(test_turn__the_silent_have_few)
     settle();
     assert_int_equal(lock(D, 0, 10, X), LOCK_GRANTED);
     wait_for(A, 0, 1);
-    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
-    settle();
+    tell("D unlock 0 end -> granted");
     assert_true(next_is_to(A.address, &call));
 }
 
@@ -118,8 +114,7 @@ TEST(test_turn__those_that_linger_count)
     assert_int_equal(count, TURN_CALLS_MAX);
     assert_int_equal(lock(D, 0, 10, X), LOCK_GRANTED);
     wait_for(B, 0, 1);
-    assert_int_equal(unlock(D, 0, 10), LOCK_GRANTED);
-    settle();
+    tell("D unlock 0 10 -> granted");
     struct core_call call;
     assert_true(next_is_to(B.address, &call));
     answered(call, LOCK_GRANTED);
@@ -139,8 +134,7 @@ TEST(test_turn__cancel_does_not_end_silence)
     static struct core_call calls[MANY];
     assert_int_equal(lock(D, 0, 0, X), LOCK_GRANTED);
     wait_for(A, 1000, MANY);
-    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
-    settle();
+    tell("D unlock 0 end -> granted");
     assert_int_equal(take_all(calls, MANY), TURN_CALLS_MAX);
     fixture_wait(5 * SECOND);
     for (uint32_t i = 0; i < TURN_CALLS_MAX; i++)
@@ -163,8 +157,7 @@ TEST(test_turn__callbacks_come_first)
     struct core_answer answer;
     core_step(the_core, &input, &answer);
     assert_int_equal(answer.order_result, ORDER_DONE);
-    assert_int_equal(unlock(D, 0, 0), LOCK_GRANTED);
-    settle();
+    tell("D unlock 0 end -> granted");
     assert_true(fixture_next_call(the_core, &call));
     assert_int_equal(call.kind, CALL_GRANTED);
     assert_false(core_next_callback(the_core, fixture_now_ns(), &call));
