@@ -59,6 +59,16 @@ static inline void test_add(struct CMUnitTest test)
 /* The mark: what TEST_MAIN names is for it. */
 #define TEST(name) TEST_LISTED(name, NULL, NULL, &test_count)
 
+/* The same with what the fixture left in *state, declared like this:
+ * TEST_OF(test_module__does_that, struct world *world). */
+#define TEST_OF(name, state_declared)                                                              \
+    static void name##_of(state_declared);                                                         \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        name##_of(*state);                                                                         \
+    }                                                                                              \
+    static void name##_of(__attribute__((unused)) state_declared)
+
 /* For a main() that has more to do than TEST_MAIN. */
 static inline int test_run(CMFixtureFunction before, CMFixtureFunction after,
                            CMFixtureFunction before_all, CMFixtureFunction after_all)

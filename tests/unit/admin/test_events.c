@@ -135,9 +135,8 @@ static const char *read_from(struct world *world, const char *last_id, const cha
     return text;
 }
 
-TEST(test_events__who_comes_back_misses_nothing)
+TEST_OF(test_events__who_comes_back_misses_nothing, struct world *world)
 {
-    struct world *world = *state;
     happen(world, 3); /* ids 1 to 3, and nobody listens */
     const char *text = read_from(world, RUN_TEXT "-1", "\"value\":2");
     assert_non_null(strstr(text, "id: " RUN_TEXT "-2\nevent: blocked\n"));
@@ -146,9 +145,8 @@ TEST(test_events__who_comes_back_misses_nothing)
     assert_null(strstr(text, "event: lost"));
 }
 
-TEST(test_events__who_comes_late_is_told_how_much_is_lost)
+TEST_OF(test_events__who_comes_late_is_told_how_much_is_lost, struct world *world)
 {
-    struct world *world = *state;
     for (uint32_t second = 0; second < 6; second++) {
         happen(world, PER_SECOND);
         world->wall_ns += FIXTURE_SECOND;
@@ -163,9 +161,8 @@ TEST(test_events__who_comes_late_is_told_how_much_is_lost)
                 strstr(text, lost)); /* the status is first of all */
 }
 
-TEST(test_events__more_than_fits_a_second_is_counted)
+TEST_OF(test_events__more_than_fits_a_second_is_counted, struct world *world)
 {
-    struct world *world = *state;
     happen(world, PER_SECOND + 7);
     world->wall_ns += FIXTURE_SECOND;
     happen(world, 1);
@@ -176,12 +173,11 @@ TEST(test_events__more_than_fits_a_second_is_counted)
 
 /* The server was started anew while the reader was away, and more has happened since than it had
  * seen of the run before, or less. */
-TEST(test_events__who_read_another_run_gets_all_of_this_one)
+TEST_OF(test_events__who_read_another_run_gets_all_of_this_one, struct world *world)
 {
     static const char *const ids[] = {"6-1", "6-2", "6-3", "6-999", "18446744073709551615-0",
                                       /* of a program that did not tell runs apart */
                                       "1", "999"};
-    struct world *world = *state;
     happen(world, 3);
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         const char *text = read_from(world, ids[i], "\"value\":2");
@@ -191,7 +187,7 @@ TEST(test_events__who_read_another_run_gets_all_of_this_one)
     }
 }
 
-TEST(test_events__what_is_no_id_is_none)
+TEST_OF(test_events__what_is_no_id_is_none, struct world *world)
 {
     static const char *const ids[] = {RUN_TEXT "-4", /* never given */
                                       RUN_TEXT "-",
@@ -203,7 +199,6 @@ TEST(test_events__what_is_no_id_is_none)
                                       " ",
                                       RUN_TEXT "-99999999999999999999999",
                                       "99999999999999999999999"};
-    struct world *world = *state;
     happen(world, 3);
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         char next[32];

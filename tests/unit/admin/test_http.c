@@ -144,9 +144,8 @@ static void assert_contains(const char *text, const char *part)
 
 #define END "Connection: close\r\n\r\n"
 
-TEST(test_http__health_and_readiness)
+TEST_OF(test_http__health_and_readiness, struct server *server)
 {
-    struct server *server = *state;
     assert_answer(ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ok\n");
     assert_answer(ask(server, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n" END), 200, "ready\n");
     atomic_store(&server->is_ready, false);
@@ -167,9 +166,8 @@ TEST(test_http__head_has_no_body)
     assert_contains(answer, "content-length: 3\r\n");
 }
 
-TEST(test_http__connections_are_kept)
+TEST_OF(test_http__connections_are_kept, struct server *server)
 {
-    struct server *server = *state;
     char answer[2048];
     int fd = connect_to(server);
     for (int i = 0; i < 3; i++) {
@@ -181,9 +179,8 @@ TEST(test_http__connections_are_kept)
 }
 
 /* It is there while the store is still loaded, and its policy is its own and the only one. */
-TEST(test_http__the_page_runs_its_own_script_only)
+TEST_OF(test_http__the_page_runs_its_own_script_only, struct server *server)
 {
-    struct server *server = *state;
     const char *answer = ask(server, "HEAD / HTTP/1.1\r\nHost: localhost\r\n" END);
     assert_contains(answer, "HTTP/1.1 200 ");
     assert_contains(answer, "Content-Type: text/html; charset=utf-8\r\n");
@@ -213,9 +210,8 @@ TEST(test_http__the_page_runs_its_own_script_only)
     }
 }
 
-TEST(test_http__unknown_paths_are_404_in_json)
+TEST_OF(test_http__unknown_paths_are_404_in_json, struct server *server)
 {
-    struct server *server = *state;
     assert_answer(ask(server, "GET // HTTP/1.1\r\nHost: localhost\r\n" END), 404,
                   "{\"error\": \"nothing found at //\", \"hint\": \"try /api/v1/status, "
                   "/metrics, /healthz "
@@ -237,9 +233,8 @@ TEST(test_http__unknown_paths_are_404_in_json)
     assert_contains(answer, "\\\"...\", \"hint\": ");
 }
 
-TEST(test_http__unknown_parameters_are_400_and_say_what_is_known)
+TEST_OF(test_http__unknown_parameters_are_400_and_say_what_is_known, struct server *server)
 {
-    struct server *server = *state;
     assert_answer(
         ask(server, "GET /api/v1/clients?stat=x HTTP/1.1\r\nHost: localhost\r\n" END), 400,
         "{\"error\": \"unknown parameter stat\", "
@@ -255,9 +250,8 @@ TEST(test_http__unknown_parameters_are_400_and_say_what_is_known)
 }
 
 /* Left out, it would be as if nothing had been asked for in particular. */
-TEST(test_http__parameters_have_one_value_each)
+TEST_OF(test_http__parameters_have_one_value_each, struct server *server)
 {
-    struct server *server = *state;
     assert_answer(ask(server, "GET /api/v1/locks?client HTTP/1.1\r\nHost: localhost\r\n" END), 400,
                   "{\"error\": \"parameter without a value: client\", "
                   "\"hint\": \"allowed: client, file, share, limit, cursor\"}\n");
@@ -274,9 +268,8 @@ TEST(test_http__parameters_have_one_value_each)
                     "HTTP/1.1 503 "); /* nothing is wrong with it, but there is no core here */
 }
 
-TEST(test_http__other_methods_are_405_and_their_bodies_stay_unread)
+TEST_OF(test_http__other_methods_are_405_and_their_bodies_stay_unread, struct server *server)
 {
-    struct server *server = *state;
     static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "BREW"};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         char request[256];
@@ -292,17 +285,15 @@ TEST(test_http__other_methods_are_405_and_their_bodies_stay_unread)
     }
 }
 
-TEST(test_http__a_body_with_get_ends_the_connection)
+TEST_OF(test_http__a_body_with_get_ends_the_connection, struct server *server)
 {
-    struct server *server = *state;
     const char *answer = ask(server, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
                                      "Content-Length: 5\r\n\r\nhello");
     assert_null(strstr(answer, " 200 "));
 }
 
-TEST(test_http__only_our_names_are_answered)
+TEST_OF(test_http__only_our_names_are_answered, struct server *server)
 {
-    struct server *server = *state;
     static const char *const ours[] = {"localhost",     "LocalHost:99", "127.0.0.1", "127.0.0.1:80",
                                        "127.1.2.3:800", "[::1]",        "[::1]:80"};
     static const char *const others[] = {"evil.example",
@@ -331,9 +322,8 @@ TEST(test_http__only_our_names_are_answered)
     assert_answer(ask(server, "GET /healthz HTTP/1.0\r\n\r\n"), 200, "ok\n");
 }
 
-TEST(test_http__bad_input_does_not_hurt)
+TEST_OF(test_http__bad_input_does_not_hurt, struct server *server)
 {
-    struct server *server = *state;
     int fd = connect_to(server);
     send_all(fd, "\x16\x03\x01\x02 nonsense\r\n\r\n");
     assert_int_equal(close(fd), 0);
@@ -348,9 +338,8 @@ TEST(test_http__bad_input_does_not_hurt)
 }
 
 /* More slow peers than there are places. They are never idle, so only being sent away frees one. */
-TEST(test_http__slow_peers_do_not_keep_others_out)
+TEST_OF(test_http__slow_peers_do_not_keep_others_out, struct server *server)
 {
-    struct server *server = *state;
     enum { SLOW = 200, ROUNDS_MAX = 2000 };
     static int slow[SLOW];
     char answer[2048] = "";

@@ -58,7 +58,7 @@ static struct notify_counters counters(void)
 }
 
 /* A new, empty server that is ready. */
-static void begin(void)
+TEST_FIXTURE(begin)
 {
     image = (struct image){0};
     core = fixture_new(&fixture_limits);
@@ -94,7 +94,7 @@ static void restart(void)
     fixture_ready(core);
 }
 
-static void end(void)
+TEST_FIXTURE(end)
 {
     core_free(core);
 }
@@ -143,16 +143,6 @@ static void in_vain(const struct core_call *call)
 }
 
 /* ---- what is said, and when for the first time ---- */
-
-TEST_FIXTURE(set_up)
-{
-    begin();
-}
-
-TEST_FIXTURE(tear_down)
-{
-    end();
-}
 
 TEST(test_notify__first_attempts_at_once)
 {
@@ -641,4 +631,4 @@ TEST(test_notify__port_hints)
     }
 }
 
-TEST_MAIN(set_up, tear_down, NULL, NULL)
+TEST_MAIN(begin, end, NULL, NULL)

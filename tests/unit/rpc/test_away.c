@@ -90,7 +90,7 @@ struct fixture {
 
 static struct fixture f;
 
-static void open_server(void)
+TEST_FIXTURE(open_server)
 {
     static const struct rpc_server_limits limits = {
         .outbox_max = 16, .cache_max = 64, .away_max = AWAY_MAX, .lease = &store_lease};
@@ -117,7 +117,7 @@ static void open_server(void)
                                  .has_files = true};
 }
 
-static void close_server(void)
+TEST_FIXTURE(close_server)
 {
     rpc_server_check(f.server);
     rpc_server_free(f.server);
@@ -164,16 +164,6 @@ static uint8_t answer(uint64_t *ret_route)
     uint8_t which = finished.message[24 + 3];
     rpc_server_release_job(f.server, finished.job);
     return which;
-}
-
-TEST_FIXTURE(set_up)
-{
-    open_server();
-}
-
-TEST_FIXTURE(tear_down)
-{
-    close_server();
 }
 
 TEST(test_away__null_never_leaves)
@@ -338,4 +328,4 @@ TEST(test_away__weight_is_the_call_and_what_it_asks_for)
     assert_int_equal(rpc_server_weight(f.server), 0);
 }
 
-TEST_MAIN(set_up, tear_down, NULL, NULL)
+TEST_MAIN(open_server, close_server, NULL, NULL)

@@ -32,7 +32,7 @@ static const struct address host = {.family = 4, .bytes = {10, 0, 0, 2}};
 static const struct address ours = {.family = 4, .bytes = {10, 0, 0, 9}};
 
 /* With the status monitor on every address: TCP and UDP over IPv4, TCP over IPv6. */
-static void open_portmap(void)
+TEST_FIXTURE(open_portmap)
 {
     static const struct file_set shares[1];
     struct core_limits limits = {.clients_max = 10,
@@ -58,7 +58,7 @@ static void open_portmap(void)
         assert_true(portmap_add(f.portmap, &services[i]));
 }
 
-static void close_portmap(void)
+TEST_FIXTURE(close_portmap)
 {
     rpc_server_free(f.server);
     portmap_free(f.portmap);
@@ -144,16 +144,6 @@ static const char *address_of(uint32_t version, uint32_t proc, uint32_t prog, ui
     memcpy(text, at, len);
     text[len] = '\0';
     return text;
-}
-
-TEST_FIXTURE(set_up)
-{
-    open_portmap();
-}
-
-TEST_FIXTURE(tear_down)
-{
-    close_portmap();
 }
 
 TEST(test_portmap__null_and_what_is_not_there)
@@ -385,4 +375,4 @@ TEST(test_portmap__full)
     assert_int_equal(rpcb(4, SET, 200000 + i, 1, "tcp6", longest), 1);
 }
 
-TEST_MAIN(set_up, tear_down, NULL, NULL)
+TEST_MAIN(open_portmap, close_portmap, NULL, NULL)

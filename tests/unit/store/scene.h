@@ -29,6 +29,13 @@ int scene_run_tests(const struct CMUnitTest *tests, size_t count);
 int scene_set_up(void **state);
 int scene_tear_down(void **state);
 #define SCENE(test) TEST_WITH(test, scene_set_up, scene_tear_down)
+#define SCENE_OF(test, model)                                                                      \
+    static void test##_of(model);                                                                  \
+    SCENE(test)                                                                                    \
+    {                                                                                              \
+        test##_of(*state);                                                                         \
+    }                                                                                              \
+    static void test##_of(model)
 
 /* The store URL of the database. Valid until the next call. */
 const char *scene_url(void);

@@ -57,9 +57,8 @@ static void expect_usable(struct fixture *fixture)
         fail_msg("%s", difference);
 }
 
-TEST(test_lmdb__makes_a_private_directory)
+TEST_OF(test_lmdb__makes_a_private_directory, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct stat status;
     store_close(place_open(fixture->place.url, false));
     assert_int_equal(stat(fixture->place.path, &status), 0);
@@ -72,9 +71,8 @@ TEST(test_lmdb__makes_a_private_directory)
 }
 
 /* A start that was interrupted while it made the store leaves data.mdb.new and no data.mdb. */
-TEST(test_lmdb__leftover_of_an_interrupted_start_is_replaced)
+TEST_OF(test_lmdb__leftover_of_an_interrupted_start_is_replaced, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     assert_int_equal(mkdir(fixture->place.path, 0700), 0);
     place_write(&fixture->place, "data.mdb.new", "half a page", 11);
     struct store *store = place_open(fixture->place.url, false);
@@ -101,9 +99,8 @@ static int open_in_child(void *context)
     return 0;
 }
 
-TEST(test_lmdb__second_process_is_refused)
+TEST_OF(test_lmdb__second_process_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct store *store = place_open(fixture->place.url, false);
     char pid[32];
     (void)snprintf(pid, sizeof pid, "process %ld", (long)getpid());
@@ -124,26 +121,23 @@ static int open_and_die(void *context)
     abort();
 }
 
-TEST(test_lmdb__lock_of_a_dead_process_is_free)
+TEST_OF(test_lmdb__lock_of_a_dead_process_is_free, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     assert_int_equal(place_in_child(open_and_die, fixture), -SIGABRT);
     assert_true(place_has(&fixture->place, "lock"));
     expect_usable(fixture);
 }
 
-TEST(test_lmdb__missing_parent_is_refused)
+TEST_OF(test_lmdb__missing_parent_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char url[512];
     (void)snprintf(url, sizeof url, "%s/below", fixture->place.url);
     place_refused(url, false, 74, fixture->place.path, "parent directory");
     assert_int_equal(access(fixture->place.path, F_OK), -1);
 }
 
-TEST(test_lmdb__file_instead_of_a_directory_is_refused)
+TEST_OF(test_lmdb__file_instead_of_a_directory_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     FILE *file = fopen(fixture->place.path, "w");
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
@@ -166,9 +160,8 @@ static int open_as_nobody(void *context)
     return 0;
 }
 
-TEST(test_lmdb__missing_permission_is_refused)
+TEST_OF(test_lmdb__missing_permission_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     assert_int_equal(chmod(fixture->place.base, 0555), 0); /* cannot create the directory */
     int result = place_in_child(open_as_nobody, fixture);
     assert_int_equal(chmod(fixture->place.base, 0755), 0);
@@ -206,9 +199,8 @@ static void refuse_contents(struct fixture *fixture, const void *bytes, size_t l
     }
 }
 
-TEST(test_lmdb__garbage_is_refused_and_kept)
+TEST_OF(test_lmdb__garbage_is_refused_and_kept, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static uint8_t page[16384];
     assert_int_equal(mkdir(fixture->place.path, 0700), 0);
     refuse_contents(fixture, "", 0, "data.mdb is empty");
@@ -222,9 +214,8 @@ TEST(test_lmdb__garbage_is_refused_and_kept)
     place_refused(fixture->place.url, false, 74, fixture->place.path, "not a file");
 }
 
-TEST(test_lmdb__other_lmdb_version_is_refused)
+TEST_OF(test_lmdb__other_lmdb_version_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_store(fixture, false);
     /* LMDB's version is the second word behind the header of each of the first two pages. */
     int fd = open(place_file(&fixture->place, "data.mdb"), O_RDWR | O_CLOEXEC);
@@ -255,9 +246,8 @@ static MDB_txn *write_directly(const struct fixture *fixture, MDB_env **ret_env)
     return txn;
 }
 
-TEST(test_lmdb__table_of_a_newer_version_is_refused)
+TEST_OF(test_lmdb__table_of_a_newer_version_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     MDB_env *env = NULL;
     MDB_dbi table;
     make_store(fixture, false);
@@ -277,9 +267,8 @@ TEST(test_lmdb__table_of_a_newer_version_is_refused)
     expect_usable(fixture);
 }
 
-TEST(test_lmdb__table_of_another_shape_is_refused)
+TEST_OF(test_lmdb__table_of_another_shape_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     MDB_env *env = NULL;
     MDB_dbi table;
     assert_int_equal(mkdir(fixture->place.path, 0700), 0);
@@ -291,9 +280,8 @@ TEST(test_lmdb__table_of_another_shape_is_refused)
 }
 
 /* A store from before a kind existed has no table for it. */
-TEST(test_lmdb__missing_tables_are_made)
+TEST_OF(test_lmdb__missing_tables_are_made, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     MDB_env *env = NULL;
     make_store(fixture, false);
     MDB_txn *txn = write_directly(fixture, &env);
@@ -309,9 +297,8 @@ TEST(test_lmdb__missing_tables_are_made)
 }
 
 /* What version 0.1 refuses is a table that it does not know, before it writes anything. */
-TEST(test_lmdb__older_versions_see_a_newer_store)
+TEST_OF(test_lmdb__older_versions_see_a_newer_store, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     MDB_env *env = NULL;
     store_close(place_open(fixture->place.url, false)); /* nothing was ever committed */
     MDB_txn *txn = write_directly(fixture, &env);
@@ -339,9 +326,8 @@ static int see(void *context, enum record_kind kind, uint32_t slot, struct bytes
 
 /* R-PER-5: a damaged key is any number. It is handed over so that it is reported, it does not count
  * as a slot, and it is gone after the next commit. */
-TEST(test_lmdb__damaged_keys_are_shown_once)
+TEST_OF(test_lmdb__damaged_keys_are_shown_once, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const uint32_t strays[] = {SLOTS + 7, 0x10000000, UINT32_MAX};
     struct store_summary before, after;
     struct store_failure failure;
@@ -394,9 +380,8 @@ TEST(test_lmdb__damaged_keys_are_shown_once)
 }
 
 /* Nobody knows what was in the missing part, so the operator decides: nothing is moved or made. */
-TEST(test_lmdb__cut_file_is_refused_and_kept)
+TEST_OF(test_lmdb__cut_file_is_refused_and_kept, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_store(fixture, false);
     const char *file = place_file(&fixture->place, "data.mdb");
     const off_t page_len = sysconf(_SC_PAGESIZE);
@@ -407,9 +392,8 @@ TEST(test_lmdb__cut_file_is_refused_and_kept)
     assert_false(place_has(&fixture->place, "data.mdb.damaged-1"));
 }
 
-TEST(test_lmdb__failed_commit_is_final)
+TEST_OF(test_lmdb__failed_commit_is_final, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct store *store = place_open(fixture->place.url, false);
     struct store_failure failure = {0};
     model_commit(model_next(&fixture->model), store);
@@ -446,9 +430,8 @@ TEST(test_lmdb__failed_commit_is_final)
 }
 
 /* kill -9 cannot tell a synced commit from another one, so the calls are counted. */
-TEST(test_lmdb__syncs_what_it_promises)
+TEST_OF(test_lmdb__syncs_what_it_promises, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     for (int sync_process = 0; sync_process < 2; sync_process++) {
         struct store *store = place_open(fixture->place.url, sync_process != 0);
         for (uint32_t i = 0; i < 10; i++) {

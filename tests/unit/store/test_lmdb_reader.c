@@ -154,9 +154,8 @@ static void expect_refused(struct fixture *fixture, int exit_code, const char *w
         fail_msg("\"%s\" expected in: %s", word, failure.text);
 }
 
-TEST(test_lmdb_reader__of_a_closed_store)
+TEST_OF(test_lmdb_reader__of_a_closed_store, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct store *store = place_open(fixture->place.url, false);
     for (int i = 0; i < 20; i++)
         model_commit(model_next(&fixture->model), store);
@@ -164,24 +163,21 @@ TEST(test_lmdb_reader__of_a_closed_store)
     expect_read(fixture, false);
 }
 
-TEST(test_lmdb_reader__of_a_killed_server)
+TEST_OF(test_lmdb_reader__of_a_killed_server, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_killed(fixture);
     expect_read(fixture, false);
 }
 
-TEST(test_lmdb_reader__after_a_power_loss)
+TEST_OF(test_lmdb_reader__after_a_power_loss, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_killed(fixture);
     lose_power(fixture);
     expect_read(fixture, true);
 }
 
-TEST(test_lmdb_reader__of_a_torn_file)
+TEST_OF(test_lmdb_reader__of_a_torn_file, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_killed(fixture);
     lose_power(fixture);
     int fd = open(place_file(&fixture->place, "data.mdb"), O_RDWR | O_CLOEXEC);
@@ -196,17 +192,15 @@ TEST(test_lmdb_reader__of_a_torn_file)
     expect_refused(fixture, 74, "it has no data.mdb");
 }
 
-TEST(test_lmdb_reader__of_a_cut_file)
+TEST_OF(test_lmdb_reader__of_a_cut_file, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_killed(fixture);
     assert_int_equal(truncate(place_file(&fixture->place, "data.mdb"), 5 * 4096), 0);
     expect_refused(fixture, 74, "damaged");
 }
 
-TEST(test_lmdb_reader__of_a_store_with_fewer_tables)
+TEST_OF(test_lmdb_reader__of_a_store_with_fewer_tables, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     make_killed(fixture);
@@ -228,9 +222,8 @@ TEST(test_lmdb_reader__of_a_store_with_fewer_tables)
     expect_read(fixture, false);
 }
 
-TEST(test_lmdb_reader__leaves_a_server_alone)
+TEST_OF(test_lmdb_reader__leaves_a_server_alone, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_killed(fixture);
     struct store *store = place_open(fixture->place.url, false);
     expect_refused(fixture, 74, "in use by process");
@@ -246,9 +239,8 @@ TEST(test_lmdb_reader__leaves_a_server_alone)
 }
 
 /* Somebody takes its lock file for a stale one, as a pid file may be. */
-TEST(test_lmdb_reader__two_writers_without_the_lock_file)
+TEST_OF(test_lmdb_reader__two_writers_without_the_lock_file, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_killed(fixture);
     struct store *store = place_open(fixture->place.url, false);
     char path[512];
@@ -261,9 +253,8 @@ TEST(test_lmdb_reader__two_writers_without_the_lock_file)
 }
 
 /* A copy of data.mdb alone has no lock file, and gets none. */
-TEST(test_lmdb_reader__of_a_bare_copy)
+TEST_OF(test_lmdb_reader__of_a_bare_copy, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     make_killed(fixture);
     assert_int_equal(unlink(place_file(&fixture->place, "lock")), 0);
     expect_read(fixture, false);
@@ -279,9 +270,8 @@ TEST(test_lmdb_reader__of_a_bare_copy)
     store_close(store);
 }
 
-TEST(test_lmdb_reader__makes_no_directory)
+TEST_OF(test_lmdb_reader__makes_no_directory, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     const struct store_options options = {.is_reader = true};
     struct store_failure failure;
     assert_null(store_open(fixture->place.url, &options, &failure));
@@ -303,9 +293,8 @@ static void give(const struct fixture *fixture, const char *name)
     assert_int_equal(chown(place_file(&fixture->place, name), STRANGER, STRANGER), 0);
 }
 
-TEST(test_lmdb_reader__by_root_of_another_users)
+TEST_OF(test_lmdb_reader__by_root_of_another_users, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     need_root();
     make_killed(fixture);
     lose_power(fixture);
@@ -324,9 +313,8 @@ static void expect_owner(const struct fixture *fixture, const char *name)
 }
 
 /* Who writes as root leaves files that the directory's owner can use. */
-TEST(test_lmdb_reader__what_root_makes_is_the_directorys)
+TEST_OF(test_lmdb_reader__what_root_makes_is_the_directorys, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     need_root();
     assert_int_equal(mkdir(fixture->place.path, 0700), 0);
     give(fixture, ".");
@@ -343,9 +331,8 @@ TEST(test_lmdb_reader__what_root_makes_is_the_directorys)
 }
 
 /* Whoever can open the lock file can lock it: nobody else can. */
-TEST(test_lmdb_reader__the_lock_is_made_private)
+TEST_OF(test_lmdb_reader__the_lock_is_made_private, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct stat info;
     make_killed(fixture);
     assert_int_equal(chmod(place_file(&fixture->place, "lock"), 0644), 0);

@@ -84,9 +84,8 @@ SCENE(test_postgres__a_mute_host_leaves_time_for_the_next)
 
 /* ---- outages ---- */
 
-SCENE(test_postgres__cut_commits_land_once)
+SCENE_OF(test_postgres__cut_commits_land_once, struct model *model)
 {
-    struct model *model = *state;
     struct prng prng = {(uint64_t)time(NULL)};
     struct store *store = scene_open_patient(proxy_url(scene_proxy, SCENE_DATABASE));
     int before = proxy_deeds(scene_proxy), armed = 0;
@@ -107,9 +106,8 @@ SCENE(test_postgres__cut_commits_land_once)
     scene_expect(model);
 }
 
-SCENE(test_postgres__commits_go_on_after_a_restart)
+SCENE_OF(test_postgres__commits_go_on_after_a_restart, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
     static const int signals[] = {SIGINT, SIGQUIT, SIGKILL};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
@@ -126,9 +124,8 @@ SCENE(test_postgres__commits_go_on_after_a_restart)
 
 static const struct store_options patient = {.timeout_ns = 20 * SECOND_NS};
 
-SCENE(test_postgres__a_commit_waits_for_postgres)
+SCENE_OF(test_postgres__a_commit_waits_for_postgres, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     job_init(&job, &patient, "retrying");
     job.store = scene_open(job.url, &job.options);
@@ -144,9 +141,8 @@ SCENE(test_postgres__a_commit_waits_for_postgres)
     scene_expect(model);
 }
 
-SCENE(test_postgres__an_open_waits_for_postgres)
+SCENE_OF(test_postgres__an_open_waits_for_postgres, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     job_init(&job, &patient, "waiting for PostgreSQL");
     cluster_stop(&scene_cluster, SIGINT);
@@ -159,9 +155,8 @@ SCENE(test_postgres__an_open_waits_for_postgres)
     scene_expect(model);
 }
 
-SCENE(test_postgres__patience_ends)
+SCENE_OF(test_postgres__patience_ends, struct model *model)
 {
-    struct model *model = *state;
     struct store_options options = {.timeout_ns = SECOND_NS};
     char url[256];
     (void)snprintf(url, sizeof url, "%s", scene_url());
@@ -183,9 +178,8 @@ SCENE(test_postgres__patience_ends)
 }
 
 /* A frozen PostgreSQL answers nothing; nothing hangs for longer than it may. */
-SCENE(test_postgres__frozen_postgres_is_given_up)
+SCENE_OF(test_postgres__frozen_postgres_is_given_up, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open(scene_url(), &(struct store_options){.timeout_ns = SECOND_NS});
     model_commit(model_next(model), store);
     const char *answer = cluster_ask(&scene_cluster, SCENE_DATABASE,
@@ -213,9 +207,8 @@ SCENE(test_postgres__frozen_postgres_is_given_up)
 }
 
 /* Somebody else locks the table, and statements end after 100 ms. */
-SCENE(test_postgres__statement_timeout_is_tried_again)
+SCENE_OF(test_postgres__statement_timeout_is_tried_again, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     job_init(&job, &patient, "statement timeout");
     job.store = scene_open(job.url, &job.options);
@@ -244,9 +237,8 @@ SCENE(test_postgres__statement_timeout_is_tried_again)
     scene_expect(model);
 }
 
-SCENE(test_postgres__what_cannot_pass_is_told_at_once)
+SCENE_OF(test_postgres__what_cannot_pass_is_told_at_once, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
     model_commit(model_next(model), store);
     scene_run("DROP TABLE notices");
@@ -261,9 +253,8 @@ SCENE(test_postgres__what_cannot_pass_is_told_at_once)
 static const struct store_options server_options = {.is_server = true,
                                                     .timeout_ns = 20 * SECOND_NS};
 
-SCENE(test_postgres__registrations_have_the_named_columns)
+SCENE_OF(test_postgres__registrations_have_the_named_columns, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
     uint8_t value[RECORD_VALUE_MAX];
     struct record_registrant record = {.id = 17,

@@ -24,9 +24,8 @@ static void pause_ms(long ms)
 static const struct store_options server_options = {.is_server = true,
                                                     .timeout_ns = 20 * SECOND_NS};
 
-SCENE(test_postgres__a_server_is_replaced)
+SCENE_OF(test_postgres__a_server_is_replaced, struct model *model)
 {
-    struct model *model = *state;
     struct store *old = scene_open(scene_url(), &server_options);
     model_commit(model_next(model), old);
     scene_end_sessions(); /* its lock goes with its session, and it does not notice */
@@ -45,9 +44,8 @@ SCENE(test_postgres__a_server_is_replaced)
 }
 
 /* The epoch alone decides, also when the lock was never lost. */
-SCENE(test_postgres__a_raised_epoch_stops_commits)
+SCENE_OF(test_postgres__a_raised_epoch_stops_commits, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
     model_commit(model_next(model), store);
     scene_run("UPDATE server SET epoch = epoch + 1");
@@ -57,9 +55,8 @@ SCENE(test_postgres__a_raised_epoch_stops_commits)
 }
 
 /* A failover to a replica that was behind: nobody has taken over, and something is gone. */
-SCENE(test_postgres__lost_commits_are_noticed)
+SCENE_OF(test_postgres__lost_commits_are_noticed, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
     model_commit(model_next(model), store);
     model_commit(model_next(model), store);
@@ -70,9 +67,8 @@ SCENE(test_postgres__lost_commits_are_noticed)
 }
 
 /* After a cut the lock comes first: somebody who has it may be about to raise the epoch. */
-SCENE(test_postgres__a_lost_lock_stops_commits)
+SCENE_OF(test_postgres__a_lost_lock_stops_commits, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
     model_commit(model_next(model), store);
     scene_end_sessions();
@@ -82,9 +78,8 @@ SCENE(test_postgres__a_lost_lock_stops_commits)
     store_close(store);
 }
 
-SCENE(test_postgres__the_epoch_grows_with_every_start)
+SCENE_OF(test_postgres__the_epoch_grows_with_every_start, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open(scene_url(), &server_options);
     model_commit(model_next(model), store); /* the model's epoch is 3 */
     store_close(store);
@@ -107,9 +102,8 @@ SCENE(test_postgres__only_one_is_active)
     store_close(store);
 }
 
-SCENE(test_postgres__a_standby_takes_over)
+SCENE_OF(test_postgres__a_standby_takes_over, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     job_init(
         &job,
@@ -128,9 +122,8 @@ SCENE(test_postgres__a_standby_takes_over)
 }
 
 /* Of two that stand by one takes over, and the other one goes on standing by. */
-SCENE(test_postgres__one_of_two_standbys_takes_over)
+SCENE_OF(test_postgres__one_of_two_standbys_takes_over, struct model *model)
 {
-    struct model *model = *state;
     const struct store_options options = {
         .is_server = true, .is_standby = true, .timeout_ns = SECOND_NS / 2};
     struct job jobs[2];
@@ -187,9 +180,8 @@ static void await_replica(bool is_awaited)
  * The batch lands, its answer is under way for a while, and meanwhile another server takes over. A
  * commit that is as old as that says nothing about now.
  */
-SCENE(test_postgres__a_late_answer_is_not_believed)
+SCENE_OF(test_postgres__a_late_answer_is_not_believed, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     job_init(&job, &server_options, "");
     job.store = scene_open(proxy_url(scene_proxy, SCENE_DATABASE), &job.options);
@@ -208,9 +200,8 @@ SCENE(test_postgres__a_late_answer_is_not_believed)
 }
 
 /* Nobody took over: a commit that took long is good, and as new as the second look. */
-SCENE(test_postgres__a_slow_commit_is_looked_at_again)
+SCENE_OF(test_postgres__a_slow_commit_is_looked_at_again, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     struct timespec released;
     job_init(&job, &server_options, "");
@@ -231,9 +222,8 @@ SCENE(test_postgres__a_slow_commit_is_looked_at_again)
 }
 
 /* Where every commit waits for a slow replica the second look does not, or it would be as old. */
-SCENE(test_postgres__a_second_look_waits_for_no_replica)
+SCENE_OF(test_postgres__a_second_look_waits_for_no_replica, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     job_init(&job, &server_options, "");
     job.store = scene_open(proxy_url(scene_proxy, SCENE_DATABASE), &job.options);
@@ -291,9 +281,8 @@ SCENE(test_postgres__warnings_are_heard)
 }
 
 /* What is left of our own session is ours, also if it ends by itself and so cannot be ended. */
-SCENE(test_postgres__an_old_session_is_known_by_its_name)
+SCENE_OF(test_postgres__an_old_session_is_known_by_its_name, struct model *model)
 {
-    struct model *model = *state;
     scene_run(
         "CREATE FUNCTION public.pg_terminate_backend(integer) RETURNS boolean LANGUAGE plpgsql "
         "AS 'BEGIN PERFORM pg_catalog.pg_terminate_backend($1); RETURN false; END'");
@@ -315,9 +304,8 @@ static int take_anything(void *context, enum record_kind kind, uint32_t slot, st
 }
 
 /* Whoever finds no server record cannot know the number of the last batch, and begins with 1. */
-SCENE(test_postgres__a_lost_server_record_is_no_end)
+SCENE_OF(test_postgres__a_lost_server_record_is_no_end, struct model *model)
 {
-    struct model *model = *state;
     static const char *const damages[] = {"UPDATE server SET record = '\\x00'",
                                           "UPDATE server SET record = NULL"};
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
@@ -340,9 +328,8 @@ SCENE(test_postgres__a_lost_server_record_is_no_end)
 }
 
 /* Between opening and loading a hook runs: the session may be lost, and the office too. */
-SCENE(test_postgres__a_load_finds_its_session_lost)
+SCENE_OF(test_postgres__a_load_finds_its_session_lost, struct model *model)
 {
-    struct model *model = *state;
     struct store_failure failure = {0};
     struct store *store = scene_open(scene_url(), &server_options);
     model_commit(model_next(model), store);
@@ -365,9 +352,8 @@ SCENE(test_postgres__a_load_finds_its_session_lost)
 }
 
 /* Refused for now is no reason to give up, not at the start either. */
-SCENE(test_postgres__a_start_waits_for_what_may_pass)
+SCENE_OF(test_postgres__a_start_waits_for_what_may_pass, struct model *model)
 {
-    struct model *model = *state;
     struct job job;
     store_close(scene_open_patient(scene_url())); /* makes the tables */
     scene_run("ALTER DATABASE " SCENE_DATABASE " SET statement_timeout = '100ms'");
@@ -406,9 +392,8 @@ SCENE(test_postgres__a_start_ends_without_a_lock)
 }
 
 /* A big store takes the time that it takes, whatever statement_timeout says of other statements. */
-SCENE(test_postgres__a_load_takes_its_time)
+SCENE_OF(test_postgres__a_load_takes_its_time, struct model *model)
 {
-    struct model *model = *state;
     struct store *store = scene_open_patient(scene_url());
     model_commit(model_next(model), store);
     store_close(store);
@@ -515,9 +500,8 @@ SCENE(test_postgres__a_new_standby_holds_back_too)
 }
 
 /* Told to stop while it holds back: it does not take the lock that happens to be free. */
-SCENE(test_postgres__a_standby_that_stops_takes_nothing)
+SCENE_OF(test_postgres__a_standby_that_stops_takes_nothing, struct model *model)
 {
-    struct model *model = *state;
     struct job standby;
     struct store *active;
     for (int i = 0; i < 5; i++) {

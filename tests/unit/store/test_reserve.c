@@ -46,9 +46,8 @@ static void expect_equal(const struct fixture *fixture, struct store *store)
         fail_msg("%s", difference);
 }
 
-TEST(test_reserve__keeps_the_file_ahead_of_its_use)
+TEST_OF(test_reserve__keeps_the_file_ahead_of_its_use, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct stat status;
     struct store *store = place_open(fixture->place.url, false);
     uint64_t first_len = place_len(&fixture->place, "data.mdb");
@@ -68,9 +67,8 @@ TEST(test_reserve__keeps_the_file_ahead_of_its_use)
 }
 
 /* A file that is longer than it needs to be, whatever is behind its last page, is used as it is. */
-TEST(test_reserve__touches_nothing_that_is_there)
+TEST_OF(test_reserve__touches_nothing_that_is_there, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const char mark[] = "behind the last page";
     char found[sizeof mark];
     struct store *store = place_open(fixture->place.url, false);

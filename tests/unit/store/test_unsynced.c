@@ -82,9 +82,8 @@ static void expect_equal(const struct fixture *fixture, struct store *store)
         fail_msg("%s", difference);
 }
 
-TEST(test_unsynced__mark_lasts_as_long_as_the_run)
+TEST_OF(test_unsynced__mark_lasts_as_long_as_the_run, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char boot_id[64], mark[64];
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -109,9 +108,8 @@ TEST(test_unsynced__mark_lasts_as_long_as_the_run)
     store_close(store);
 }
 
-TEST(test_unsynced__same_boot_has_lost_nothing)
+TEST_OF(test_unsynced__same_boot_has_lost_nothing, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     crash_after(fixture, true, 20);
     assert_true(place_has(&fixture->place, "unsynced"));
     crash_after(fixture, true, 20);
@@ -164,9 +162,8 @@ TEST(test_unsynced__other_boot_is_reported_until_a_commit_process)
 
 /* The mark of this boot replaces the old one at the first commit: a kill after that loses nothing.
  */
-TEST(test_unsynced__kill_after_the_first_commit_loses_nothing)
+TEST_OF(test_unsynced__kill_after_the_first_commit_loses_nothing, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     crash_after(fixture, true, 5);
     change_boot(fixture);
     crash_after(fixture, true, 5);
@@ -176,9 +173,8 @@ TEST(test_unsynced__kill_after_the_first_commit_loses_nothing)
     store_close(store);
 }
 
-TEST(test_unsynced__store_of_which_only_the_mark_is_left_is_not_new)
+TEST_OF(test_unsynced__store_of_which_only_the_mark_is_left_is_not_new, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     crash_after(fixture, true, 5);
     assert_int_equal(unlink(place_file(&fixture->place, "data.mdb")), 0);
     struct store *store = place_open(fixture->place.url, false);
@@ -189,9 +185,8 @@ TEST(test_unsynced__store_of_which_only_the_mark_is_left_is_not_new)
     store_close(store);
 }
 
-TEST(test_unsynced__damaged_file_is_kept_aside)
+TEST_OF(test_unsynced__damaged_file_is_kept_aside, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const char noise[] = "this is not the store that was here";
     for (int number = 1; number <= 3; number++) {
         char name[32], kept[64];
@@ -252,9 +247,8 @@ static void tear_pages(const struct fixture *fixture, struct prng *prng, const c
     assert_int_equal(close(fd), 0);
 }
 
-TEST(test_unsynced__torn_file_never_keeps_the_server_down)
+TEST_OF(test_unsynced__torn_file_never_keeps_the_server_down, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct prng prng = {(uint64_t)time(NULL)};
     uint64_t seed = prng.state;
     size_t old_max = 100 * (size_t)sysconf(_SC_PAGESIZE);
