@@ -51,12 +51,12 @@ void free_all(struct locker who);
  * All that as stories tell it (docs/TESTING.md), separated by semicolons; the test fails where it
  * goes another way: tell("A lock 0 10 X -> granted; B lock 3 end X wait -> blocked").
  *
- * A, A2, B, C, D, E for ELSEWHERE and N for NEIGHBOUR; behind the mode: wait, reclaim, unmonitored,
- * message, and state 5. "server restarts", "90 s pass", "grace is on", "grace is over"; "there are 2
- * locks", waiters, offers, clients, crashes; "A frees all", "A share r deny w -> granted", "A
- * unshare". "A notifies 5 as web1 -> news", or nothing (notify); "A is asked and says 7", "nobody is
- * asked"; "B is called and says granted", "nobody is called"; "A has locks", "A has no locks", "A has
- * 2 shares"; "A is known in state 5".
+ * A, A2, B, C, D, E for ELSEWHERE and N for NEIGHBOUR; behind the mode: wait, reclaim,
+ * unmonitored, message, and state 5. "server restarts", "90 s pass", "grace is on", "grace is
+ * over"; "there are 2 locks", waiters, offers, clients, crashes; "A frees all", "A share r deny w
+ * -> granted", "A unshare". "A notifies 5 as web1 -> news", or nothing (notify); "A is asked and
+ * says 7", "nobody is asked"; "B is called and says granted", "nobody is called"; "A has locks",
+ * "A has no locks", "A has 2 shares"; "A is known in state 5".
  */
 void tell(const char *story);
 

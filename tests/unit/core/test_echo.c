@@ -127,8 +127,8 @@ TEST_WITH(test_echo__outlives_free_all_and_a_takeover, resuming, teardown)
 
 TEST_WITH(test_echo__outlives_free_all_in_grace, reclaiming, teardown)
 {
-    tell(
-        "server restarts; B frees all; grace is over; B lock 0 10 X reclaim -> grace"); /* it is not B's any more */
+    tell("server restarts; B frees all; grace is over");
+    tell("B lock 0 10 X reclaim -> grace"); /* it is not B's any more */
     expect_kept();
 }
 

@@ -30,8 +30,8 @@ TEST(test_limits__what_is_stored_may_be_cut)
         assert_false(fixture_status(the_core).grace.is_on);
         for (uint64_t at = 0; at < 200; at++)
             assert_int_equal(unlock(A, at * 10 + 1, 1), LOCK_GRANTED);
-        tell(
-            "B test 1 1 X -> granted; B test 2 1 X -> denied; A lock 5000 1 X -> nolocks"); /* that would be new */
+        tell("B test 1 1 X -> granted; B test 2 1 X -> denied");
+        tell("A lock 5000 1 X -> nolocks"); /* that would be new */
         struct event event;
         assert_true(lock_fixture_event(
             the_core, smaller[i].locks < 1000 ? EVENT_LOCK_LIMIT : EVENT_CLIENT_LOCK_LIMIT,
@@ -80,8 +80,8 @@ TEST(test_limits__a_kept_place_does_not_count)
     tell("A lock 0 100 X -> granted; B lock 0 10 X wait -> blocked; C lock 0 10 X wait -> nolocks; "
          "B cancel 0 10 X -> granted; there are 0 waiters; C lock 0 10 X wait -> blocked; "
          "B lock 0 10 X wait -> nolocks"); /* a new one, after all */
-    tell(
-        "C cancel 0 10 X -> granted; C lock 20 10 X wait -> blocked"); /* its own place goes for it */
+    tell("C cancel 0 10 X -> granted");
+    tell("C lock 20 10 X wait -> blocked"); /* its own place goes for it */
     assert_int_equal(fixture_status(the_core).waiters, 1);
 }
 
@@ -142,8 +142,8 @@ TEST(test_limits__incarnations_begin_anew_while_called)
     struct core_call call = granted(A);
     free_all(A);
     assert_int_equal(client_at(the_core, client)->stored.incarnation, 2);
-    tell(
-        "there is 1 offer; B lock 0 1 X -> denied; server restarts"); /* which fails when a record cannot be loaded */
+    tell("there is 1 offer; B lock 0 1 X -> denied");
+    tell("server restarts"); /* which fails when a record cannot be loaded */
     assert_false(fixture_status(the_core).incomplete);
     settle();
     assert_int_equal(fixture_status(the_core).offers + fixture_status(the_core).locks, 0);

@@ -193,8 +193,8 @@ TEST(test_notify_clients__who_waits_is_told)
     assert_true(nobody_called());
     told(call);
     told(other);
-    tell(
-        "A lock 0 10 X reclaim -> granted; server restarts"); /* B did not come back: now it is one that has nothing */
+    tell("A lock 0 10 X reclaim -> granted");
+    tell("server restarts"); /* B did not come back: now it is one that has nothing */
     told(call_to(A));
 }
 

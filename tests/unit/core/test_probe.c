@@ -174,8 +174,8 @@ TEST(test_probe__no_room_is_not_believed)
     for (uint32_t i = 0; i < PROBE_MAX; i++)
         assert_true(begin(i, PROBE_OLDER, 1));
     lock_fixture_forget_events(the_core);
-    tell(
-        "A notifies 1 -> nothing; A notifies 5 -> nothing; A has locks; E notifies 9 -> nothing"); /* and from elsewhere, too */
+    tell("A notifies 1 -> nothing; A notifies 5 -> nothing; A has locks");
+    tell("E notifies 9 -> nothing"); /* and from elsewhere, too */
     assert_true(has_locks(A));
     assert_int_equal(events_of(EVENT_NOTICE_IGNORED), 3);
     struct core_call call;

@@ -24,8 +24,8 @@ TEST_FIXTURE(setup)
 
 TEST(test_reboot__a_newer_state_frees_and_serves)
 {
-    tell(
-        "A lock 0 1 X -> granted; A2 lock 1 1 S -> granted; A lock 2 1 X unmonitored -> granted"); /* stamped like the others */
+    tell("A lock 0 1 X -> granted; A2 lock 1 1 S -> granted");
+    tell("A lock 2 1 X unmonitored -> granted"); /* stamped like the others */
     tell("A share r deny w -> granted; B lock 0 1 X wait -> blocked; C lock 9 1 X -> granted; "
          "A2 lock 9 1 X wait -> blocked");
     lock_fixture_forget_events(the_core);
@@ -98,8 +98,8 @@ TEST(test_reboot__an_older_state_is_ignored_unless_confirmed)
         tell("A has locks; A is known in state 7");
         assert_int_equal(events_of(EVENT_NOTICE_UNCONFIRMED), 1);
     }
-    tell(
-        "A notifies 3 -> nothing; A2 lock 2 1 X state 3 -> granted"); /* of the new life, before the answer */
+    tell("A notifies 3 -> nothing");
+    tell("A2 lock 2 1 X state 3 -> granted"); /* of the new life, before the answer */
     says(asked(A), answers[3]);
     tell("A has 1 locks; B lock 0 1 X -> granted; B lock 2 1 X -> denied; A is known in state 3; "
          "A notifies 3 -> nothing; A has 1 locks; server restarts; A has 1 locks; "
@@ -272,10 +272,10 @@ TEST(test_reboot__an_uncalibrated_answer_says_nothing)
         are_calibrated = false;
         tell("A lock 0 1 X state 7 -> granted; A is asked and says 9"); /* when it first locks */
         assert_false(client_is_calibrated(client_of(A)));
-        tell(
-            "E notifies 9 -> nothing; A is asked and says 9; A notifies 9 as other -> nothing; "
-            "A is asked and says 9; A notifies 9 as a.example.org -> nothing; "
-            "A is asked and says 9; A notifies 3 -> nothing"); /* older, and the box has that very number */
+        tell("E notifies 9 -> nothing; A is asked and says 9; A notifies 9 as other -> nothing; "
+             "A is asked and says 9; A notifies 9 as a.example.org -> nothing; "
+             "A is asked and says 9");
+        tell("A notifies 3 -> nothing"); /* older, and the box has that very number */
         tell("A is asked and says 3; A has locks; A is known in state 7");
         assert_int_equal(notify(A, "a", 9),
                          !verifies); /* its own word counts, as if it were silent */
@@ -413,8 +413,8 @@ TEST(test_reboot__a_spoofed_notice_changes_nothing)
     assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
     for (uint32_t i = 0; i < 4; i++) {
         lock_fixture_forget_events(the_core);
-        tell(
-            "E notifies 1700000001 -> nothing; E notifies 1700000003 -> nothing"); /* while the first is being asked */
+        tell("E notifies 1700000001 -> nothing");
+        tell("E notifies 1700000003 -> nothing"); /* while the first is being asked */
         says(asked(A), answers[i]);
         tell("nobody is asked; A has locks");
         assert_int_equal(lock_fixture_store(the_core, NULL), 0);

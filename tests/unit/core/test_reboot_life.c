@@ -194,8 +194,8 @@ TEST(test_reboot_life__a_crash_is_counted_once)
         tell("A has 0 locks; there is 1 crash");
         assert_int_equal(fixture_status(the_core).reboots.cleanups, 1);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
-        tell(
-            "A lock 4 1 X state 5 -> granted; A notifies 7 -> news"); /* it lived, and has started anew once more */
+        tell("A lock 4 1 X state 5 -> granted");
+        tell("A notifies 7 -> news"); /* it lived, and has started anew once more */
         settle();
         assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 2);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 3);
