@@ -156,46 +156,30 @@ static int confirm_end(struct http_client *http, const struct arguments *argumen
     return exit_code;
 }
 
-int change_end_grace(const struct command *command, int argc, char **argv)
+int change_end_grace(struct http_client *http, const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    exit_code = confirm_end(http, &arguments);
+    int exit_code = confirm_end(http, arguments);
     if (exit_code == EXIT_OK)
         exit_code = order(http, "DELETE", "/api/v1/grace");
     if (exit_code == EXIT_OK)
         (void)puts("Grace period ended. Locks that were not reclaimed are released; their clients "
                    "may still rely on them.");
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return exit_code;
 }
 
 /* ---- restart-notice ---- */
 
-int change_restart_notice(const struct command *command, int argc, char **argv)
+int change_restart_notice(struct http_client *http, const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    exit_code = confirm(&arguments,
-                        strdup("This notifies every watched host that the locks it holds here are "
-                               "lost. Each reclaims them; what is refused, because the NFS server "
-                               "is not in its grace period, is lost."));
+    int exit_code = confirm(
+        arguments, strdup("This notifies every watched host that the locks it holds here are "
+                          "lost. Each reclaims them; what is refused, because the NFS server "
+                          "is not in its grace period, is lost."));
     if (exit_code == EXIT_OK)
         exit_code = order(http, "POST", "/api/v1/restart-notice");
     if (exit_code == EXIT_OK)
         (void)puts("Notifying every watched host; holdfast hosts shows who is still owed it.");
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return exit_code;
 }
 
 /* ---- release ---- */
@@ -289,13 +273,9 @@ static int release(struct http_client *http, const struct arguments *arguments,
     return exit_code;
 }
 
-int change_release(const struct command *command, int argc, char **argv)
+int change_check_release(const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    const char *file = arguments_value(&arguments, "file");
+    const char *file = arguments_value(arguments, "file");
     if (file != NULL && !arguments_is_handle(file)) {
         (void)fprintf(stderr,
                       "holdfast release: --file %s: not a file handle; pairs of hex "
@@ -303,11 +283,14 @@ int change_release(const struct command *command, int argc, char **argv)
                       file);
         return EXIT_USAGE;
     }
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
+    return EXIT_OK;
+}
+
+int change_release(struct http_client *http, const struct arguments *arguments)
+{
+    const char *file = arguments_value(arguments, "file");
     json_t *client = NULL;
-    exit_code = find_locker(http, arguments.words[0], &client);
+    int exit_code = find_locker(http, arguments->words[0], &client);
     if (exit_code == EXIT_OK && !is_locker(client) && !is_registration(client)) {
         (void)fprintf(stderr,
                       "holdfast release: %s is a client of %s; only that protocol can remove it\n",
@@ -322,10 +305,9 @@ int change_release(const struct command *command, int argc, char **argv)
         exit_code = EXIT_NO;
     }
     if (exit_code == EXIT_OK)
-        exit_code = release(http, &arguments, client);
+        exit_code = release(http, arguments, client);
     json_decref(client);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return exit_code;
 }
 
 /* ---- move ---- */
@@ -375,26 +357,24 @@ static int move(struct http_client *http, const struct arguments *arguments, con
     return exit_code;
 }
 
-int change_move(const struct command *command, int argc, char **argv)
+int change_check_move(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct address address;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    if (!address_parse(bytes_of_text(arguments.words[1]), &address)) {
+    if (!address_parse(bytes_of_text(arguments->words[1]), &address)) {
         (void)fputs("holdfast move: \"", stderr);
-        print_safe(stderr, arguments.words[1]);
+        print_safe(stderr, arguments->words[1]);
         (void)fputs("\" is not an IP address; give the one the client calls from now (names are "
                     "not resolved here)\n",
                     stderr);
         return EXIT_USAGE;
     }
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
+    return EXIT_OK;
+}
+
+int change_move(struct http_client *http, const struct arguments *arguments)
+{
     json_t *client = NULL;
-    exit_code = find_locker(http, arguments.words[0], &client);
+    int exit_code = find_locker(http, arguments->words[0], &client);
     if (exit_code == EXIT_OK && !is_locker(client)) {
         (void)fprintf(stderr,
                       "holdfast move: %s is not a lock client; its host registers again from its "
@@ -402,12 +382,12 @@ int change_move(const struct command *command, int argc, char **argv)
                       print_string(client, "id"));
         exit_code = EXIT_NO;
     }
-    if (exit_code == EXIT_OK) {
+    struct address address;
+    if (exit_code == EXIT_OK && address_parse(bytes_of_text(arguments->words[1]), &address)) {
         char to[ADDRESS_TEXT_MAX]; /* as the server writes it */
         address_text(&address, to);
-        exit_code = move(http, &arguments, client, to);
+        exit_code = move(http, arguments, client, to);
     }
     json_decref(client);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return exit_code;
 }

@@ -17,6 +17,9 @@ enum {
     EXIT_UNREACHABLE = 75, /* the server is unreachable */
 };
 
+struct arguments;
+struct http_client;
+
 struct command_option {
     const char *name; /* without the dashes; NULL ends a list */
     const char
@@ -26,7 +29,11 @@ struct command_option {
 
 struct command {
     const char *name;
-    int (*run)(const struct command *command, int argc, char **argv); /* argv[0] is the name */
+    /* It talks to the server: `check` (NULL: nothing to check) looks at its arguments, then it is
+     * connected and asks (http_client_run). Both return an exit code after printing what is wrong. */
+    int (*check)(const struct arguments *arguments);
+    int (*ask)(struct http_client *http, const struct arguments *arguments);
+    int (*run)(const struct command *command, int argc, char **argv); /* else; argv[0]: its name */
     const char *words; /* what follows the name, in [brackets] what may; NULL: nothing */
     const struct command_option *options; /* NULL: none of its own; see command_common */
     bool is_alone;                        /* it does not talk to the server */
@@ -48,20 +55,23 @@ int serve_run(const struct command *command, int argc, char **argv);
 int serve_store(const struct command *command, int argc, char **argv);
 int main_help(const struct command *command, int argc, char **argv);
 int main_version(const struct command *command, int argc, char **argv);
-int change_end_grace(const struct command *command, int argc, char **argv);
-int change_move(const struct command *command, int argc, char **argv);
-int change_restart_notice(const struct command *command, int argc, char **argv);
-int change_release(const struct command *command, int argc, char **argv);
-int list_clients(const struct command *command, int argc, char **argv);
-int host_run(const struct command *command, int argc, char **argv);
-int list_locks(const struct command *command, int argc, char **argv);
-int exports_run(const struct command *command, int argc, char **argv);
-int explain_run(const struct command *command, int argc, char **argv);
+int change_end_grace(struct http_client *http, const struct arguments *arguments);
+int change_move(struct http_client *http, const struct arguments *arguments);
+int change_restart_notice(struct http_client *http, const struct arguments *arguments);
+int change_release(struct http_client *http, const struct arguments *arguments);
+int list_clients(struct http_client *http, const struct arguments *arguments);
+int list_check_clients(const struct arguments *arguments);
+int change_check_move(const struct arguments *arguments);
+int change_check_release(const struct arguments *arguments);
+int host_run(struct http_client *http, const struct arguments *arguments);
+int list_locks(struct http_client *http, const struct arguments *arguments);
+int exports_run(struct http_client *http, const struct arguments *arguments);
+int explain_run(struct http_client *http, const struct arguments *arguments);
 int probe_check_client(const struct command *command, int argc, char **argv);
 int probe_drill(const struct command *command, int argc, char **argv);
 int manual_run(const struct command *command, int argc, char **argv);
 int manual_completion(const struct command *command, int argc, char **argv);
-int reload_run(const struct command *command, int argc, char **argv);
-int status_run(const struct command *command, int argc, char **argv);
+int reload_run(struct http_client *http, const struct arguments *arguments);
+int status_run(struct http_client *http, const struct arguments *arguments);
 
 #endif

@@ -249,19 +249,12 @@ static void explain_host(const json_t *client)
                  strcmp(host_owed_words(host), "-") == 0 ? "nothing" : host_owed_words(host));
 }
 
-int explain_run(const struct command *command, int argc, char **argv)
+int explain_run(struct http_client *http, const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
     json_t *client = NULL;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    exit_code = find_locker(http, arguments.words[0], &client);
+    int exit_code = find_locker(http, arguments->words[0], &client);
     bool is_nlm = strcmp(print_string(client, "protocol"), "nlm") == 0;
-    if (exit_code == EXIT_OK && arguments_has(&arguments, "json")) {
+    if (exit_code == EXIT_OK && arguments_has(arguments, "json")) {
         exit_code = explain_json(http, client, is_nlm);
     } else if (exit_code == EXIT_OK && json_object_get(client, "host") != NULL) {
         explain_host(client);
@@ -274,6 +267,5 @@ int explain_run(const struct command *command, int argc, char **argv)
         exit_code = explain(http, client);
     }
     json_decref(client);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return exit_code;
 }

@@ -87,19 +87,11 @@ static int print_exports(struct http_client *http, const char *path)
     return exit_code == EXIT_OK ? grid_code : exit_code;
 }
 
-int exports_run(const struct command *command, int argc, char **argv)
+int exports_run(struct http_client *http, const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
     static const char path[] = "/api/v1/exports";
-    exit_code = arguments_has(&arguments, "json")
-                    ? find_print_json(http, path, "exports", NULL, NULL)
-                    : print_exports(http, path);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    int exit_code = arguments_has(arguments, "json")
+                        ? find_print_json(http, path, "exports", NULL, NULL)
+                        : print_exports(http, path);
+    return exit_code;
 }

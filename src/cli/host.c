@@ -97,16 +97,8 @@ static int print_hosts(struct http_client *http, bool is_json)
                    : host_print_table(http, path);
 }
 
-int host_run(const struct command *command, int argc, char **argv)
+int host_run(struct http_client *http, const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    exit_code = print_hosts(http, arguments_has(&arguments, "json"));
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    int exit_code = print_hosts(http, arguments_has(arguments, "json"));
+    return exit_code;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -172,22 +173,48 @@ void http_client_free(struct http_client *http)
     free(http);
 }
 
+/* A change that is waited for. */
+struct wait {
+    struct http_client *http;
+    time_t look_s; /* when to look whether the server is still there */
+};
+
+static bool is_there(const struct http_client *http);
+
+/* libcurl calls this about once a second; not 0: it stops waiting. */
+static int on_wait(void *context, curl_off_t unused1, curl_off_t unused2, curl_off_t unused3,
+                   curl_off_t unused4)
+{
+    struct wait *wait = context;
+    (void)unused1, (void)unused2, (void)unused3, (void)unused4;
+    if (time(NULL) < wait->look_s)
+        return 0;
+    bool is_lost = !is_there(wait->http);
+    wait->look_s = time(NULL) + HTTP_CLIENT_PATIENCE_S;
+    return is_lost;
+}
+
 /* One request; *ret is filled on a reply. */
 static CURLcode perform(struct http_client *http, const char *method, const char *url,
                         struct http_client_reply *ret)
 {
     struct body body = {0};
     bool is_change = strcmp(method, "GET") != 0;
-    long patience_s = is_change ? HTTP_CLIENT_PATIENCE_CHANGE_S : HTTP_CLIENT_PATIENCE_S;
-    bool is_set = curl_easy_setopt(http->curl, CURLOPT_URL, url) == CURLE_OK &&
-                  curl_easy_setopt(http->curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
-                  curl_easy_setopt(http->curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-                  curl_easy_setopt(http->curl, CURLOPT_WRITEDATA, &body) == CURLE_OK &&
-                  curl_easy_setopt(http->curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-                  /* Limits silence, not the total: a long list may take a while. */
-                  curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
-                  curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_TIME, patience_s) == CURLE_OK &&
-                  curl_easy_setopt(http->curl, CURLOPT_PROXY, "") == CURLE_OK;
+    struct wait wait = {http, time(NULL) + HTTP_CLIENT_PATIENCE_S};
+    long patience_s = is_change ? 0 : HTTP_CLIENT_PATIENCE_S; /* 0: no limit */
+    bool is_set =
+        curl_easy_setopt(http->curl, CURLOPT_URL, url) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_WRITEDATA, &body) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+        /* Limits silence, not the total: a long list may take a while. */
+        curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_TIME, patience_s) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_XFERINFOFUNCTION, on_wait) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_XFERINFODATA, &wait) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_NOPROGRESS, is_change ? 0L : 1L) == CURLE_OK &&
+        curl_easy_setopt(http->curl, CURLOPT_PROXY, "") == CURLE_OK;
     CURLcode result = is_set ? curl_easy_perform(http->curl) : CURLE_FAILED_INIT;
     if (result == CURLE_OK) {
         (void)curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &ret->status);
@@ -196,6 +223,18 @@ static CURLcode perform(struct http_client *http, const char *method, const char
     }
     free(body.at);
     return result;
+}
+
+/* Does the server reply to somebody else meanwhile? */
+static bool is_there(const struct http_client *http)
+{
+    struct http_client other = {.command = http->command, .curl = curl_easy_duphandle(http->curl)};
+    struct http_client_reply reply = {0};
+    bool is_good = other.curl != NULL &&
+                   perform(&other, "GET", "http://localhost/api/v1/status", &reply) == CURLE_OK;
+    http_client_reply_done(&reply);
+    curl_easy_cleanup(other.curl);
+    return is_good;
 }
 
 int http_client_ask(struct http_client *http, const char *method, const char *path,
@@ -211,12 +250,11 @@ int http_client_ask(struct http_client *http, const char *method, const char *pa
     CURLcode result = perform(http, method, url, ret);
     if (result == CURLE_OK)
         return EXIT_OK;
-    bool is_change = strcmp(method, "GET") != 0;
-    if (result == CURLE_OPERATION_TIMEDOUT)
+    if (result == CURLE_OPERATION_TIMEDOUT || result == CURLE_ABORTED_BY_CALLBACK)
         (void)fprintf(stderr, "holdfast %s: no reply from the server at %s for %d s%s\n",
-                      http->command->name, http->path,
-                      is_change ? HTTP_CLIENT_PATIENCE_CHANGE_S : HTTP_CLIENT_PATIENCE_S,
-                      is_change ? "; the change may still take effect" : "");
+                      http->command->name, http->path, HTTP_CLIENT_PATIENCE_S,
+                      result == CURLE_ABORTED_BY_CALLBACK ? "; the change may still take effect"
+                                                          : "");
     else
         (void)fprintf(stderr, "holdfast %s: no reply from the server at %s: %s\n",
                       http->command->name, http->path, curl_easy_strerror(result));
@@ -265,4 +303,22 @@ json_t *http_client_get(struct http_client *http, const char *path, int *ret_exi
     *ret_exit_code = http_client_print_error(http, &reply);
     http_client_reply_done(&reply);
     return NULL;
+}
+
+int http_client_run(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int exit_code = EXIT_OK;
+    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
+        return exit_code;
+    if (command->check != NULL)
+        exit_code = command->check(&arguments);
+    if (exit_code != EXIT_OK)
+        return exit_code;
+    struct http_client *http = http_client_find(&arguments);
+    if (http == NULL)
+        return EXIT_UNREACHABLE;
+    exit_code = command->ask(http, &arguments);
+    http_client_free(http);
+    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

@@ -21,14 +21,22 @@ struct http_client_reply {
     json_t *body; /* NULL: not JSON */
 };
 
+/* Runs a command that talks to the server: reads and checks its arguments, connects, asks. Its exit
+ * code. */
+int http_client_run(const struct command *command, int argc, char **argv);
+
 /* NULL: unreachable; that was printed, and means EXIT_UNREACHABLE. */
 struct http_client *http_client_find(const struct arguments *arguments);
 void http_client_free(struct http_client *http);
 
-/* 0, or an exit code if no reply came; that was printed. Free with http_client_reply_done. A read
- * times out after HTTP_CLIENT_PATIENCE_S; a change, which waits for the store, later. */
-#define HTTP_CLIENT_PATIENCE_S        10
-#define HTTP_CLIENT_PATIENCE_CHANGE_S 120
+/*
+ * 0, or an exit code if no reply came; that was printed. Free with http_client_reply_done. A read
+ * times out after HTTP_CLIENT_PATIENCE_S. A change takes as long as it takes, with many locks or a slow
+ * store: it is waited for as long as the server replies to others.
+ */
+#ifndef HTTP_CLIENT_PATIENCE_S
+#define HTTP_CLIENT_PATIENCE_S 10
+#endif
 int http_client_ask(struct http_client *http, const char *method, const char *path,
                     struct http_client_reply *ret);
 void http_client_reply_done(struct http_client_reply *reply);

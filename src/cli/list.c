@@ -147,28 +147,24 @@ static int print_clients(struct http_client *http, const struct arguments *argum
     return exit_code == EXIT_OK ? grid_code : exit_code;
 }
 
-int list_clients(const struct command *command, int argc, char **argv)
+int list_check_clients(const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
     for (size_t i = 0; i < sizeof client_filters / sizeof client_filters[0]; i++) {
-        if (arguments.word_count == 0 || !arguments_has(&arguments, client_filters[i]))
+        if (arguments->word_count == 0 || !arguments_has(arguments, client_filters[i]))
             continue;
         (void)fprintf(stderr,
                       "holdfast clients: --%s filters the list; use either it or a client\n",
                       client_filters[i]);
         return EXIT_USAGE;
     }
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    exit_code = arguments.word_count > 0
-                    ? print_client(http, arguments.words[0], arguments_has(&arguments, "json"))
-                    : print_clients(http, &arguments);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return EXIT_OK;
+}
+
+int list_clients(struct http_client *http, const struct arguments *arguments)
+{
+    return arguments->word_count > 0
+               ? print_client(http, arguments->words[0], arguments_has(arguments, "json"))
+               : print_clients(http, arguments);
 }
 
 /* ---- locks ---- */
@@ -354,7 +350,7 @@ static int print_table(struct http_client *http, const char *path, const char *n
     return exit_code == EXIT_OK ? grid_code : exit_code;
 }
 
-static int print_locks(struct http_client *http, const struct arguments *arguments)
+int list_locks(struct http_client *http, const struct arguments *arguments)
 {
     char path[PATH_LENGTH];
     struct lock_list list = {.is_waiting = arguments_has(arguments, "waiting")};
@@ -376,18 +372,4 @@ static int print_locks(struct http_client *http, const struct arguments *argumen
         exit_code = EXIT_NO;
     }
     return exit_code;
-}
-
-int list_locks(const struct command *command, int argc, char **argv)
-{
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    exit_code = print_locks(http, &arguments);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }

@@ -2,8 +2,7 @@
  * main.c -- the `holdfast` command: finds the row of the table (command.h) to run.
  */
 #include "base/suggest.h"
-#include "cli/arguments.h"
-#include "cli/command.h"
+#include "cli/http_client.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +54,12 @@ static int refuse_command(const char *name)
     return EXIT_USAGE;
 }
 
+static int run(const struct command *command, int argc, char **argv)
+{
+    return command->ask != NULL ? http_client_run(command, argc, argv)
+                                : command->run(command, argc, argv);
+}
+
 int main_help(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -65,7 +70,7 @@ int main_help(const struct command *command, int argc, char **argv)
         const struct command *other = find(arguments.words[0]);
         char option[] = "--help";
         char *words[] = {argv[0], argv[1], option, NULL}; /* as main would give them */
-        return other != NULL ? other->run(other, 2, words + 1) : refuse_command(arguments.words[0]);
+        return other != NULL ? run(other, 2, words + 1) : refuse_command(arguments.words[0]);
     }
     print_usage(stdout);
     return arguments_finish();
@@ -83,5 +88,5 @@ int main(int argc, char **argv)
     if (strcmp(name, "--version") == 0)
         name = "version";
     const struct command *command = find(name);
-    return command != NULL ? command->run(command, argc - 1, argv + 1) : refuse_command(name);
+    return command != NULL ? run(command, argc - 1, argv + 1) : refuse_command(name);
 }

@@ -42,24 +42,16 @@ static void print_report(const json_t *report)
         (void)puts("Nothing to change: the server already runs with these options.");
 }
 
-int reload_run(const struct command *command, int argc, char **argv)
+int reload_run(struct http_client *http, const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
     struct http_client_reply reply = {0};
-    exit_code = http_client_ask(http, "POST", "/api/v1/reload", &reply);
+    int exit_code = http_client_ask(http, "POST", "/api/v1/reload", &reply);
     if (exit_code == EXIT_OK && reply.status != 200)
         exit_code = http_client_print_error(http, &reply);
-    else if (exit_code == EXIT_OK && arguments_has(&arguments, "json"))
+    else if (exit_code == EXIT_OK && arguments_has(arguments, "json"))
         print_json(reply.body);
     else if (exit_code == EXIT_OK)
         print_report(reply.body);
     http_client_reply_done(&reply);
-    http_client_free(http);
-    return exit_code == EXIT_OK ? arguments_finish() : exit_code;
+    return exit_code;
 }

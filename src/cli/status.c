@@ -475,17 +475,8 @@ static int show(struct http_client *http, bool is_json)
     return exit_code == EXIT_OK ? arguments_finish() : exit_code;
 }
 
-int status_run(const struct command *command, int argc, char **argv)
+int status_run(struct http_client *http, const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int exit_code;
-    if (!arguments_read(command, argc, argv, &arguments, &exit_code))
-        return exit_code;
-    struct http_client *http = http_client_find(&arguments);
-    if (http == NULL)
-        return EXIT_UNREACHABLE;
-    bool is_json = arguments_has(&arguments, "json");
-    exit_code = arguments_has(&arguments, "watch") ? watch(http, is_json) : show(http, is_json);
-    http_client_free(http);
-    return exit_code;
+    bool is_json = arguments_has(arguments, "json");
+    return arguments_has(arguments, "watch") ? watch(http, is_json) : show(http, is_json);
 }
