@@ -874,7 +874,7 @@ function troublesOf(status) {
     const hosts = status.hosts;
     if (hosts && hosts.upcalls_owed > 0)
         list.push({key: 'upcalls', title: 'The lock manager does not answer',
-            words: `it is still to be told of ${plural(hosts.upcalls_owed, 'reboot')}; until ` +
+            words: `it has yet to be notified of ${plural(hosts.upcalls_owed, 'reboot')}; until ` +
                 'then it keeps the locks of hosts that have lost them.'});
     if (hosts && hosts.unresolved > 0)
         list.push({key: 'names', isMild: true, title: 'Names do not resolve',

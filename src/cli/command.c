@@ -87,10 +87,11 @@ const struct command command_table[] = {
     {.name = "hosts",
      .ask = host_run,
      .options = json_options,
-     .help = "list the hosts that a status monitor watches, and what each is owed",
-     .more = "Of a server with --role monitor. OWED: the host is still to be notified of the last "
-             "reboot of this machine (notice), the lock manager of a reboot of the host (upcall). "
-             "LAST NOTICE: when the host last reported a reboot."},
+     .help = "monitor role: list watched hosts and what each is owed",
+     .more =
+         "For a server with --role monitor. OWED: notice, if the host has yet to be notified of "
+         "this machine's last reboot; upcall, if the lock manager has yet to be notified of the "
+         "host's. LAST NOTICE: when the host last reported a reboot."},
     {.name = "locks",
      .ask = list_locks,
      .options = lock_options,
@@ -99,9 +100,10 @@ const struct command command_table[] = {
      .ask = exports_run,
      .options = json_options,
      .help = "list exported directories, their clients, and how much they are used",
-     .more = "MOUNTS: what clients said they mounted and did not say they unmounted, a hint. OPEN: "
-             "files that the server keeps open. An option async means that the server answers "
-             "before a change is on disk."},
+     .more =
+         "MOUNTS: mounts that clients reported and have not reported as unmounted; only a hint. "
+         "OPEN: files that the server keeps open. With the option async the server replies "
+         "before a change is on disk."},
     {.name = "explain",
      .ask = explain_run,
      .words = "CLIENT",
@@ -144,16 +146,16 @@ const struct command command_table[] = {
      .options = json_options,
      .help = "read options and exports again, and say what changed",
      .more =
-         "As SIGHUP does. A wrong file, line or directory changes nothing, and the exit code is "
-         "1. Exports, names, the log, and two limits upwards change while the server runs; "
-         "what else differs is named, and needs a restart."},
+         "The same as SIGHUP. An error in a file, line or directory changes nothing, and the exit "
+         "code is 1. Exports, names and log options can change, and two limits can be raised, "
+         "while the server runs; other differences are listed and need a restart."},
     {.name = "restart-notice",
      .ask = change_restart_notice,
      .options = confirmed_options,
-     .help = "of a status monitor: notify every watched host, as after a reboot",
+     .help = "monitor role: notify every watched host, as after a reboot",
      .more = "For a lock manager that lost its locks though the machine did not reboot, for "
-             "example after rpc.nfsd 0. As sm-notify -f. Hosts then reclaim their locks, so start "
-             "the NFS server, and with it its grace period, first."},
+             "example after rpc.nfsd 0. The same as sm-notify -f. Hosts then reclaim their locks, "
+             "so first start the NFS server, and with it its grace period."},
     {.name = "store",
      .run = serve_store,
      .words = "clear|export|import|migrate [options]",

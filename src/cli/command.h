@@ -12,7 +12,7 @@
 
 enum {
     EXIT_OK = 0,
-    EXIT_NO = 1, /* the answer is no */
+    EXIT_NO = 1, /* refused, or a negative result */
     EXIT_USAGE = 2,
     EXIT_UNREACHABLE = 75, /* the server is unreachable */
 };

@@ -244,7 +244,8 @@ static void explain_host(const json_t *client)
         "If this machine reboots, it is notified (SM_NOTIFY) and reclaims its locks. If this\n"
         "monitor restarts, nothing happens to them.");
     if (is_current)
-        (void)puts("If it reboots and says so, the lock manager is told and releases its locks.");
+        (void)puts(
+            "When it reports a reboot, the lock manager is notified and releases its locks.");
     (void)printf("Owed: %s\n",
                  strcmp(host_owed_words(host), "-") == 0 ? "nothing" : host_owed_words(host));
 }

@@ -17,7 +17,7 @@ static void print_usage(FILE *out)
                 out);
     for (size_t i = 0; i < command_count; i++)
         (void)fprintf(out, "  %-13s %s\n", command_table[i].name, command_table[i].help);
-    (void)fputs("\nCOMMAND --help tells more. Exit codes: 0 ok, 1 the answer is no, 2 usage or\n"
+    (void)fputs("\nSee COMMAND --help. Exit codes: 0 ok, 1 refused or negative result, 2 usage or\n"
                 "configuration, 75 cannot reach the server; for the server's see serve --help.\n",
                 out);
 }

@@ -260,7 +260,7 @@ static void print_owed_host(FILE *out, const json_t *host, const struct shape *s
     (void)fputs(")\n", out);
 }
 
-/* "upcalls   2 reboots still to be told", or that nothing is left. */
+/* "upcalls   2 reboots not yet reported", or that nothing is left. */
 static void print_left(FILE *out, const char *label, long long count, const char *noun,
                        const char *left, const char *nothing)
 {
@@ -287,7 +287,7 @@ static void print_hosts(FILE *out, const json_t *hosts, bool is_found, const str
                : is_found   ? " to be notified when the NFS server of this machine is up\n"
                             : " to be notified when rpcbind knows this monitor\n",
                "every host knows of the last reboot of this machine\n");
-    print_left(out, "upcalls   ", upcalls, "reboot", " still to be told to the lock manager\n",
+    print_left(out, "upcalls   ", upcalls, "reboot", " not yet reported to the lock manager\n",
                "the lock manager knows of every reboot of a host\n");
     print_left(out, "names     ", unresolved, "name",
                " unresolved: such a host can be neither notified nor believed\n", "all resolved\n");

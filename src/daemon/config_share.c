@@ -41,7 +41,7 @@ static const char *find_fault(const struct config_shares *shares, const char *va
     if (!hex_parse(equals + 1, share->prefix, CONFIG_SHARE_PREFIX_MAX, &share->prefix_len))
         return "not a file handle prefix; allowed: 1 to 64 bytes, two hex digits each";
     if (strcmp(share->name, DEFAULT_NAME) == 0)
-        return "this name stands for files in no other share; choose another";
+        return "this name is reserved for files in no other share; choose another";
     for (uint32_t i = 0; i < shares->count; i++) {
         const struct config_share *other = &shares->at[i];
         if (strcmp(other->name, share->name) == 0)

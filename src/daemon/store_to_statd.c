@@ -245,7 +245,7 @@ static void report(const struct home *home)
         memcmp(identity.boot, home->server.boot, RECORD_BOOT_LEN) != 0)
         return;
     (void)fputs("holdfast store export: the hosts were notified of this boot; before you start "
-                "rpc.statd or sm-notify, run 'touch /run/sm-notify.pid', or they are told of a "
+                "rpc.statd or sm-notify, run 'touch /run/sm-notify.pid', or they are notified of a "
                 "reboot that did not happen\n",
                 stderr);
 }

@@ -159,7 +159,7 @@ reboots 73
 expect "an upcall is owed" wait_until metric_is holdfast_monitor_upcalls_owed 1
 expect "its first attempt fails" wait_until has_failed
 expect "in the list" row_has "$address_b" "^c1 $address_b $address_b .* upcall - "
-expect "in the status" status_has 'upcalls +1 reboot still to be told to the lock manager'
+expect "in the status" status_has 'upcalls +1 reboot not yet reported to the lock manager'
 expect "with its host" status_has "c1 $address_b \\(upcall\\)"
 expect "to be read by programs" matches "$(get /api/v1/clients/c1)" '"upcall_owed": *true'
 lock_manager

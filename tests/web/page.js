@@ -496,7 +496,7 @@ withWorld('a status monitor: hosts, and what is owed', ['--role', 'monitor'],
     await shows(page, '#state', '1 watched host can be neither notified nor believed');
     // Nobody takes upcalls here.
     await world.peerSays('', 5, 'web5', 'notify', 'web5', 7);
-    await shows(page, '#state', /Upcalls wait.*still to be told of 1 reboot/s);
+    await shows(page, '#state', /Upcalls wait.*yet to be notified of 1 reboot/s);
     await shows(page, '.lines', /upcall owed\s*127\.77\.0\.5 rebooted/);
     await keep(page, 'monitor');
     await page.goto(world.url + '#/clients');
