@@ -1,6 +1,6 @@
 /*
- * test_http_client.c -- shows that a change is waited for as long as the server replies to others, and
- * no longer.
+ * test_http_client.c -- shows that a change is waited for as long as the server replies to others,
+ * and no longer.
  *
  * http_client.c is built with a patience of one second. The server is a process of this test: each
  * connection has a child, which answers GET at once, until `deaf` is written to, and a change after
