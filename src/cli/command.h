@@ -29,8 +29,8 @@ struct command_option {
 
 struct command {
     const char *name;
-    /* It talks to the server: `check` (NULL: nothing to check) looks at its arguments, then it is
-     * connected and asks (http_client_run). Both return an exit code after printing what is wrong. */
+    /* A command that talks to the server: `check` looks at its arguments (NULL: nothing to check),
+     * `ask` has the connection. Both return an exit code, after printing what is wrong. */
     int (*check)(const struct arguments *arguments);
     int (*ask)(struct http_client *http, const struct arguments *arguments);
     int (*run)(const struct command *command, int argc, char **argv); /* else; argv[0]: its name */

@@ -31,8 +31,8 @@ void http_client_free(struct http_client *http);
 
 /*
  * 0, or an exit code if no reply came; that was printed. Free with http_client_reply_done. A read
- * times out after HTTP_CLIENT_PATIENCE_S. A change takes as long as it takes, with many locks or a slow
- * store: it is waited for as long as the server replies to others.
+ * times out after HTTP_CLIENT_PATIENCE_S. A change may take long, with many locks or a slow store:
+ * it is waited for as long as the server replies to others.
  */
 #ifndef HTTP_CLIENT_PATIENCE_S
 #define HTTP_CLIENT_PATIENCE_S 10

@@ -251,7 +251,7 @@ static void settle(struct registrar *registrar, int exit_code)
     if (registrar->is_settled)
         return;
     registrar->is_settled = true;
-    registrar->parts.on_settled(registrar->parts.context, exit_code);
+    registrar->parts.on_registered(registrar->parts.context, exit_code);
 }
 
 int registrar_start(struct registrar *registrar, struct core *core)

@@ -49,7 +49,7 @@ struct registrar_parts {
      * server must end with this code, and the log says why. With `auto` it is called when an
      * rpcbind is there, however late.
      */
-    void (*on_settled)(void *context, int exit_code);
+    void (*on_registered)(void *context, int exit_code);
 };
 
 /* NULL: no memory. */
@@ -68,7 +68,7 @@ __attribute__((warn_unused_result)) int registrar_prepare(struct registrar *regi
 
 /*
  * Call when the server listens: registers, or serves port 111. Refused calls are reported to the
- * core. on_settled may be called before this returns. 0 or an exit code.
+ * core. on_registered may be called before this returns. 0 or an exit code.
  */
 __attribute__((warn_unused_result)) int registrar_start(struct registrar *registrar,
                                                         struct core *core);

@@ -181,7 +181,7 @@ int start_net_rpcbind(struct daemon *daemon)
                                     .log = &daemon->log,
                                     .config = &daemon->config,
                                     .context = daemon,
-                                    .on_settled = start_serve_settled};
+                                    .on_registered = start_serve_registered};
     daemon->registrar = registrar_new(&parts);
     if (daemon->registrar == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, "cannot reserve memory for the registration");

@@ -249,7 +249,7 @@ static void on_named(void *context)
     become_ready(daemon);
 }
 
-void start_serve_settled(void *context, int exit_code)
+void start_serve_registered(void *context, int exit_code)
 {
     struct daemon *daemon = context;
     if (exit_code != 0) {

@@ -22,6 +22,6 @@ int start_serve_run(struct daemon *daemon);
 
 /* For the registrar: the registration stands, as far as that is possible (10.1); or the start has
  * failed after all. */
-void start_serve_settled(void *context, int exit_code);
+void start_serve_registered(void *context, int exit_code);
 
 #endif

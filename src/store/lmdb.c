@@ -229,7 +229,7 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
             lmdb->sync_process ? unsynced_set(&lmdb->directory) : unsynced_clear(&lmdb->directory);
         lmdb->is_loss_marked = code != 0;
     }
-    lmdb_space_settle(lmdb);
+    lmdb_space_adjust(lmdb);
     return 0;
 }
 

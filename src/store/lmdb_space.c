@@ -33,7 +33,7 @@ uint64_t lmdb_space_need(const struct lmdb *lmdb, uint64_t put_count, uint64_t c
  * a quarter more of what is there, because an UNLOCK out of the middle of a lock makes two of it,
  * each as long as it was, and must not fail (R-RNG-5).
  */
-void lmdb_space_settle(struct lmdb *lmdb)
+void lmdb_space_adjust(struct lmdb *lmdb)
 {
     lmdb->tree_len = lmdb_env_tree_len(&lmdb->env);
     uint64_t low_len = 2 * lmdb_space_need(lmdb, STORE_BATCH_PUTS_MAX, 0) +
@@ -53,7 +53,7 @@ int lmdb_space_begin(struct lmdb *lmdb)
         code = -reserve_init(&lmdb->reserve, fd, lmdb_env_map_len(&lmdb->env));
     if (code != 0)
         return code;
-    lmdb_space_settle(lmdb);
+    lmdb_space_adjust(lmdb);
     return 0;
 }
 
@@ -88,5 +88,5 @@ void lmdb_space_find(struct lmdb *lmdb)
 {
     if (lmdb_env_space(&lmdb->env).fresh_len >= WORTH_A_COMMIT)
         lmdb->has_failed = turn_over(lmdb) != 0;
-    lmdb_space_settle(lmdb);
+    lmdb_space_adjust(lmdb);
 }

@@ -36,7 +36,7 @@ __attribute__((warn_unused_result)) int lmdb_space_begin(struct lmdb *lmdb);
 /* Bytes that a batch may need: how many records it puts, how many it changes in all. */
 uint64_t lmdb_space_need(const struct lmdb *lmdb, uint64_t put_count, uint64_t change_count);
 /* After every commit: how much is left, and is it enough? */
-void lmdb_space_settle(struct lmdb *lmdb);
+void lmdb_space_adjust(struct lmdb *lmdb);
 /* Below the low-water mark, and unable to grow: looks for what was freed inside the file. */
 void lmdb_space_find(struct lmdb *lmdb);
 

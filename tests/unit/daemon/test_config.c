@@ -217,7 +217,7 @@ TEST(test_config__shares_that_are_none)
         {"a=0", "not a file handle prefix"},
         {"a=0x01", "not a file handle prefix"},
         {"a=01=02", "not a file handle prefix"},
-        {"default=01", "this name stands for"},
+        {"default=01", "this name is reserved for"},
         {"first=ff", "this share is already defined"},
         {"second=0a", "another share has the same prefix"},
     };
