@@ -131,8 +131,8 @@
         "a watched host cannot be notified or believed: its name does not resolve; retrying",      \
         "name", NULL)                                                                              \
     ROW(EVENT_RESOLVED, INFO, "the name of a watched host resolves again", "name", NULL)           \
-    ROW(EVENT_UPCALL, INFO, "told the lock manager of this machine that a host rebooted", "name",  \
-        "state")                                                                                   \
+    ROW(EVENT_UPCALL, INFO, "notified the lock manager of this machine that a host rebooted",      \
+        "name", "state")                                                                           \
     ROW(EVENT_UPCALL_FAILED, WARNING,                                                              \
         "cannot tell the lock manager of this machine that a host rebooted; retrying", "name",     \
         "state")                                                                                   \
