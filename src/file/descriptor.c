@@ -30,7 +30,7 @@
 
 struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
                                               const struct file_system *system,
-                                              void (*failed)(void *context), void *context)
+                                              const struct descriptor_owner *owner)
 {
     struct descriptor_cache *cache = calloc(1, sizeof *cache);
     if (cache == NULL)
@@ -38,8 +38,7 @@ struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
     cache->files_max = files_max;
     cache->seed = seed;
     cache->system = system;
-    cache->failed = failed;
-    cache->context = context;
+    cache->owner = *owner;
     for (cache->bucket_count = 64; cache->bucket_count < files_max;)
         cache->bucket_count *= 2;
     cache->buckets = calloc(cache->bucket_count, sizeof(struct descriptor *));

@@ -8,7 +8,7 @@
  * removed keeps its space.
  *
  * Everything here may be called from any thread; nothing here waits for a disk but
- * descriptor_sweep, descriptor_close_over and descriptor_make_room, which close.
+ * descriptor_sweep, _trim, _close_over and _make_room, which close.
  */
 #ifndef FILE_DESCRIPTOR_H
 #define FILE_DESCRIPTOR_H
@@ -59,10 +59,19 @@ struct descriptor {
     bool is_cached;
 };
 
-/* `failed` runs in descriptor_sweep when what was written cannot be synced. */
+/* What the cache has done for it. */
+struct descriptor_owner {
+    /* What was written cannot be synced: on a thread that closes. */
+    void (*failed)(void *context);
+    /* A lane has files to close: its `closing` is to be queued, and descriptor_close_lane follows.
+     * Under the cache's mutex. */
+    void (*close)(void *context, struct lane *lane);
+    void *context;
+};
+
 struct descriptor_cache *descriptor_cache_new(uint32_t files_max, uint64_t seed,
                                               const struct file_system *system,
-                                              void (*failed)(void *context), void *context);
+                                              const struct descriptor_owner *owner);
 /* Everything is released already. Syncs what is dirty. */
 void descriptor_cache_free(struct descriptor_cache *cache);
 
@@ -95,6 +104,8 @@ void descriptor_set_access(struct descriptor *descriptor, uint64_t mark,
 
 /* Closes what is over in a lane. What is over in others is theirs: closing may mean waiting. */
 void descriptor_sweep(struct descriptor_cache *cache, struct lane *lane);
+/* The same, after the oldest are over if there are too many: for threads of the pool. */
+void descriptor_trim(struct descriptor_cache *cache, struct lane *lane);
 /* The same for who may not wait: the least recently used of too many are over only then, and
  * closed by the next sweep. */
 void descriptor_close_over(struct descriptor_cache *cache, struct lane *lane);
@@ -102,13 +113,11 @@ void descriptor_close_over(struct descriptor_cache *cache, struct lane *lane);
 bool descriptor_make_room(struct descriptor_cache *cache, struct lane *lane);
 
 /* One more tick of its clock: what was not used for so many is over, and what was not written, if
- * it is open for writing. `close` is called for each lane that then has something to close and no
- * closing queued; it queues its `closing`. */
+ * it is open for writing. */
 struct descriptor_ages {
     uint32_t unused, unwritten;
 };
-void descriptor_tick(struct descriptor_cache *cache, const struct descriptor_ages *max,
-                     void (*close)(void *context, struct lane *lane), void *context);
+void descriptor_tick(struct descriptor_cache *cache, const struct descriptor_ages *max);
 /* The closing of a lane has been taken from its queue. */
 void descriptor_close_lane(struct descriptor_cache *cache, struct lane *lane);
 

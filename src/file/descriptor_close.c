@@ -48,7 +48,7 @@ static void close_all(struct descriptor_cache *cache, struct descriptor *descrip
 {
     int read_fd = atomic_load(&descriptor->read_fd), write_fd = atomic_load(&descriptor->write_fd);
     if (must_sync(descriptor) && cache->system->fdatasync(write_fd) != 0)
-        cache->failed(cache->context);
+        cache->owner.failed(cache->owner.context);
     uint32_t count = descriptor_count_in(descriptor);
     (void)close(descriptor->path_fd);
     if (read_fd >= 0)
@@ -88,29 +88,46 @@ static uint32_t close_some(struct descriptor_cache *cache, struct lane *lane)
     return count;
 }
 
-/* What is too many is over, least recently used first. */
-static void retire_surplus(struct descriptor_cache *cache)
+/* Lanes that have files to close, and nobody on the way to it. The mutex is held. */
+static void queue_closings(struct descriptor_cache *cache, const struct lane *except)
+{
+    for (struct list *at = cache->over.next; at != &cache->over; at = at->next) {
+        struct lane *lane = LIST_ELEMENT(at, struct lane, over_link);
+        if (lane == except || lane->is_closing_queued)
+            continue;
+        lane->is_closing_queued = true;
+        cache->owner.close(cache->owner.context, lane);
+    }
+}
+
+/* What is too many is over, least recently used first. Other lanes than this are told to close. */
+static void retire_surplus(struct descriptor_cache *cache, const struct lane *lane)
 {
     if (surplus_of(cache) == 0)
         return;
     descriptor_lock(cache);
     for (uint32_t left = surplus_of(cache); left > 0 && !list_is_empty(&cache->unused); left--)
         descriptor_retire(cache, LIST_ELEMENT(cache->unused.next, struct descriptor, link));
+    queue_closings(cache, lane);
     descriptor_unlock(cache);
 }
 
 void descriptor_sweep(struct descriptor_cache *cache, struct lane *lane)
 {
-    retire_surplus(cache);
     if (atomic_load(&lane->over_count) > 0)
         (void)close_some(cache, lane);
 }
 
+void descriptor_trim(struct descriptor_cache *cache, struct lane *lane)
+{
+    retire_surplus(cache, lane);
+    descriptor_sweep(cache, lane);
+}
+
 void descriptor_close_over(struct descriptor_cache *cache, struct lane *lane)
 {
-    if (atomic_load(&lane->over_count) > 0)
-        (void)close_some(cache, lane);
-    retire_surplus(cache);
+    descriptor_sweep(cache, lane);
+    retire_surplus(cache, lane);
 }
 
 /* Unused files of this lane, whatever they are, and of others if closing them cannot wait. */
@@ -158,8 +175,7 @@ static bool is_unwritten(const struct descriptor *descriptor, uint32_t now, uint
     return age >= max && (descriptor->users == 0 || age >= max + TICKS_IN_USE_MAX);
 }
 
-void descriptor_tick(struct descriptor_cache *cache, const struct descriptor_ages *max,
-                     void (*close_files)(void *context, struct lane *lane), void *context)
+void descriptor_tick(struct descriptor_cache *cache, const struct descriptor_ages *max)
 {
     uint32_t now = atomic_fetch_add(&cache->now, 1) + 1;
     descriptor_lock(cache);
@@ -175,12 +191,7 @@ void descriptor_tick(struct descriptor_cache *cache, const struct descriptor_age
         if (is_unwritten(writer, now, max->unwritten))
             descriptor_retire(cache, writer);
     }
-    for (struct list *at = cache->over.next; at != &cache->over; at = at->next) {
-        struct lane *lane = LIST_ELEMENT(at, struct lane, over_link);
-        if (!lane->is_closing_queued)
-            close_files(context, lane);
-        lane->is_closing_queued = true;
-    }
+    queue_closings(cache, NULL);
     descriptor_unlock(cache);
 }
 

@@ -20,8 +20,7 @@ struct descriptor_cache {
     uint32_t files_max;
     uint64_t seed;
     const struct file_system *system;
-    void (*failed)(void *context);
-    void *context;
+    struct descriptor_owner owner;
 };
 
 static inline void descriptor_lock(struct descriptor_cache *cache)

@@ -76,6 +76,12 @@ static void count_error(void *context)
     file_count_error(context);
 }
 
+static void queue_closing(void *context, struct lane *lane)
+{
+    struct file_service *service = context;
+    pool_add(service->pool, &lane->calls, &lane->closing);
+}
+
 /* ---- threads of the pool ---- */
 
 static void begin(void *context)
@@ -126,7 +132,7 @@ static void execute(void *context, struct pool_lane *pool_lane, struct list *wor
     else
         call_finish(call);
     if (!frees)
-        descriptor_sweep(service->descriptors, lane);
+        descriptor_trim(service->descriptors, lane);
 }
 
 void file_queue(struct file_service *service, struct call *call)
@@ -387,8 +393,10 @@ static bool start(struct file_service *service, const struct export_line *lines,
     if (service->exports == NULL)
         return false;
     atomic_store(&service->is_shared, lane_list_count(service->lanes) > 1);
-    service->descriptors = descriptor_cache_new(options->limits.files_max, options->seed,
-                                                service->system, count_error, service);
+    const struct descriptor_owner owner = {
+        .failed = count_error, .close = queue_closing, .context = service};
+    service->descriptors =
+        descriptor_cache_new(options->limits.files_max, options->seed, service->system, &owner);
     service->mounts = mounts_new();
     service->lock_guard = lock_guard_new();
     service->paths = paths_new(options->seed, options->wake, options->context);

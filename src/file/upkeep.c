@@ -27,16 +27,6 @@ struct upkeep {
     bool is_stopping;
 };
 
-/* ---- files ---- */
-
-static void queue_closing(void *context, struct lane *lane)
-{
-    struct file_service *service = context;
-    pool_add(service->pool, &lane->calls, &lane->closing);
-}
-
-/* ---- file systems that hang ---- */
-
 static void refuse(struct file_service *service, struct list *queue, struct lane *lane)
 {
     while (!list_is_empty(queue)) {
@@ -65,7 +55,7 @@ static void tick(struct file_service *service)
 {
     static const struct descriptor_ages ages = {.unused = TICKS_UNUSED,
                                                 .unwritten = TICKS_UNWRITTEN};
-    descriptor_tick(service->descriptors, &ages, queue_closing, service);
+    descriptor_tick(service->descriptors, &ages);
     lane_list_each(service->lanes, look, service);
 }
 

@@ -198,6 +198,44 @@ TEST(test_lanes__who_waits_for_a_file_system_that_hangs_is_told_to_come_again)
     }
 }
 
+/* Many files of one file system make room for those of another, which closes nothing itself. */
+TEST(test_lanes__files_of_another_file_system_make_room)
+{
+    enum { FILES = 60 };
+    char name[24];
+    struct file_status status;
+    stop_clock();
+    for (int i = 0; i < FILES; i++) {
+        (void)snprintf(name, sizeof name, "f%d", i);
+        assert_int_equal(caller_create(&c, &c.root, name, 0666, NULL), NFS_OK);
+    }
+    for (int round = 0; round < 5; round++)
+        for (int i = 0; i < FILES; i++) {
+            (void)snprintf(name, sizeof name, "other%d", i);
+            assert_int_equal(caller_create(&c, &memory_root, name, 0666, NULL), NFS_OK);
+            assert_int_equal(caller_call(&c, NFS_REMOVE,
+                                         &(struct nfs_args){.fh = caller_bytes(&memory_root),
+                                                            .name = bytes_of_text(name)}),
+                             NFS_OK);
+        }
+    for (int i = 0; i < FILES; i++) {
+        (void)snprintf(name, sizeof name, "other%d", i);
+        assert_int_equal(caller_create(&c, &memory_root, name, 0666, NULL), NFS_OK);
+    }
+    for (int ms = 0; ms < PATIENCE_MS; ms += PAUSE_MS) {
+        file_get_status(c.service, &status);
+        if (status.open_files <= c.options.limits.files_max + 8)
+            break;
+        (void)usleep(PAUSE_MS * 1000);
+    }
+    assert_true(status.open_files <= c.options.limits.files_max + 8);
+    for (int i = 0; i < FILES; i++) {
+        char path[96];
+        (void)snprintf(path, sizeof path, "%s/other%d", memory_directory, i);
+        (void)unlink(path);
+    }
+}
+
 TEST(test_lanes__a_reload_beside_a_file_system_that_hangs)
 {
     stop_clock();
