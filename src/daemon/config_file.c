@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <ini.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define SECTION "holdfast"
@@ -48,12 +49,21 @@ static void add_cause(struct text *text, const char *what, const char *path, con
     text_add(text, cause);
 }
 
+/* Of /dev/null, which stands for no options at all. */
+enum { NULL_MAJOR = 1, NULL_MINOR = 3 };
+
+static bool never_waits(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) ||
+           (S_ISCHR(st->st_mode) && st->st_rdev == makedev(NULL_MAJOR, NULL_MINOR));
+}
+
 /* Nobody may have the other end of a pipe: a reload would never end. */
 int config_file_open(const char *path, FILE **ret, const char **ret_cause)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int err = fd < 0 || fstat(fd, &st) != 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+    int err = fd < 0 || fstat(fd, &st) != 0 ? -errno : never_waits(&st) ? 0 : -EINVAL;
     *ret_cause = err == -EINVAL ? "is not a regular file" : strerror(-err);
     FILE *file = err == 0 ? fdopen(fd, "r") : NULL;
     if (file != NULL) {

@@ -89,6 +89,8 @@ TEST(test_config_export__a_pipe_is_not_waited_for)
     assert_int_equal(read_all(directory), -EINVAL);
     assert_non_null(strstr(why, "not a regular file"));
     assert_int_equal(read_all("/dev/zero"), -EINVAL);
+    assert_int_equal(read_all("/dev/null"), 0);
+    assert_int_equal(lines.count, 0);
 }
 
 TEST(test_config_export__options_alone)
