@@ -250,53 +250,9 @@ static void keep_args(struct call *call, const struct job_request *request)
     CHECK(decode(&own, &call->args, &call->path));
 }
 
-/* ---- lanes ---- */
-
-static struct lane *lane_of(struct call *call)
-{
-    struct handle_object object;
-    if (call->program == MOUNT_PROGRAM)
-        call->export = op_mount_export(call);
-    else if (call->export == NULL && resolve_export(call, call->args.fh, &object) != NFS_OK)
-        call->export = NULL;
-    return call->export != NULL ? call->export->lane : &call->service->common;
-}
-
-/* One of several file systems has at most as much as is left for the others. */
-static bool has_room(const struct file_service *service, const struct lane *lane)
-{
-    const struct call_memory *memory = &service->memory;
-    if (lane == &service->common || !atomic_load(&service->is_shared))
-        return true;
-    return !atomic_load(&lane->is_stuck) &&
-           lane->call_count < memory->calls_max - min_u32(memory->calls, memory->calls_max) &&
-           lane->bytes < memory->bytes_max - min_u64(memory->bytes, memory->bytes_max);
-}
-
-/* False: it has too much already. */
-static bool enter_lane(struct file_service *service, struct call *call)
-{
-    struct lane *lane = lane_of(call);
-    if (!has_room(service, lane))
-        return false;
-    call->lane = lane;
-    lane->call_count++;
-    lane->bytes += call->memory_len;
-    return true;
-}
-
-static void leave_lane(const struct call *call)
-{
-    if (call->lane == NULL)
-        return;
-    CHECK(call->lane->call_count > 0);
-    call->lane->call_count--;
-    call->lane->bytes -= call->memory_len;
-}
-
 bool file_begin(struct file_service *service, struct call *call)
 {
-    if (!enter_lane(service, call))
+    if (!lane_enter(service, call))
         return false;
     if (call_has_own_groups(call) && !groups_are_known(service->groups, call->credential.uid))
         groups_ask(service->groups, call->credential.uid, &call->link);
@@ -307,7 +263,7 @@ bool file_begin(struct file_service *service, struct call *call)
 
 void file_give_back(struct file_service *service, struct call *call)
 {
-    leave_lane(call);
+    lane_leave(call);
     export_table_drop(call->exports);
     call_memory_give_back(&service->memory, call);
 }
@@ -339,7 +295,7 @@ static enum job_verdict submit(void *context, const struct job_request *request,
     if (try_now(call))
         return JOB_DONE;
     if (request->program == NFS_PROGRAM &&
-        lone_execute(call, lane_of(call), operations[call->procedure].execute))
+        lone_execute(call, lane_of_call(call), operations[call->procedure].execute))
         return lone_finish(call);
     keep_args(call, request);
     if (file_begin(service, call))

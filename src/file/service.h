@@ -49,4 +49,10 @@ struct call *file_take_call(struct file_service *service, const struct job_reque
 bool file_begin(struct file_service *service, struct call *call);
 void file_give_back(struct file_service *service, struct call *call);
 
+/* Whose file system a call is for. */
+struct lane *lane_of_call(struct call *call);
+/* One call more there. False: it has too much already. */
+bool lane_enter(struct file_service *service, struct call *call);
+void lane_leave(const struct call *call);
+
 #endif
