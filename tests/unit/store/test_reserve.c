@@ -66,6 +66,23 @@ TEST_OF(test_reserve__keeps_the_file_ahead_of_its_use, struct fixture *fixture)
     store_close(store);
 }
 
+/* A sync for each few pages would keep the commit behind it waiting: it grows by a slice or not. */
+TEST(test_reserve__grows_by_slices)
+{
+    struct fixture *fixture = *state;
+    struct store *store = place_open(fixture->place.url, false);
+    tend_fully(store);
+    uint64_t len = place_len(&fixture->place, "data.mdb");
+    for (int i = 0; i < 50; i++) {
+        model_commit(model_next(&fixture->model), store);
+        tend_fully(store);
+        uint64_t before_len = len;
+        len = place_len(&fixture->place, "data.mdb");
+        assert_true(len == before_len || len - before_len >= MIB);
+    }
+    store_close(store);
+}
+
 /* A file that is longer than it needs to be, whatever is behind its last page, is used as it is. */
 TEST_OF(test_reserve__touches_nothing_that_is_there, struct fixture *fixture)
 {
