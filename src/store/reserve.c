@@ -127,7 +127,7 @@ void reserve_refill(struct reserve *reserve)
 bool reserve_tend(struct reserve *reserve)
 {
     uint64_t target_end = reserve->used_end + reserve->low_len + AHEAD_LEN;
-    /* Not for less than a slice: the next commit would wait for a sync of a few pages, each time. */
+    /* Not for less than a slice: each commit would wait for the sync of a few pages before it. */
     if (reserve->file_end + SLICE_LEN > target_end) {
         reserve->is_stuck = false;
         return false;
