@@ -15,6 +15,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <malloc.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -660,6 +661,30 @@ TEST(test_connection__quiet_takes_no_call_and_gives_answers)
         turn();
     assert_true(is_silent(client));
     assert_false(is_closed(client));
+}
+
+/* With a shared store no kernel keeps a reply for longer than a successor waits, nor beyond the end
+ * of the process (decision 025). */
+TEST_WITH(test_connection__no_reply_waits_in_the_kernel, NULL, NULL)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct lease lease = {.is_shared = i == 1};
+        struct rpc_server_limits limits = ample;
+        limits.lease = &lease;
+        open_world(&limits);
+        uv_os_fd_t fd = -1;
+        int wait_ms = -1;
+        struct connection *accepted = other_side(open_client(0));
+        assert_int_equal(uv_fileno((const uv_handle_t *)&accepted->handle, &fd), 0);
+        struct linger linger = {0};
+        socklen_t len = sizeof wait_ms, linger_len = sizeof linger;
+        assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &wait_ms, &len), 0);
+        assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &linger_len), 0);
+        assert_int_equal(wait_ms, lease.is_shared ? LEASE_KEPT_MS : 0);
+        assert_int_equal(linger.l_onoff != 0, lease.is_shared);
+        assert_int_equal(linger.l_linger, 0);
+        close_world();
+    }
 }
 
 TEST_MAIN(set_up, tear_down, NULL, NULL)
