@@ -201,14 +201,15 @@ bool peers_read_durable(const struct peers_server *server, struct peers_durable 
 
 bool peers_read_round(const struct peers_server *server, struct peers_round *ret)
 {
-    static const char said[] = "first round of notifications finished clients=";
+    static const char said[] = "first round of notifications finished"; /* clients= or hosts= */
     struct peers_round round;
     char line[256];
     if (!process_find_line(&server->process, said, line, sizeof(line)))
         return peers_fail("holdfastd has said nothing of it");
     remove_separators(line);
-    if (sscanf(strstr(line, said) + strlen(said), "\"%u of %u reached, %u failed\" milliseconds=%u",
-               &round.reached, &round.count, &round.failed, &round.took_ms) != 4)
+    if (sscanf(strstr(line, said) + strlen(said),
+               " %*[a-z]=\"%u of %u reached, %u failed\" milliseconds=%u", &round.reached,
+               &round.count, &round.failed, &round.took_ms) != 4)
         return peers_fail("holdfastd sums up a round in other words than the bench knows");
     *ret = round;
     return true;
