@@ -308,11 +308,10 @@ json_t *http_client_get(struct http_client *http, const char *path, int *ret_exi
 int http_client_run(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
-    int exit_code = EXIT_OK;
+    int exit_code;
     if (!arguments_read(command, argc, argv, &arguments, &exit_code))
         return exit_code;
-    if (command->check != NULL)
-        exit_code = command->check(&arguments);
+    exit_code = command->check != NULL ? command->check(&arguments) : EXIT_OK;
     if (exit_code != EXIT_OK)
         return exit_code;
     struct http_client *http = http_client_find(&arguments);
