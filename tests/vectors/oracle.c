@@ -186,6 +186,10 @@ static bool decode_call(XDR *xdrs, const struct vector *vector, size_t len, FILE
             len >= 12 && msg.rm_direction == CALL && msg.rm_call.cb_rpcvers != RPC_MSG_VERSION;
         if (version)
             fprintf(out, "RPC_MISMATCH xid=%u", msg.rm_xid);
+        else if (msg.rm_call.cb_cred.oa_length > MAX_AUTH_BYTES)
+            fprintf(out, "BAD_CRED xid=%u", msg.rm_xid);
+        else if (msg.rm_call.cb_verf.oa_length > MAX_AUTH_BYTES)
+            fprintf(out, "BAD_VERF xid=%u", msg.rm_xid);
         else
             fputs("DROP", out);
         return false;

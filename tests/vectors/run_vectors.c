@@ -122,6 +122,7 @@ static bool decode_call(const void *unused, struct bytes data, struct text *text
         [RPC_CALL_DROP] = "DROP",
         [RPC_CALL_RPC_MISMATCH] = "RPC_MISMATCH",
         [RPC_CALL_BAD_CRED] = "BAD_CRED",
+        [RPC_CALL_BAD_VERF] = "BAD_VERF",
         [RPC_CALL_REJECTED] = "REJECTED",
     };
     struct rpc_call call;
