@@ -38,6 +38,7 @@ struct entry {
     struct drc_key key;
     uint64_t hash;
     uint64_t waiting;
+    uint64_t before; /* handle of the entry that it has made old; DRC_NONE: none */
     uint64_t done_ns;
     struct list in_all, in_address; /* the two queues, when done */
     uint32_t slot;
@@ -142,6 +143,15 @@ static uint32_t add_caller(struct drc *drc, const struct address *address)
     return slot;
 }
 
+static struct entry *entry_in_progress(struct drc *drc, uint64_t handle)
+{
+    uint32_t slot = table_find(&drc->entries, handle);
+    CHECK(slot != SLOT_NONE);
+    struct entry *entry = table_at(&drc->entries, slot);
+    CHECK(!entry->done);
+    return entry;
+}
+
 /* ---- owners ---- */
 
 static uint32_t owner_chain(const struct drc *drc, const struct address *address, uint32_t owner)
@@ -156,11 +166,11 @@ static void forget_newest(struct drc *drc, const struct entry *entry)
                       entry->slot);
 }
 
-/* A call is executed: what this owner asked before is old. */
-void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner)
+/* What this owner asked last is old now: its handle. */
+static uint64_t make_old(struct drc *drc, const struct address *address, uint32_t owner)
 {
     if (owner == 0)
-        return;
+        return DRC_NONE;
     uint32_t slot = chains_first(&drc->by_owner, owner_chain(drc, address, owner));
     for (; slot != SLOT_NONE; slot = chains_next(&drc->by_owner, slot)) {
         struct entry *entry = table_at(&drc->entries, slot);
@@ -168,8 +178,29 @@ void drc_supersede(struct drc *drc, const struct address *address, uint32_t owne
             continue;
         forget_newest(drc, entry);
         entry->is_old = true;
-        return;
+        return table_handle(&drc->entries, slot);
     }
+    return DRC_NONE;
+}
+
+void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner)
+{
+    (void)make_old(drc, address, owner);
+}
+
+void drc_void(struct drc *drc, uint64_t entry)
+{
+    struct entry *begun = entry_in_progress(drc, entry);
+    uint32_t slot =
+        begun->before == DRC_NONE ? SLOT_NONE : table_find(&drc->entries, begun->before);
+    if (slot == SLOT_NONE || begun->is_old)
+        return;
+    MARK("drc_void");
+    struct entry *before = table_at(&drc->entries, slot);
+    forget_newest(drc, begun);
+    begun->is_old = true;
+    before->is_old = false;
+    chains_add(&drc->by_owner, owner_chain(drc, &before->key.address, before->key.owner), slot);
 }
 
 void drc_supersede_client(struct drc *drc, const struct address *address, uint64_t client)
@@ -269,7 +300,7 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
     if (seen != DRC_NEW)
         return seen;
     uint64_t hash = key_hash(drc, key);
-    drc_supersede(drc, &key->address, key->owner);
+    uint64_t before = make_old(drc, &key->address, key->owner);
     if (drc->entries.count == drc->entries.max) {
         if (list_is_empty(&drc->done)) {
             ret->entry = DRC_NONE;
@@ -283,6 +314,7 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
     *entry = (struct entry){.key = *key,
                             .hash = hash,
                             .waiting = DRC_NONE,
+                            .before = before,
                             .slot = slot,
                             .port = port,
                             .caller = add_caller(drc, &key->address),
@@ -297,15 +329,6 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
         chains_add(&drc->by_owner, owner_chain(drc, &key->address, key->owner), slot);
     ret->entry = table_handle(&drc->entries, slot);
     return DRC_NEW;
-}
-
-static struct entry *entry_in_progress(struct drc *drc, uint64_t handle)
-{
-    uint32_t slot = table_find(&drc->entries, handle);
-    CHECK(slot != SLOT_NONE);
-    struct entry *entry = table_at(&drc->entries, slot);
-    CHECK(!entry->done);
-    return entry;
 }
 
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing)

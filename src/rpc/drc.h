@@ -12,7 +12,8 @@
  * be true then. So a repeat is *old*, and does not get it, once a later call of the same owner was
  * executed, or if the reply was only momentary (BLOCKED) and the repeat comes from another port. A
  * FREE_ALL belongs to a client: a call of any of its processes makes it old. So do orders of an
- * operator with whatever their client was answered.
+ * operator with whatever their client was answered. A LOCK that is told to ask again changes
+ * nothing, and makes nothing old: a reclaim that is repeated must not be told that.
  *
  *        drc_begin: new             drc_end
  *   ---> IN PROGRESS ----------------------------> DONE ----> (gone: 120 s, or room needed)
@@ -79,6 +80,9 @@ void drc_supersede_client(struct drc *drc, const struct address *address, uint64
 /* Where the answer of an entry in progress waits, for a retransmission of the call. `is_passing`:
  * the answer is for the moment, and not to be said again to another port. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);
+/* The call in progress has changed nothing, and is told to ask again: what its owner called before
+ * is not old for it. It is old itself, as whoever repeats it is told the same. */
+void drc_void(struct drc *drc, uint64_t entry);
 /* It waits elsewhere now. */
 void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting);
 /* There will be no reply: a repeat is a new call. */

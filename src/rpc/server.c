@@ -257,6 +257,9 @@ static bool execute(struct rpc_server *server, const struct incoming *in, uint64
     uint64_t number = answer.response.when == ANSWER_LATER
                           ? leaving_keep_late(server, answer.response.ticket, &entry, len)
                           : outbox_add(server->outbox, &entry, len);
+    if (cache_entry != DRC_NONE && request->kind == REQUEST_NLM_LOCK &&
+        answer.response.status == LOCK_GRACE)
+        drc_void(server->cache, cache_entry);
     if (cache_entry != DRC_NONE)
         drc_wait(server->cache, cache_entry, number, answer.response.status == LOCK_BLOCKED);
     return true;

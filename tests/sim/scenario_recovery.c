@@ -336,3 +336,20 @@ STORY(dead_for_long, "told after the record would have expired", WORLD_UNTOLD)
     story_wait_ms(world, 125000);
     EXPECT(story_is_told(world, ALPHA) && !story_has(world, ALPHA));
 }
+
+/* Decision 020: the answer to a reclaim is lost, and a LOCK of that process was refused meanwhile. */
+STORY(reclaim_and_a_refused_lock, "the repeat of a reclaim is told the same", 0)
+{
+    struct lockers *all = world->lockers;
+    story_take(world, ALPHA);
+    EXPECT(story_lock(world, DELTA, story_part(0, 8, 1)) == GRANTED);
+    restart_by_hand(world, 20);
+    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRACE);
+    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
+    struct ask *reclaim = all->asks[all->ask_count - 1];
+    EXPECT(reclaim->reclaim);
+    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRACE);
+    mail_arrive_late(world, reclaim, story_locker(world, ALPHA)->port);
+    EXPECT(all->put_off == 0);
+    EXPECT(story_reclaim(world, DELTA, story_part(0, 8, 1)) == GRANTED);
+}

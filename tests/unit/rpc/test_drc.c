@@ -189,6 +189,37 @@ TEST(test_drc__an_owner_without_its_newest)
     drc_free(drc);
 }
 
+/* A call that was told to ask again has changed nothing: what was answered before is still true. */
+TEST(test_drc__a_call_without_effect_makes_nothing_old)
+{
+    struct drc *drc = drc_new(16, 1);
+    struct drc_found found;
+    struct bytes reply;
+    struct drc_key keys[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        keys[i] = key_of(2, 7 + i);
+        keys[i].owner = 5;
+    }
+    execute(drc, keys[0], 1);
+    for (uint32_t i = 1; i < 3; i++) { /* once with something before, once behind one of these */
+        assert_int_equal(begin(drc, keys[i], 2, &found), DRC_NEW);
+        drc_void(drc, found.entry);
+        (void)drc_check(drc);
+        drc_wait(drc, found.entry, 0, false);
+        drc_end(drc, found.entry, bytes_of_text("ask again"), 2);
+        assert_int_equal(begin(drc, keys[0], 3, &found), DRC_DONE);
+        assert_int_equal(begin(drc, keys[i], 3, &found), DRC_OLD);
+    }
+    execute(drc, keys[3], 4);
+    assert_int_equal(from_elsewhere(drc, keys[0], &reply), DRC_OLD);
+    assert_int_equal(from_elsewhere(drc, keys[3], &reply), DRC_DONE);
+    assert_int_equal(begin(drc, key_of(3, 1), 5, &found), DRC_NEW); /* of nobody: nothing happens */
+    drc_void(drc, found.entry);
+    drc_end(drc, found.entry, bytes_of_text("answer"), 5);
+    assert_int_equal(begin(drc, key_of(3, 1), 6, &found), DRC_DONE);
+    drc_free(drc);
+}
+
 /* An operator released a client: what it was answered, or is about to be, is old; nothing else. */
 TEST(test_drc__what_was_overridden_is_old)
 {

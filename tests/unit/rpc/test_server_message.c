@@ -42,7 +42,7 @@ static void store(void)
         rpc_server_stored(f.server, batch.txn, true, f.now_ns, 0);
 }
 
-static void open_server(const struct rpc_server_limits *limits)
+static void open_server_after(const struct rpc_server_limits *limits, const struct core_boot *boot)
 {
     struct core_limits core_limits = {.clients_max = 10,
                                       .locks_max = 100,
@@ -55,6 +55,7 @@ static void open_server(const struct rpc_server_limits *limits)
                                       .file_set_count = 1,
                                       .notify_timeout_ns = 5 * SECOND_NS,
                                       .window_ns = 90 * SECOND_NS,
+                                      .grace_ns = 90 * SECOND_NS,
                                       .give_up_ns = 900 * SECOND_NS};
     struct rpc_client_limits client_limits = {
         .attempts_max = 64, .connections_max = 16, .bytes_max = 1 << 20};
@@ -62,7 +63,7 @@ static void open_server(const struct rpc_server_limits *limits)
                          .client = rpc_client_new(&client_limits, 5000, 1)};
     assert_non_null(f.core);
     assert_non_null(f.client);
-    core_start(f.core, &(struct core_boot){0});
+    core_start(f.core, boot);
     f.server = rpc_server_new(limits, programs, 2, f.core, 1);
     assert_non_null(f.server);
     rpc_server_set_client(f.server, f.client);
@@ -72,6 +73,11 @@ static void open_server(const struct rpc_server_limits *limits)
                                           .transport = RECORD_UDP},
                                  .route = 5};
     store();
+}
+
+static void open_server(const struct rpc_server_limits *limits)
+{
+    open_server_after(limits, &(struct core_boot){0});
 }
 
 static void close_server(void)
@@ -663,6 +669,32 @@ TEST(test_server_message__the_same_port_again)
     assert_int_equal(status_of_repeat(1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
     assert_int_equal(status_of_repeat(2, PEER_NLM_UNLOCK), PEER_NLM_IS_GRANTED);
     assert_int_equal(locks_of(), 0);
+}
+
+/* In grace a process waits for one lock and has another one reclaimed for it. The answer to that is
+ * lost: its repeat is told the same, not to ask again, which clients take for a refusal. */
+TEST_WITH(test_server_message__a_refused_lock_makes_no_reclaim_old, NULL, NULL)
+{
+    struct peer_nlm_args args = lock_args(0);
+    struct rpc_reply out;
+    struct peer_nlm_res res;
+    open_server_after(&ample, &(struct core_boot){.may_have_lost = true});
+    for (uint32_t i = 0; i < 2; i++) { /* the reclaim, and a LOCK of other bytes */
+        args.reclaim = i == 0;
+        args.lock.offset = 100 * i;
+        peer_nlm_put_call(&call, 1 + i, 4, PEER_NLM_LOCK, &args);
+        assert_int_equal(receive(), RPC_WAITING);
+        store();
+        assert_true(rpc_server_next(f.server, f.now_ns, &out));
+    }
+    args.reclaim = true;
+    args.lock.offset = 0;
+    peer_nlm_put_call(&call, 1, 4, PEER_NLM_LOCK, &args);
+    assert_int_equal(receive(), RPC_ANSWERED);
+    struct packet_reader reader = {f.reply.body, f.reply.body_len, false};
+    assert_true(peer_nlm_get_res(&reader, 4, PEER_NLM_LOCK, &res));
+    assert_int_equal(res.status, PEER_NLM_IS_GRANTED);
+    close_server();
 }
 
 /* The case of a name makes no other owner, nor another client. */
