@@ -4,9 +4,11 @@
 #include "ask.h"
 #include "core/callback.h"
 #include "core/namesake.h"
+#include "core/turn.h"
 #include "machine.h"
 #include "mail.h"
 #include "story.h"
+#include "stranger.h"
 
 #include <stdio.h>
 
@@ -284,4 +286,27 @@ STORY(many_namesakes, "D17: more pairs than are remembered", 0)
     EXPECT(is_met(world, NAMESAKES_MAX + 1) && story_status(world).locks == 1);
     story_give_back(world, ALPHA);
     EXPECT(story_status(world).namesakes == 0);
+}
+
+/* P7: a hundred callbacks to a host that answers none delay nobody else's. */
+STORY(silent_stranger, "P7: callbacks that nobody answers delay no others", 0)
+{
+    world->plan.waiters_max = 400;
+    world->plan.calls_max = TURN_CALLS_MAX + 16;
+    stranger_add(world, 1, (struct prng){1});
+    struct strangers *all = world->strangers;
+    world->lockers->plan.is_limited = true;
+    story_restart(world);
+    all->hosts[0].mood = CALLEE_SILENT;
+    all->theme = STRANGER_OFFERS;
+    all->version = 4;
+    story_take(world, ALPHA);
+    story_wait_for(world, BETA);
+    for (all->length = 200; all->said < all->length; story_wait_ms(world, 2))
+        all->said += stranger_say(world);
+    story_wait_ms(world, 100);
+    EXPECT(story_status(world).offers > 190);
+    story_give_back(world, ALPHA);
+    story_wait_ms(world, 500);
+    EXPECT(story_has(world, BETA));
 }

@@ -40,26 +40,6 @@ static uint16_t stored(struct world *world, enum who who)
     return claim_disk_cells(world, story_process(world, who), story_bytes.file, true).any;
 }
 
-/* R-SEC-3: it is installed anew and counts from the beginning; its status monitor confirms it. What
- * it had reclaimed without a state is stamped with the one that was known, and is freed, too. */
-STORY(counter_begins_anew, "a client that was installed anew", 0)
-{
-    struct locker *alpha = story_locker(world, ALPHA);
-    story_take(world, ALPHA);
-    story_restart(world); /* Linux reclaims with state 0 */
-    EXPECT(story_has(world, ALPHA) && !story_status(world).grace.is_on);
-    (void)reboot(world, ALPHA);
-    alpha->state = alpha->host->nsm_state = 1;
-    notify(world, ADDRESS_OF_ALPHA, "alpha", 1);
-    story_wait_ms(world, 6000);
-    EXPECT(story_status(world).locks == 0);
-    EXPECT(story_lock(world, ALPHA, story_part(1, 0, 1)) == GRANTED);
-    notify(world, ADDRESS_OF_ALPHA, "alpha", 1);
-    story_wait_ms(world, 6000);
-    EXPECT(story_status(world).locks == 1);
-    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
-}
-
 /* R-SEC-3: reclaimed without a state before it rebooted. A reclaim of another process with the new
  * state frees nothing; the notice with that state frees what is stamped older. */
 STORY(stamp_of_a_reclaim, "a reclaim with state 0 has a stamp", 0)
@@ -80,17 +60,6 @@ STORY(stamp_of_a_reclaim, "a reclaim with state 0 has a stamp", 0)
     world->is_unjudged = true; /* it says that it rebooted, and did not */
     notify(world, "192.0.2.14", "delta", delta->state);
     EXPECT(story_status(world).locks == 1 && stored(world, DELTA) == 0);
-}
-
-/* R-ID-3 (c): locks from one address, tells from another; the one that is recorded is asked. */
-STORY(multihomed, "a notice from another address of the client", 0)
-{
-    story_take(world, ALPHA);
-    uint32_t state = reboot(world, ALPHA);
-    notify(world, ADDRESS_OF_NOBODY, "alpha", state);
-    story_wait_ms(world, 1000);
-    EXPECT(story_status(world).locks == 0);
-    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
 }
 
 /* Two behind one address. The status monitor that answers is the first one's; what it says frees
@@ -165,29 +134,6 @@ STORY(box_and_a_waiter, "the same, asked because somebody waits", 0)
     EXPECT(story_is_waiting(world, BETA));
 }
 
-/* R-ID-3: two behind one address whose names differ in the domain only. */
-STORY(short_name_of_two, "web1.prod and web1.test behind one address", 0)
-{
-    struct locker *alpha = story_locker(world, ALPHA), *beta = story_locker(world, BETA);
-    (void)snprintf(alpha->name, sizeof alpha->name, "web1.prod");
-    (void)snprintf(beta->name, sizeof beta->name, "web1.test");
-    beta->host = alpha->host;
-    struct extent of_beta = story_part(1, 0, 1);
-    story_take(world, ALPHA);
-    notify(world, ADDRESS_OF_ALPHA, "web1", alpha->state + 2); /* web1.test has no record yet */
-    EXPECT(story_status(world).locks == 1);
-    EXPECT(story_lock(world, BETA, of_beta) == GRANTED);
-    uint32_t state = reboot(world, BETA);
-    notify(world, ADDRESS_OF_ALPHA, "web1", state);
-    EXPECT(story_status(world).locks == 2);
-    notify(world, ADDRESS_OF_ALPHA, "web1.test", state); /* the full name does the work */
-    EXPECT(story_status(world).locks == 1 && story_has(world, ALPHA));
-    (void)snprintf(beta->name, sizeof beta->name, "web1"); /* which is then either's, too */
-    EXPECT(story_lock(world, BETA, of_beta) == GRANTED);
-    notify(world, ADDRESS_OF_ALPHA, "web1", state + 2);
-    EXPECT(story_status(world).locks == 2);
-}
-
 static void send_raw(struct world *world, enum peer_nlm_procedure procedure, uint32_t xid,
                      uint32_t state)
 {
@@ -223,104 +169,7 @@ STORY(confirmed_reboot_forgets, "answers of the old life", 0)
     EXPECT(story_status(world).locks == 0);
 }
 
-/* R-SEC-4: whatever strangers send in its name, its own notice is looked into. */
-STORY(strangers_budget, "notices in a client's name, at any rate", 0)
-{
-    struct locker *alpha = story_locker(world, ALPHA);
-    story_take(world, ALPHA);
-    for (uint32_t i = 0; i < 60; i++) {
-        story_notice(world, ADDRESS_OF_NOBODY, "alpha", alpha->state + 2 + 2 * i);
-        story_wait_ms(world, 20);
-    }
-    (void)reboot(world, ALPHA);
-    alpha->state = alpha->host->nsm_state = 1;
-    notify(world, ADDRESS_OF_ALPHA, "alpha", 1);
-    story_wait_ms(world, 6000);
-    EXPECT(story_status(world).locks == 0);
-}
-
 /* ---- runs that are resumed ---- */
-
-/* The same when the next start must not resume, because delta cannot be reached and is waited for;
- * and over the start after that, which may. */
-STORY(offer_and_no_resume, "the same over a reclaim and a resume", 0)
-{
-    struct extent of_delta = story_part(1, 0, 1);
-    world->plan.holds = true;
-    EXPECT(story_lock(world, DELTA, of_delta) == GRANTED);
-    story_be(world, DELTA, CALLEE_SILENT);
-    story_restart(world);
-    world->plan.resumes = true;
-    story_restart(world);
-    story_wait_for_end(world, 500);
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    world->lockers->is_mute = true;
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
-    story_restart(world);
-    EXPECT(!world->machine.has_resumed && story_status(world).locks == 2);
-    story_be(world, DELTA, CALLEE_WELL);
-    story_wait_ms(world, 7000);
-    EXPECT(story_has(world, BETA) && story_holds(world, DELTA, of_delta));
-    EXPECT(!story_status(world).grace.is_on);
-    story_restart(world);
-    EXPECT(world->machine.has_resumed && story_status(world).locks == 2);
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-    story_give_back(world, BETA);
-    EXPECT(story_status(world).locks == 1 && story_status(world).offers == 0);
-}
-
-/* Or after grace, with something still provisional. */
-STORY(no_resume_with_something_open, "a run that died with something provisional", 0)
-{
-    world->plan.resumes = world->plan.holds = true;
-    story_take(world, ALPHA);
-    story_be(world, ALPHA, CALLEE_SILENT);
-    story_restart(world);
-    bool has_resumed = world->machine.has_resumed;
-    EXPECT(has_resumed);
-    world->plan.resumes = false;
-    story_restart(world);
-    story_wait_for_end(world, 5000);
-    EXPECT(!story_status(world).grace.is_on && story_status(world).grace.unsettled == 1);
-    world->plan.resumes = true;
-    story_restart(world);
-    EXPECT(!world->machine.has_resumed && story_status(world).grace.is_on);
-    story_be(world, ALPHA, CALLEE_WELL);
-    story_wait_ms(world, 7000);
-    EXPECT(story_has(world, ALPHA) && story_status(world).grace.unsettled == 0);
-}
-
-/* A client that rebooted while we were away: its status monitor says so when it is asked. */
-STORY(resume_finds_a_reboot, "SM_STAT after a resume", 0)
-{
-    world->plan.resumes = true;
-    story_restart(world);
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    machine_crash(world, "killed by the story", false);
-    (void)reboot(world, ALPHA);
-    while (!world->machine.is_ready)
-        story_wait_ms(world, 100);
-    story_wait_ms(world, 3000);
-    EXPECT(world->machine.has_resumed && story_has(world, BETA));
-}
-
-/* It is told of a restart when it has taken a callback, and its answer is not there yet. */
-STORY(reclaim_of_an_offer, "a callback was taken, its answer is lost", 0)
-{
-    EXPECT(story_lock(world, BETA, story_part(0, 0, 2)) == GRANTED);
-    story_take(world, ALPHA);
-    story_wait_for(world, BETA);
-    world->lockers->is_mute = true;
-    story_give_back(world, ALPHA);
-    story_wait_ms(world, 300);
-    EXPECT(story_has(world, BETA) && story_status(world).offers == 1);
-    EXPECT(story_reclaim(world, BETA, story_part(0, 0, 6)) == GRANTED);
-    EXPECT(story_status(world).offers == 0 && story_status(world).locks == 1);
-}
 
 /* ---- many questions ---- */
 

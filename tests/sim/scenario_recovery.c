@@ -29,109 +29,6 @@ static void restart_by_hand(struct world *world, uint64_t grace_s)
     story_restart(world);
 }
 
-/* R-GRACE-10: who is reclaiming may go on, until it has been quiet for 5 s. */
-STORY(busy_reclaimer, "R-GRACE-10: who is reclaiming goes on after the end", WORLD_UNTOLD)
-{
-    EXPECT(story_lock(world, ALPHA, story_part(0, 0, 10)) == GRANTED);
-    restart_by_hand(world, 10);
-    story_wait_ms(world, 600);
-    for (uint64_t i = 0; i < 6; i++) {
-        EXPECT(story_reclaim(world, ALPHA, story_part(0, i, 1)) == GRANTED);
-        EXPECT(story_lock(world, OTHER, story_part(0, 9, 1)) == (is_grace(world) ? GRACE : DENIED));
-        story_wait_ms(world, 2800);
-    }
-    EXPECT(!is_grace(world) && story_status(world).grace.unsettled == 1);
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRANTED); /* others are served */
-    story_wait_for_end(world, 10500);                                 /* at most one more grace */
-    EXPECT(story_status(world).grace.unsettled == 0);
-    EXPECT(story_lock(world, OTHER, story_part(0, 6, 4)) == GRANTED);
-    EXPECT(story_lock(world, OTHER, story_part(0, 5, 1)) == DENIED);
-}
-
-/* D5 (1), (2), (4): cut off when we restart, back inside grace. */
-STORY(cut_off_for_a_while, "D5: not reached at first, back inside grace", 0)
-{
-    story_take(world, ALPHA);
-    EXPECT(story_lock(world, DELTA, story_part(1, 0, 1)) == GRANTED);
-    story_be(world, ALPHA, CALLEE_SILENT);
-    world->plan.grace_ns = 90 * SECOND;
-    story_restart(world);
-    story_wait_ms(world, 10000);
-    EXPECT(story_status(world).reboots.crashes_detected == 1); /* nobody answers there */
-    story_wait_ms(world, 10000);
-    EXPECT(story_is_told(world, DELTA) && !story_is_told(world, ALPHA));
-    EXPECT(story_lock(world, OTHER, story_part(1, 5, 1)) == GRACE);
-    story_wait_for_end(world, -40000);
-    EXPECT(story_lock(world, OTHER, story_bytes) == GRACE); /* the second half stands, too */
-    story_be(world, ALPHA, CALLEE_WELL);
-    story_wait_ms(world, 7000);
-    EXPECT(story_is_told(world, ALPHA) && !is_grace(world));
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-}
-
-/* D5 (4), (5): it is told around the end of grace, and has 30 s from then. */
-STORY(told_at_the_end, "D5 (5): told when grace ends, 30 s more", 0)
-{
-    story_take(world, ALPHA);
-    story_be(world, ALPHA, CALLEE_SILENT);
-    restart_by_hand(world, 90);
-    story_wait_for_end(world, -5500);
-    story_be(world, ALPHA, CALLEE_WELL);
-    story_wait_for_end(world, 500);
-    EXPECT(story_is_told(world, ALPHA) && !is_grace(world));
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRANTED);
-    story_wait_for_end(world, 10000);
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-    EXPECT(story_reclaim(world, ALPHA, story_bytes) == GRANTED);
-    story_wait_for_end(world, 60000);
-    EXPECT(story_has(world, ALPHA));
-}
-
-/* R-GRACE-5: `hold` keeps what a silent client holds, until it is heard of and then some, or until
- * the notifier gives up. */
-STORY(hold, "R-GRACE-5: --unreachable hold", WORLD_UNTOLD)
-{
-    world->plan.holds = true;
-    world->plan.give_up_ns = 200 * SECOND;
-    story_take(world, BETA);
-    story_be(world, BETA, CALLEE_SILENT);
-    story_restart(world);
-    story_wait_for_end(world, 1000);
-    EXPECT(!is_grace(world) && story_status(world).reboots.crashes_detected == 0);
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRANTED);
-    story_wait_for_end(world, 60000);
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-    story_be(world, BETA, CALLEE_WELL);
-    story_wait_ms(world, 125000); /* the longest step of the ladder */
-    EXPECT(story_is_told(world, BETA) && story_has(world, BETA));
-    EXPECT(story_status(world).grace.unsettled == 0);
-
-    story_be(world, BETA, CALLEE_SILENT);
-    story_restart(world);
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRACE);
-    story_wait_for_end(world, 200000);
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-    story_wait_ms(world, 200000); /* window and --give-up are over */
-    EXPECT(story_status(world).notify.given_up > 0);
-    EXPECT(story_lock(world, OTHER, story_bytes) == GRANTED);
-}
-
-/* R-GRACE-5: that it calls does not mean that it knows. */
-STORY(hold_who_calls, "R-GRACE-5: not told, but calling", 0)
-{
-    world->plan.holds = true;
-    story_take(world, BETA);
-    story_be(world, BETA, CALLEE_SILENT);
-    story_restart(world);
-    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRACE);
-    story_wait_for_end(world, 40000);
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-    story_be(world, BETA, CALLEE_WELL);
-    story_wait_ms(world, 125000);
-    EXPECT(story_is_told(world, BETA) && story_has(world, BETA));
-    EXPECT(story_status(world).grace.unsettled == 0);
-}
-
 /* R-GRACE-5: told when nobody else would have its locks any more, and its answer is lost. It
  * reclaims one lock after another, and has all of them. */
 STORY(hold_answer_lost, "R-GRACE-5: told, and its answer is lost", 0)
@@ -183,32 +80,6 @@ STORY(another_name_first, "the last of our names is the one that it knows", 0)
     story_be(world, DELTA, CALLEE_WELL);
     story_wait_ms(world, 7000);
     EXPECT(story_is_told(world, DELTA) && !is_grace(world) && story_has(world, DELTA));
-}
-
-/* D6: the same without a crash. */
-STORY(simulated_crash, "D6: SM_SIMU_CRASH with locks", WORLD_UNTOLD)
-{
-    story_take(world, ALPHA);
-    EXPECT(story_lock(world, BETA, story_part(1, 0, 1)) == GRANTED);
-    EXPECT(story_lock(world, GAMMA, story_part(1, 8, 1)) == GRANTED);
-    struct extent offered = story_part(1, 8, 1);
-    story_ask(world, OTHER, PEER_NLM_LOCK, &offered, true);
-    story_wait_for(world, DELTA);
-    world->lockers->is_mute = true;
-    story_ask(world, GAMMA, PEER_NLM_UNLOCK, &offered, false);
-    story_wait_ms(world, 300);
-    EXPECT(story_holds(world, OTHER, offered) && story_status(world).offers == 1);
-    uint32_t before = story_status(world).state;
-    story_be(world, BETA, CALLEE_SILENT);
-    story_simulate_crash(world);
-    story_wait_ms(world, 3000);
-    EXPECT(story_status(world).state == before + 2 && is_grace(world));
-    EXPECT(story_is_told(world, ALPHA) && story_status(world).waiters == 0);
-    EXPECT(story_lock(world, OTHER, story_part(1, 5, 1)) == GRACE);
-    story_wait_for_end(world, 500);
-    EXPECT(story_lock(world, OTHER, story_part(1, 0, 1)) == GRANTED); /* beta is gone */
-    EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-    EXPECT(story_lock(world, GAMMA, offered) == DENIED); /* it had been taken, and was reclaimed */
 }
 
 /* What was granted before it and is given up afterwards is not granted again by the cache. */
@@ -321,20 +192,6 @@ STORY(unread_when_grace_ends, "a reclaim waits in a socket when grace would end"
     story_wait_ms(world, 100);
     EXPECT(world->lockers->answered == GRANTED);
     EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
-}
-
-/* P3: for longer than a client without locks is remembered; told when it is back. */
-STORY(dead_for_long, "told after the record would have expired", WORLD_UNTOLD)
-{
-    story_take(world, ALPHA);
-    story_be(world, ALPHA, CALLEE_SILENT);
-    story_restart(world);
-    story_wait_for_end(world, 1000);
-    EXPECT(story_lock(world, BETA, story_bytes) == GRANTED);
-    story_wait_ms(world, 400000);
-    story_be(world, ALPHA, CALLEE_WELL);
-    story_wait_ms(world, 125000);
-    EXPECT(story_is_told(world, ALPHA) && !story_has(world, ALPHA));
 }
 
 /* Decision 020: the answer to a reclaim is lost, and a LOCK of that process was refused meanwhile. */
