@@ -113,7 +113,6 @@ static bool note_heard(struct core *core, const struct peer *from, const struct 
             report(core, EVENT_NOTICE_IGNORED, from, request->mon_name, request->state);
         return true;
     case NOTICE_CROWDED:
-        MARK("notice_crowded");
         return false;
     case NOTICE_BYTES:
         report(core, EVENT_NO_BYTES, from, request->mon_name, core->limits.bytes_max);

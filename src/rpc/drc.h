@@ -81,7 +81,7 @@ void drc_supersede_client(struct drc *drc, const struct address *address, uint64
  * the answer is for the moment, and not to be said again to another port. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);
 /* The call in progress has changed nothing, and is told to ask again: what its owner called before
- * is not old for it. It is old itself, as whoever repeats it is told the same. */
+ * is not old for it. It is old itself: its repeat is told the same. */
 void drc_void(struct drc *drc, uint64_t entry);
 /* It waits elsewhere now. */
 void drc_move(struct drc *drc, uint64_t entry, uint64_t waiting);

@@ -194,7 +194,7 @@ STORY(unread_when_grace_ends, "a reclaim waits in a socket when grace would end"
     EXPECT(story_lock(world, OTHER, story_bytes) == DENIED);
 }
 
-/* Decision 020: the answer to a reclaim is lost, and a LOCK of that process was refused meanwhile. */
+/* Decision 020: the answer to a reclaim is lost, and a LOCK of its process was refused since. */
 STORY(reclaim_and_a_refused_lock, "the repeat of a reclaim is told the same", 0)
 {
     struct lockers *all = world->lockers;
