@@ -15,6 +15,7 @@
 #include "machine.h"
 #include "oracle.h"
 #include "peer/packet.h"
+#include "peer/peer_nsm.h"
 #include "watcher.h"
 
 #include <stdlib.h>
@@ -219,6 +220,18 @@ void net_arrive(struct world *world, struct parcel *parcel)
     free(parcel);
 }
 
+/* Of two calls under one xid, made before and after a reboot, the answer to SM_NOTIFY is the one
+ * that says nothing: it may wait for the resolver until the other one was answered. */
+static bool may_answer(const struct call *call, struct bytes message)
+{
+    struct packet_reply reply;
+    bool has_body = call->procedure == PEER_NSM_MON || call->procedure == PEER_NSM_UNMON ||
+                    call->procedure == PEER_NSM_UNMON_ALL || call->procedure == PEER_NSM_STAT;
+    return !has_body || !packet_get_reply(message.at, message.len, &reply) || !reply.accepted ||
+           (reply.status == PACKET_SUCCESS ? reply.body_len > 0
+                                           : reply.status != PACKET_SYSTEM_ERR);
+}
+
 struct call *net_find_call(struct world *world, const struct rpc_source *to, struct bytes message,
                            struct connection **ret_connection)
 {
@@ -226,7 +239,7 @@ struct call *net_find_call(struct world *world, const struct rpc_source *to, str
     uint32_t xid = packet_xid(message.at, message.len);
     struct call *call = NULL;
     for (uint32_t i = world->call_count; i > 0 && call == NULL; i--)
-        if (world->calls[i - 1]->xid == xid)
+        if (world->calls[i - 1]->xid == xid && may_answer(world->calls[i - 1], message))
             call = world->calls[i - 1];
     if (call == NULL || !address_equal(&to->peer.address, &call->owner->host->address))
         return NULL;
