@@ -9,16 +9,23 @@
 #include "bench/files_load.h"
 #include "bench/rows.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define DIRECTORY  "files-disk"
 #define ROUNDS_MAX 5
 #define RATE_GOAL  0.8
 #define P99_GOAL   3.0
+
+/* Files that are locked, and where their handles are. */
+#define LOCKED       "files-locked.handles"
+#define LOCKED_COUNT 10
+#define LOCKED_TEXT  "10"
 
 static const struct durable {
     const char *key, *title, *other, *local;
@@ -83,6 +90,25 @@ static void measure_durable(struct rows *rows, const struct files_load_target *t
 
 /* ---- locks meanwhile ---- */
 
+/* What is locked must be there: a server that serves files as well looks. */
+static bool make_lockable(const struct files_load_target *target)
+{
+    struct process process = {0};
+    char path[700], port[16], handles[600];
+    snprintf(port, sizeof(port), "%u", (unsigned)target->nfs_port);
+    snprintf(handles, sizeof(handles), "%s", peers_path(LOCKED));
+    for (uint32_t i = 0; i < LOCKED_COUNT; i++) {
+        snprintf(path, sizeof(path), "%s/f%u", target->directory, i);
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+        if (fd < 0 || close(fd) != 0)
+            return peers_fail("cannot make %s", path);
+    }
+    const char *arguments[] = {peers_tool("handles"), port,    port, target->directory,
+                               LOCKED_TEXT,           handles, NULL};
+    return (process_start(&process, arguments) && process_wait_end(&process, 10000) == 0) ||
+           peers_fail("no handles to lock: %s", process_last_words(&process));
+}
+
 static bool lock_alone(const struct peers_server *server, uint32_t milliseconds,
                        struct report_sample *ret)
 {
@@ -92,7 +118,8 @@ static bool lock_alone(const struct peers_server *server, uint32_t milliseconds,
                                   .milliseconds = milliseconds,
                                   .drain_ms = 10000,
                                   .is_locks = true,
-                                  .files = 10};
+                                  .files = LOCKED_COUNT,
+                                  .handles = LOCKED};
     uint64_t ignored;
     return peers_measure_locks(server, &pairs, ret, &ignored);
 }
@@ -105,7 +132,8 @@ static void measure_locks(struct rows *rows, const struct peers_server *server,
     uint32_t rounds = rows->rounds < ROUNDS_MAX ? rows->rounds : ROUNDS_MAX;
     uint32_t milliseconds = rows->is_quick ? 100 : 2000;
     struct files_load load = {"write", 8, 16, 65536, 2 * milliseconds};
-    if (!files_load_prepare(target, load.connections, load.in_flight, 0)) {
+    if (!files_load_prepare(target, load.connections, load.in_flight, 0) ||
+        !make_lockable(target)) {
         rows_fail(rows, "%s", peers_why());
         return;
     }

@@ -53,7 +53,8 @@ expect "and does nothing" same "$("$PEER" "${near[@]}" "$port" stat x)" "succ $s
 
 # (4)
 foreign='ignored a reboot notification: that name does not resolve'
-expect "SM_NOTIFY by a watcher's host" same "$("$PEER" -u "${far[@]}" "$port" notify watched 5)" ok
+expect "SM_NOTIFY by a watcher's host" same "$("$PEER" -u "${far[@]}" "$port" notify watched 5)" \
+    "error SYSTEM_ERR" # nobody knows whose name that is: to be said again
 expect "is ignored" log_has "$work/open.log" "$foreign .* from=10.77.0.1 name=\"watched\" state=5"
 expect "SM_NOTIFY by a stranger" same \
     "$("$PEER" -u -s 10.77.0.2 10.77.0.2 "$port" notify udp 7)" ok
