@@ -93,7 +93,7 @@ static void queue_closings(struct descriptor_cache *cache, const struct lane *ex
 {
     for (struct list *at = cache->over.next; at != &cache->over; at = at->next) {
         struct lane *lane = LIST_ELEMENT(at, struct lane, over_link);
-        if (lane == except || lane->is_closing_queued)
+        if ((except != NULL && lane == except) || lane->is_closing_queued)
             continue;
         lane->is_closing_queued = true;
         cache->owner.close(cache->owner.context, lane);
