@@ -27,8 +27,8 @@ struct question {
     uint16_t fh_len;
     uint8_t fh[HANDLE_MAX];
 };
-_Static_assert(sizeof(struct question) ==
-                   sizeof(struct address) + 4 * (4 + RPC_AUTH_GROUPS_MAX + 1) + 4 + HANDLE_MAX,
+_Static_assert(sizeof(struct question) == sizeof(struct address) + HANDLE_MAX +
+                                              sizeof(uint32_t) * (RPC_AUTH_GROUPS_MAX + 6),
                "no padding: questions are compared as bytes");
 
 struct entry {
