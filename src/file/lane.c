@@ -42,10 +42,9 @@ void lane_list_free(struct lane_list *lanes)
     if (lanes == NULL)
         return;
     CHECK(lanes->count == 0);
-    while (!list_is_empty(&lanes->all)) {
-        struct lane *lane = LIST_ELEMENT(lanes->all.next, struct lane, link);
-        list_remove(&lane->link);
-        free(lane);
+    for (struct list *at = lanes->all.next, *next; at != &lanes->all; at = next) {
+        next = at->next;
+        free(LIST_ELEMENT(at, struct lane, link));
     }
     CHECK(pthread_mutex_destroy(&lanes->mutex) == 0);
     free(lanes);
