@@ -93,16 +93,22 @@ int image_write(const struct image *image, const char *path)
     return code;
 }
 
-/* True when the file holds exactly the content. */
+enum { INTERRUPTED_MAX = 1024 * 1024 };
+
+/* True when the file holds exactly the content. A kill may end a long write of zeros in its middle,
+ * before it gets onto the tape: so much may follow. */
 static bool is_same(const struct content *content, const char *path)
 {
     static const uint8_t zeros[CONTENT_BLOCK_LEN];
     uint8_t block[CONTENT_BLOCK_LEN];
-    struct stat status;
+    struct stat status = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool same = fd >= 0 && fstat(fd, &status) == 0 && (uint64_t)status.st_size == content->len;
-    for (uint64_t at = 0; same && at < content->len; at += sizeof(block)) {
-        const uint8_t *expected = content->blocks[at / CONTENT_BLOCK_LEN];
+    bool same = fd >= 0 && fstat(fd, &status) == 0;
+    uint64_t len = (uint64_t)status.st_size;
+    same = same && len >= content->len && len - content->len < INTERRUPTED_MAX;
+    for (uint64_t at = 0; same && at < len; at += sizeof(block)) {
+        const uint8_t *expected =
+            at < content->len ? content->blocks[at / CONTENT_BLOCK_LEN] : NULL;
         ssize_t n = pread(fd, block, sizeof(block), (off_t)at);
         same = n > 0 && memcmp(block, expected ? expected : zeros, (size_t)n) == 0;
     }
