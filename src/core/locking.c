@@ -374,11 +374,16 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
         MARK("cancel_ends_a_doubt");
         return lock_release(core, &s.claim) ? LOCK_GRANTED : LOCK_DENIED;
     }
-    if (may_be_held(core, &s)) {
-        MARK("cancel_of_a_held_lock");
-        return LOCK_DENIED;
+    if (!may_be_held(core, &s))
+        return LOCK_GRANTED;
+    /* What a run before granted is its owner's when its owner says so: until then it may go with the
+     * end of grace. It stays as it is, because another call of this owner may reclaim it yet. */
+    if (unsettled_meets(core, &s.claim)) {
+        MARK("cancel_of_an_unsettled_lock");
+        return LOCK_GRANTED;
     }
-    return LOCK_GRANTED;
+    MARK("cancel_of_a_held_lock");
+    return LOCK_DENIED;
 }
 
 /*

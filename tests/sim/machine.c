@@ -662,6 +662,8 @@ bool machine_receive(struct world *world, const struct parcel *parcel)
         is_repeat = true;
     if (!is_repeat)
         oracle_executed(world, call, parcel->port);
+    else if (verdict == RPC_WAITING)
+        call->copies_taken++;
     if (verdict == RPC_NO_ANSWER && !is_repeat)
         world_fail(world, "O6", "%s got no answer", world_procedure_text(call->procedure));
     if (verdict == RPC_ANSWERED) {

@@ -171,6 +171,7 @@ void oracle_executed(struct world *world, struct call *call, uint16_t port)
     call->taken_port = port;
     call->taken_order = ++world->ledger.executions;
     call->taken_strangers = stranger_taken(world);
+    call->copies_taken = 0;
     if (call->procedure == PEER_NSM_NOTIFY)
         owner->host->forgets++; /* it may have announced a reboot */
     call->ended_run = 0;
@@ -326,7 +327,13 @@ void oracle_answered(struct world *world, struct call *call, struct bytes bytes)
     if (!packet_get_reply(bytes.at, bytes.len, &reply) || bytes.len > REPLY_KEPT_MAX)
         world_fail(world, "O6", "an answer is no RPC reply");
     if (is_unknown(world, call, &reply)) {
-        call->taken_run = 0; /* it is not kept for repeats */
+        /* It is not kept for repeats: the next copy is executed, unless one was and waits. */
+        if (call->copies_taken > 0) {
+            call->copies_taken--;
+            call->ended_run = 0;
+        } else {
+            call->taken_run = 0;
+        }
         return;
     }
     read_reply(world, call, &reply, &refused);

@@ -229,6 +229,7 @@ struct call {
     uint64_t taken_strangers;       /* calls of strangers until then */
     uint32_t breaks;                /* NOTIFY: of its name then; */
     bool may_speak;                 /* NOTIFY: it was certain to be accepted then */
+    uint32_t copies_taken;          /* repeats since then that wait: of one unknown, executed */
     uint32_t state_floor;           /* its answer must carry a larger state */
     uint32_t state_before;          /* the largest state answered when it was executed */
     bool was_absent;                /* MON: nothing was registered for certain */
