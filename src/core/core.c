@@ -222,6 +222,10 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
         ret->order_result = operate(core, input->order);
         ret->after_txn = core_fence(core);
         return;
+    case CORE_FILE_GONE:
+        CHECK(!core_is_full(core));
+        gone_begin(core, input->fh);
+        return;
     }
     UNREACHABLE();
 }
@@ -325,6 +329,8 @@ void core_status(const struct core *core, struct core_status *ret)
         .is_monitor = core->limits.is_monitor,
         .is_same_boot = core->limits.is_monitor && core->is_resumed,
         .is_served = core->watching.is_served,
+        .local_refused = core->mirrors.refused_count,
+        .local_waiting = mirror_waiting_count(core),
         .namesakes = namesake_count(core),
         .names = core->names.table.count + core->folds.table.count,
         .bytes_used = arena_used(core->arena),

@@ -27,6 +27,7 @@
 
 #include "base/lease.h"
 #include "core/event.h"
+#include "core/local.h"
 #include "core/message.h"
 #include "core/operate.h"
 #include "core/status.h"
@@ -110,6 +111,7 @@ enum core_input_kind {
     CORE_CALL_DONE, /* a call of core_next_call ended */
     CORE_RESOLVED,  /* a look-up of core_next_lookup ended */
     CORE_ORDER,     /* an operator changes something */
+    CORE_FILE_GONE, /* a file was removed (gone.h) */
 };
 
 struct core_input {
@@ -139,6 +141,7 @@ struct core_input {
             uint32_t address_count;
         };
         const struct order *order;
+        struct bytes fh; /* of a file that was removed */
     };
 };
 
@@ -318,6 +321,10 @@ bool core_may_watch(struct bytes mon_name, uint32_t my_prog, uint32_t my_proc);
 /* Monitor: every address of this machine, loopback too, at most CORE_LOCALS_MAX. SM_NOTIFY leaves
  * from each; what comes from them is not believed. */
 void core_set_locals(struct core *core, const struct address *locals, uint32_t count);
+
+/* From now on programs on this machine and clients exclude each other. What is loaded is mirrored
+ * when this returns, or reported (mirror.h); before anybody is answered. */
+void core_mirror(struct core *core, const struct local_locks *world);
 
 /* What may change while the server runs. No table depends on these limits; they only go up, so that
  * nobody holds more than it may. The names are borrowed, as in the limits. */

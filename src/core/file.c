@@ -76,6 +76,10 @@ uint32_t file_add(struct core *core, struct bytes fh)
     if (slot != SLOT_NONE && intern_references(&all->handles, slot) == 1) {
         all->at[slot] = (struct file){.set = set_of(core, fh)};
         list_init(&all->at[slot].wake_turn);
+        list_init(&all->at[slot].behind);
+        list_init(&all->at[slot].refused);
+        list_init(&all->at[slot].gone);
+        mirror_open(core, slot);
     }
     return slot;
 }
@@ -88,6 +92,8 @@ void file_keep(struct core *core, uint32_t slot)
 bool file_release(struct core *core, uint32_t slot)
 {
     const struct file *file = file_at(core, slot);
+    if (intern_references(&core->files.handles, slot) == 1)
+        mirror_close(core, slot);
     if (!intern_release(&core->files.handles, slot))
         return false;
     CHECK(file->locks == 0);

@@ -22,6 +22,16 @@ struct file {
     struct list wake_turn; /* while there are any: among the files of the first one's address */
     uint32_t lock_count;   /* of the set `locks` */
     uint32_t set;          /* index of the named set of files it belongs to */
+
+    /* mirror.h's. */
+    uint32_t mirror;             /* as local.h knows it */
+    bool is_refused_again;       /* by a program, of what was gone through */
+    struct list behind, refused; /* it is to be gone through; a program holds bytes of it */
+    uint64_t behind_txn, behind_at;
+
+    /* gone.h's: it was removed, and so many locks and shares of it are freed. */
+    struct list gone;
+    uint32_t gone_count;
 };
 
 struct files {

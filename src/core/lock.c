@@ -213,6 +213,18 @@ uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file)
     return count;
 }
 
+uint32_t lock_free_held(struct core *core, uint32_t file, uint32_t max)
+{
+    uint32_t next, count = 0;
+    uint32_t slot = tree_first(&core->locks.by_start, file_at(core, file)->locks);
+    for (; slot != SLOT_NONE && count < max; slot = next) {
+        next = tree_next(&core->locks.by_start, slot);
+        if (lock_at(core, slot)->holding != SLOT_NONE && free_one(core, slot))
+            count++;
+    }
+    return count;
+}
+
 uint32_t lock_drain(struct core *core, uint32_t slot, uint32_t max)
 {
     struct client *client = client_at(core, slot);

@@ -194,6 +194,7 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
     CHECK(content->claim.owner == lock->claim.owner);
     CHECK(content->claim.file == lock->claim.file);
     CHECK(lock->holding != SLOT_NONE); /* an offer is taken and withdrawn as it is */
+    const struct claim before = lock->claim;
     bool is_less = !claim_is_inside(&lock->claim, &content->claim) ||
                    !claim_has_mode(&content->claim, &lock->claim);
     if (content->claim.start == lock->claim.start) {
@@ -209,8 +210,10 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
         tree_add(&all->own, own, slot);
     }
     dirty_put(&core->dirty, RECORD_LOCK, slot);
-    if (is_less)
+    if (is_less) {
+        mirror_loosen(core, &before);
         waiter_wake_lock_changed(core, slot);
+    }
 }
 
 void lock_element_leave_over(struct core *core, uint32_t slot)
@@ -274,6 +277,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
         leave_holding(core, slot);
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_LOCK, slot);
+    mirror_loosen(core, &lock.claim);
     CHECK(owner->lock_count > 0);
     CHECK(client->life.lock_count > 0);
     CHECK(file->lock_count > 0);

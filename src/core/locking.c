@@ -12,6 +12,7 @@
  *   the same range is queued or offered in the other mode ..... that request is over (R-BLK-11)
  *   a lock or offer of another owner is in the way ............ DENIED, or it waits
  *   blocking, holds nothing, and an earlier waiter is in the way  it waits behind it (R-BLK-15)
+ *   a program on this machine is in the way (mirror.h) ........ DENIED, or it waits
  *   nothing is in the way ..................................... GRANTED
  *
  * A client is recorded when it gets or waits for something, and not for being refused (D1).
@@ -98,11 +99,9 @@ static enum lock_status test(struct core *core, const struct peer *from,
     struct subject s = find_subject(core, from, r);
     if (grace_is_on(core))
         return LOCK_GRACE;
-    if (s.claim.file == SLOT_NONE)
-        return LOCK_GRANTED;
-    uint32_t slot = find_obstacle(core, &s);
+    uint32_t slot = s.claim.file == SLOT_NONE ? SLOT_NONE : find_obstacle(core, &s);
     if (slot == SLOT_NONE)
-        return LOCK_GRANTED;
+        return mirror_test(core, r->fh, &s.claim, ret_holder) ? LOCK_GRANTED : LOCK_DENIED;
     const struct lock *lock = lock_at(core, slot);
     if (lock_element_is_doomed(core, lock))
         return LOCK_GRACE; /* there is more of it than one request frees: ask again */
@@ -145,6 +144,20 @@ static bool may_be_held(const struct core *core, const struct subject *s)
     return is_known(s) && (lock_covers(core, &s->claim) || leftover_covers(core, &s->claim));
 }
 
+/* The file that a request is about, with a reference. SLOT_NONE: it cannot be recorded, which is
+ * reported. */
+static uint32_t keep_file(struct core *core, const struct peer *from, const struct lock_request *r,
+                          uint32_t file)
+{
+    if (file != SLOT_NONE)
+        file_keep(core, file);
+    else
+        file = file_add(core, r->fh);
+    if (file == SLOT_NONE)
+        (void)admit_refuses(core, ADMIT_BYTES, from, r->caller_name, QUOTA_LOCK);
+    return file;
+}
+
 /* Nothing is in the way. */
 static enum lock_status grant(struct core *core, const struct peer *from,
                               const struct lock_request *r, struct subject s, uint32_t waiter)
@@ -153,14 +166,9 @@ static enum lock_status grant(struct core *core, const struct peer *from,
      * or a downgrade, must not fail for a limit. */
     if (!may_be_held(core, &s) && !admit_lock(core, from, r, s.client))
         return LOCK_NO_RESOURCES;
-    if (s.claim.file != SLOT_NONE)
-        file_keep(core, s.claim.file);
-    else
-        s.claim.file = file_add(core, r->fh);
-    if (s.claim.file == SLOT_NONE) {
-        (void)admit_refuses(core, ADMIT_BYTES, from, r->caller_name, QUOTA_LOCK);
+    s.claim.file = keep_file(core, from, r, s.claim.file);
+    if (s.claim.file == SLOT_NONE)
         return LOCK_NO_RESOURCES;
-    }
     s.client = admit_client(core, from, r, s.client);
     if (s.client == SLOT_NONE) {
         file_release(core, s.claim.file);
@@ -215,6 +223,43 @@ static enum lock_status block(struct core *core, const struct peer *from,
     return status;
 }
 
+/* R-NM-1. */
+static bool may_wait(const struct lock_request *r)
+{
+    return r->block && !r->is_unmonitored && !r->reclaim;
+}
+
+/* Nobody here is in the way; a program on this machine may be. */
+static enum lock_status grant_beside_programs(struct core *core, const struct peer *from,
+                                              const struct request *request, struct subject s,
+                                              uint32_t waiter)
+{
+    const struct lock_request *r = &request->lock;
+    if (core->mirrors.world == NULL)
+        return grant(core, from, r, s, waiter);
+    s.claim.file = keep_file(core, from, r, s.claim.file);
+    if (s.claim.file == SLOT_NONE)
+        return LOCK_NO_RESOURCES;
+    enum lock_status status = LOCK_NO_RESOURCES;
+    switch (mirror_take(core, &s.claim)) {
+    case MIRROR_TAKEN:
+        status = grant(core, from, r, s, waiter);
+        if (status != LOCK_GRANTED)
+            mirror_loosen(core, &s.claim);
+        break;
+    case MIRROR_REFUSED:
+        MARK("lock_meets_a_program");
+        status = may_wait(r) ? block(core, from, request, s, waiter) : LOCK_DENIED;
+        break;
+    case MIRROR_NO_ROOM:
+        event_add_of_file(&core->events, EVENT_LOCAL_NO_ROOM, &from->address, r->caller_name, 0,
+                          r->fh);
+        break;
+    }
+    file_release(core, s.claim.file);
+    return status;
+}
+
 /*
  * The owner has asked for this range in the other mode before. An offer that may have been taken is
  * its lock by now, so that the new request changes what it has; anything else is withdrawn
@@ -260,8 +305,9 @@ void locking_note_reclaim(struct core *core, const struct peer *from, const stru
  * its way (D11, D16). A reclaim never waits.
  */
 static enum lock_status reclaim(struct core *core, const struct peer *from,
-                                const struct lock_request *r)
+                                const struct request *request)
 {
+    const struct lock_request *r = &request->lock;
     struct subject s = find_subject(core, from, r);
     bool is_stored = may_be_held(core, &s);
     if (!is_stored && is_known(&s)) {
@@ -276,8 +322,10 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
     bool is_news = is_taken_on_trust || (is_stored && unsettled_meets(core, &s.claim));
     if (s.client != SLOT_NONE && r->state != 0)
         reboot_of_reclaim(core, s.client, r->state);
-    if (is_stored || is_taken_on_trust)
+    if (is_stored)
         status = grant(core, from, r, s, SLOT_NONE);
+    else if (is_taken_on_trust)
+        status = grant_beside_programs(core, from, request, s, SLOT_NONE);
     else
         namesake_of_reclaim(core, from, r);
     locking_note_reclaim(core, from, r, status, is_news);
@@ -291,7 +339,7 @@ static enum lock_status lock(struct core *core, const struct peer *from,
     if (refusal_of(r) != LOCK_GRANTED)
         return refusal_of(r);
     if (r->reclaim)
-        return reclaim(core, from, r);
+        return reclaim(core, from, request);
     struct subject s = find_subject(core, from, r);
     if (!is_of_this_life(core, &s, r) || grace_is_on(core))
         return LOCK_GRACE;
@@ -313,18 +361,17 @@ static enum lock_status lock(struct core *core, const struct peer *from,
         }
     }
     if (s.claim.file == SLOT_NONE)
-        return grant(core, from, r, s, SLOT_NONE);
+        return grant_beside_programs(core, from, request, s, SLOT_NONE);
 
-    bool may_wait = r->block && !r->is_unmonitored; /* R-NM-1 */
     bool is_same = waiter != SLOT_NONE && waiter_at(core, waiter)->claim.exclusive == r->exclusive;
     uint32_t obstacle = find_obstacle(core, &s);
     if (s.claim.file == SLOT_NONE)
-        return grant(core, from, r, s, SLOT_NONE);
+        return grant_beside_programs(core, from, request, s, SLOT_NONE);
     if (obstacle != SLOT_NONE) {
         if (lock_element_is_doomed(core, lock_at(core, obstacle)))
             return LOCK_GRACE;
         namesake_of_lock(core, from, r, obstacle);
-    } else if (may_wait &&
+    } else if (may_wait(r) &&
                (s.claim.owner == SLOT_NONE || owner_at(core, s.claim.owner)->lock_count == 0)) {
         uint64_t order = waiter != SLOT_NONE ? waiter_at(core, waiter)->order : UINT64_MAX;
         obstacle = waiter_queue_earlier(core, &s.claim, order);
@@ -332,8 +379,8 @@ static enum lock_status lock(struct core *core, const struct peer *from,
             MARK("lock_waits_behind_a_waiter");
     }
     if (obstacle == SLOT_NONE)
-        return grant(core, from, r, s, is_same ? waiter : SLOT_NONE);
-    return may_wait ? block(core, from, request, s, waiter) : LOCK_DENIED;
+        return grant_beside_programs(core, from, request, s, is_same ? waiter : SLOT_NONE);
+    return may_wait(r) ? block(core, from, request, s, waiter) : LOCK_DENIED;
 }
 
 /* ---- UNLOCK and CANCEL ---- */

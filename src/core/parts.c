@@ -40,6 +40,8 @@ static const struct part parts[] = {
     {owner_init, owner_done, owner_check, NULL, NULL},
     {file_init, file_done, file_check, NULL, NULL},
     {lock_init, lock_done, lock_check, NULL, NULL},
+    {gone_init, NULL, NULL, gone_work, gone_deadline_ns},
+    {mirror_init, mirror_done, mirror_check, mirror_work, mirror_deadline_ns},
     {share_init, share_done, share_check, NULL, NULL},
     {waiter_init, waiter_done, waiter_check, serve_waiters, waiter_deadline_ns},
     {grant_init, grant_done, turn_check, NULL, NULL},

@@ -338,6 +338,16 @@ uint32_t share_free_file(struct core *core, uint32_t client, uint32_t file)
     return count;
 }
 
+uint32_t share_free_all(struct core *core, uint32_t file, uint32_t max)
+{
+    uint32_t slot, count = 0;
+    while (count < max && (slot = chains_first(&core->shares.by_file, file)) != SLOT_NONE) {
+        drop(core, slot);
+        count++;
+    }
+    return count;
+}
+
 void share_free_doomed(struct core *core, uint32_t file, uint32_t max)
 {
     uint32_t next, count = 0;

@@ -70,6 +70,8 @@ bool share_matches(const struct core *core, uint32_t client, const struct lock_r
 /* Frees shares that the client did not reclaim, at most `max`. Returns how many. */
 /* Frees what the client has on one file, which the caller keeps; returns how many. */
 uint32_t share_free_file(struct core *core, uint32_t client, uint32_t file);
+/* The same of everybody, at most so many. */
+uint32_t share_free_all(struct core *core, uint32_t file, uint32_t max);
 /* Frees those on this file, which the caller keeps, that are to be freed because their clients
  * rebooted; at most `max` are looked at. */
 void share_free_doomed(struct core *core, uint32_t file, uint32_t max);

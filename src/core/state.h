@@ -51,6 +51,7 @@
 #include "core/echo.h"
 #include "core/evict.h"
 #include "core/file.h"
+#include "core/gone.h"
 #include "core/grace.h"
 #include "core/grant.h"
 #include "core/hearsay.h"
@@ -58,6 +59,7 @@
 #include "core/lock.h"
 #include "core/lock_offer.h"
 #include "core/locking.h"
+#include "core/mirror.h"
 #include "core/namesake.h"
 #include "core/notice.h"
 #include "core/notify.h"
@@ -119,6 +121,8 @@ struct core {
     struct owners owners;
     struct files files;
     struct locks locks;
+    struct mirrors mirrors;
+    struct gone gone;
     struct waiters waiters;
     struct grants grants;
     struct callbacks callbacks;

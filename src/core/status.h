@@ -68,12 +68,14 @@ struct core_status {
     uint32_t state;
     uint32_t registrants, clients, locks, offers, waiters, shares;
     uint32_t notices, names;
-    bool is_monitor;     /* hosts that a lock manager of this machine watches, and no locks */
-    uint32_t unresolved; /* monitor: names of watched hosts that no address is known of */
-    uint32_t hosts_owed; /* monitor: hosts that are still to be notified of our last reboot */
-    bool is_same_boot;   /* monitor: the machine did not reboot since the last run */
-    bool is_served;      /* monitor: their hosts are being notified, not waiting for a server */
-    uint32_t namesakes;  /* pairs of view_namesake (D17) */
+    bool is_monitor;        /* hosts that a lock manager of this machine watches, and no locks */
+    uint32_t unresolved;    /* monitor: names of watched hosts that no address is known of */
+    uint32_t hosts_owed;    /* monitor: hosts that are still to be notified of our last reboot */
+    bool is_same_boot;      /* monitor: the machine did not reboot since the last run */
+    bool is_served;         /* monitor: their hosts are being notified, not waiting for a server */
+    uint32_t local_refused; /* files that a client and a program have both locked (mirror.h) */
+    uint32_t local_waiting; /* waiters in whose way a program is */
+    uint32_t namesakes;     /* pairs of view_namesake (D17) */
     uint64_t bytes_used;
     uint64_t durable_txn;
     bool incomplete, has_room;

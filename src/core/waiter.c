@@ -193,6 +193,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     *waiter_at(core, slot) = *content;
     list_init(&waiter_at(core, slot)->grant.queue);
     list_init(&waiter_at(core, slot)->place);
+    list_init(&waiter_at(core, slot)->on_program);
     chains_add(&all->by_key, chains_of_hash(&all->by_key, content->key_hash), slot);
     waiter_own_add(core, slot);
     chains_add(&all->by_client, client, slot);

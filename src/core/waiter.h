@@ -83,9 +83,10 @@ struct waiter {
     struct address local;
     enum waiter_phase phase;
     bool is_message;
-    bool on_waiter;    /* attached to a waiter, else to a lock */
-    bool is_woken;     /* to be looked at again */
-    uint32_t hangs_on; /* SLOT_NONE: on nothing, because it is woken or not queued */
+    bool on_waiter;         /* attached to a waiter, else to a lock */
+    bool is_woken;          /* to be looked at again */
+    uint32_t hangs_on;      /* SLOT_NONE: on nothing here, because it is woken or not queued, */
+    struct list on_program; /* or because a program on this machine is in the way (mirror.h) */
     struct waiter_reach any, exclusives; /* of its subtree of queued waiters */
     struct waiter_span own;              /* of its subtree of its owner's */
     uint64_t searched_to;                /* where the last search for a circle ended (deadlock.c) */

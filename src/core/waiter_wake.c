@@ -2,8 +2,8 @@
  * waiter_wake.c -- see waiter_wake.h.
  *
  * Always true between steps, and asserted by waiter_wake_check(): a QUEUED waiter is woken, or
- * waits on exactly one thing that conflicts with it: a lock or offer of another owner, or an
- * earlier waiter that is queued or offered. Hence a waiter whose conflict is gone is always woken
+ * waits on exactly one thing that conflicts with it: a lock or offer of another owner, an
+ * earlier waiter that is queued or offered, or a program on this machine. Hence a waiter whose conflict is gone is always woken
  * (P4).
  *
  * waiter_wake_lock_changed only notes who must look again. Nothing is offered inside it: the lock
@@ -53,6 +53,18 @@ static void unhang(struct core *core, uint32_t slot)
         chains_remove(w->on_waiter ? &core->waiters.on_waiter : &core->waiters.on_lock, w->hangs_on,
                       slot);
     w->hangs_on = SLOT_NONE;
+    if (!list_is_empty(&w->on_program))
+        core->mirrors.waiting_count--;
+    list_remove(&w->on_program);
+}
+
+void waiter_wake_hang_on_program(struct core *core, uint32_t slot)
+{
+    struct mirrors *mirrors = &core->mirrors;
+    if (list_is_empty(&mirrors->waiting))
+        mirrors->waiting_ns = core->now_ns + MIRROR_AGAIN_NS;
+    list_append(&mirrors->waiting, &waiter_at(core, slot)->on_program);
+    mirrors->waiting_count++;
 }
 
 void waiter_wake_hang(struct core *core, uint32_t slot, bool on_waiter, uint32_t thing)
@@ -185,7 +197,8 @@ void waiter_wake_leavers(struct core *core)
 void waiter_wake_check(const struct core *core, uint32_t slot)
 {
     const struct waiter *w = waiter_at(core, slot);
-    CHECK(w->is_woken == (w->phase == WAITER_QUEUED && w->hangs_on == SLOT_NONE));
+    CHECK(w->is_woken ==
+          (w->phase == WAITER_QUEUED && w->hangs_on == SLOT_NONE && list_is_empty(&w->on_program)));
     if (w->hangs_on == SLOT_NONE)
         return;
     CHECK(w->phase == WAITER_QUEUED);

@@ -1,8 +1,8 @@
 /*
  * waiter_wake.h -- what each queued waiter is attached to, and which to examine when that changes.
  *
- * A queued waiter is attached to one blocker: a lock or offer, or an earlier waiter. When the
- * blocker changes, and only then, the waiter is woken: waiter_work takes woken waiters in queue
+ * A queued waiter is attached to one blocker: a lock or offer, an earlier waiter, or a program on
+ * this machine, which is looked at again and again (mirror.h). When the blocker changes, and only then, the waiter is woken: waiter_work takes woken waiters in queue
  * order within a file. Addresses take turns: a file counts for the address of its first. So one
  * client's hundred thousand delay nobody in another file.
  */
@@ -20,6 +20,8 @@ void waiter_wake_done(struct core *core);
 
 /* Attaches a taken waiter to this lock or waiter. */
 void waiter_wake_hang(struct core *core, uint32_t waiter, bool on_waiter, uint32_t thing);
+/* Attaches it to the programs on this machine: it looks again in a moment. */
+void waiter_wake_hang_on_program(struct core *core, uint32_t waiter);
 /* It is to look again. */
 void waiter_wake_up(struct core *core, uint32_t waiter);
 /* It is neither attached nor woken. */

@@ -27,6 +27,7 @@ static void offer(struct core *core, uint32_t slot)
         lock = lock_offer_make(core, &want, slot);
     if (lock == SLOT_NONE) {
         MARK("waiter_no_room_for_offer");
+        mirror_loosen(core, &w->claim);
         waiter_pass(core, slot); /* its own poll learns why */
         return;
     }
@@ -46,10 +47,14 @@ static void look_again(struct core *core, uint32_t slot)
         return;
     }
     thing = lock_find_conflict(core, &w->claim);
-    if (thing != SLOT_NONE)
+    if (thing != SLOT_NONE) {
         waiter_wake_hang(core, slot, false, thing);
-    else
+    } else if (mirror_take(core, &w->claim) == MIRROR_TAKEN) {
         offer(core, slot);
+    } else {
+        MARK("waiter_behind_a_program");
+        waiter_wake_hang_on_program(core, slot);
+    }
 }
 
 /* R-BLK-6: any call of its client counts as a word of it. Then it is looked at again later. */

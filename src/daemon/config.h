@@ -165,6 +165,7 @@ struct config {
     char *exports_file; /* NULL: none */
     uint16_t nfs_port;  /* 0: any free one */
     enum config_groups groups;
+    enum config_switch local_locks;
     struct config_shares shares;
 
     uint32_t clients_max;

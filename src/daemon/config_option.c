@@ -67,7 +67,6 @@ const struct config_option config_options[] = {
      .help = "server: the lock manager and status monitor of an NFS server without its own; "
              "monitor: the status monitor of this machine's own lock manager (the kernel's, or "
              "nfs-ganesha's), in place of rpc.statd and sm-notify."},
-
     {.group = "Network",
      .name = "listen",
      .type = CONFIG_ADDRESSES,
@@ -130,7 +129,6 @@ const struct config_option config_options[] = {
      FIELD(control),
      .help =
          "Control socket for the holdfast command, mode 0600: the same HTTP API, plus changes."},
-
     {.group = "Store",
      .name = "store",
      .type = CONFIG_STORE,
@@ -179,7 +177,6 @@ const struct config_option config_options[] = {
      NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(assume_lost),
      .help = "Treat the store as incomplete for this start, for example after restoring a backup."},
-
     {.group = "Recovery",
      .name = "recovery-window",
      .type = CONFIG_SECONDS,
@@ -253,7 +250,6 @@ const struct config_option config_options[] = {
      .default_shown = "any",
      FIELD(source_ports),
      .help = "Local ports for calls to clients, for firewalls."},
-
     {.group = "Monitor, with --role monitor",
      .name = "notify-after",
      .type = CONFIG_SECONDS,
@@ -291,7 +287,6 @@ const struct config_option config_options[] = {
          "Run this program when a host is watched (add-client MON_NAME MY_NAME), when it is not "
          "any more (del-client MON_NAME MY_NAME), and when one has rebooted (sm-notify MON_NAME "
          "ADDRESS STATE), as rpc.statd does with -H; but nothing waits for it."},
-
     {.group = "Files",
      .name = "export",
      .type = CONFIG_EXPORTS,
@@ -325,6 +320,14 @@ const struct config_option config_options[] = {
      FIELD(groups),
      .help = "The groups of a caller: those it sends, 16 at most, or those that this server knows "
              "its user has."},
+    {.name = "local-locks",
+     .type = CONFIG_CHOICE,
+     .default_text = "on",
+     .choices = switch_words,
+     NOT_OF_MONITOR(NO_FILES, 0),
+     FIELD(local_locks),
+     .help = "With --export, programs on this machine (fcntl locks) and NFS clients exclude each "
+             "other."},
     {.name = "share",
      .type = CONFIG_SHARES,
      .argument = "NAME=HEXPREFIX",
@@ -333,7 +336,6 @@ const struct config_option config_options[] = {
      FIELD(shares),
      .help = "A named set of files: those whose handles start with these bytes; the longest prefix "
              "wins. Locks can be listed and counted by it."},
-
     {.group = "Limits",
      .name = "max-clients",
      .type = CONFIG_NUMBER,
@@ -399,7 +401,6 @@ const struct config_option config_options[] = {
      FIELD(bytes_max),
      .help = "Memory for names and other variable data; accepts K, M and G. With --role monitor, "
              "which stores only names, the default is 32M."},
-
     {.group = "Security",
      .name = "allow",
      .type = CONFIG_NETWORKS,
@@ -443,7 +444,6 @@ const struct config_option config_options[] = {
      .default_shown = "unchanged",
      FIELD(user),
      .help = "Switch to this user once the ports are bound; needs root."},
-
     {.group = "Measuring",
      .name = "metrics",
      .type = CONFIG_CHOICE,
@@ -451,7 +451,6 @@ const struct config_option config_options[] = {
      .choices = switch_words,
      FIELD(metrics),
      .help = "Count and time calls and commits, and serve /metrics."},
-
     {.group = "Log, to standard error",
      .name = "log-level",
      .type = CONFIG_CHOICE,
@@ -467,7 +466,6 @@ const struct config_option config_options[] = {
      .flags = CONFIG_RELOADS,
      FIELD(log_format),
      .help = "Plain text, or one JSON object per line."},
-
     {.group = "About",
      .name = "help",
      .type = CONFIG_FLAG,

@@ -51,7 +51,8 @@ struct daemon {
     struct store_summary summary;
     struct core *core;
     struct descriptors_shares connections;
-    uint32_t files_open_max; /* of files that are served */
+    uint32_t files_open_max;     /* of files that are served, */
+    uint32_t files_mirrored_max; /* and beside them, with locks that programs see */
     struct rpc_server *server;
     struct files *files; /* NULL: no --export */
     struct reload *reload;

@@ -38,6 +38,14 @@ struct descriptors_shares descriptors_divide(uint64_t limit,
     return shares;
 }
 
+uint32_t descriptors_for_mirror(uint64_t limit, uint64_t others, uint32_t wanted)
+{
+    uint64_t left = limit > others ? limit - others : 0;
+    uint64_t least = limit == 0 ? DESCRIPTORS_SPARE : limit / 16;
+    uint64_t count = (left > least ? left : least) / 2; /* two for each */
+    return count < wanted ? (uint32_t)count : wanted;
+}
+
 uint32_t descriptors_for_files(uint64_t limit, uint64_t needed, uint32_t wanted)
 {
     if (limit >= needed)

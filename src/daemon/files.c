@@ -73,22 +73,42 @@ static void tell_news(struct files *files)
         files->parts.on_news(files->parts.context);
 }
 
-/* Calls are collected at the end of the turn. */
-static void on_wake(void *context)
-{
-    tell_news(context);
-}
-
-static void on_patience_over(uv_timer_t *timer)
-{
-    tell_news(timer->data);
-}
+static void on_patience_over(uv_timer_t *timer);
 
 /* Somebody will ask again, in any turn; there must be one. */
 static void expect_turn(struct files *files)
 {
     if (!uv_is_active((uv_handle_t *)&files->patience))
         CHECK(uv_timer_start(&files->patience, on_patience_over, PATIENCE_MS, 0) == 0);
+}
+
+/* Files that are gone have no locks any more. */
+static void free_removed(struct files *files)
+{
+    struct nfs_fh fh;
+    struct files_parts *parts = &files->parts;
+    while (!core_is_full(parts->core) && file_next_removed(files->service, &fh)) {
+        const struct core_input input = {.kind = CORE_FILE_GONE,
+                                         .now_ns = clock_now_ns(parts->clock),
+                                         .wall_ns = clock_wall_ns(parts->clock),
+                                         .fh = {fh.data, fh.len}};
+        rpc_server_step(parts->server, &input, NULL);
+    }
+    if (core_is_full(parts->core))
+        expect_turn(files);
+}
+
+/* Calls are collected at the end of the turn. */
+static void on_wake(void *context)
+{
+    tell_news(context);
+    free_removed(context);
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    tell_news(timer->data);
+    free_removed(timer->data);
 }
 
 static enum guard_verdict judge(void *context, const struct guard_question *question)
@@ -135,6 +155,7 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
     struct file_options options = {
         .limits = {.threads = thread_count(),
                    .files_max = files->parts.open_max,
+                   .mirrored_max = config->local_locks == CONFIG_ON ? files->parts.mirrored_max : 0,
                    .calls_max = CALLS_MAX,
                    .bytes_max = BYTES_MAX},
         .epoch = files->parts.epoch,
@@ -170,6 +191,9 @@ struct files *files_new(const struct files_parts *parts, struct text *ret_why)
     rpc_server_set_desk(parts->server, file_desk(files->service));
     files->guard = (struct guard){.judge = judge, .context = files};
     rpc_server_set_guard(parts->server, &files->guard);
+    if (file_local_locks(files->service) != NULL)
+        core_mirror(parts->core, file_local_locks(files->service));
+    file_serve_locks(files->service);
     return files;
 }
 

@@ -12,7 +12,7 @@
 
 #include <uv.h>
 
-enum { FILES_OPEN_MAX = 4096, FILES_CALLS_MAX = 8192 };
+enum { FILES_OPEN_MAX = 4096, FILES_CALLS_MAX = 8192, FILES_MIRRORED_MAX = 65536 };
 
 struct files;
 
@@ -23,8 +23,10 @@ struct files_parts {
     struct clock *clock;
     const struct config *config;
     struct rpc_server *server;
-    uint64_t epoch;                 /* of this start */
-    uint32_t open_max;              /* files that are kept open */
+    uint64_t epoch; /* of this start */
+    struct core *core;
+    uint32_t open_max;              /* files that are kept open, */
+    uint32_t mirrored_max;          /* and those with locks, beside them */
     void (*on_news)(void *context); /* names of files that were asked for may be known */
     void *context;
 };

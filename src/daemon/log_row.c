@@ -123,6 +123,15 @@
     ROW(EVENT_LOCK_NO_ACCESS, WARNING, "refused a lock: its user may not read the file", "name",   \
         NULL)                                                                                      \
     ROW(EVENT_LOCK_STUCK, ERROR, "refused a lock: the file system does not answer", "name", NULL)  \
+    ROW(EVENT_LOCAL_REFUSED, ERROR,                                                                \
+        "a program on this machine has locked bytes that an NFS client holds: it took them while " \
+        "holdfast was not running; stop it, or release the client",                                \
+        NULL, NULL)                                                                                \
+    ROW(EVENT_LOCAL_NO_ROOM, WARNING,                                                              \
+        "refused a lock: too many files are locked for the limit of open files; raise it (ulimit " \
+        "-n, LimitNOFILE=), or use --local-locks off",                                             \
+        "name", NULL)                                                                              \
+    ROW(EVENT_FILE_GONE, INFO, "freed the locks of a file that was removed", NULL, "locks")        \
     ROW(EVENT_OLD_CALL, INFO, "refused a repeat of an earlier call: its process has called since", \
         NULL, "procedure")                                                                         \
     ROW(EVENT_TOO_MANY_MESSAGES, WARNING,                                                          \

@@ -89,10 +89,15 @@ int start_net_ports(struct daemon *daemon)
     bool has_files = files_is_wanted(config);
     uint64_t files = has_files ? FILES_OPEN_MAX : 0;
     uint64_t needed = (uint64_t)wanted.callers + DESCRIPTORS_SPARE + files;
-    uint64_t limit = descriptors_reserve(needed + wanted.calls);
+    bool has_mirror = has_files && config->local_locks == CONFIG_ON;
+    uint64_t limit =
+        descriptors_reserve(needed + wanted.calls + (has_mirror ? 2 * FILES_MIRRORED_MAX : 0));
     daemon->files_open_max = descriptors_for_files(limit, needed, (uint32_t)files);
+    daemon->files_mirrored_max =
+        has_mirror ? descriptors_for_mirror(limit, needed + wanted.calls, FILES_MIRRORED_MAX) : 0;
+    uint64_t of_files = daemon->files_open_max + 2 * (uint64_t)daemon->files_mirrored_max;
     daemon->connections =
-        descriptors_divide(limit == 0 ? 0 : limit - daemon->files_open_max, &wanted);
+        descriptors_divide(limit <= of_files ? limit / 2 : limit - of_files, &wanted);
     if (limit > 0 && limit < needed)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("the open file limit is too low for --max-connections, so fewer "

@@ -39,8 +39,10 @@ int start_serve_files(struct daemon *daemon)
                                 .clock = &daemon->clock,
                                 .config = &daemon->config,
                                 .server = daemon->server,
+                                .core = daemon->core,
                                 .epoch = status.epoch,
                                 .open_max = daemon->files_open_max,
+                                .mirrored_max = daemon->files_mirrored_max,
                                 .on_news = wake_readers,
                                 .context = daemon};
     char buffer[1024];

@@ -137,6 +137,16 @@ void call_encode(struct call *call)
     job->body_len += result->payload_len + padding;
 }
 
+void call_found_removed(const struct call *call, uint32_t export_id,
+                        const struct handle_object *object)
+{
+    struct nfs_fh fh;
+    struct file_service *service = call->service;
+    handle_make(&service->options.key, export_id, object, &fh);
+    if (removed_add(&service->removed, &fh))
+        service->options.wake(service->options.context);
+}
+
 void call_release_objects(struct call *call)
 {
     for (uint32_t i = 0; i < call->object_count; i++)

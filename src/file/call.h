@@ -95,6 +95,8 @@ bool resolve_look(struct call *call, struct descriptor *descriptor, struct stat 
 struct descriptor *resolve_handle(struct call *call, struct bytes fh, struct stat *ret);
 /* The same, if it is open already. NULL: somebody else must do it; the result has no status. */
 struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct stat *ret);
+/* The object of a handle, open for locks, whoever has them; NULL: it cannot be had. */
+struct descriptor *resolve_for_locks(struct call *call, struct bytes fh);
 /* A name that may be looked up. */
 enum nfs_stat resolve_name(struct bytes name, char ret[CALL_NAME_MAX + 1]);
 /* The object of a descriptor that was just opened, which this takes over, with its handle. */
@@ -170,6 +172,9 @@ void call_get_verifier(const struct call *call, uint8_t ret[NFS_VERF_LEN], uint3
 bool call_has_own_groups(const struct call *call);
 /* The result as the body of a reply. */
 void call_encode(struct call *call);
+/* This file is gone: those who have locks on it learn that. */
+void call_found_removed(const struct call *call, uint32_t export_id,
+                        const struct handle_object *object);
 /* It uses no object any more. */
 void call_release_objects(struct call *call);
 /* Executed and synced: encodes, and hands it back. */

@@ -112,6 +112,7 @@ static struct descriptor *make(const struct export *export, const struct handle_
     descriptor->path_fd = path_fd;
     atomic_init(&descriptor->read_fd, -1);
     atomic_init(&descriptor->write_fd, -1);
+    atomic_init(&descriptor->lock_fd, -1);
     list_init(&descriptor->link);
     list_init(&descriptor->writer_link);
     list_init(&descriptor->sync_link);
@@ -254,6 +255,35 @@ int descriptor_for_writing(struct descriptor_cache *cache, struct descriptor *de
         list_append(&cache->writers, &descriptor->writer_link);
     descriptor_unlock(cache);
     return fd;
+}
+
+/* What is being executed, or may not be changed, can be locked all the same. */
+int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    struct stat st;
+    int fd = atomic_load(&descriptor->lock_fd);
+    if (fd >= 0)
+        return fd;
+    if (fstat(descriptor->path_fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return -EINVAL;
+    fd = open_data(cache, descriptor, O_RDWR);
+    if (fd == -ETXTBSY || fd == -EROFS || fd == -EPERM || fd == -EACCES)
+        fd = open_data(cache, descriptor, O_RDONLY);
+    return fd < 0 ? fd : keep_data(cache, &descriptor->lock_fd, fd);
+}
+
+enum { PINNED_FILES = 2 }; /* descriptors of one that is pinned: its path, and for locks */
+
+void descriptor_pin(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    descriptor_keep(cache, descriptor);
+    atomic_fetch_add(&cache->pinned_count, PINNED_FILES);
+}
+
+void descriptor_unpin(struct descriptor_cache *cache, struct descriptor *descriptor)
+{
+    atomic_fetch_sub(&cache->pinned_count, PINNED_FILES);
+    descriptor_release(cache, descriptor);
 }
 
 /* ---- access ---- */

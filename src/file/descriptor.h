@@ -38,6 +38,7 @@ struct descriptor {
     int path_fd;          /* as long as the entry lives */
     atomic_int read_fd;   /* -1, or open for reading; once open it stays */
     atomic_int write_fd;  /* -1, or open for both */
+    atomic_int lock_fd;   /* -1, or open for nothing but its locks (ofd.h) */
     atomic_bool is_dirty; /* written since the last sync began */
     atomic_uint written;  /* when write_fd was last asked for */
 
@@ -95,6 +96,12 @@ int descriptor_for_reading(struct descriptor_cache *cache, struct descriptor *de
 int descriptor_for_writing(struct descriptor_cache *cache, struct descriptor *descriptor);
 /* The one that there is already, or -1. */
 int descriptor_open_for_reading(const struct descriptor *descriptor);
+
+/* The same for locks; a regular file only, for both if that is possible. */
+int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *descriptor);
+/* It has locks on it, as long as it is used for them: it does not count as one too many. */
+void descriptor_pin(struct descriptor_cache *cache, struct descriptor *descriptor);
+void descriptor_unpin(struct descriptor_cache *cache, struct descriptor *descriptor);
 
 /* What is known of this caller's access: known bits of `asked`, those granted in *ret_granted. */
 uint32_t descriptor_get_access(struct descriptor *descriptor, uint64_t mark,

@@ -16,7 +16,7 @@ enum { SWEEP_MAX = 32 };
 uint32_t descriptor_count_in(const struct descriptor *descriptor)
 {
     return 1u + (atomic_load(&descriptor->read_fd) >= 0) +
-           (atomic_load(&descriptor->write_fd) >= 0);
+           (atomic_load(&descriptor->write_fd) >= 0) + (atomic_load(&descriptor->lock_fd) >= 0);
 }
 
 void descriptor_set_over(struct descriptor_cache *cache, struct descriptor *descriptor)
@@ -47,6 +47,7 @@ static bool must_sync(const struct descriptor *descriptor)
 static void close_all(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
     int read_fd = atomic_load(&descriptor->read_fd), write_fd = atomic_load(&descriptor->write_fd);
+    int lock_fd = atomic_load(&descriptor->lock_fd);
     if (must_sync(descriptor) && cache->system->fdatasync(write_fd) != 0)
         cache->owner.failed(cache->owner.context);
     uint32_t count = descriptor_count_in(descriptor);
@@ -55,6 +56,8 @@ static void close_all(struct descriptor_cache *cache, struct descriptor *descrip
         (void)close(read_fd);
     if (write_fd >= 0)
         (void)close(write_fd);
+    if (lock_fd >= 0)
+        (void)close(lock_fd);
     atomic_fetch_sub(&cache->open_count, count);
     atomic_fetch_sub(&cache->over_count, count);
     CHECK(pthread_mutex_destroy(&descriptor->mutex) == 0);
@@ -66,8 +69,9 @@ static void close_all(struct descriptor_cache *cache, struct descriptor *descrip
 /* How many descriptors are too many, beside those that are being closed. */
 static uint32_t surplus_of(const struct descriptor_cache *cache)
 {
-    uint32_t count = atomic_load(&cache->open_count), over = atomic_load(&cache->over_count);
-    return count > over && count - over > cache->files_max ? count - over - cache->files_max : 0;
+    uint32_t count = atomic_load(&cache->open_count);
+    uint32_t rest = atomic_load(&cache->over_count) + atomic_load(&cache->pinned_count);
+    return count > rest && count - rest > cache->files_max ? count - rest - cache->files_max : 0;
 }
 
 /* Closes some of what is over in a lane: how many. */

@@ -16,6 +16,7 @@ struct descriptor_cache {
     struct list writers;
     struct list over;                   /* lanes that have files to be closed */
     atomic_uint open_count, over_count; /* descriptors; and of these, those to be closed */
+    atomic_uint pinned_count;           /* descriptors: beyond files_max */
     atomic_uint now;                    /* ticks */
     uint32_t files_max;
     uint64_t seed;

@@ -166,6 +166,7 @@ void directory_lose_victim(struct call *call, struct descriptor *victim)
     if (fstat(victim->path_fd, &st) == 0 && st.st_nlink == 0) {
         atomic_store(&victim->is_dirty, false);
         descriptor_forget(call_cache(call), victim);
+        call_found_removed(call, victim->export_id, &victim->object);
     }
     descriptor_release(call_cache(call), victim);
 }

@@ -355,6 +355,11 @@ static bool start(struct file_service *service, const struct export_line *lines,
         descriptor_cache_new(options->limits.files_max, options->seed, service->system, &owner);
     service->mounts = mounts_new();
     service->lock_guard = lock_guard_new();
+    bool has_ofd = true;
+    if (options->limits.mirrored_max > 0) {
+        service->ofd = ofd_new(service, options->limits.mirrored_max);
+        has_ofd = service->ofd != NULL;
+    }
     service->paths = paths_new(options->seed, options->wake, options->context);
     service->syncer = syncer_new(SYNC_THREADS, service);
     service->pool = pool_new(options->limits.threads, begin, execute, service);
@@ -365,7 +370,7 @@ static bool start(struct file_service *service, const struct export_line *lines,
     }
     if (service->descriptors != NULL && service->mounts != NULL && service->syncer != NULL &&
         service->pool != NULL && service->paths != NULL && service->lock_guard != NULL &&
-        has_groups)
+        has_groups && has_ofd)
         service->upkeep = upkeep_new(service);
     if (service->upkeep != NULL)
         return true;
@@ -387,6 +392,7 @@ struct file_service *file_new(const struct file_options *options, const struct e
     service->desk = (struct job_desk){
         .submit = submit, .next = next, .release = release, .room = room, .context = service};
     CHECK(pthread_mutex_init(&service->mutex, NULL) == 0);
+    removed_init(&service->removed);
     list_init(&service->finished);
     lane_init(&service->common);
     call_memory_init(&service->memory, options->limits.calls_max, options->limits.bytes_max);
@@ -407,12 +413,14 @@ void file_free(struct file_service *service)
     syncer_free(service->syncer);
     for (struct job *job = next(service); job != NULL; job = next(service))
         release(service, job);
+    ofd_free(service->ofd);
     descriptor_cache_free(service->descriptors);
     mounts_free(service->mounts);
     lock_guard_free(service->lock_guard);
     export_table_drop(service->exports);
     lane_list_free(service->lanes);
     call_memory_done(&service->memory);
+    removed_done(&service->removed);
     CHECK(pthread_mutex_destroy(&service->mutex) == 0);
     free(service);
 }
@@ -426,6 +434,22 @@ enum guard_verdict file_judge_lock(struct file_service *service,
                                    const struct guard_question *question)
 {
     return lock_guard_judge(service, question);
+}
+
+const struct local_locks *file_local_locks(struct file_service *service)
+{
+    return service->ofd == NULL ? NULL : ofd_local(service->ofd);
+}
+
+void file_serve_locks(struct file_service *service)
+{
+    if (service->ofd != NULL)
+        ofd_start_over(service->ofd);
+}
+
+bool file_next_removed(struct file_service *service, struct nfs_fh *ret)
+{
+    return removed_take(&service->removed, ret);
 }
 
 struct export_table *file_prepare(const struct file_service *service,

@@ -11,6 +11,7 @@
 #define FILE_FILE_H
 
 #include "base/mac.h"
+#include "core/local.h"
 #include "file/export_line.h"
 #include "file/paths.h"
 #include "proto/guard.h"
@@ -21,11 +22,12 @@ struct file_service;
 struct file_system;
 
 struct file_limits {
-    uint32_t threads;   /* of the pool */
-    uint32_t files_max; /* descriptors that are kept open */
-    uint32_t calls_max; /* in flight in all; more are answered JUKEBOX */
-    uint64_t bytes_max; /* the same of their memory */
-    uint32_t tick_ms;   /* 0: as usual. How often it looks for idle files: for tests */
+    uint32_t threads;      /* of the pool */
+    uint32_t files_max;    /* descriptors that are kept open */
+    uint32_t calls_max;    /* in flight in all; more are answered JUKEBOX */
+    uint64_t bytes_max;    /* the same of their memory */
+    uint32_t mirrored_max; /* files with locks that programs see; 0: they see none */
+    uint32_t tick_ms;      /* 0: as usual. How often it looks for idle files: for tests */
 };
 
 struct file_options {
@@ -65,9 +67,17 @@ const struct export_table *file_exports(const struct file_service *service);
 enum guard_verdict file_judge_lock(struct file_service *service,
                                    const struct guard_question *question);
 
+/* The locks of programs on this machine; NULL: they are not looked at. While the server starts files
+ * are opened on the spot, until file_serve_locks. */
+const struct local_locks *file_local_locks(struct file_service *service);
+void file_serve_locks(struct file_service *service);
+/* A file that was found to be gone; false: none was. `wake` comes before each. */
+bool file_next_removed(struct file_service *service, struct nfs_fh *ret);
+
 /* For operators. */
 struct file_status {
     uint32_t exports, open_files, mounts;
+    uint32_t mirrored;      /* files with locks that programs see */
     uint32_t calls, queued; /* in flight, and of these without a thread yet */
     uint64_t bytes;         /* of memory for calls in flight */
     uint64_t refused;       /* calls answered JUKEBOX */

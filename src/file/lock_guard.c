@@ -65,12 +65,26 @@ static bool may_lock(const struct call *call, const struct stat *st, uint32_t gr
     return (granted & R_OK) != 0 || st->st_uid == call->identity.uid;
 }
 
+/* Programs on this machine are to see its locks. */
+static bool is_mirrored(const struct call *call, const struct stat *st)
+{
+    return call->service->ofd != NULL && S_ISREG(st->st_mode) && !call->export->is_elsewhere;
+}
+
 void lock_guard_execute(struct call *call)
 {
     struct stat st;
     struct descriptor *descriptor = resolve_handle(call, call->args.fh, &st);
-    if (descriptor != NULL && !may_lock(call, &st, resolve_access(call, descriptor, &st, R_OK)))
+    if (descriptor == NULL)
+        return;
+    if (!may_lock(call, &st, resolve_access(call, descriptor, &st, R_OK))) {
         (void)call_fail(call, NFS_ACCES);
+        return;
+    }
+    if (!is_mirrored(call, &st))
+        return;
+    identity_own();
+    (void)descriptor_for_locks(call_cache(call), descriptor); /* else no program sees its locks */
 }
 
 /* What is neither there, gone nor forbidden is a file system that fails. */
@@ -100,8 +114,9 @@ static enum guard_verdict judge_cached(struct call *call)
     if (descriptor == NULL)
         return GUARD_LATER;
     uint32_t known = descriptor_get_access(descriptor, call->identity.mark, &st.st_ctim, &granted);
+    bool is_open = !is_mirrored(call, &st) || atomic_load(&descriptor->lock_fd) >= 0;
     if (may_lock(call, &st, known & granted))
-        return GUARD_ALLOWED;
+        return is_open ? GUARD_ALLOWED : GUARD_LATER;
     return (known & R_OK) != 0 ? GUARD_NO_ACCESS : GUARD_LATER;
 }
 

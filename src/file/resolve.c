@@ -52,6 +52,7 @@ bool resolve_look(struct call *call, struct descriptor *descriptor, struct stat 
     if (is_known) {
         atomic_store(&descriptor->is_dirty, false);
         descriptor_forget(call_cache(call), descriptor);
+        call_found_removed(call, descriptor->export_id, &descriptor->object);
     }
     (void)call_fail(call, NFS_STALE);
     return false;
@@ -79,7 +80,10 @@ static struct descriptor *open_object(struct call *call, const struct handle_obj
     identity_own();
     int fd = handle_open(call->export->root_fd, object);
     if (fd < 0) {
-        (void)call_fail(call, fd == -ENOENT ? NFS_STALE : call_stat_of(fd));
+        enum nfs_stat stat = fd == -ENOENT ? NFS_STALE : call_stat_of(fd);
+        if (stat == NFS_STALE)
+            call_found_removed(call, call->export->id, object);
+        (void)call_fail(call, stat);
         return NULL;
     }
     if (is_outside(call->export, fd)) {
@@ -121,6 +125,23 @@ struct descriptor *resolve_handle(struct call *call, struct bytes fh, struct sta
 {
     struct descriptor *found = resolve_first(call, fh);
     return found != NULL && resolve_look(call, found, ret) ? found : NULL;
+}
+
+struct descriptor *resolve_for_locks(struct call *call, struct bytes fh)
+{
+    uint32_t id;
+    struct stat st;
+    struct handle_object object;
+    if (!handle_read(call_key(call), fh, &id, &object))
+        return NULL;
+    call->export = export_table_find(call->exports, id);
+    if (call->export == NULL || call->export->is_elsewhere)
+        return NULL;
+    struct descriptor *found = open_object(call, &object);
+    return found != NULL && resolve_look(call, found, &st) &&
+                   descriptor_for_locks(call_cache(call), found) >= 0
+               ? found
+               : NULL;
 }
 
 struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct stat *ret)

@@ -9,7 +9,9 @@
 #include "file/groups.h"
 #include "file/lane.h"
 #include "file/mounts.h"
+#include "file/ofd.h"
 #include "file/pool.h"
+#include "file/removed.h"
 #include "file/syncer.h"
 
 struct file_service {
@@ -26,6 +28,8 @@ struct file_service {
     atomic_bool is_shared; /* there are several file systems: none may take all there is */
     struct pool *pool;
     struct lock_guard *lock_guard; /* the server thread's */
+    struct ofd *ofd;               /* the same; NULL: programs do not see locks */
+    struct removed removed;
     struct syncer *syncer;
     struct upkeep *upkeep;
     struct call_memory memory; /* the server thread's */

@@ -10,6 +10,7 @@ void file_get_status(struct file_service *service, struct file_status *ret)
     *ret = (struct file_status){
         .exports = service->exports->count,
         .open_files = descriptor_count(service->descriptors),
+        .mirrored = service->ofd != NULL ? ofd_count(service->ofd) : 0,
         .calls = service->memory.calls,
         .queued = pool_waiting(service->pool),
         .mounts = mounts_count(service->mounts, NULL),

@@ -1,0 +1,355 @@
+/*
+ * mirror.c -- see mirror.h.
+ *
+ * Releasing is done by looking, not by counting: for bytes that became loose the lock table is asked
+ * what of them is held now, and the mirror is lowered to that. So it does not matter in which order
+ * owners come and go, or how locks were cut and merged meanwhile. Bytes that were taken and released
+ * again in the batch behind may be lowered with it: nobody who asked for a release relies on them.
+ *
+ * What is loose waits in a ring. When that is full, the file is gone through as a whole later
+ * ("behind"); so is one that could not be mirrored, once a second, and one that had too many pieces
+ * and has few again.
+ */
+#include "core/mirror.h"
+
+#include "base/check.h"
+#include "base/minmax.h"
+#include "core/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    LOOSE_MAX = 16384,
+    STRETCHES_PER_TURN = 2048,
+    WAITING_PER_TURN = 256,
+    REFUSED_PER_TURN = 64,
+    FEW_PIECES = 512, /* half of what makes a file be held as a whole: file/ofd.c */
+};
+
+int mirror_init(struct core *core, const uint32_t slots[])
+{
+    struct mirrors *all = &core->mirrors;
+    list_init(&all->behind);
+    list_init(&all->refused);
+    list_init(&all->waiting);
+    if (slots[RECORD_LOCK] == 0)
+        return 0;
+    all->loose = calloc(LOOSE_MAX, sizeof *all->loose);
+    return all->loose == NULL ? -ENOMEM : 0;
+}
+
+void mirror_done(struct core *core)
+{
+    free(core->mirrors.loose);
+    core->mirrors.loose = NULL;
+}
+
+static bool is_open(const struct file *file)
+{
+    return file->mirror != LOCAL_NO_FILE && file->mirror != LOCAL_NO_ROOM;
+}
+
+/* The file is to be gone through when what is open now is durable. */
+static void fall_behind(struct core *core, uint32_t slot)
+{
+    struct file *file = file_at(core, slot);
+    if (list_is_empty(&file->behind)) {
+        file_keep(core, slot);
+        list_append(&core->mirrors.behind, &file->behind);
+    }
+    file->behind_txn = core_gate_txn(core);
+    file->behind_at = 0;
+    file->is_refused_again = false;
+}
+
+void mirror_open(struct core *core, uint32_t slot)
+{
+    const struct local_locks *world = core->mirrors.world;
+    struct file *file = file_at(core, slot);
+    file->mirror =
+        world == NULL ? LOCAL_NO_FILE : world->open(world->context, file_handle(core, slot));
+}
+
+static void set_refused(struct core *core, uint32_t slot, bool is_refused)
+{
+    struct mirrors *all = &core->mirrors;
+    struct file *file = file_at(core, slot);
+    if (is_refused == !list_is_empty(&file->refused))
+        return;
+    if (!is_refused) {
+        list_remove(&file->refused);
+        all->refused_count--;
+        return;
+    }
+    MARK("mirror_refused");
+    if (list_is_empty(&all->refused))
+        all->refused_ns = core->now_ns + SECOND_NS;
+    list_append(&all->refused, &file->refused);
+    all->refused_count++;
+    event_add_of_file(&core->events, EVENT_LOCAL_REFUSED, &(struct address){0}, (struct bytes){0},
+                      0, file_handle(core, slot));
+}
+
+void mirror_close(struct core *core, uint32_t slot)
+{
+    const struct local_locks *world = core->mirrors.world;
+    struct file *file = file_at(core, slot);
+    CHECK(list_is_empty(&file->behind)); /* it would keep it */
+    set_refused(core, slot, false);
+    if (is_open(file))
+        world->close(world->context, file->mirror);
+    file->mirror = LOCAL_NO_FILE;
+}
+
+static struct local_range range_of(const struct claim *claim)
+{
+    return (struct local_range){claim->start, claim->end,
+                                claim->exclusive ? LOCAL_EXCLUSIVE : LOCAL_SHARED};
+}
+
+/* It could not be opened before. What is on it already comes along. */
+static void open_again(struct core *core, uint32_t slot)
+{
+    mirror_open(core, slot);
+    if (is_open(file_at(core, slot)) && file_at(core, slot)->lock_count > 0)
+        fall_behind(core, slot);
+}
+
+enum mirror_result mirror_take(struct core *core, const struct claim *claim)
+{
+    const struct local_locks *world = core->mirrors.world;
+    if (world == NULL)
+        return MIRROR_TAKEN;
+    const struct file *file = file_at(core, claim->file);
+    if (!is_open(file))
+        open_again(core, claim->file);
+    if (file->mirror == LOCAL_NO_ROOM)
+        return MIRROR_NO_ROOM;
+    const struct local_range range = range_of(claim);
+    return !is_open(file) || world->raise(world->context, file->mirror, &range) ? MIRROR_TAKEN
+                                                                                : MIRROR_REFUSED;
+}
+
+void mirror_loosen(struct core *core, const struct claim *claim)
+{
+    struct mirrors *all = &core->mirrors;
+    if (all->world == NULL || !is_open(file_at(core, claim->file)))
+        return;
+    if (all->loose_count == LOOSE_MAX) {
+        MARK("mirror_falls_behind");
+        fall_behind(core, claim->file);
+        return;
+    }
+    file_keep(core, claim->file);
+    all->loose[(all->loose_first + all->loose_count++) % LOOSE_MAX] =
+        (struct mirror_loose){claim->start, claim->end, core_gate_txn(core), claim->file};
+}
+
+bool mirror_test(const struct core *core, struct bytes fh, const struct claim *claim,
+                 struct lock_holder *ret)
+{
+    const struct local_locks *world = core->mirrors.world;
+    const struct local_range range = range_of(claim);
+    struct local_holder holder;
+    if (world == NULL || !world->find(world->context, fh, &range, &holder))
+        return true;
+    MARK("mirror_test_meets_a_program");
+    *ret = (struct lock_holder){
+        .exclusive = holder.range.mode == LOCAL_EXCLUSIVE,
+        .svid = holder.pid,
+        .oh = bytes_of_text("a program on the server"),
+        .start = holder.range.start,
+        .end = holder.range.end,
+    };
+    return false;
+}
+
+/* ---- the mirror follows the lock table ---- */
+
+/* The bytes from this one on that are held alike, as far as this end. */
+static struct local_range stretch_at(const struct core *core, uint32_t file, uint64_t at,
+                                     uint64_t end)
+{
+    struct local_range stretch = {at, end, LOCAL_NONE};
+    struct claim claim = {at, end, SLOT_NONE, file, false};
+    uint32_t slot = lock_find_conflict(core, &claim); /* an exclusive one, of anybody */
+    if (slot != SLOT_NONE) {
+        const struct claim *found = &lock_at(core, slot)->claim;
+        if (found->start <= at)
+            return (struct local_range){at, min_u64(end, found->end), LOCAL_EXCLUSIVE};
+        stretch.end = claim.end = found->start - 1;
+    }
+    claim.exclusive = true;
+    slot = lock_find_conflict(core, &claim); /* any one */
+    if (slot == SLOT_NONE)
+        return stretch;
+    const struct claim *found = &lock_at(core, slot)->claim;
+    if (found->start > at) {
+        stretch.end = found->start - 1;
+        return stretch;
+    }
+    stretch.mode = LOCAL_SHARED;
+    stretch.end = min_u64(stretch.end, found->end);
+    return stretch;
+}
+
+/* Lowers the mirror to what is held, until the end of these bytes. False: the budget is used up,
+ * and *at says how far it came. */
+static bool tighten(struct core *core, uint32_t slot, uint64_t *at, uint64_t end, uint32_t *budget)
+{
+    const struct local_locks *world = core->mirrors.world;
+    const struct file *file = file_at(core, slot);
+    for (; *budget > 0; --*budget) {
+        const struct local_range stretch = stretch_at(core, slot, *at, end);
+        if (!world->lower(world->context, file->mirror, &stretch)) {
+            if (file->lock_count > FEW_PIECES)
+                return true;
+            MARK("mirror_is_refined");
+            world->refine(world->context, file->mirror);
+            fall_behind(core, slot);
+            return true;
+        }
+        if (stretch.end == end)
+            return true;
+        *at = stretch.end + 1;
+    }
+    return false;
+}
+
+static void tighten_loose(struct core *core, uint32_t *budget)
+{
+    struct mirrors *all = &core->mirrors;
+    while (all->loose_count > 0) {
+        struct mirror_loose *loose = &all->loose[all->loose_first];
+        if (loose->txn > core->durable_txn ||
+            !tighten(core, loose->file, &loose->start, loose->end, budget))
+            return;
+        uint32_t file = loose->file;
+        all->loose_first = (all->loose_first + 1) % LOOSE_MAX;
+        all->loose_count--;
+        file_release(core, file);
+    }
+}
+
+/* The next stretches of a file are mirrored as they are held. False: there is more of it. */
+static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
+{
+    const struct local_locks *world = core->mirrors.world;
+    struct file *file = file_at(core, slot);
+    for (; *budget > 0; --*budget) {
+        const struct local_range stretch = stretch_at(core, slot, file->behind_at, UINT64_MAX);
+        if (stretch.mode != LOCAL_NONE && !world->raise(world->context, file->mirror, &stretch))
+            file->is_refused_again = true;
+        (void)world->lower(world->context, file->mirror, &stretch);
+        if (stretch.end == UINT64_MAX)
+            return true;
+        file->behind_at = stretch.end + 1;
+    }
+    return false;
+}
+
+static void catch_up_files(struct core *core, uint32_t *budget)
+{
+    struct list *behind = &core->mirrors.behind;
+    while (!list_is_empty(behind)) {
+        struct file *file = LIST_ELEMENT(behind->next, struct file, behind);
+        uint32_t slot = (uint32_t)(file - core->files.at);
+        if (file->behind_txn > core->durable_txn || !catch_up(core, slot, budget))
+            return;
+        list_remove(&file->behind);
+        set_refused(core, slot, file->is_refused_again);
+        file_release(core, slot);
+    }
+}
+
+void core_mirror(struct core *core, const struct local_locks *world)
+{
+    struct mirrors *all = &core->mirrors;
+    const struct table *table = &core->files.handles.table;
+    CHECK(all->world == NULL);
+    all->world = world;
+    for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(table, slot)) {
+        open_again(core, slot);
+        file_at(core, slot)->behind_txn = 0; /* it is as it was stored */
+        uint32_t budget = UINT32_MAX;
+        catch_up_files(core, &budget);
+    }
+}
+
+/* ---- in turns ---- */
+
+static void try_refused(struct core *core)
+{
+    struct mirrors *all = &core->mirrors;
+    if (list_is_empty(&all->refused) || core->now_ns < all->refused_ns)
+        return;
+    all->refused_ns = core->now_ns + SECOND_NS;
+    for (uint32_t i = 0; i < REFUSED_PER_TURN && i < all->refused_count; i++) {
+        struct file *file = LIST_ELEMENT(all->refused.next, struct file, refused);
+        list_remove(&file->refused);
+        list_append(&all->refused, &file->refused);
+        fall_behind(core, (uint32_t)(file - core->files.at));
+    }
+}
+
+static void wake_waiting(struct core *core)
+{
+    struct list *waiting = &core->mirrors.waiting;
+    if (list_is_empty(waiting) || core->now_ns < core->mirrors.waiting_ns)
+        return;
+    core->mirrors.waiting_ns = core->now_ns + MIRROR_AGAIN_NS;
+    for (uint32_t i = 0; i < WAITING_PER_TURN && !list_is_empty(waiting); i++) {
+        const struct waiter *waiter = LIST_ELEMENT(waiting->next, struct waiter, on_program);
+        waiter_wake_up(core, table_slot(&core->waiters.table, waiter));
+    }
+}
+
+uint32_t mirror_waiting_count(const struct core *core)
+{
+    return core->mirrors.waiting_count;
+}
+
+void mirror_work(struct core *core)
+{
+    if (core->mirrors.world == NULL)
+        return;
+    uint32_t budget = STRETCHES_PER_TURN;
+    tighten_loose(core, &budget);
+    try_refused(core);
+    catch_up_files(core, &budget);
+    wake_waiting(core);
+}
+
+uint64_t mirror_deadline_ns(const struct core *core)
+{
+    const struct mirrors *all = &core->mirrors;
+    uint64_t next_ns = UINT64_MAX;
+    if (all->loose_count > 0 && all->loose[all->loose_first].txn <= core->durable_txn)
+        return core->now_ns;
+    if (!list_is_empty(&all->behind) &&
+        LIST_ELEMENT(all->behind.next, struct file, behind)->behind_txn <= core->durable_txn)
+        return core->now_ns;
+    if (!list_is_empty(&all->waiting))
+        next_ns = all->waiting_ns;
+    if (!list_is_empty(&all->refused))
+        next_ns = min_u64(next_ns, all->refused_ns);
+    return next_ns;
+}
+
+void mirror_check(const struct core *core)
+{
+    const struct mirrors *all = &core->mirrors;
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < all->loose_count; i++) {
+        const struct mirror_loose *loose = &all->loose[(all->loose_first + i) % LOOSE_MAX];
+        CHECK(loose->start <= loose->end);
+        CHECK(is_open(file_at(core, loose->file)));
+        CHECK(loose->txn <= core_gate_txn(core));
+    }
+    for (const struct list *at = all->refused.next; at != &all->refused; at = at->next)
+        refused++;
+    CHECK(refused == all->refused_count);
+    CHECK(all->world != NULL || (list_is_empty(&all->waiting) && all->loose_count == 0));
+}

@@ -1,0 +1,328 @@
+/*
+ * ofd.c -- see ofd.h.
+ *
+ * Always true: the kernel holds for a file's descriptor what `pieces` says. It is changed first, and
+ * what it refuses is not written down.
+ *
+ * The kernel counts bytes to 2^63 - 1. Locks that begin behind that are nobody's but a client's, and
+ * are not mirrored.
+ */
+#include "file/ofd.h"
+
+#include "base/check.h"
+#include "base/minmax.h"
+#include "base/table.h"
+#include "file/lock_guard.h"
+#include "file/pieces.h"
+#include "file/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+struct ofd_file {
+    struct descriptor *descriptor; /* pinned */
+    int fd;                        /* of its */
+    bool is_writable;
+    bool is_whole; /* held as one piece, whatever is asked for */
+    struct pieces pieces;
+};
+
+struct ofd {
+    struct file_service *service;
+    struct local_locks local;
+    struct table files;
+    bool is_started;
+};
+
+#define WHOLE(of_mode) (&(struct local_range){.start = 0, .end = UINT64_MAX, .mode = (of_mode)})
+
+static struct ofd_file *file_at(struct ofd *ofd, uint32_t file)
+{
+    CHECK(table_is_live(&ofd->files, file));
+    return table_at(&ofd->files, file);
+}
+
+/* ---- the kernel ---- */
+
+/* False: there is nothing of it that the kernel knows. */
+static bool shape(const struct local_range *range, struct flock *ret)
+{
+    if (range->start > INT64_MAX)
+        return false;
+    *ret = (struct flock){
+        .l_type = range->mode == LOCAL_NONE     ? F_UNLCK
+                  : range->mode == LOCAL_SHARED ? F_RDLCK
+                                                : F_WRLCK,
+        .l_whence = SEEK_SET,
+        .l_start = (off_t)range->start,
+        .l_len = range->end >= INT64_MAX ? 0 : (off_t)(range->end - range->start + 1),
+    };
+    return true;
+}
+
+static bool set_kernel(const struct ofd_file *file, const struct local_range *range)
+{
+    struct flock flock;
+    if (!shape(range, &flock))
+        return true;
+    if (flock.l_type == F_WRLCK && !file->is_writable)
+        flock.l_type = F_RDLCK;
+    return fcntl(file->fd, F_OFD_SETLK, &flock) == 0;
+}
+
+static bool set_both(struct ofd_file *file, const struct local_range *range)
+{
+    if (!pieces_reserve(&file->pieces) || !set_kernel(file, range))
+        return false;
+    pieces_set(&file->pieces, range);
+    return true;
+}
+
+/* ---- open and close ---- */
+
+/* While nobody is served yet, a file may be waited for. */
+static struct descriptor *open_now(struct file_service *service, struct bytes fh)
+{
+    const struct peer nobody = {0};
+    const struct rpc_credential none = {0};
+    const struct job_request request = {
+        .program = LOCK_GUARD_PROGRAM, .from = &nobody, .credential = &none, .args = fh};
+    struct call *call = file_take_call(service, &request, 0);
+    if (call == NULL)
+        return NULL;
+    struct descriptor *found = resolve_for_locks(call, fh);
+    if (found != NULL)
+        descriptor_pin(service->descriptors, found);
+    call_release_objects(call);
+    file_give_back(service, call);
+    return found;
+}
+
+static struct descriptor *find_open(struct file_service *service, struct bytes fh)
+{
+    uint32_t id;
+    struct handle_object object;
+    const struct export *export = NULL;
+    if (handle_read(&service->options.key, fh, &id, &object))
+        export = export_table_find(service->exports, id);
+    if (export == NULL || export->is_elsewhere)
+        return NULL;
+    struct descriptor *found = descriptor_find(service->descriptors, export, &object);
+    if (found == NULL)
+        return NULL;
+    descriptor_pin(service->descriptors, found);
+    descriptor_release(service->descriptors, found);
+    return found;
+}
+
+static void unpin(struct ofd *ofd, struct descriptor *descriptor)
+{
+    descriptor_unpin(ofd->service->descriptors, descriptor);
+}
+
+static uint32_t open_file(void *context, struct bytes fh)
+{
+    struct ofd *ofd = context;
+    if (ofd->files.count == ofd->files.max)
+        return LOCAL_NO_ROOM;
+    struct descriptor *found =
+        ofd->is_started ? find_open(ofd->service, fh) : open_now(ofd->service, fh);
+    int fd = found == NULL ? -1 : atomic_load(&found->lock_fd);
+    if (fd < 0) {
+        if (found != NULL)
+            unpin(ofd, found);
+        return LOCAL_NO_FILE;
+    }
+    uint32_t slot = table_add(&ofd->files);
+    *file_at(ofd, slot) = (struct ofd_file){
+        .descriptor = found, .fd = fd, .is_writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR};
+    return slot;
+}
+
+static void close_file(void *context, uint32_t slot)
+{
+    struct ofd *ofd = context;
+    struct ofd_file *file = file_at(ofd, slot);
+    if (file->pieces.count > 0)
+        CHECK(set_kernel(file, WHOLE(LOCAL_NONE))); /* taking away needs no memory */
+    pieces_done(&file->pieces);
+    unpin(ofd, file->descriptor);
+    table_remove(&ofd->files, slot);
+}
+
+/* ---- more and less ---- */
+
+/* Too many pieces: all of it becomes one. */
+static bool take_whole(struct ofd_file *file)
+{
+    if (!set_both(file, WHOLE(LOCAL_EXCLUSIVE)))
+        return false;
+    file->is_whole = true;
+    return true;
+}
+
+/* What is weaker inside the range is raised, piece by piece; what is stronger stays. False: one was
+ * refused, at this byte. */
+static bool raise_pieces(struct ofd_file *file, const struct local_range *range,
+                         struct pieces *before, uint64_t *ret_at)
+{
+    uint64_t at = range->start;
+    for (;; at++) {
+        struct local_range piece = pieces_at(before, at, range->end);
+        enum local_mode mode = piece.mode;
+        piece.mode = range->mode;
+        *ret_at = at;
+        if (mode < range->mode && !set_both(file, &piece))
+            return false;
+        at = piece.end;
+        if (at == range->end)
+            return true;
+    }
+}
+
+/* As it was before, in front of this byte. */
+static void take_back(struct ofd_file *file, const struct local_range *range,
+                      const struct pieces *before, uint64_t end)
+{
+    for (uint64_t at = range->start; at < end; at++) {
+        const struct local_range piece = pieces_at(before, at, end - 1);
+        if (piece.mode < range->mode)
+            (void)set_both(file, &piece);
+        at = piece.end;
+    }
+}
+
+/* Is anything in the range weaker, or stronger, than this mode? */
+static void compare(const struct pieces *pieces, const struct local_range *range,
+                    bool *ret_is_weaker, bool *ret_is_stronger)
+{
+    uint64_t at = range->start;
+    *ret_is_weaker = *ret_is_stronger = false;
+    for (;; at++) {
+        const struct local_range piece = pieces_at(pieces, at, range->end);
+        *ret_is_weaker |= piece.mode < range->mode;
+        *ret_is_stronger |= piece.mode > range->mode;
+        at = piece.end;
+        if (at == range->end)
+            return;
+    }
+}
+
+static bool raise_file(void *context, uint32_t slot, const struct local_range *range)
+{
+    struct ofd_file *file = file_at(context, slot);
+    bool is_weaker, is_stronger;
+    if (file->is_whole)
+        return true;
+    compare(&file->pieces, range, &is_weaker, &is_stronger);
+    if (!is_weaker)
+        return true;
+    if (file->pieces.count >= OFD_PIECES_MAX)
+        return take_whole(file);
+    if (!is_stronger)
+        return set_both(file, range);
+    struct pieces before = {.count = file->pieces.count, .room = file->pieces.count};
+    before.at = malloc(before.count * sizeof *before.at);
+    if (before.at == NULL)
+        return false;
+    memcpy(before.at, file->pieces.at, before.count * sizeof *before.at);
+    uint64_t refused_at;
+    bool is_raised = raise_pieces(file, range, &before, &refused_at);
+    if (!is_raised)
+        take_back(file, range, &before, refused_at);
+    pieces_done(&before);
+    return is_raised;
+}
+
+static bool lower_file(void *context, uint32_t slot, const struct local_range *range)
+{
+    struct ofd_file *file = file_at(context, slot);
+    if (file->is_whole)
+        return false;
+    for (uint64_t at = range->start;; at++) {
+        struct local_range piece = pieces_at(&file->pieces, at, range->end);
+        at = piece.end;
+        bool is_last = at == range->end;
+        if (piece.mode > range->mode) {
+            piece.mode = range->mode;
+            (void)set_both(file, &piece); /* out of memory: more is held than need be */
+        }
+        if (is_last)
+            return true;
+    }
+}
+
+static void refine_file(void *context, uint32_t slot)
+{
+    file_at(context, slot)->is_whole = false;
+}
+
+static bool find_holder(void *context, struct bytes fh, const struct local_range *range,
+                        struct local_holder *ret)
+{
+    struct ofd *ofd = context;
+    struct flock flock;
+    struct descriptor *found = shape(range, &flock) ? find_open(ofd->service, fh) : NULL;
+    int fd = found == NULL ? -1 : atomic_load(&found->lock_fd);
+    bool is_found = fd >= 0 && fcntl(fd, F_OFD_GETLK, &flock) == 0 && flock.l_type != F_UNLCK;
+    if (found != NULL)
+        unpin(ofd, found);
+    if (!is_found)
+        return false;
+    uint64_t start = (uint64_t)flock.l_start, len = (uint64_t)flock.l_len;
+    *ret = (struct local_holder){
+        .range = {start, len == 0 ? UINT64_MAX : start + len - 1,
+                  flock.l_type == F_WRLCK ? LOCAL_EXCLUSIVE : LOCAL_SHARED},
+        .pid = flock.l_pid > 0 ? (uint32_t)flock.l_pid : 0,
+    };
+    return true;
+}
+
+/* ---- life ---- */
+
+struct ofd *ofd_new(struct file_service *service, uint32_t files_max)
+{
+    struct ofd *ofd = calloc(1, sizeof *ofd);
+    if (ofd == NULL || table_init(&ofd->files, files_max, sizeof(struct ofd_file)) != 0) {
+        free(ofd);
+        return NULL;
+    }
+    ofd->service = service;
+    ofd->local = (struct local_locks){.open = open_file,
+                                      .close = close_file,
+                                      .raise = raise_file,
+                                      .lower = lower_file,
+                                      .refine = refine_file,
+                                      .find = find_holder,
+                                      .context = ofd};
+    return ofd;
+}
+
+void ofd_free(struct ofd *ofd)
+{
+    if (ofd == NULL)
+        return;
+    for (uint32_t slot = table_next(&ofd->files, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(&ofd->files, slot)) {
+        pieces_done(&file_at(ofd, slot)->pieces);
+        unpin(ofd, file_at(ofd, slot)->descriptor);
+    }
+    table_done(&ofd->files);
+    free(ofd);
+}
+
+const struct local_locks *ofd_local(struct ofd *ofd)
+{
+    return &ofd->local;
+}
+
+void ofd_start_over(struct ofd *ofd)
+{
+    ofd->is_started = true;
+}
+
+uint32_t ofd_count(const struct ofd *ofd)
+{
+    return ofd->files.count;
+}
