@@ -27,6 +27,10 @@ struct admin_files {
     uint32_t exports, open_files;
     uint32_t calls, queued; /* in flight, and of these waiting for a thread */
     uint64_t refused, sync_errors;
+    bool has_local_locks;     /* --local-locks: programs on this machine see what is locked: */
+    uint32_t local_files;     /* in so many files; */
+    uint32_t local_waiting;   /* so many requests wait for a program, */
+    uint32_t local_conflicts; /* and so many files are locked by a client and a program */
 };
 
 /* Facts outside the core. The strings live until the next turn. */

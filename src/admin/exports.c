@@ -130,6 +130,12 @@ void exports_add_status(struct writer *out, const struct admin *admin,
     writer_number(out, "calls", files->calls);
     writer_number(out, "refused", files->refused);
     writer_number(out, "sync_errors", files->sync_errors);
+    writer_object(out, "local_locks");
+    writer_bool(out, "on", files->has_local_locks);
+    writer_number(out, "files", files->local_files);
+    writer_number(out, "waiting", files->local_waiting);
+    writer_number(out, "conflicts", files->local_conflicts);
+    writer_end_object(out);
     writer_list(out, "async");
     for (uint32_t i = 0; admin->export(admin->context, i, &export); i++)
         if (is_async(admin, i, &export) && count++ < ASYNC_SHOWN)

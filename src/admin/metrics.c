@@ -356,6 +356,13 @@ static void add_files(struct text *out, const struct meter *meter, const struct 
     add_one(out, "nfs_sync_errors_total", "counter",
             "Failed syncs; after each one clients write their unsynced data again.",
             files->sync_errors);
+    add_one(out, "nfs_local_locked_files", "gauge",
+            "Files whose NFS locks exclude programs on the server.", files->local_files);
+    add_one(out, "nfs_local_waiting", "gauge",
+            "Requests that wait for a lock of a program on the server.", files->local_waiting);
+    add_one(out, "nfs_local_conflicts", "gauge",
+            "Files that an NFS client and a program on the server have both locked.",
+            files->local_conflicts);
 }
 
 void metrics_answer(struct exchange *exchange)

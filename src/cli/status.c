@@ -214,6 +214,22 @@ static void print_rpcbind(FILE *out, const json_t *rpcbind, bool is_monitor)
     (void)fputc('\n', out);
 }
 
+/* programs  3 files locked for programs on this machine, too; 1 waiting for one of theirs */
+static void print_local_locks(FILE *out, const json_t *locks)
+{
+    long long waiting = print_integer(locks, "waiting"), both = print_integer(locks, "conflicts");
+    if (!json_is_true(json_object_get(locks, "on")))
+        return;
+    (void)fputs("programs  ", out);
+    print_plural(out, print_integer(locks, "files"), "file");
+    (void)fputs(" locked for programs on this machine, too", out);
+    if (waiting > 0)
+        (void)fprintf(out, "; %lld waiting for one of theirs", waiting);
+    if (both > 0)
+        (void)fprintf(out, "; %lld LOCKED BY BOTH, see the log", both);
+    (void)fputc('\n', out);
+}
+
 /*
  * files     2 exports, 12 files open
  * async     /srv/scratch: answers before a change is on disk
@@ -234,6 +250,7 @@ static void print_files(FILE *out, const json_t *files)
         print_plural(out, errors, "failed sync");
     }
     (void)fputc('\n', out);
+    print_local_locks(out, json_object_get(files, "local_locks"));
     if (json_array_size(async) == 0)
         return;
     (void)fputs("async     ", out);

@@ -57,17 +57,24 @@ static bool tell_option_value(void *context, uint32_t option, uint32_t index, st
     return true;
 }
 
-static void tell_files(struct file_service *service, struct admin_files *ret)
+static void tell_files(struct file_service *service, const struct core *core,
+                       struct admin_files *ret)
 {
     struct file_status status;
+    struct core_status locks;
     file_get_status(service, &status);
+    core_status(core, &locks);
     *ret = (struct admin_files){.is_served = true,
                                 .exports = status.exports,
                                 .open_files = status.open_files,
                                 .calls = status.calls,
                                 .queued = status.queued,
                                 .refused = status.refused,
-                                .sync_errors = status.sync_errors};
+                                .sync_errors = status.sync_errors,
+                                .has_local_locks = file_local_locks(service) != NULL,
+                                .local_files = status.mirrored,
+                                .local_waiting = locks.local_waiting,
+                                .local_conflicts = locks.local_refused};
 }
 
 static void tell_facts(void *context, struct admin_facts *ret)
@@ -94,7 +101,7 @@ static void tell_facts(void *context, struct admin_facts *ret)
     ret->batch_records = &commits->meter.batch_records;
     ret->is_found = registrar_is_ready(hooks->registrar, &why);
     if (hooks->files != NULL)
-        tell_files(files_service(hooks->files), &ret->files);
+        tell_files(files_service(hooks->files), hooks->admin.core, &ret->files);
 }
 
 static enum admin_path tell_path(void *context, struct bytes fh, struct bytes *ret)

@@ -243,6 +243,27 @@ static bool is_lingering(const struct world *world, const struct ask *ask, uint6
     return false;
 }
 
+/* What TEST may name when it is executed: it may be gone when the answer leaves, which may be that
+ * to any copy of it. */
+static void note_nameable(const struct world *world, struct ask *ask)
+{
+    const struct lockers *all = world->lockers;
+    uint32_t file = ask->extent.file;
+    if (ask->taken_run != world->machine.run)
+        ask->nameable = (struct cells){0};
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t p = 0; p < all->at[i].process_count; p++) {
+            const struct process *other = &all->at[i].processes[p];
+            struct cells there = claim_disk_lingering(world, other, file, still_lived_ns(world));
+            for (uint32_t cell = 0; cell < LOCKER_CELLS; cell++) {
+                there.any |= (uint16_t)((other->shared_number[file][cell] != 0) << cell);
+                there.exclusive |= (uint16_t)((other->exclusive_number[file][cell] != 0) << cell);
+            }
+            ask->nameable.any |= there.any;
+            ask->nameable.exclusive |= there.exclusive;
+        }
+}
+
 static bool is_share_conflict(const struct world *world, const struct ask *ask)
 {
     const struct lockers *all = world->lockers;
@@ -297,6 +318,8 @@ void claim_executing(struct world *world, struct ask *ask)
 {
     era_expire(world);
     note_grace(world, ask);
+    if (ask->plain == PEER_NLM_TEST)
+        note_nameable(world, ask);
     ask->was_full = (ask->taken_run == 0 || ask->was_full) && world->machine.store_is_full;
     if (ask->procedure == PEER_NLM_SHARE)
         ask->may_be_denied |= is_share_conflict(world, ask);
@@ -372,6 +395,8 @@ static void check_test(struct world *world, const struct ask *ask, const struct 
                 may &= !is_cell(cells, cell) ||
                        (res->exclusive ? other->exclusive_number
                                        : other->shared_number)[ask->extent.file][cell] != 0;
+            lingers.any |= ask->nameable.any;
+            lingers.exclusive |= ask->nameable.exclusive;
             is_found |= may || (cells & ~(res->exclusive ? lingers.exclusive : lingers.any)) == 0;
         }
     if (res->status == PEER_NLM_IS_GRANTED && ask->must_be_denied)

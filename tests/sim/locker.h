@@ -97,7 +97,8 @@ struct ask {
     uint64_t taken_ns;
     uint32_t ended_run; /* in which its answer left last; 0: it did not */
     uint64_t ended_ns;
-    bool may_be_denied;  /* somebody may have had something in the way */
+    bool may_be_denied;    /* somebody may have had something in the way */
+    struct cells nameable; /* TEST: what somebody may have had when a copy of it was executed */
     bool must_be_denied; /* TEST: somebody relied on something in the way, whenever it was asked */
     bool is_new;         /* LOCK, SHARE: of what it asks for, it can have nothing */
     bool was_full;       /* the store took no new records when it was executed */

@@ -47,15 +47,18 @@ void caller_start(struct caller *caller, const char *export_options)
         print_message("# skipped: %s\n", why);
         skip();
     }
-    *caller = (struct caller){
-        .options = {
-            .limits = {.threads = 4, .files_max = 64, .calls_max = 256, .bytes_max = 64 << 20},
-            .key = {{0x0123456789abcdef, 0xfedcba9876543210}},
-            .epoch = 1,
-            .seed = 42,
-            .wake = wake,
-            .context = &wake_fd,
-        }};
+    *caller = (struct caller){.options = {
+                                  .limits = {.threads = 4,
+                                             .files_max = 64,
+                                             .mirrored_max = 8,
+                                             .calls_max = 256,
+                                             .bytes_max = 64 << 20},
+                                  .key = {{0x0123456789abcdef, 0xfedcba9876543210}},
+                                  .epoch = 1,
+                                  .seed = 42,
+                                  .wake = wake,
+                                  .context = &wake_fd,
+                              }};
     if (wake_fd < 0)
         wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     const char *parent = getenv("TMPDIR");
