@@ -10,7 +10,9 @@
 #include "base/check.h"
 #include "daemon/bell.h"
 #include "daemon/files_key.h"
+#include "daemon/lock_keeper.h"
 #include "file/identity.h"
+#include "file/keeper.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -30,6 +32,7 @@ enum {
 struct files {
     struct files_parts parts;
     struct file_service *service;
+    struct keeper *keeper; /* NULL: locks for programs end with this process */
     struct guard guard;
     struct bell bell;    /* of the threads of the service */
     uv_timer_t patience; /* of those who wait for a name, */
@@ -149,6 +152,22 @@ static bool read_lines(const struct config *config, struct config_export_lines *
     return false;
 }
 
+/* Without it, a program may lock what a client holds while no server runs. */
+static struct keeper *find_keeper(const struct files *files)
+{
+    const struct files_parts *parts = &files->parts;
+    int fd = lock_keeper_connect(parts->config->store);
+    struct keeper *keeper = fd < 0 ? NULL : keeper_new(fd);
+    if (fd == -ENOTDIR)
+        return NULL; /* nothing outlives such a store */
+    if (keeper == NULL || keeper_is_lost(keeper))
+        log_say(parts->log, LOG_LEVEL_WARNING, clock_wall_ns(parts->clock),
+                LOG_MESSAGE("cannot start the keeper of locks: while holdfast is not running, "
+                            "programs on this machine can lock what NFS clients hold"),
+                LOG_TEXT("error", strerror(fd < 0 ? -fd : EPIPE)));
+    return keeper;
+}
+
 static struct file_service *open_service(struct files *files, struct text *ret_why)
 {
     const struct config *config = files->parts.config;
@@ -166,6 +185,9 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
     };
     if (files_key_get(config->store, &options.key, ret_why) != 0)
         return NULL;
+    if (options.limits.mirrored_max > 0)
+        files->keeper = find_keeper(files);
+    options.keeper = files->keeper;
     struct config_export_lines lines;
     if (!read_lines(config, &lines, ret_why))
         return NULL;
@@ -240,6 +262,7 @@ void files_free(struct files *files)
     if (files == NULL)
         return;
     file_free(files->service);
+    keeper_free(files->keeper);
     bell_done(&files->bell);
     free(files);
 }

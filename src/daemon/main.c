@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "daemon/callout_keeper.h"
 #include "daemon/config_print.h"
+#include "daemon/lock_keeper.h"
 #include "daemon/monitor.h"
 #include "daemon/start_net.h"
 #include "daemon/start_serve.h"
@@ -184,6 +185,8 @@ int main(int argc, char **argv)
         return store_command_run(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], CALLOUT_KEEPER_VERB) == 0)
         return callout_keeper_run(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], LOCK_KEEPER_VERB) == 0)
+        return lock_keeper_run();
     struct daemon daemon = {.argc = argc, .argv = argv};
     set_signals();
     bool is_done;

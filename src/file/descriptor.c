@@ -257,6 +257,28 @@ int descriptor_for_writing(struct descriptor_cache *cache, struct descriptor *de
     return fd;
 }
 
+/* The one that an earlier server had locks on, if it is of this very file. While the server starts:
+ * there is one thread. */
+static int take_kept(struct descriptor_cache *cache, struct descriptor *descriptor,
+                     const struct stat *st)
+{
+    uint64_t id;
+    struct stat kept;
+    int fd = keeper_take(cache->keeper, descriptor->export_id, &descriptor->object, &id);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &kept) != 0 || kept.st_ino != st->st_ino || kept.st_dev != st->st_dev) {
+        (void)close(fd);
+        keeper_drop(cache->keeper, id);
+        return -1;
+    }
+    atomic_fetch_add(&cache->open_count, 1);
+    atomic_store(&descriptor->lock_fd, fd);
+    descriptor->had_locks = true;
+    descriptor->kept_id = id;
+    return fd;
+}
+
 /* What is being executed, or may not be changed, can be locked all the same. */
 int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
@@ -266,10 +288,27 @@ int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *desc
         return fd;
     if (fstat(descriptor->path_fd, &st) != 0 || !S_ISREG(st.st_mode))
         return -EINVAL;
+    fd = take_kept(cache, descriptor, &st);
+    if (fd >= 0)
+        return fd;
     fd = open_data(cache, descriptor, O_RDWR);
     if (fd == -ETXTBSY || fd == -EROFS || fd == -EPERM || fd == -EACCES)
         fd = open_data(cache, descriptor, O_RDONLY);
-    return fd < 0 ? fd : keep_data(cache, &descriptor->lock_fd, fd);
+    if (fd < 0)
+        return fd;
+    /* Before anybody can lock it. */
+    uint64_t id = keeper_keep(cache->keeper, fd, descriptor->export_id, &descriptor->object);
+    int kept = keep_data(cache, &descriptor->lock_fd, fd);
+    if (kept == fd)
+        descriptor->kept_id = id;
+    else
+        keeper_drop(cache->keeper, id);
+    return kept;
+}
+
+void descriptor_cache_set_keeper(struct descriptor_cache *cache, struct keeper *keeper)
+{
+    cache->keeper = keeper;
 }
 
 enum { PINNED_FILES = 2 }; /* descriptors of one that is pinned: its path, and for locks */

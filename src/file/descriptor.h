@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "file/export_table.h"
 #include "file/handle.h"
+#include "file/keeper.h"
 #include "file/lane.h"
 #include "file/system.h"
 
@@ -39,6 +40,8 @@ struct descriptor {
     atomic_int read_fd;   /* -1, or open for reading; once open it stays */
     atomic_int write_fd;  /* -1, or open for both */
     atomic_int lock_fd;   /* -1, or open for nothing but its locks (ofd.h) */
+    bool had_locks;       /* the same: of an earlier server, with what that had locked */
+    uint64_t kept_id;     /* of lock_fd, at the keeper; 0: it has none */
     atomic_bool is_dirty; /* written since the last sync began */
     atomic_uint written;  /* when write_fd was last asked for */
 
@@ -99,6 +102,8 @@ int descriptor_open_for_reading(const struct descriptor *descriptor);
 
 /* The same for locks; a regular file only, for both if that is possible. */
 int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *descriptor);
+/* Locks outlive this process there; NULL: nowhere. */
+void descriptor_cache_set_keeper(struct descriptor_cache *cache, struct keeper *keeper);
 /* It has locks on it, as long as it is used for them: it does not count as one too many. */
 void descriptor_pin(struct descriptor_cache *cache, struct descriptor *descriptor);
 void descriptor_unpin(struct descriptor_cache *cache, struct descriptor *descriptor);

@@ -58,6 +58,7 @@ static void close_all(struct descriptor_cache *cache, struct descriptor *descrip
         (void)close(write_fd);
     if (lock_fd >= 0)
         (void)close(lock_fd);
+    keeper_drop(cache->keeper, descriptor->kept_id);
     atomic_fetch_sub(&cache->open_count, count);
     atomic_fetch_sub(&cache->over_count, count);
     CHECK(pthread_mutex_destroy(&descriptor->mutex) == 0);

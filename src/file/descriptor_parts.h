@@ -21,6 +21,7 @@ struct descriptor_cache {
     uint32_t files_max;
     uint64_t seed;
     const struct file_system *system;
+    struct keeper *keeper;
     struct descriptor_owner owner;
 };
 

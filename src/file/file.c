@@ -353,6 +353,8 @@ static bool start(struct file_service *service, const struct export_line *lines,
         .failed = count_error, .close = queue_closing, .context = service};
     service->descriptors =
         descriptor_cache_new(options->limits.files_max, options->seed, service->system, &owner);
+    if (service->descriptors != NULL)
+        descriptor_cache_set_keeper(service->descriptors, options->keeper);
     service->mounts = mounts_new();
     service->lock_guard = lock_guard_new();
     bool has_ofd = true;
@@ -413,6 +415,7 @@ void file_free(struct file_service *service)
     syncer_free(service->syncer);
     for (struct job *job = next(service); job != NULL; job = next(service))
         release(service, job);
+    keeper_leave(service->options.keeper);
     ofd_free(service->ofd);
     descriptor_cache_free(service->descriptors);
     mounts_free(service->mounts);
@@ -443,8 +446,10 @@ const struct local_locks *file_local_locks(struct file_service *service)
 
 void file_serve_locks(struct file_service *service)
 {
-    if (service->ofd != NULL)
-        ofd_start_over(service->ofd);
+    if (service->ofd == NULL)
+        return;
+    ofd_start_over(service->ofd);
+    keeper_drop_rest(service->options.keeper);
 }
 
 bool file_next_removed(struct file_service *service, struct nfs_fh *ret)

@@ -18,6 +18,7 @@
 #include "proto/job.h"
 
 struct export_table;
+struct keeper;
 struct file_service;
 struct file_system;
 
@@ -36,6 +37,7 @@ struct file_options {
     uint64_t epoch;        /* another one at every start */
     uint64_t seed;         /* of hash tables */
     bool groups_of_server; /* groups are looked up here by uid, and the wire's are ignored */
+    struct keeper *keeper; /* where locks outlive this process; borrowed; NULL: nowhere */
     const struct file_system *system; /* NULL: the kernel's */
     void (*wake)(void *context);      /* runs on other threads: there is something to collect */
     void *context;

@@ -24,7 +24,8 @@ struct ofd_file {
     struct descriptor *descriptor; /* pinned */
     int fd;                        /* of its */
     bool is_writable;
-    bool is_whole; /* held as one piece, whatever is asked for */
+    bool is_whole;  /* held as one piece, whatever is asked for */
+    bool had_locks; /* of an earlier server: the kernel may hold more than is known here */
     struct pieces pieces;
 };
 
@@ -135,8 +136,11 @@ static uint32_t open_file(void *context, struct bytes fh)
         return LOCAL_NO_FILE;
     }
     uint32_t slot = table_add(&ofd->files);
-    *file_at(ofd, slot) = (struct ofd_file){
-        .descriptor = found, .fd = fd, .is_writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR};
+    *file_at(ofd, slot) =
+        (struct ofd_file){.descriptor = found,
+                          .fd = fd,
+                          .had_locks = found->had_locks,
+                          .is_writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR};
     return slot;
 }
 
@@ -144,9 +148,10 @@ static void close_file(void *context, uint32_t slot)
 {
     struct ofd *ofd = context;
     struct ofd_file *file = file_at(ofd, slot);
-    if (file->pieces.count > 0)
+    if (file->pieces.count > 0 || file->had_locks)
         CHECK(set_kernel(file, WHOLE(LOCAL_NONE))); /* taking away needs no memory */
     pieces_done(&file->pieces);
+    file->descriptor->had_locks = false;
     unpin(ofd, file->descriptor);
     table_remove(&ofd->files, slot);
 }
@@ -240,6 +245,8 @@ static bool lower_file(void *context, uint32_t slot, const struct local_range *r
     struct ofd_file *file = file_at(context, slot);
     if (file->is_whole)
         return false;
+    if (file->had_locks && range->mode == LOCAL_NONE)
+        (void)set_kernel(file, range);
     for (uint64_t at = range->start;; at++) {
         struct local_range piece = pieces_at(&file->pieces, at, range->end);
         at = piece.end;

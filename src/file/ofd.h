@@ -31,7 +31,7 @@ struct ofd;
 
 /* Locks of at most so many files; NULL: no memory. */
 struct ofd *ofd_new(struct file_service *service, uint32_t files_max);
-/* Whatever is still held is released. */
+/* What is held goes with its descriptors, unless the keeper has them (keeper.h). */
 void ofd_free(struct ofd *ofd);
 
 /* As core/local.h says. */

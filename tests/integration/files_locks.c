@@ -7,8 +7,7 @@
  * reclaimed and freed whatever its permissions are by then; --allow says who may lock at all, and
  * changes with a reload. Each refusal is in the log, with the name of the file.
  */
-#include "files_stage.h"
-#include "peer/peer_nlm.h"
+#include "lock_asker.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,66 +17,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000, PAUSE_MS = 10, STATE = 3 };
+enum { PATIENCE_MS = 10000, PAUSE_MS = 10 };
 
 static struct files_stage stage;
 static const char *path, *read_only_path, *private_path, *config_path;
 static struct peer_link nfs;
-
-/* Who asks, and how. */
-struct asker {
-    const char *address;
-    struct peer_link_identity who;
-    bool is_udp;
-};
 
 static const struct asker owner = {"127.0.0.1", {.uid = 1000, .gid = 1000}, false};
 static const struct asker other = {"127.0.0.1", {.uid = 1001, .gid = 1001}, false};
 
 static struct peer_nlm_args about(const struct peer_nfs_fh *fh)
 {
-    return (struct peer_nlm_args){.cookie = peer_nlm_bytes_of("c", 1),
-                                  .exclusive = true,
-                                  .state = STATE,
-                                  .lock = {.caller_name = peer_nlm_text("web1"),
-                                           .fh = peer_nlm_bytes_of(fh->at, fh->len),
-                                           .oh = peer_nlm_text("oh"),
-                                           .svid = 7,
-                                           .len = 10}};
+    return lock_asker_about(fh);
 }
 
-/* One call over a connection, or a socket, of its own. The status; 99: no answer. */
 static uint32_t ask(const struct asker *asker, uint32_t procedure, struct peer_nlm_args args)
 {
-    static struct peer_link_call call;
-    static struct packet answer;
-    static uint32_t xid = 1000;
-    struct peer_link link;
-    struct dial_route route = harness_route(&stage.server, asker->is_udp);
-    struct packet_reply reply;
-    struct peer_nlm_res res = {.status = 99};
-    if (!dial_endpoint_parse(asker->address, 0, &route.source) || !peer_link_init(&link, &route))
-        abort();
-    link.who = asker->who;
-    link.next_xid = xid++;
-    peer_link_begin(&link, &call, PEER_NLM_PROGRAM, 4, procedure);
-    peer_nlm_put_args(&call.head, 4, procedure, &args);
-    if (dial_call(&route, &call.head, PATIENCE_MS, &answer, &reply) == 0 && reply.accepted &&
-        reply.status == PACKET_SUCCESS) {
-        struct packet_reader body = {reply.body, reply.body_len, false};
-        (void)peer_nlm_get_res(&body, 4, procedure, &res);
-    }
-    peer_link_done(&link);
-    return res.status;
+    return lock_asker_ask(&stage.server, asker, procedure, args);
 }
 
 static void expect(uint32_t wanted, const char *why, const struct asker *asker, uint32_t procedure,
                    struct peer_nlm_args args)
 {
-    uint32_t status = ask(asker, procedure, args);
-    HARNESS_EXPECT(status == wanted, "%s: %s answered %s, expected %s", why,
-                   peer_nlm_procedure_text(procedure), peer_nlm_status_text(status),
-                   peer_nlm_status_text(wanted));
+    lock_asker_expect(&stage.server, wanted, why, asker, procedure, args);
 }
 
 /* Locked and freed again. */

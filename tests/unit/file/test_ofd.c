@@ -234,10 +234,14 @@ TEST(test_ofd__what_is_being_executed_is_held_as_far_as_it_can_be)
         (void)execl(caller_path(&caller, "sleep"), "sleep", "60", (char *)NULL);
         _exit(127);
     }
-    /* It is executed as soon as it cannot be opened for writing. */
-    int fd;
-    while ((fd = open(caller_path(&caller, "sleep"), O_RDWR)) >= 0)
-        (void)close(fd);
+    /* To open it for writing meanwhile would keep it from being executed. */
+    char link_path[64], executed[256] = "";
+    (void)snprintf(link_path, sizeof link_path, "/proc/%d/exe", (int)child);
+    while (strcmp(executed, caller_path(&caller, "sleep")) != 0) {
+        ssize_t len = readlink(link_path, executed, sizeof executed - 1);
+        assert_true(len > 0);
+        executed[len] = 0;
+    }
     struct nfs_fh running;
     assert_int_equal(caller_lookup(&caller, &caller.root, "sleep", &running), NFS_OK);
     uint32_t id = locks->open(locks->context, caller_bytes(&running));
