@@ -396,6 +396,7 @@ int main(void)
     if (chmod(path, 0777) != 0)
         abort();
     files_stage_option(&stage, "--recovery", "resume");
+    files_stage_option(&stage, "--nlm-port", "2050"); /* where clients find it after a kill */
     if (files_stage_start(&stage)) {
         files_stage_link(&nfs, 1000, 1000);
         check_both_ways();
