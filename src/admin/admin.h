@@ -27,6 +27,7 @@ struct admin_files {
     uint32_t exports, open_files;
     uint32_t calls, queued; /* in flight, and of these waiting for a thread */
     uint64_t refused, sync_errors;
+    uint64_t repeats; /* of what a server before this one had executed */
 };
 
 /* Facts outside the core. The strings live until the next turn. */

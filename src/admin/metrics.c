@@ -356,6 +356,9 @@ static void add_files(struct text *out, const struct meter *meter, const struct 
     add_one(out, "nfs_sync_errors_total", "counter",
             "Failed syncs; after each one clients write their unsynced data again.",
             files->sync_errors);
+    add_one(out, "nfs_restart_repeats_total", "counter",
+            "Calls that clients repeated after a restart and that had been executed before it.",
+            files->repeats);
 }
 
 void metrics_answer(struct exchange *exchange)

@@ -67,7 +67,8 @@ static void tell_files(struct file_service *service, struct admin_files *ret)
                                 .calls = status.calls,
                                 .queued = status.queued,
                                 .refused = status.refused,
-                                .sync_errors = status.sync_errors};
+                                .sync_errors = status.sync_errors,
+                                .repeats = status.repeats};
 }
 
 static void tell_facts(void *context, struct admin_facts *ret)

@@ -19,6 +19,7 @@
 struct export_table;
 struct file_service;
 struct file_system;
+struct intent_ring;
 
 struct file_limits {
     uint32_t threads;   /* of the pool */
@@ -34,6 +35,7 @@ struct file_options {
     uint64_t epoch;        /* another one at every start */
     uint64_t seed;         /* of hash tables */
     bool groups_of_server; /* groups are looked up here by uid, and the wire's are ignored */
+    struct intent_ring *intents; /* borrowed; NULL: what is repeated after a restart is executed */
     const struct file_system *system; /* NULL: the kernel's */
     void (*wake)(void *context);      /* runs on other threads: there is something to collect */
     void *context;
@@ -72,6 +74,7 @@ struct file_status {
     uint64_t bytes;         /* of memory for calls in flight */
     uint64_t refused;       /* calls answered JUKEBOX */
     uint64_t sync_errors;   /* each changed the verifier */
+    uint64_t repeats;       /* of what an earlier run had executed, answered without that */
 };
 void file_get_status(struct file_service *service, struct file_status *ret);
 
