@@ -63,10 +63,8 @@ struct call {
     struct call_once {
         bool is_looked_for;
         const struct intent *before; /* of an earlier run: this is a repeat */
-        uint64_t key, subject;       /* once it was looked for */
-        uint64_t number;             /* of its intent; 0: none is begun */
-        uint64_t begun_ns;           /* when its first execution began; 0: now */
-        struct handle_object object; /* that it made or found */
+        struct intent intent;        /* its own, once it was looked for */
+        uint64_t number;             /* of that; 0: none is begun */
     } once;
 
     uint8_t *memory; /* reply first: headroom, head, payload; then a copy of the arguments */

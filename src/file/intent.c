@@ -15,7 +15,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { AGE_MAX_MS = 600000 }; /* a client that lost its connection tries again within minutes */
+enum {
+    AGE_MAX_MS = 600000, /* a client that lost its connection tries again within minutes */
+    LATER_MS = 2000,     /* an answer that was not lost is there by then */
+};
 
 uint64_t intent_clock_ns(void)
 {
@@ -78,11 +81,14 @@ uint64_t intent_begin(struct intent_ring *ring, const struct intent *intent)
         [INTENT_AT_NUMBER] = number,
         [INTENT_AT_RUN] = ring->run,
         [INTENT_AT_KEY] = intent->key,
-        [INTENT_AT_SUBJECT] = intent->subject,
+        [INTENT_AT_CLIENT] = intent->client,
+        [INTENT_AT_PLACE] = intent->place,
         [INTENT_AT_BOOT] = ring->boot,
-        [INTENT_AT_CLOCK] = atomic_load(&ring->clock_ms),
+        [INTENT_AT_CLOCK] = intent->clock_ms != 0 ? intent->clock_ms : atomic_load(&ring->clock_ms),
+        [INTENT_AT_ORDER] = intent->order != 0 ? intent->order : number,
         [INTENT_AT_BEGUN] = intent->begun_ns != 0 ? intent->begun_ns : intent_clock_ns(),
-        [INTENT_AT_PROCEDURE] = (uint64_t)intent->procedure << 32 | intent->port,
+        [INTENT_AT_PROCEDURE] =
+            (uint64_t)intent->to_place << 32 | (uint32_t)intent->procedure << 16 | intent->port,
     };
     object_to_words(&intent->first, words + INTENT_AT_FIRST);
     object_to_words(&intent->second, words + INTENT_AT_SECOND);
@@ -114,7 +120,7 @@ static void read_outcome(const struct intent_ring *ring, const uint64_t words[IN
                          struct intent *ret)
 {
     uint64_t outcome = words[INTENT_AT_OUTCOME];
-    if ((outcome != INTENT_DONE && outcome != INTENT_FAILED) ||
+    if (outcome == INTENT_BEGUN || outcome > INTENT_FOUND ||
         words[INTENT_WORD_OUTCOME] !=
             check_outcome(ring, words[INTENT_AT_NUMBER], words + INTENT_AT_OUTCOME))
         return;
@@ -139,8 +145,10 @@ bool intent_read(const struct intent_ring *ring, uint32_t slot, struct intent *r
         return false;
     *ret = (struct intent){
         .key = words[INTENT_AT_KEY],
-        .subject = words[INTENT_AT_SUBJECT],
-        .procedure = (uint32_t)(words[INTENT_AT_PROCEDURE] >> 32),
+        .client = words[INTENT_AT_CLIENT],
+        .place = words[INTENT_AT_PLACE],
+        .to_place = (uint32_t)(words[INTENT_AT_PROCEDURE] >> 32),
+        .procedure = (uint16_t)(words[INTENT_AT_PROCEDURE] >> 16),
         .port = (uint16_t)words[INTENT_AT_PROCEDURE],
         .begun_ns = words[INTENT_AT_BEGUN],
         .is_same_boot = words[INTENT_AT_BOOT] == ring->boot,
@@ -148,6 +156,7 @@ bool intent_read(const struct intent_ring *ring, uint32_t slot, struct intent *r
         .number = number,
         .run = words[INTENT_AT_RUN],
         .clock_ms = words[INTENT_AT_CLOCK],
+        .order = words[INTENT_AT_ORDER],
     };
     object_of_words(words + INTENT_AT_FIRST, &ret->first);
     object_of_words(words + INTENT_AT_SECOND, &ret->second);
@@ -173,44 +182,87 @@ const struct intent *intent_find(const struct intent_ring *ring, uint64_t key)
 
 typedef bool (*match_fn)(const struct intent *intent, const struct intent *other);
 
-/* Of earlier runs, also those whose place was taken since; and of this one. */
-static bool has_other(struct intent_ring *ring, uint32_t word_at, const struct intent *intent,
-                      uint64_t word, match_fn matches)
+/* Of earlier runs, also those whose place in the ring was taken since; and of this one, where `word`
+ * spares most of the checksums: what stands at `at` in an entry that matches; NULL: any. */
+static bool has_other(const struct intent_ring *ring, const struct intent *intent, match_fn matches,
+                      uint32_t at, const uint64_t *word)
 {
     for (uint32_t i = 0; i < ring->earlier_count; i++)
         if (matches(intent, &ring->earlier[i]))
             return true;
-    for (uint32_t slot = 0; slot < INTENT_COUNT; slot++) {
+    uint64_t next = atomic_load(&ring->next_number), number = ring->first_number;
+    if (next - number > INTENT_COUNT)
+        number = next - INTENT_COUNT;
+    for (; number < next; number++) {
+        uint32_t slot = (uint32_t)(number % INTENT_COUNT);
         struct intent other;
-        if (get(&ring->entries[slot], word_at) == word && intent_read(ring, slot, &other) &&
-            matches(intent, &other))
+        if ((word == NULL || get(&ring->entries[slot], at) == *word) &&
+            intent_read(ring, slot, &other) && matches(intent, &other))
             return true;
     }
     return false;
 }
 
-static bool is_later(const struct intent *intent, const struct intent *other)
+static bool is_object(const struct handle_object *a, const struct handle_object *b)
 {
-    return other->subject == intent->subject && other->key != intent->key &&
-           other->number > intent->number;
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
-bool intent_is_superseded(struct intent_ring *ring, const struct intent *intent)
+static bool is_superseded(const struct intent *intent, const struct intent *other)
 {
-    return has_other(ring, INTENT_AT_SUBJECT, intent, intent->subject, is_later);
+    return other->client == intent->client && other->place == intent->place &&
+           other->key != intent->key && other->outcome != INTENT_FAILED &&
+           other->clock_ms >= intent->clock_ms + LATER_MS;
 }
 
-static bool has_made(const struct intent *intent, const struct intent *other)
+bool intent_is_superseded(const struct intent_ring *ring, const struct intent *intent)
+{
+    return has_other(ring, intent, is_superseded, INTENT_AT_PLACE, &intent->place);
+}
+
+static bool is_made(const struct intent *intent, const struct intent *other)
 {
     return other->key != intent->key && other->outcome == INTENT_DONE &&
-           memcmp(&other->made, &intent->made, sizeof other->made) == 0;
+           other->procedure >= NFS_CREATE && other->procedure <= NFS_MKNOD &&
+           is_object(&other->made, &intent->made);
 }
 
-bool intent_is_of_another(struct intent_ring *ring, uint64_t key,
-                          const struct handle_object *object)
+bool intent_is_made_by_another(const struct intent_ring *ring, const struct intent *intent)
 {
-    const struct intent wanted = {.key = key, .made = *object};
     uint64_t words[INTENT_OBJECT_WORDS];
-    object_to_words(object, words);
-    return has_other(ring, INTENT_AT_MADE, &wanted, words[0], has_made);
+    object_to_words(&intent->made, words);
+    return has_other(ring, intent, is_made, INTENT_AT_MADE, words);
+}
+
+/* One that comes later and is no copy of an earlier one. */
+static bool comes_after(const struct intent *intent, const struct intent *other)
+{
+    return other->key != intent->key && other->order > intent->order;
+}
+
+static bool is_seen(const struct intent *intent, const struct intent *other)
+{
+    if (!comes_after(intent, other))
+        return false;
+    bool goes = other->procedure == NFS_REMOVE || other->procedure == NFS_RMDIR ||
+                other->procedure == NFS_RENAME;
+    return (goes && other->place == intent->place && is_object(&other->first, &intent->first)) ||
+           (other->procedure == NFS_RENAME && other->to_place == (uint32_t)intent->place &&
+            is_object(&other->second, &intent->first));
+}
+
+bool intent_is_seen_by_another(const struct intent_ring *ring, const struct intent *intent)
+{
+    return has_other(ring, intent, is_seen, 0, NULL);
+}
+
+static bool is_missed(const struct intent *intent, const struct intent *other)
+{
+    return comes_after(intent, other) && other->procedure == NFS_LINK &&
+           other->place == intent->place && other->first.len == 0;
+}
+
+bool intent_is_missed_by_another(const struct intent_ring *ring, const struct intent *intent)
+{
+    return has_other(ring, intent, is_missed, INTENT_AT_PLACE, &intent->place);
 }

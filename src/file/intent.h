@@ -3,17 +3,22 @@
  * that is mapped into memory (decision 043).
  *
  *                 begin                      end
- *   (nothing) -----------> INTENT_BEGUN ---------------> INTENT_DONE, INTENT_FAILED
+ *   (nothing) -----------> INTENT_BEGUN ---------------> INTENT_DONE, _FOUND, _FAILED
  *                               |   the server is killed        |
  *                               +------------> earlier <--------+---> overwritten, or too old
  *
  * An entry is 32 words of the machine. Two of them are keyed checksums: one of what is known before
  * the change, one of what is known after it. Each is stored last.
  *
- *   0          1      2         3    4    5        6     7      8      9                10     16
- *   | checksum | over | number | run | key | subject | boot | clock | begun | procedure, port | first | second
- *   24         25        26
- *   | checksum | outcome | made
+ *    0 checksum of 2 to 23            9 order: its number, or that of the entry it goes on from
+ *    1 over: when its run was         10 begun: by the clock of the file systems
+ *    2 number                         11 to_place, procedure, port
+ *    3 run                            12 first, six words
+ *    4 key                            18 second, six words
+ *    5 client                         24 checksum of 2 and 25 to 31
+ *    6 place                          25 outcome
+ *    7 boot                           26 made, six words
+ *    8 clock: time that servers were up
  *
  * Always true:
  *  (1) An entry counts when its first checksum is right, and its outcome when the second is: a
@@ -45,23 +50,30 @@ enum {
 };
 #define INTENT_FILE "intents.ring"
 
-enum intent_outcome { INTENT_BEGUN, INTENT_DONE, INTENT_FAILED };
+enum intent_outcome {
+    INTENT_BEGUN,
+    INTENT_DONE,
+    INTENT_FAILED, /* and nothing has changed */
+    INTENT_FOUND,  /* done; the object had been there before */
+};
 
 struct intent {
-    uint64_t key;     /* of the call: who, which xid, what; see once.c */
-    uint64_t subject; /* what it changes, of whom */
-    uint32_t procedure;
-    uint16_t port;
-    uint64_t begun_ns;           /* the file system's clock; 0: now */
+    uint64_t key;      /* of the call: who, which xid, what; see once.c */
+    uint64_t client;   /* who */
+    uint64_t place;    /* which name in which directory, or which object, it changes */
+    uint32_t to_place; /* RENAME: the low bits of the other one */
+    uint16_t procedure, port;
     struct handle_object first;  /* what the name meant before; len 0: nothing, or not asked */
     struct handle_object second; /* the same of the other name */
+    /* Of a repeat: that of the entry it goes on from; 0: its own. */
+    uint64_t begun_ns, order, clock_ms;
 
     /* Of one that is found. */
     enum intent_outcome outcome;
     bool is_same_boot;         /* if not, the outcome may be older than it says */
     struct handle_object made; /* len 0: not known */
     uint64_t over_ns;          /* nothing of its run happened after this */
-    uint64_t number, run, clock_ms;
+    uint64_t number, run;
 };
 
 struct intent_ring;
@@ -86,10 +98,14 @@ void intent_end(struct intent_ring *ring, uint64_t number, enum intent_outcome o
 /* The newest of this key that an earlier run began; NULL: none, or too long ago. It lives as long
  * as the ring. */
 const struct intent *intent_find(const struct intent_ring *ring, uint64_t key);
-/* Has the same client changed the same since, by another call? */
-bool intent_is_superseded(struct intent_ring *ring, const struct intent *intent);
-/* Has a call of another key made this object? */
-bool intent_is_of_another(struct intent_ring *ring, uint64_t key,
-                          const struct handle_object *object);
+/* Has the same client changed the same place by another call, so much later that it must have had
+ * its answer to this one? */
+bool intent_is_superseded(const struct intent_ring *ring, const struct intent *intent);
+/* Has another call made the object intent->made? */
+bool intent_is_made_by_another(const struct intent_ring *ring, const struct intent *intent);
+/* Has another call since found intent->first where it was? */
+bool intent_is_seen_by_another(const struct intent_ring *ring, const struct intent *intent);
+/* Has another LINK since found nothing under this name? */
+bool intent_is_missed_by_another(const struct intent_ring *ring, const struct intent *intent);
 
 #endif

@@ -13,9 +13,11 @@ enum {
     INTENT_AT_NUMBER,
     INTENT_AT_RUN,
     INTENT_AT_KEY,
-    INTENT_AT_SUBJECT,
+    INTENT_AT_CLIENT,
+    INTENT_AT_PLACE,
     INTENT_AT_BOOT,
     INTENT_AT_CLOCK,
+    INTENT_AT_ORDER,
     INTENT_AT_BEGUN,
     INTENT_AT_PROCEDURE,
     INTENT_AT_FIRST,
@@ -36,7 +38,7 @@ struct intent_head {
 
 struct intent_ring {
     struct mac_key key;
-    uint64_t run, boot;
+    uint64_t run, boot, first_number; /* the last: of this run */
     atomic_uint_least64_t next_number, clock_ms;
     struct intent_head *head; /* the mapped file */
     struct intent_entry *entries;

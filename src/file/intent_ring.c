@@ -28,6 +28,7 @@ enum {
     FORMAT = 1,
     FILE_LEN = INTENT_HEAD_LEN + INTENT_COUNT * INTENT_WORDS * 8,
     PATH_SIZE = 4200,
+    FIRST_CLOCK_MS = 1,
     WAITS_MAX = 50, /* of a millisecond: more only if the clock is set back meanwhile */
 };
 #define MAGIC UINT64_C(0x686f6c64696e7431)
@@ -178,7 +179,7 @@ static int make(struct intent_ring *ring, int fd)
     return 0;
 }
 
-/* *ret_is_new: there was something else. */
+/* *ret_is_replaced: there was something else. */
 static int take_file(struct intent_ring *ring, int fd, bool *ret_is_replaced)
 {
     struct stat st;
@@ -190,7 +191,7 @@ static int take_file(struct intent_ring *ring, int fd, bool *ret_is_replaced)
     if (code != 0)
         return code;
     if (ring->head != NULL && is_head_right(ring)) {
-        atomic_store(&ring->clock_ms, atomic_load(&ring->head->clock_ms));
+        atomic_store(&ring->clock_ms, atomic_load(&ring->head->clock_ms) | FIRST_CLOCK_MS);
         return read_earlier(ring);
     }
     unmap(ring);
@@ -218,7 +219,8 @@ struct intent_ring *intent_ring_open(const char *directory, const struct mac_key
     bool is_replaced = false;
     int fd = -1, code = -ENOMEM;
     if (ring != NULL) {
-        *ring = (struct intent_ring){.key = own_key(key), .run = 1, .next_number = 1};
+        *ring = (struct intent_ring){
+            .key = own_key(key), .run = 1, .next_number = 1, .clock_ms = FIRST_CLOCK_MS};
         ring->boot = boot_mark(&ring->key);
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         code = fd < 0 ? -errno : take_file(ring, fd, &is_replaced);
@@ -231,6 +233,7 @@ struct intent_ring *intent_ring_open(const char *directory, const struct mac_key
         intent_ring_close(ring);
         return NULL;
     }
+    ring->first_number = atomic_load(&ring->next_number);
     if (is_replaced)
         say(ret_note, "", path, " was damaged or of another version or key, and is empty now", 0);
     return ring;

@@ -8,9 +8,10 @@
  * What was done and completed its intent is certain. Between the change and that there is a moment,
  * and in it the file system must say what happened:
  *
- *   REMOVE, RMDIR    the name means what it meant: not executed. Nothing, or another object: done
- *   RENAME           the new name is the object: done. It is neither that nor what it was: done
- *   LINK             the new name is the object: done
+ *   REMOVE, RMDIR    the name means what it meant: not executed. Nothing, or another object: done,
+ *                    unless a later call still found it: then that one, or one after it, took it
+ *   RENAME           the same of its old name; and the new one is not what it was
+ *   LINK             the new name is the object, and no later LINK found nothing there: done
  *   CREATE, MKDIR,   the object under the name is the caller's, of the type, was born after the call
  *   SYMLINK, MKNOD   began and before its run was over, and no other call has made it: ours. All
  *                    that time its directory was locked against other calls
@@ -58,20 +59,31 @@ static uint64_t key_of(const struct call *call, const struct mac_key *key)
     return mac_of(key, (struct bytes){head, sizeof head});
 }
 
-/* What a call changes, as in proto/nfs.c, and whose call it is. */
-static uint64_t subject_of(const struct call *call, const struct mac_key *key)
+static uint64_t place_of(struct bytes fh, struct bytes name, const struct mac_key *key)
+{
+    uint8_t bytes[NFS_FH_MAX + CALL_NAME_MAX];
+    uint32_t name_len = name.len < CALL_NAME_MAX ? name.len : CALL_NAME_MAX;
+    memcpy(bytes, fh.at, fh.len);
+    if (name_len > 0)
+        memcpy(bytes + fh.len, name.at, name_len);
+    return mac_of(key, (struct bytes){bytes, fh.len + name_len});
+}
+
+/* Who asks, and which name in which directory it changes; SETATTR: which object. */
+static void identify(const struct call *call, const struct mac_key *key, struct intent *ret)
 {
     const struct nfs_args *args = &call->args;
     bool is_link = call->procedure == NFS_LINK;
-    struct bytes fh = is_link ? args->to_fh : args->fh;
-    struct bytes name = is_link ? args->to_name : args->name;
-    uint8_t bytes[sizeof(struct address) + NFS_FH_MAX + CALL_NAME_MAX];
-    uint32_t name_len = name.len < CALL_NAME_MAX ? name.len : CALL_NAME_MAX;
-    memcpy(bytes, &call->from, sizeof call->from);
-    memcpy(bytes + sizeof call->from, fh.at, fh.len);
-    if (name_len > 0)
-        memcpy(bytes + sizeof call->from + fh.len, name.at, name_len);
-    return mac_of(key, (struct bytes){bytes, (uint32_t)sizeof call->from + fh.len + name_len});
+    *ret = (struct intent){
+        .key = key_of(call, key),
+        .client = mac_of(key, (struct bytes){(const uint8_t *)&call->from, sizeof call->from}),
+        .place =
+            place_of(is_link ? args->to_fh : args->fh, is_link ? args->to_name : args->name, key),
+        .procedure = (uint16_t)call->procedure,
+        .port = call->port,
+    };
+    if (call->procedure == NFS_RENAME)
+        ret->to_place = (uint32_t)place_of(args->to_fh, args->to_name, key);
 }
 
 static struct intent_ring *ring_of(const struct call *call)
@@ -87,18 +99,23 @@ static const struct intent *find(struct call *call)
     if (ring == NULL || once->is_looked_for)
         return once->before;
     once->is_looked_for = true;
-    once->key = key_of(call, intent_ring_key(ring));
-    once->subject = subject_of(call, intent_ring_key(ring));
-    const struct intent *found = intent_find(ring, once->key);
+    identify(call, intent_ring_key(ring), &once->intent);
+    const struct intent *found = intent_find(ring, once->intent.key);
     if (found == NULL || found->outcome == INTENT_FAILED || found->procedure != call->procedure ||
         (found->port != call->port && intent_is_superseded(ring, found)))
         return NULL;
+    once->intent.clock_ms = found->clock_ms;
     return once->before = found;
+}
+
+static bool is_done(const struct intent *before)
+{
+    return before->outcome == INTENT_DONE || before->outcome == INTENT_FOUND;
 }
 
 static bool is_certain(const struct intent *before)
 {
-    return before->outcome == INTENT_DONE && before->is_same_boot;
+    return is_done(before) && before->is_same_boot;
 }
 
 /* ---- executing ---- */
@@ -109,31 +126,28 @@ void once_begin(struct call *call, const struct handle_object *first,
     (void)find(call);
     if (ring_of(call) == NULL)
         return;
-    struct intent intent = {
-        .key = call->once.key,
-        .subject = call->once.subject,
-        .procedure = call->procedure,
-        .port = call->port,
-        .begun_ns = call->once.begun_ns,
-    };
-    if (first != NULL)
-        intent.first = *first;
-    if (second != NULL)
-        intent.second = *second;
-    call->once.object = no_object;
-    call->once.number = intent_begin(ring_of(call), &intent);
+    struct call_once *once = &call->once;
+    once->intent.first = first != NULL ? *first : no_object;
+    once->intent.second = second != NULL ? *second : no_object;
+    once->intent.made = no_object;
+    once->intent.outcome = INTENT_DONE;
+    once->number = intent_begin(ring_of(call), &once->intent);
 }
 
-void once_note_object(struct call *call, const struct handle_object *object)
+void once_note_object(struct call *call, const struct handle_object *object, bool is_found)
 {
-    call->once.object = *object;
+    call->once.intent.made = *object;
+    if (is_found)
+        call->once.intent.outcome = INTENT_FOUND;
 }
 
 void once_end(struct call *call)
 {
-    if (call->once.number != 0)
-        intent_end(ring_of(call), call->once.number,
-                   call->result.stat == NFS_OK ? INTENT_DONE : INTENT_FAILED, &call->once.object);
+    const struct call_once *once = &call->once;
+    if (once->number != 0)
+        intent_end(ring_of(call), once->number,
+                   call->result.stat == NFS_OK ? once->intent.outcome : INTENT_FAILED,
+                   &once->intent.made);
     call->once.number = 0;
 }
 
@@ -150,8 +164,10 @@ static enum once_verdict take_done(struct call *call)
 {
     const struct intent *before = call->once.before;
     atomic_fetch_add(&call->service->repeats, 1);
+    call->once.intent.begun_ns = before->begun_ns;
+    call->once.intent.order = before->order;
     once_begin(call, &before->first, &before->second);
-    call->once.object = before->made;
+    once_note_object(call, &before->made, before->outcome == INTENT_FOUND);
     CHECK(call->result.stat == NFS_OK);
     once_end(call);
     return ONCE_DONE;
@@ -161,7 +177,7 @@ static enum once_verdict take_done(struct call *call)
 static enum once_verdict take_half(struct call *call)
 {
     atomic_fetch_add(&call->service->repeats, 1);
-    call->once.begun_ns = call->once.before->begun_ns;
+    call->once.intent.begun_ns = call->once.before->begun_ns;
     return ONCE_HALF;
 }
 
@@ -174,6 +190,8 @@ enum once_verdict once_judge_remove(struct call *call, const struct handle_objec
         return ONCE_NEW;
     if (!is_certain(before) && is_same(now, &before->first))
         return ONCE_NEW;
+    if (!is_certain(before) && intent_is_seen_by_another(ring_of(call), before))
+        return ONCE_GONE;
     return take_done(call);
 }
 
@@ -183,30 +201,29 @@ enum once_verdict once_judge_rename(struct call *call, const struct handle_objec
     const struct intent *before = find(call);
     if (before == NULL || before->first.len == 0)
         return ONCE_NEW;
-    if (is_certain(before) || is_same(to, &before->first))
+    if (is_certain(before))
         return take_done(call);
     if (is_same(from, &before->first))
         return ONCE_NEW;
-    if (!is_same(to, &before->second))
-        return take_done(call);
-    return from->len == 0 ? ONCE_NEW : ONCE_GONE;
+    if (intent_is_seen_by_another(ring_of(call), before))
+        return ONCE_GONE;
+    bool has_target = before->second.len != 0 && !is_same(&before->second, &before->first);
+    return has_target && is_same(to, &before->second) ? ONCE_GONE : take_done(call);
 }
 
 /* ---- names that come ---- */
 
-enum once_verdict once_judge_link(struct call *call, const struct directory *to,
-                                  const struct handle_object *object)
+enum once_verdict once_judge_link(struct call *call, const struct handle_object *object,
+                                  const struct handle_object *now)
 {
     const struct intent *before = find(call);
     if (before == NULL)
         return ONCE_NEW;
-    struct handle_object now;
-    int ignored;
-    if (!is_certain(before) &&
-        (handle_object_at(to->descriptor->path_fd, to->name, &now, &ignored) != 0 ||
-         !is_same(&now, object)))
-        return ONCE_NEW;
-    return take_done(call);
+    if (is_certain(before))
+        return take_done(call);
+    bool is_there = is_same(now, object) && before->first.len == 0 &&
+                    !intent_is_missed_by_another(ring_of(call), before);
+    return is_there ? take_done(call) : ONCE_NEW;
 }
 
 static bool is_within(const struct intent *before, uint64_t ns)
@@ -239,19 +256,18 @@ static bool is_owner(const struct call *call, uint32_t uid)
 static bool is_ours(const struct call *call, const struct directory *directory, mode_t type)
 {
     const struct intent *before = call->once.before;
-    struct handle_object now;
+    struct intent wanted = *before;
     struct statx stx;
     int fd = directory->descriptor->path_fd, ignored;
-    if (handle_object_at(fd, directory->name, &now, &ignored) != 0)
+    if (handle_object_at(fd, directory->name, &wanted.made, &ignored) != 0)
         return false;
-    if (before->outcome == INTENT_DONE)
-        return is_same(&now, &before->made);
+    if (is_done(before))
+        return is_same(&wanted.made, &before->made);
     if (statx(fd, directory->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
               STATX_BASIC_STATS | STATX_BTIME, &stx) != 0)
         return false;
     return (stx.stx_mode & S_IFMT) == type && is_owner(call, stx.stx_uid) &&
-           is_within(before, birth_of(&stx)) &&
-           !intent_is_of_another(ring_of(call), before->key, &now);
+           is_within(before, birth_of(&stx)) && !intent_is_made_by_another(ring_of(call), &wanted);
 }
 
 /* The object, wherever it is by now. */

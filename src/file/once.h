@@ -35,8 +35,8 @@ enum once_verdict {
 /* It is about to be executed; what its names mean now, NULL: not known. */
 void once_begin(struct call *call, const struct handle_object *first,
                 const struct handle_object *second);
-/* This object is the call's, made or found. */
-void once_note_object(struct call *call, const struct handle_object *object);
+/* The object that it has made; or found, which changes no name. */
+void once_note_object(struct call *call, const struct handle_object *object, bool is_found);
 /* It was executed, and the result has its status. */
 void once_end(struct call *call);
 /* The same of one that may have changed something although it failed: it stays begun. */
@@ -47,9 +47,8 @@ void once_end_if_ok(struct call *call);
 enum once_verdict once_judge_remove(struct call *call, const struct handle_object *now);
 enum once_verdict once_judge_rename(struct call *call, const struct handle_object *from,
                                     const struct handle_object *to);
-/* Is the new name there, and the object's? */
-enum once_verdict once_judge_link(struct call *call, const struct directory *to,
-                                  const struct handle_object *object);
+enum once_verdict once_judge_link(struct call *call, const struct handle_object *object,
+                                  const struct handle_object *now);
 /* CREATE, MKDIR, SYMLINK, MKNOD of this type. ONCE_DONE: the result has the object, which is
  * *ret_object, or NULL if it is gone. */
 enum once_verdict once_judge_make(struct call *call, const struct directory *directory, mode_t type,

@@ -249,12 +249,13 @@ static int take_existing(struct call *call, struct descriptor *descriptor, const
 }
 
 /* The answer to what was made, or found; the descriptor goes over to the cache. */
-static struct descriptor *put_object(struct call *call, int path_fd, struct stat *ret)
+static struct descriptor *put_object(struct call *call, int path_fd, bool is_found,
+                                     struct stat *ret)
 {
     struct descriptor *descriptor = resolve_new(call, path_fd, &call->result.fh, ret);
     if (descriptor == NULL)
         return NULL;
-    once_note_object(call, &descriptor->object);
+    once_note_object(call, &descriptor->object, is_found);
     call->result.has_fh = true;
     call->result.attr.is_there = true;
     attributes_of(call, ret, &call->result.attr.attr);
@@ -271,7 +272,7 @@ static void sync_object(struct call *call, struct descriptor *descriptor)
 static void finish_file(struct call *call, const struct directory *directory, int path_fd)
 {
     struct stat st;
-    struct descriptor *descriptor = put_object(call, path_fd, &st);
+    struct descriptor *descriptor = put_object(call, path_fd, false, &st);
     if (descriptor == NULL)
         unmake(directory, 0);
     sync_object(call, descriptor);
@@ -285,7 +286,7 @@ static void create_existing(struct call *call, const struct directory *directory
         (void)call_fail(call, fd == -ENOENT ? NFS_JUKEBOX : NFS_EXIST);
         return;
     }
-    struct descriptor *descriptor = put_object(call, fd, &st);
+    struct descriptor *descriptor = put_object(call, fd, true, &st);
     if (descriptor == NULL)
         return;
     call->result.stat = call_stat_of(take_existing(call, descriptor, &st));
@@ -343,7 +344,7 @@ static void complete(struct call *call, struct directory *directory, bool needs_
         return; /* somebody else on this machine was faster: made, and gone again */
     if (fd < 0)
         (void)call_fail(call, NFS_JUKEBOX);
-    struct descriptor *descriptor = fd < 0 ? NULL : put_object(call, fd, &st);
+    struct descriptor *descriptor = fd < 0 ? NULL : put_object(call, fd, false, &st);
     if (descriptor == NULL) {
         unmake(directory, flags);
         return;

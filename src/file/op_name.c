@@ -109,11 +109,14 @@ static void remove_name(struct call *call, int flags, enum nfs_stat dots)
         return;
     struct handle_object object;
     struct descriptor *victim = directory_find_victim(call, &directory, &object);
-    if (once_judge_remove(call, &object) == ONCE_NEW) {
+    enum once_verdict verdict = once_judge_remove(call, &object);
+    if (verdict == ONCE_NEW) {
         once_begin(call, &object, NULL);
         if (unlinkat(directory.descriptor->path_fd, directory.name, flags) != 0)
             (void)call_fail(call, call_stat_of(errno));
         once_end(call);
+    } else if (verdict == ONCE_GONE) {
+        (void)call_fail(call, NFS_NOENT);
     }
     directory_lose_victim(call, victim);
     directory_end(call, &directory);
@@ -160,9 +163,11 @@ static void link_name(struct call *call, const struct descriptor *object,
                       const struct directory *to)
 {
     char path[32];
-    if (once_judge_link(call, to, &object->object) != ONCE_NEW)
+    struct handle_object now;
+    directory_look(to, &now);
+    if (once_judge_link(call, &object->object, &now) != ONCE_NEW)
         return;
-    once_begin(call, NULL, NULL);
+    once_begin(call, &now, NULL);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", object->path_fd);
     if (linkat(AT_FDCWD, path, to->descriptor->path_fd, to->name, AT_SYMLINK_FOLLOW) != 0)
         (void)call_fail(call, call_stat_of(errno));
