@@ -281,6 +281,18 @@ TEST(test_once__a_move_that_was_only_begun_is_executed)
     assert_int_equal(inode_of("from"), 0);
 }
 
+TEST(test_once__what_was_moved_back_stays)
+{
+    uint64_t inode = make_local("from");
+    assert_int_equal(move("from", "to"), NFS_OK);
+    restart();
+    be_another();
+    assert_int_equal(move("to", "from"), NFS_OK);
+    be_the_first();
+    assert_int_equal(move("from", "to"), NFS_OK);
+    assert_int_equal(inode_of("from"), inode);
+}
+
 TEST(test_once__what_was_moved_and_then_removed_was_moved)
 {
     (void)make_local("from");
@@ -338,6 +350,18 @@ TEST(test_once__a_name_is_given_once)
         assert_int_equal(inode_of("g"), inode_of("f"));
         unlink_local("g");
     }
+}
+
+TEST(test_once__a_name_that_was_given_and_removed_is_not_given_again)
+{
+    struct nfs_fh file;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    c.xid++;
+    assert_int_equal(give_name(&file, "g"), NFS_OK);
+    restart();
+    unlink_local("g");
+    assert_int_equal(give_name(&file, "g"), NFS_OK);
+    assert_int_equal(inode_of("g"), 0);
 }
 
 TEST(test_once__a_name_that_was_there_before_is_exist)
