@@ -31,10 +31,10 @@ struct file_limits {
 
 struct file_options {
     struct file_limits limits;
-    struct mac_key key;    /* of handles: the same at every start */
-    uint64_t epoch;        /* another one at every start */
-    uint64_t seed;         /* of hash tables */
-    bool groups_of_server; /* groups are looked up here by uid, and the wire's are ignored */
+    struct mac_key key;          /* of handles: the same at every start */
+    uint64_t epoch;              /* another one at every start */
+    uint64_t seed;               /* of hash tables */
+    bool groups_of_server;       /* groups are looked up here by uid, and the wire's are ignored */
     struct intent_ring *intents; /* borrowed; NULL: what is repeated after a restart is executed */
     const struct file_system *system; /* NULL: the kernel's */
     void (*wake)(void *context);      /* runs on other threads: there is something to collect */

@@ -182,8 +182,8 @@ const struct intent *intent_find(const struct intent_ring *ring, uint64_t key)
 
 typedef bool (*match_fn)(const struct intent *intent, const struct intent *other);
 
-/* Of earlier runs, also those whose place in the ring was taken since; and of this one, where `word`
- * spares most of the checksums: what stands at `at` in an entry that matches; NULL: any. */
+/* Of earlier runs, also those whose place in the ring was taken since; and of this one, where
+ * `word` spares most of the checksums: it stands at `at` in an entry that matches; NULL: any. */
 static bool has_other(const struct intent_ring *ring, const struct intent *intent, match_fn matches,
                       uint32_t at, const uint64_t *word)
 {

@@ -10,7 +10,7 @@
  * An entry is 32 words of the machine. Two of them are keyed checksums: one of what is known before
  * the change, one of what is known after it. Each is stored last.
  *
- *    0 checksum of 2 to 23            9 order: its number, or that of the entry it goes on from
+ *    0 checksum of 2 to 23            9 order: its number, or that of the entry it repeats
  *    1 over: when its run was         10 begun: by the clock of the file systems
  *    2 number                         11 to_place, procedure, port
  *    3 run                            12 first, six words
@@ -65,7 +65,7 @@ struct intent {
     uint16_t procedure, port;
     struct handle_object first;  /* what the name meant before; len 0: nothing, or not asked */
     struct handle_object second; /* the same of the other name */
-    /* Of a repeat: that of the entry it goes on from; 0: its own. */
+    /* Of a repeat: that of the entry it repeats; 0: its own. */
     uint64_t begun_ns, order, clock_ms;
 
     /* Of one that is found. */

@@ -12,9 +12,9 @@
  *                    unless a later call still found it: then that one, or one after it, took it
  *   RENAME           the same of its old name; and the new one is not what it was
  *   LINK             the new name is the object, and no later LINK found nothing there: done
- *   CREATE, MKDIR,   the object under the name is the caller's, of the type, was born after the call
- *   SYMLINK, MKNOD   began and before its run was over, and no other call has made it: ours. All
- *                    that time its directory was locked against other calls
+ *   CREATE, MKDIR,   the object under the name is the caller's, of the type, was born after the
+ *   SYMLINK, MKNOD   call began and before its run was over, and no other call has made it: ours.
+ *                    All that time its directory was locked against other calls
  *   SETATTR          the last change of the object was in that time: ours, or a part of ours
  *
  * After a power loss an outcome may be on disk and its change not. Then it is judged like one that

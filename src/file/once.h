@@ -1,6 +1,6 @@
 /*
- * once.h -- a call that changes names or attributes is executed once, also when the server is killed
- * in the middle of it and its client repeats it (F-ONCE).
+ * once.h -- a call that changes names or attributes is executed once, also when the server is
+ * killed in the middle of it and its client repeats it (F-ONCE).
  *
  *                                  +--> not executed: as if it came for the first time --+
  *   repeat: an earlier run knows --+--> half executed: completed ------------------------+--> OK
