@@ -232,6 +232,23 @@ TEST(test_once__of_two_who_remove_one_has_done_it)
     assert_int_equal(inode_of("f"), other);
 }
 
+/* One that was answered long ago is no later call because it is repeated. */
+TEST(test_once__who_repeats_has_not_seen_it_again)
+{
+    (void)make_local("f");
+    link_local("f", "same");
+    be_another();
+    assert_int_equal(take_away(NFS_REMOVE, "f"), NFS_OK);
+    link_local("same", "f");
+    be_the_first();
+    assert_int_equal(take_away(NFS_REMOVE, "f"), NFS_OK);
+    kill_inside();
+    be_another();
+    assert_int_equal(take_away(NFS_REMOVE, "f"), NFS_OK);
+    be_the_first();
+    assert_int_equal(take_away(NFS_REMOVE, "f"), NFS_OK);
+}
+
 TEST(test_once__an_error_is_found_again)
 {
     assert_int_equal(take_away(NFS_REMOVE, "f"), NFS_NOENT);
@@ -241,6 +258,10 @@ TEST(test_once__an_error_is_found_again)
     assert_int_equal(take_away(NFS_RMDIR, "d"), NFS_NOTEMPTY);
     restart();
     assert_int_equal(take_away(NFS_RMDIR, "d"), NFS_NOTEMPTY);
+    unlink_local("d/f");
+    unlink_local("d"); /* and that was another's doing */
+    restart();
+    assert_int_equal(take_away(NFS_RMDIR, "d"), NFS_NOENT);
     c.xid--;
     assert_int_equal(take_away(NFS_REMOVE, "f"), NFS_NOENT);
     assert_int_equal(repeats(), 0);
@@ -469,6 +490,18 @@ TEST(test_once__half_of_it_is_completed)
     assert_int_equal(c.result.attr.attr.mtime.seconds, 5000);
 }
 
+TEST(test_once__half_of_it_twice)
+{
+    assert_int_equal(make(NFS_MKDIR, "new"), NFS_OK);
+    uint64_t inode = inode_of("new");
+    for (int i = 0; i < 3; i++) {
+        wait_a_tick();
+        kill_inside();
+        assert_int_equal(make(NFS_MKDIR, "new"), NFS_OK);
+        assert_int_equal(c.result.attr.attr.fileid, inode);
+    }
+}
+
 /* Each would be taken for its own, but for one thing. */
 TEST(test_once__what_others_made_is_exist)
 {
@@ -637,6 +670,18 @@ TEST(test_once__from_another_port_until_it_has_changed_more)
     c.xid--; /* the program was restarted, and counts as before */
     assert_int_equal(make(NFS_MKDIR, "d"), NFS_OK);
     assert_int_not_equal(inode_of("d"), 0);
+}
+
+TEST(test_once__what_failed_has_changed_nothing_more)
+{
+    assert_int_equal(make(NFS_MKDIR, "d"), NFS_OK);
+    intent_ring_tick(c.options.intents, 5000);
+    c.xid++;
+    assert_int_equal(make(NFS_MKDIR, "d"), NFS_EXIST);
+    restart();
+    c.xid--;
+    c.peer.port++;
+    assert_int_equal(make(NFS_MKDIR, "d"), NFS_OK);
 }
 
 TEST(test_once__within_one_run_it_is_the_caches_matter)
