@@ -396,6 +396,22 @@ TEST(test_once__a_name_that_was_there_before_is_exist)
     assert_int_equal(give_name(&file, "g"), NFS_EXIST);
 }
 
+TEST(test_once__a_link_that_was_only_begun_is_executed)
+{
+    struct nfs_fh file;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
+    for (int is_taken = 0; is_taken < 2; is_taken++) {
+        c.xid++;
+        assert_int_equal(give_name(&file, "g"), NFS_OK);
+        unlink_local("g");
+        kill_inside();
+        uint64_t other = is_taken ? make_local("g") : 0;
+        assert_int_equal(give_name(&file, "g"), is_taken ? NFS_EXIST : NFS_OK);
+        assert_int_equal(inode_of("g"), is_taken ? other : inode_of("f"));
+        unlink_local("g");
+    }
+}
+
 TEST(test_once__of_two_who_link_one_has_done_it)
 {
     struct nfs_fh file;
