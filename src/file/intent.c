@@ -183,9 +183,9 @@ const struct intent *intent_find(const struct intent_ring *ring, uint64_t key)
 typedef bool (*match_fn)(const struct intent *intent, const struct intent *other);
 
 /* Of earlier runs, also those whose place in the ring was taken since; and of this one, where
- * `word` spares most of the checksums: it stands at `at` in an entry that matches; NULL: any. */
+ * `word` spares most of the checksums: it stands at `at` in an entry that matches; at 0: any. */
 static bool has_other(const struct intent_ring *ring, const struct intent *intent, match_fn matches,
-                      uint32_t at, const uint64_t *word)
+                      uint32_t at, uint64_t word)
 {
     for (uint32_t i = 0; i < ring->earlier_count; i++)
         if (matches(intent, &ring->earlier[i]))
@@ -196,8 +196,8 @@ static bool has_other(const struct intent_ring *ring, const struct intent *inten
     for (; number < next; number++) {
         uint32_t slot = (uint32_t)(number % INTENT_COUNT);
         struct intent other;
-        if ((word == NULL || get(&ring->entries[slot], at) == *word) &&
-            intent_read(ring, slot, &other) && matches(intent, &other))
+        if ((at == 0 || get(&ring->entries[slot], at) == word) && intent_read(ring, slot, &other) &&
+            matches(intent, &other))
             return true;
     }
     return false;
@@ -217,7 +217,7 @@ static bool is_superseded(const struct intent *intent, const struct intent *othe
 
 bool intent_is_superseded(const struct intent_ring *ring, const struct intent *intent)
 {
-    return has_other(ring, intent, is_superseded, INTENT_AT_PLACE, &intent->place);
+    return has_other(ring, intent, is_superseded, INTENT_AT_PLACE, intent->place);
 }
 
 static bool is_made(const struct intent *intent, const struct intent *other)
@@ -231,7 +231,7 @@ bool intent_is_made_by_another(const struct intent_ring *ring, const struct inte
 {
     uint64_t words[INTENT_OBJECT_WORDS];
     object_to_words(&intent->made, words);
-    return has_other(ring, intent, is_made, INTENT_AT_MADE, words);
+    return has_other(ring, intent, is_made, INTENT_AT_MADE, words[0]);
 }
 
 /* One that comes later and is no copy of an earlier one. */
@@ -253,7 +253,7 @@ static bool is_seen(const struct intent *intent, const struct intent *other)
 
 bool intent_is_seen_by_another(const struct intent_ring *ring, const struct intent *intent)
 {
-    return has_other(ring, intent, is_seen, 0, NULL);
+    return has_other(ring, intent, is_seen, 0, 0);
 }
 
 static bool is_missed(const struct intent *intent, const struct intent *other)
@@ -264,5 +264,5 @@ static bool is_missed(const struct intent *intent, const struct intent *other)
 
 bool intent_is_missed_by_another(const struct intent_ring *ring, const struct intent *intent)
 {
-    return has_other(ring, intent, is_missed, INTENT_AT_PLACE, &intent->place);
+    return has_other(ring, intent, is_missed, INTENT_AT_PLACE, intent->place);
 }

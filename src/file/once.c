@@ -30,7 +30,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-enum { HEAD_LEN = sizeof(struct address) + (6 + RPC_AUTH_GROUPS_MAX) * 4 + 8 };
+enum { HEAD_LEN = sizeof(struct address) + (6 + RPC_AUTH_GROUPS_MAX) * sizeof(uint32_t) + 8 };
 
 static const struct handle_object no_object;
 
@@ -53,7 +53,7 @@ static uint64_t key_of(const struct call *call, const struct mac_key *key)
     memcpy(at, words, sizeof words);
     at += sizeof words;
     memcpy(at, who->groups, who->group_count * sizeof who->groups[0]);
-    at += RPC_AUTH_GROUPS_MAX * 4;
+    at += RPC_AUTH_GROUPS_MAX * sizeof who->groups[0];
     uint64_t args = mac_of(key, call->body);
     memcpy(at, &args, sizeof args);
     return mac_of(key, (struct bytes){head, sizeof head});
