@@ -31,6 +31,7 @@ struct admin_files {
     uint32_t local_files;     /* in so many files; */
     uint32_t local_waiting;   /* so many requests wait for a program, */
     uint32_t local_conflicts; /* and so many files are locked by a client and a program */
+    uint64_t repeats;         /* of what a server before this one had executed */
 };
 
 /* Facts outside the core. The strings live until the next turn. */

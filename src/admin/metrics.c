@@ -363,6 +363,9 @@ static void add_files(struct text *out, const struct meter *meter, const struct 
     add_one(out, "nfs_local_conflicts", "gauge",
             "Files that an NFS client and a program on the server have both locked.",
             files->local_conflicts);
+    add_one(out, "nfs_restart_repeats_total", "counter",
+            "Calls that clients repeated after a restart and that had been executed before it.",
+            files->repeats);
 }
 
 void metrics_answer(struct exchange *exchange)

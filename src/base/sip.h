@@ -61,12 +61,20 @@ static inline uint64_t sip_word_of(const uint8_t *at, uint32_t len)
     return word;
 }
 
+/* The same of eight, written so that compilers make one load of it. */
+static inline uint64_t sip_whole_word_of(const uint8_t *at)
+{
+    return (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 | (uint64_t)at[3] << 24 |
+           (uint64_t)at[4] << 32 | (uint64_t)at[5] << 40 | (uint64_t)at[6] << 48 |
+           (uint64_t)at[7] << 56;
+}
+
 /* All but the last word, which it returns for sip_end. */
 static inline uint64_t sip_bytes(struct sip *s, struct bytes data, unsigned rounds)
 {
     uint32_t at = 0;
     for (; data.len - at >= 8; at += 8)
-        sip_word(s, sip_word_of(data.at + at, 8), rounds);
+        sip_word(s, sip_whole_word_of(data.at + at), rounds);
     uint64_t rest =
         data.len > at ? sip_word_of(data.at + at, data.len - at) : 0; /* or no pointer */
     return rest | (uint64_t)data.len << 56;

@@ -12,6 +12,7 @@
 #include "daemon/files_key.h"
 #include "daemon/lock_keeper.h"
 #include "file/identity.h"
+#include "file/intent.h"
 #include "file/keeper.h"
 #include "store/store.h"
 
@@ -32,7 +33,8 @@ enum {
 struct files {
     struct files_parts parts;
     struct file_service *service;
-    struct keeper *keeper; /* NULL: locks for programs end with this process */
+    struct keeper *keeper;       /* NULL: locks for programs end with this process */
+    struct intent_ring *intents; /* NULL: there is none */
     struct guard guard;
     struct bell bell;    /* of the threads of the service */
     uv_timer_t patience; /* of those who wait for a name, */
@@ -168,6 +170,22 @@ static struct keeper *find_keeper(const struct files *files)
     return keeper;
 }
 
+/* Beside the key: of a store in memory neither outlives the process. A ring is no reason not to
+ * serve. */
+static void open_intents(struct files *files, const struct mac_key *key)
+{
+    const char *directory = files_key_directory(files->parts.config->store);
+    if (directory == NULL)
+        return;
+    char buffer[512];
+    struct text note;
+    text_init(&note, buffer, sizeof buffer);
+    files->intents = intent_ring_open(directory, key, &note);
+    if (note.len > 0)
+        log_say(files->parts.log, LOG_LEVEL_WARNING, clock_wall_ns(files->parts.clock),
+                LOG_MESSAGE(buffer));
+}
+
 static struct file_service *open_service(struct files *files, struct text *ret_why)
 {
     const struct config *config = files->parts.config;
@@ -191,6 +209,8 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
     struct config_export_lines lines;
     if (!read_lines(config, &lines, ret_why))
         return NULL;
+    open_intents(files, &options.key);
+    options.intents = files->intents;
     struct file_service *service = file_new(&options, lines.at, lines.count, ret_why);
     config_export_lines_done(&lines);
     return service;
@@ -263,6 +283,7 @@ void files_free(struct files *files)
         return;
     file_free(files->service);
     keeper_free(files->keeper);
+    intent_ring_close(files->intents);
     bell_done(&files->bell);
     free(files);
 }

@@ -57,13 +57,19 @@ static int write_key(int directory, struct mac_key *ret)
     return err;
 }
 
+const char *files_key_directory(const char *store_url)
+{
+    bool is_on_disk = strncmp(store_url, scheme, sizeof scheme - 1) == 0;
+    return is_on_disk ? store_url + sizeof scheme - 1 : NULL;
+}
+
 int files_key_get(const char *store_url, struct mac_key *ret, struct text *ret_why)
 {
-    if (strncmp(store_url, scheme, sizeof scheme - 1) != 0) {
+    const char *path = files_key_directory(store_url);
+    if (path == NULL) {
         CHECK(getrandom(ret, sizeof *ret, 0) == sizeof *ret);
         return 0;
     }
-    const char *path = store_url + sizeof scheme - 1;
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int err = directory < 0 ? -errno : read_key(directory, ret);
     if (err == -ENOENT && directory >= 0)

@@ -14,4 +14,7 @@
 __attribute__((warn_unused_result)) int files_key_get(const char *store_url, struct mac_key *ret,
                                                       struct text *ret_why);
 
+/* Where it is, and what else must outlive the process; NULL: the store is in memory. */
+const char *files_key_directory(const char *store_url);
+
 #endif

@@ -16,6 +16,7 @@
 #include "file/descriptor.h"
 #include "file/file.h"
 #include "file/identity.h"
+#include "file/intent.h"
 #include "file/system.h"
 #include "proto/job.h"
 
@@ -27,13 +28,14 @@ struct call {
     struct job job; /* first: what the RPC server sees of it */
     struct file_service *service;
     struct list link; /* in a queue, or among the finished */
-    uint32_t program, procedure;
+    uint32_t program, procedure, xid;
     struct address from;
     uint16_t port;
     struct rpc_credential credential; /* without the machine's name */
 
     struct nfs_args args; /* views into `memory` once the call is queued */
     struct bytes path;    /* of MOUNT */
+    struct bytes body;    /* all of its arguments, as they came */
     struct nfs_result result;
 
     struct export_table *exports; /* kept */
@@ -56,6 +58,14 @@ struct call {
     uint32_t errors_before;          /* of syncs, when its data was written */
     uint32_t sync_count, syncs_left; /* the second under the syncer's mutex */
     int sync_error;                  /* the same */
+
+    /* once.c's. */
+    struct call_once {
+        bool is_looked_for;
+        const struct intent *before; /* of an earlier run: this is a repeat */
+        struct intent intent;        /* its own, once it was looked for */
+        uint64_t number;             /* of that; 0: none is begun */
+    } once;
 
     uint8_t *memory; /* reply first: headroom, head, payload; then a copy of the arguments */
     uint32_t memory_len, payload_max, size_class;
@@ -102,6 +112,8 @@ enum nfs_stat resolve_name(struct bytes name, char ret[CALL_NAME_MAX + 1]);
 /* The object of a descriptor that was just opened, which this takes over, with its handle. */
 struct descriptor *resolve_new(struct call *call, int path_fd, struct nfs_fh *ret_fh,
                                struct stat *ret);
+/* An object by the kernel's handle, of the call's export. NULL: the result has the status. */
+struct descriptor *resolve_object(struct call *call, const struct handle_object *object);
 /* An object that is open already, and its handle. NULL: it is not; the result has no status. */
 struct descriptor *resolve_open(struct call *call, const struct handle_object *object,
                                 struct nfs_fh *ret_fh);

@@ -149,13 +149,18 @@ void directory_end_both(struct call *call, struct directory *a, struct directory
     unlock_both(a->descriptor, b->descriptor);
 }
 
-struct descriptor *directory_find_victim(struct call *call, const struct directory *directory)
+void directory_look(const struct directory *directory, struct handle_object *ret)
 {
-    struct handle_object object;
     int ignored; /* on what is mounted there the kernel refuses the change */
-    if (handle_object_at(directory->descriptor->path_fd, directory->name, &object, &ignored) != 0)
-        return NULL;
-    return descriptor_find(call_cache(call), call->export, &object);
+    if (handle_object_at(directory->descriptor->path_fd, directory->name, ret, &ignored) != 0)
+        *ret = (struct handle_object){0};
+}
+
+struct descriptor *directory_find_victim(struct call *call, const struct directory *directory,
+                                         struct handle_object *ret)
+{
+    directory_look(directory, ret);
+    return ret->len == 0 ? NULL : descriptor_find(call_cache(call), call->export, ret);
 }
 
 void directory_lose_victim(struct call *call, struct descriptor *victim)

@@ -27,8 +27,12 @@ bool directory_begin_both(struct call *call, enum nfs_stat dots, struct director
 void directory_end(struct call *call, struct directory *directory);
 void directory_end_both(struct call *call, struct directory *a, struct directory *b);
 
-/* What a name meant that is about to go, if it is open: so that it can be forgotten. */
-struct descriptor *directory_find_victim(struct call *call, const struct directory *directory);
+/* What the name means now; len 0: nothing, or the kernel does not say. */
+void directory_look(const struct directory *directory, struct handle_object *ret);
+/* The same of a name that is about to go, and the object if it is open: so that it can be
+ * forgotten. */
+struct descriptor *directory_find_victim(struct call *call, const struct directory *directory,
+                                         struct handle_object *ret);
 /* It went. */
 void directory_lose_victim(struct call *call, struct descriptor *victim);
 

@@ -22,6 +22,7 @@
 #include "base/minmax.h"
 #include "file/lock_guard.h"
 #include "file/lone.h"
+#include "file/once.h"
 #include "file/service.h"
 #include "file/upkeep.h"
 
@@ -121,6 +122,7 @@ static void execute(void *context, struct pool_lane *pool_lane, struct list *wor
         operate(call, lock_guard_execute);
     else
         operate(call, operations[call->procedure].execute);
+    once_settle(call);
     identity_own();
     /* What a REMOVE frees is free when it is answered. */
     bool frees = call->program == NFS_PROGRAM &&
@@ -199,6 +201,8 @@ static void fill(struct file_service *service, struct call *call, const struct j
     call->job.token = request->token;
     call->program = request->program;
     call->procedure = request->procedure;
+    call->xid = request->xid;
+    call->body = request->args;
     call->from = request->from->address;
     call->port = request->from->port;
     call->credential = *request->credential;
@@ -247,6 +251,7 @@ static void keep_args(struct call *call, const struct job_request *request)
     memcpy(copy, request->args.at, request->args.len);
     struct job_request own = *request;
     own.args = (struct bytes){copy, request->args.len};
+    call->body = own.args;
     CHECK(decode(&own, &call->args, &call->path));
 }
 

@@ -21,6 +21,7 @@ struct export_table;
 struct keeper;
 struct file_service;
 struct file_system;
+struct intent_ring;
 
 struct file_limits {
     uint32_t threads;      /* of the pool */
@@ -33,11 +34,12 @@ struct file_limits {
 
 struct file_options {
     struct file_limits limits;
-    struct mac_key key;    /* of handles: the same at every start */
-    uint64_t epoch;        /* another one at every start */
-    uint64_t seed;         /* of hash tables */
-    bool groups_of_server; /* groups are looked up here by uid, and the wire's are ignored */
-    struct keeper *keeper; /* where locks outlive this process; borrowed; NULL: nowhere */
+    struct mac_key key;          /* of handles: the same at every start */
+    uint64_t epoch;              /* another one at every start */
+    uint64_t seed;               /* of hash tables */
+    bool groups_of_server;       /* groups are looked up here by uid, and the wire's are ignored */
+    struct intent_ring *intents; /* borrowed; NULL: what is repeated after a restart is executed */
+    struct keeper *keeper;       /* where locks outlive this process; borrowed; NULL: nowhere */
     const struct file_system *system; /* NULL: the kernel's */
     void (*wake)(void *context);      /* runs on other threads: there is something to collect */
     void *context;
@@ -84,6 +86,7 @@ struct file_status {
     uint64_t bytes;         /* of memory for calls in flight */
     uint64_t refused;       /* calls answered JUKEBOX */
     uint64_t sync_errors;   /* each changed the verifier */
+    uint64_t repeats;       /* of what an earlier run had executed, answered without that */
 };
 void file_get_status(struct file_service *service, struct file_status *ret);
 

@@ -8,6 +8,7 @@
  */
 #include "base/check.h"
 #include "file/attributes.h"
+#include "file/once.h"
 #include "file/op_data.h"
 
 #include <errno.h>
@@ -100,6 +101,31 @@ static bool is_squashed(const struct call *call)
            (sattr->set_gid && identity_squash_gid(call->rights, sattr->gid) != sattr->gid);
 }
 
+/* The guard is the ctime that the client knows. */
+static bool is_guarded(const struct nfs_args *args, const struct nfs_pre_attr *before)
+{
+    return args->has_guard && (args->guard.seconds != before->ctime.seconds ||
+                               args->guard.nseconds != before->ctime.nseconds);
+}
+
+static void set_once(struct call *call, struct descriptor *descriptor, const struct stat *st)
+{
+    enum once_verdict verdict = once_judge_set(call, st);
+    if (verdict == ONCE_DONE)
+        return;
+    if (verdict != ONCE_HALF && is_guarded(&call->args, &call->result.wcc.before)) {
+        (void)call_fail(call, NFS_NOT_SYNC);
+        return;
+    }
+    if (is_squashed(call)) {
+        (void)call_fail(call, NFS_PERM);
+        return;
+    }
+    once_begin(call, NULL, NULL);
+    call->result.stat = call_stat_of(set_attributes(call, descriptor, st));
+    once_end_if_ok(call); /* one of several attributes may be set */
+}
+
 void op_setattr(struct call *call)
 {
     struct stat st;
@@ -115,13 +141,8 @@ void op_setattr(struct call *call)
         (void)call_fail(call, NFS_ROFS);
     else if (!attributes_are_valid(&args->sattr))
         (void)call_fail(call, NFS_INVAL);
-    else if (args->has_guard && (args->guard.seconds != wcc->before.ctime.seconds ||
-                                 args->guard.nseconds != wcc->before.ctime.nseconds))
-        (void)call_fail(call, NFS_NOT_SYNC);
-    else if (is_squashed(call))
-        (void)call_fail(call, NFS_PERM);
     else
-        call->result.stat = call_stat_of(set_attributes(call, descriptor, &st));
+        set_once(call, descriptor, &st);
     attributes_after(call, descriptor->path_fd, &wcc->after);
     unlock(descriptor);
     if (call->result.stat == NFS_OK && !call->rights->is_async)

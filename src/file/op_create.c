@@ -14,7 +14,7 @@
  */
 #include "base/check.h"
 #include "file/attributes.h"
-#include "file/directory.h"
+#include "file/once.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -162,11 +162,35 @@ static int without_data(int fd)
     return code;
 }
 
+static bool is_plain(const struct call *call)
+{
+    return call->args.create != NFS_EXCLUSIVE && !attributes_need_setting(call, &call->args.sattr);
+}
+
+/* What an earlier run had just made. Without O_TMPFILE its attributes may be missing, and among
+ * them the right to open it. */
+static int make_whole(struct call *call, const struct directory *directory)
+{
+    int directory_fd = directory->descriptor->path_fd;
+    if (is_plain(call))
+        return resolve_open_at(directory_fd, directory->name, O_PATH);
+    identity_own();
+    int fd = resolve_open_at(directory_fd, directory->name, O_RDWR | O_NONBLOCK);
+    identity_assume(&call->identity);
+    if (fd < 0)
+        return fd;
+    int code = set_all(call, fd);
+    if (code == 0)
+        return without_data(fd);
+    (void)close(fd);
+    return code;
+}
+
 static int make_file(struct call *call, const struct directory *directory)
 {
     const struct nfs_args *args = &call->args;
     mode_t mode = args->sattr.set_mode ? args->sattr.mode & 07777 : 0;
-    if (args->create != NFS_EXCLUSIVE && !attributes_need_setting(call, &args->sattr))
+    if (is_plain(call))
         return make_plain(directory, mode);
     int there = resolve_open_at(directory->descriptor->path_fd, directory->name, O_PATH);
     if (there >= 0) {
@@ -225,11 +249,13 @@ static int take_existing(struct call *call, struct descriptor *descriptor, const
 }
 
 /* The answer to what was made, or found; the descriptor goes over to the cache. */
-static struct descriptor *put_object(struct call *call, int path_fd, struct stat *ret)
+static struct descriptor *put_object(struct call *call, int path_fd, bool is_found,
+                                     struct stat *ret)
 {
     struct descriptor *descriptor = resolve_new(call, path_fd, &call->result.fh, ret);
     if (descriptor == NULL)
         return NULL;
+    once_note_object(call, &descriptor->object, is_found);
     call->result.has_fh = true;
     call->result.attr.is_there = true;
     attributes_of(call, ret, &call->result.attr.attr);
@@ -246,7 +272,7 @@ static void sync_object(struct call *call, struct descriptor *descriptor)
 static void finish_file(struct call *call, const struct directory *directory, int path_fd)
 {
     struct stat st;
-    struct descriptor *descriptor = put_object(call, path_fd, &st);
+    struct descriptor *descriptor = put_object(call, path_fd, false, &st);
     if (descriptor == NULL)
         unmake(directory, 0);
     sync_object(call, descriptor);
@@ -260,25 +286,50 @@ static void create_existing(struct call *call, const struct directory *directory
         (void)call_fail(call, fd == -ENOENT ? NFS_JUKEBOX : NFS_EXIST);
         return;
     }
-    struct descriptor *descriptor = put_object(call, fd, &st);
+    struct descriptor *descriptor = put_object(call, fd, true, &st);
     if (descriptor == NULL)
         return;
     call->result.stat = call_stat_of(take_existing(call, descriptor, &st));
     attributes_after(call, descriptor->path_fd, &call->result.attr);
 }
 
-void op_create(struct call *call)
+/* True: it is to be made, or to be completed. Else it was, before the server was killed. */
+static bool begin_make(struct call *call, const struct directory *directory, mode_t type,
+                       bool *ret_is_half)
 {
-    struct directory directory;
-    if (!directory_begin(call, NFS_EXIST, &directory))
-        return;
-    int fd = attributes_are_valid(&call->args.sattr) ? make_file(call, &directory) : -EINVAL;
+    struct descriptor *made = NULL;
+    enum once_verdict verdict = once_judge_make(call, directory, type, &made);
+    *ret_is_half = verdict == ONCE_HALF;
+    if (verdict == ONCE_DONE)
+        sync_object(call, made);
+    else
+        once_begin(call, NULL, NULL);
+    return verdict != ONCE_DONE;
+}
+
+static void make_or_take(struct call *call, const struct directory *directory, bool is_half)
+{
+    int fd = is_half ? make_whole(call, directory) : make_file(call, directory);
     if (fd == -EEXIST)
-        create_existing(call, &directory);
+        create_existing(call, directory);
     else if (fd < 0)
         (void)call_fail(call, call_stat_of(fd));
     else
-        finish_file(call, &directory, fd);
+        finish_file(call, directory, fd);
+}
+
+void op_create(struct call *call)
+{
+    struct directory directory;
+    bool is_half;
+    if (!directory_begin(call, NFS_EXIST, &directory))
+        return;
+    if (!attributes_are_valid(&call->args.sattr)) {
+        (void)call_fail(call, NFS_INVAL);
+    } else if (begin_make(call, &directory, S_IFREG, &is_half)) {
+        make_or_take(call, &directory, is_half);
+        once_end(call);
+    }
     directory_end(call, &directory);
 }
 
@@ -293,7 +344,7 @@ static void complete(struct call *call, struct directory *directory, bool needs_
         return; /* somebody else on this machine was faster: made, and gone again */
     if (fd < 0)
         (void)call_fail(call, NFS_JUKEBOX);
-    struct descriptor *descriptor = fd < 0 ? NULL : put_object(call, fd, &st);
+    struct descriptor *descriptor = fd < 0 ? NULL : put_object(call, fd, false, &st);
     if (descriptor == NULL) {
         unmake(directory, flags);
         return;
@@ -317,17 +368,20 @@ void op_mkdir(struct call *call)
 {
     struct directory directory;
     const struct nfs_sattr *sattr = &call->args.sattr;
+    bool is_half;
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
     mode_t mode = sattr->set_mode ? sattr->mode & 07777 : 0;
-    if (!attributes_are_valid(sattr))
+    bool needs_more = (mode & (S_ISUID | S_ISGID)) != 0 || attributes_need_setting(call, sattr);
+    if (!attributes_are_valid(sattr)) {
         (void)call_fail(call, NFS_INVAL);
-    else if (mkdirat(directory.descriptor->path_fd, directory.name, mode) != 0)
-        (void)call_fail(call, call_stat_of(errno));
-    else
-        complete(call, &directory,
-                 (mode & (S_ISUID | S_ISGID)) != 0 || attributes_need_setting(call, sattr),
-                 AT_REMOVEDIR);
+    } else if (begin_make(call, &directory, S_IFDIR, &is_half)) {
+        if (!is_half && mkdirat(directory.descriptor->path_fd, directory.name, mode) != 0)
+            (void)call_fail(call, call_stat_of(errno));
+        else
+            complete(call, &directory, needs_more, AT_REMOVEDIR);
+        once_end(call);
+    }
     directory_end(call, &directory);
 }
 
@@ -336,6 +390,7 @@ void op_symlink(struct call *call)
     struct directory directory;
     struct bytes target = call->args.path;
     char path[4096];
+    bool is_half;
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
     if (target.len == 0 || memchr(target.at, 0, target.len) != NULL ||
@@ -343,13 +398,14 @@ void op_symlink(struct call *call)
         (void)call_fail(call, NFS_INVAL);
     } else if (target.len >= sizeof path) {
         (void)call_fail(call, NFS_NAMETOOLONG);
-    } else {
+    } else if (begin_make(call, &directory, S_IFLNK, &is_half)) {
         memcpy(path, target.at, target.len);
         path[target.len] = 0;
-        if (symlinkat(path, directory.descriptor->path_fd, directory.name) != 0)
+        if (!is_half && symlinkat(path, directory.descriptor->path_fd, directory.name) != 0)
             (void)call_fail(call, call_stat_of(errno));
         else
             complete(call, &directory, attributes_need_setting(call, &call->args.sattr), 0);
+        once_end(call);
     }
     directory_end(call, &directory);
 }
@@ -378,19 +434,24 @@ void op_mknod(struct call *call)
 {
     struct directory directory;
     const struct nfs_args *args = &call->args;
+    bool is_half;
     if (!directory_begin(call, NFS_EXIST, &directory))
         return;
     mode_t type = node_type(args), mode = args->sattr.set_mode ? args->sattr.mode & 07777 : 0;
     dev_t device =
         type == S_IFBLK || type == S_IFCHR ? makedev(args->rdev_major, args->rdev_minor) : 0;
-    if (type == 0)
+    if (type == 0) {
         (void)call_fail(call, NFS_BADTYPE);
-    else if (!attributes_are_valid(&args->sattr) || args->rdev_major > MAJOR_MAX ||
-             args->rdev_minor > MINOR_MAX)
+    } else if (!attributes_are_valid(&args->sattr) || args->rdev_major > MAJOR_MAX ||
+               args->rdev_minor > MINOR_MAX) {
         (void)call_fail(call, NFS_INVAL);
-    else if (mknodat(directory.descriptor->path_fd, directory.name, type | mode, device) != 0)
-        (void)call_fail(call, call_stat_of(errno));
-    else
-        complete(call, &directory, attributes_need_setting(call, &args->sattr), 0);
+    } else if (begin_make(call, &directory, type, &is_half)) {
+        if (!is_half &&
+            mknodat(directory.descriptor->path_fd, directory.name, type | mode, device) != 0)
+            (void)call_fail(call, call_stat_of(errno));
+        else
+            complete(call, &directory, attributes_need_setting(call, &args->sattr), 0);
+        once_end(call);
+    }
     directory_end(call, &directory);
 }

@@ -6,7 +6,7 @@
  */
 #include "base/check.h"
 #include "file/attributes.h"
-#include "file/directory.h"
+#include "file/once.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,9 +107,17 @@ static void remove_name(struct call *call, int flags, enum nfs_stat dots)
     struct directory directory;
     if (!directory_begin(call, dots, &directory))
         return;
-    struct descriptor *victim = directory_find_victim(call, &directory);
-    if (unlinkat(directory.descriptor->path_fd, directory.name, flags) != 0)
-        (void)call_fail(call, call_stat_of(errno));
+    struct handle_object object;
+    struct descriptor *victim = directory_find_victim(call, &directory, &object);
+    enum once_verdict verdict = once_judge_remove(call, &object);
+    if (verdict == ONCE_NEW) {
+        once_begin(call, &object, NULL);
+        if (unlinkat(directory.descriptor->path_fd, directory.name, flags) != 0)
+            (void)call_fail(call, call_stat_of(errno));
+        once_end(call);
+    } else if (verdict == ONCE_GONE) {
+        (void)call_fail(call, NFS_NOENT);
+    }
     directory_lose_victim(call, victim);
     directory_end(call, &directory);
 }
@@ -131,16 +139,40 @@ void op_rmdir(struct call *call)
 void op_rename(struct call *call)
 {
     struct directory from, to;
+    struct handle_object source, target;
     if (!directory_begin_both(call, NFS_INVAL, &from, &to))
         return;
-    struct descriptor *victim = directory_find_victim(call, &to);
-    if (renameat(from.descriptor->path_fd, from.name, to.descriptor->path_fd, to.name) != 0)
-        (void)call_fail(call, call_stat_of(errno));
+    directory_look(&from, &source);
+    struct descriptor *victim = directory_find_victim(call, &to, &target);
+    enum once_verdict verdict = once_judge_rename(call, &source, &target);
+    if (verdict == ONCE_NEW) {
+        once_begin(call, &source, &target);
+        if (renameat(from.descriptor->path_fd, from.name, to.descriptor->path_fd, to.name) != 0)
+            (void)call_fail(call, call_stat_of(errno));
+        once_end(call);
+    } else if (verdict == ONCE_GONE) {
+        (void)call_fail(call, NFS_NOENT);
+    }
     directory_lose_victim(call, victim);
     directory_end_both(call, &from, &to);
 }
 
 /* ---- LINK ---- */
+
+static void link_name(struct call *call, const struct descriptor *object,
+                      const struct directory *to)
+{
+    char path[32];
+    struct handle_object now;
+    directory_look(to, &now);
+    if (once_judge_link(call, &object->object, &now) != ONCE_NEW)
+        return;
+    once_begin(call, &now, NULL);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", object->path_fd);
+    if (linkat(AT_FDCWD, path, to->descriptor->path_fd, to->name, AT_SYMLINK_FOLLOW) != 0)
+        (void)call_fail(call, call_stat_of(errno));
+    once_end(call);
+}
 
 void op_link(struct call *call)
 {
@@ -153,12 +185,10 @@ void op_link(struct call *call)
         attributes_after(call, object->path_fd, &call->result.attr);
         return;
     }
-    char path[32];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", object->path_fd);
     if (S_ISDIR(st.st_mode))
         (void)call_fail(call, NFS_ISDIR);
-    else if (linkat(AT_FDCWD, path, to.descriptor->path_fd, to.name, AT_SYMLINK_FOLLOW) != 0)
-        (void)call_fail(call, call_stat_of(errno));
+    else
+        link_name(call, object, &to);
     attributes_after(call, object->path_fd, &call->result.attr);
     directory_end(call, &to);
     if (call->result.stat == NFS_OK && !call->rights->is_async && !call->export->is_journaled)

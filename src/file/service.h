@@ -36,6 +36,7 @@ struct file_service {
     uint32_t quick_len;        /* the same: bytes that were read on it in this turn */
     atomic_uint errors;        /* syncs that failed: part of the verifier */
     atomic_ullong refused;
+    atomic_ullong repeats; /* of calls that an earlier run began */
 
     pthread_mutex_t mutex; /* guards what follows */
     struct list finished;  /* oldest first */

@@ -17,6 +17,7 @@ void file_get_status(struct file_service *service, struct file_status *ret)
         .bytes = service->memory.bytes,
         .refused = atomic_load(&service->refused),
         .sync_errors = atomic_load(&service->errors),
+        .repeats = atomic_load(&service->repeats),
     };
 }
 

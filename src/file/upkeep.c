@@ -51,12 +51,14 @@ static void look(void *context, struct lane *lane)
     refuse(service, &queue, lane);
 }
 
-static void tick(struct file_service *service)
+static void tick(struct file_service *service, uint32_t ms)
 {
     static const struct descriptor_ages ages = {.unused = TICKS_UNUSED,
                                                 .unwritten = TICKS_UNWRITTEN};
     descriptor_tick(service->descriptors, &ages);
     lane_list_each(service->lanes, look, service);
+    if (service->options.intents != NULL)
+        intent_ring_tick(service->options.intents, ms);
 }
 
 /* ---- life ---- */
@@ -78,15 +80,16 @@ static void *run(void *argument)
 {
     struct upkeep *upkeep = argument;
     uint32_t ms = upkeep->service->options.limits.tick_ms;
+    ms = ms == 0 ? TICK_MS : ms;
     CHECK(pthread_mutex_lock(&upkeep->mutex) == 0);
     while (!upkeep->is_stopping) {
-        struct timespec until = after(ms == 0 ? TICK_MS : ms);
+        struct timespec until = after(ms);
         int code = 0;
         while (code == 0 && !upkeep->is_stopping)
             code = pthread_cond_timedwait(&upkeep->stopped, &upkeep->mutex, &until);
         CHECK(code == 0 || code == ETIMEDOUT);
         if (!upkeep->is_stopping)
-            tick(upkeep->service);
+            tick(upkeep->service, ms);
     }
     CHECK(pthread_mutex_unlock(&upkeep->mutex) == 0);
     return NULL;

@@ -32,6 +32,7 @@ enum job_verdict {
 
 struct job_request {
     uint32_t program, procedure;
+    uint32_t xid; /* a repeat has the same one */
     const struct peer *from;
     const struct rpc_credential *credential;
     struct bytes args; /* dies when submit returns */

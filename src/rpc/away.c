@@ -212,6 +212,7 @@ enum rpc_verdict away_take(struct rpc_server *server, const struct incoming *in)
     uint64_t token = begin(server, in, is_cached ? &key : NULL);
     const struct job_request request = {.program = in->call->prog,
                                         .procedure = in->call->proc,
+                                        .xid = in->call->xid,
                                         .from = &in->from->peer,
                                         .credential = &in->call->credential,
                                         .args = in->call->args,

@@ -6,13 +6,9 @@
  * one call; in some rounds the server is killed with SIGKILL while it works on them, and started
  * again. Calls without an answer are then sent once more with their xid, from the port they had, as
  * a hard mount does. Answered calls are at times sent again, too. Passing shows that a repeat is
- * not executed while the server lives; that what was answered is there; that handles, attributes
- * and content outlive the server; and that the write verifier changes with each start and at no
- * other time.
- *
- * usage: files_model [once]. With `once` a repeat must be answered as the first execution would
- * have been, also over a kill. Without, it may then say what a second execution finds: that the
- * name is there already, or gone.
+ * answered as the first execution was, or would have been; that what was answered is there; that
+ * handles, attributes and content outlive the server; and that the write verifier changes with each
+ * start and at no other time.
  */
 #include "files_stage.h"
 #include "files_tree.h"
@@ -32,14 +28,14 @@ struct client {
     struct peer_nfs_args args;
     struct peer_link_call call;
     struct peer_nfs_res res;
-    bool is_sent, is_repeated;
+    bool is_sent;
 };
 
 static struct files_stage stage;
 static struct client clients[CLIENTS];
 static struct peer_link visitor; /* root: looks at everybody's tree */
 static uint64_t seed, repeats, steps;
-static bool has_verf, is_once;
+static bool has_verf;
 static uint8_t verf[PEER_NFS_VERF_LEN];
 
 static bool report(uint32_t index, const char *wrong)
@@ -53,7 +49,6 @@ static void send_step(struct client *client)
     files_tree_choose(&client->tree, &seed, &client->step);
     files_tree_args(&client->tree, &client->step, &client->args);
     peer_nfs_begin(&client->link, &client->call, client->step.procedure, &client->args);
-    client->is_repeated = false;
     client->is_sent = peer_link_send(&client->link, &client->call) == 0;
     steps++;
 }
@@ -71,7 +66,6 @@ static const char *collect(struct client *client)
     if (result != 0) {
         peer_link_close(&client->link);
         repeats++;
-        client->is_repeated = true;
         result = peer_link_exchange(&client->link, &client->call, &reply);
     }
     if (result != 0)
@@ -105,24 +99,6 @@ static const char *repeat(struct client *client)
     return NULL;
 }
 
-/* A repeat over a kill that was executed twice: the first time is judged. */
-static void forgive(struct client *client)
-{
-    const struct files_tree_step *step = &client->step;
-    bool is_new = (step->procedure >= PEER_NFS_CREATE && step->procedure <= PEER_NFS_MKNOD) ||
-                  step->procedure == PEER_NFS_LINK;
-    bool is_gone = step->procedure >= PEER_NFS_REMOVE && step->procedure <= PEER_NFS_RENAME;
-    uint32_t twice = is_new ? PEER_NFS_IS_EXIST : PEER_NFS_IS_NOENT;
-    if (is_once || !client->is_repeated || (!is_new && !is_gone) || client->res.status != twice ||
-        files_tree_expected(&client->tree, step) != PEER_NFS_IS_OK)
-        return;
-    client->res = (struct peer_nfs_res){.status = PEER_NFS_IS_OK};
-    if (is_new && step->procedure != PEER_NFS_LINK)
-        client->res = *FILES_ASK(&client->link, PEER_NFS_LOOKUP, .fh = client->args.fh,
-                                 .name = client->args.name);
-    client->res.wcc.has_after = true;
-}
-
 static const char *check_verf(const struct client *client)
 {
     if (client->step.procedure != PEER_NFS_WRITE && client->step.procedure != PEER_NFS_COMMIT)
@@ -152,8 +128,6 @@ static bool run_round(bool is_killed)
         const char *wrong = collect(client);
         if (!wrong && !is_killed && harness_random(&seed) % 16 == 0)
             wrong = repeat(client);
-        if (!wrong)
-            forgive(client);
         if (!wrong)
             wrong = files_tree_judge(&client->tree, &client->step, &client->res);
         if (!wrong && !is_killed)
@@ -213,9 +187,8 @@ static bool set_up(const char *path)
     return true;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    is_once = argc == 2 && strcmp(argv[1], "once") == 0;
     files_stage_init(&stage, "files_model");
     const char *path = files_stage_export(&stage, "files", "*(rw,no_root_squash)");
     uint32_t rounds = harness_number("HOLDFAST_FILES_ROUNDS", 600);

@@ -5,6 +5,7 @@
 
 #include "../test.h"
 #include "file/identity.h"
+#include "file/intent.h"
 
 #include <ftw.h>
 #include <poll.h>
@@ -77,7 +78,22 @@ void caller_restart(struct caller *caller, const char *export_options)
 {
     file_free(caller->service);
     caller->options.epoch++;
+    if (caller->store[0] != 0) {
+        char note[512] = "";
+        struct text text;
+        text_init(&text, note, sizeof note);
+        intent_ring_close(caller->options.intents);
+        caller->options.intents = intent_ring_open(caller->store, &caller->options.key, &text);
+        assert_string_equal(note, "");
+    }
     start_service(caller, export_options);
+}
+
+void caller_keep_intents(struct caller *caller, const char *export_options)
+{
+    (void)snprintf(caller->store, sizeof caller->store, "/tmp/intents-XXXXXX");
+    assert_non_null(mkdtemp(caller->store));
+    caller_restart(caller, export_options);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -92,6 +108,9 @@ void caller_stop(struct caller *caller)
 {
     file_free(caller->service);
     free(caller->payload);
+    intent_ring_close(caller->options.intents);
+    if (caller->store[0] != 0)
+        (void)nftw(caller->store, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (caller->directory[0] != 0)
         (void)nftw(caller->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     *caller = (struct caller){0};
@@ -231,6 +250,7 @@ struct job *caller_submit(struct caller *caller, enum nfs_procedure procedure,
     put_rest(&out, procedure, args);
     struct job_request request = {.program = NFS_PROGRAM,
                                   .procedure = (uint32_t)procedure,
+                                  .xid = caller->xid,
                                   .from = &caller->peer,
                                   .credential = &caller->credential,
                                   .args = {buffer, xdr_out_len(&out)}};

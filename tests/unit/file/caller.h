@@ -18,6 +18,8 @@ struct caller {
     struct file_options options;
     struct rpc_credential credential;
     struct peer peer;
+    uint32_t xid;             /* of all calls, until it is changed */
+    char store[64];           /* the directory of its intents; "": it has none */
     struct nfs_result result; /* of the last call */
     uint8_t *payload;         /* the same; owned */
     uint32_t payload_len;
@@ -26,6 +28,8 @@ struct caller {
 /* A new directory, mode 0777, exported with these options ("rw,sync") to everybody. Skips the test
  * that runs when the process may not serve files. */
 void caller_start(struct caller *caller, const char *export_options);
+/* From now on it keeps intents: a new ring, and a restart. */
+void caller_keep_intents(struct caller *caller, const char *export_options);
 /* The same directory, with the same key and the next epoch. */
 void caller_restart(struct caller *caller, const char *export_options);
 /* The directory and everything in it goes. */
