@@ -112,6 +112,22 @@ enum record_read record_reader_next(struct record_reader *reader, struct bytes *
     }
 }
 
+uint8_t *record_reader_place(const struct record_reader *reader, uint32_t *ret_len)
+{
+    if (!reader->in_fragment || reader->gathered == 0 || reader->fragment_left == 0)
+        return NULL;
+    *ret_len = reader->fragment_left;
+    return reader->buffer + reader->gathered;
+}
+
+void record_reader_placed(struct record_reader *reader, uint32_t len)
+{
+    CHECK(reader->in_fragment && reader->gathered > 0);
+    CHECK(len <= reader->fragment_left);
+    reader->gathered += len;
+    reader->fragment_left -= len;
+}
+
 bool record_reader_is_empty(const struct record_reader *reader)
 {
     return reader->gathered == 0 && reader->mark_len == 0 && !reader->in_fragment;

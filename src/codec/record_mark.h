@@ -49,6 +49,12 @@ enum record_read record_reader_next(struct record_reader *reader, struct bytes *
  * begin a call and stop cost what they have announced, not the longest call there may be. */
 uint32_t record_reader_need(const struct record_reader *reader);
 
+/* Where the next bytes of a record belong that is being gathered, and at most how many: who reads
+ * a long record can have it read right there. NULL: nothing is being gathered. */
+uint8_t *record_reader_place(const struct record_reader *reader, uint32_t *ret_len);
+/* So many were put there; they are no input any more. The next call says what that means. */
+void record_reader_placed(struct record_reader *reader, uint32_t len);
+
 /*
  * True while no part of a record is held: when the last one handed out was dealt with, the buffer
  * may be taken back.

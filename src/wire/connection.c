@@ -21,6 +21,7 @@
 #include "wire/connection.h"
 
 #include "base/check.h"
+#include "base/minmax.h"
 #include "wire/tcp.h"
 
 #include <stdlib.h>
@@ -130,6 +131,12 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     (void)suggested;
     struct connection *c = handle->data;
+    uint32_t len = 0;
+    uint8_t *place = record_reader_place(&c->reader, &len);
+    if (place != NULL && len >= CONNECTION_PLACED_MIN) {
+        *ret = uv_buf_init((char *)place, min_u32(len, CONNECTION_TURN_MAX));
+        return;
+    }
     *ret = uv_buf_init((char *)c->tcp->read_buffer,
                        c->source.has_files ? CONNECTION_READ_MAX_FILES : CONNECTION_READ_MAX);
 }
@@ -246,7 +253,12 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         list_remove(&c->by_idle);
         list_append(&c->tcp->idle, &c->by_idle);
     }
-    if (consume(c, (struct bytes){(const uint8_t *)buf->base, (uint32_t)nread}))
+    struct bytes input = {(const uint8_t *)buf->base, (uint32_t)nread};
+    if (input.at != c->tcp->read_buffer) { /* it is where it belongs */
+        record_reader_placed(&c->reader, input.len);
+        input = (struct bytes){0};
+    }
+    if (consume(c, input))
         take_turn(c, (uint32_t)nread);
     if (!c->is_closing)
         note_waiting(c);

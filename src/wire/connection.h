@@ -23,7 +23,10 @@ struct tcp;
 enum {
     CONNECTION_READ_MAX = 32 * 1024,        /* per read */
     CONNECTION_READ_MAX_FILES = 128 * 1024, /* the same where files are served */
-    CONNECTION_IN_FLIGHT_MAX = 512,         /* calls waiting for the store, or elsewhere */
+    /* Of a record that is being gathered, at least so much is missing: it is read straight into
+     * its place, and what follows it by another call. */
+    CONNECTION_PLACED_MIN = 16 * 1024,
+    CONNECTION_IN_FLIGHT_MAX = 512, /* calls waiting for the store, or elsewhere */
     /* Of calls elsewhere and their replies, in bytes; one call more may begin below it. Where
      * memory is short it is a part of what is left, so that no one connection takes all of it. */
     CONNECTION_WEIGHT_MAX = 8 * 1024 * 1024,

@@ -231,4 +231,35 @@ TEST(test_record_mark__empty_fragments_add_nothing)
     assert_true(bytes_equal(record, bytes_of_text("hi")));
 }
 
+/* The same stream, but what is missing of a gathered record is put into its place. */
+TEST(test_record_mark__bytes_in_their_place_are_the_same_records)
+{
+    const uint32_t len = sizeof stream_bytes - 1;
+    uint32_t placed = 0;
+    for (uint32_t cut = 1; cut <= len; cut++)
+        for (uint32_t step = 1; step <= 4; step++) {
+            struct record_reader reader = fresh();
+            uint32_t count = 0, at = cut, room = 0;
+            feed(&reader, view(stream_bytes, cut), &count);
+            while (at < len) {
+                uint8_t *place = record_reader_place(&reader, &room);
+                uint32_t part = len - at < step ? len - at : step;
+                if (place != NULL) {
+                    part = part < room ? part : room;
+                    memcpy(place, stream_bytes + at, part);
+                    record_reader_placed(&reader, part);
+                    feed(&reader, (struct bytes){0}, &count);
+                    placed++;
+                } else {
+                    feed(&reader, view(stream_bytes + at, part), &count);
+                }
+                at += part;
+            }
+            assert_int_equal(count, 3);
+            assert_true(record_reader_is_empty(&reader));
+            assert_null(record_reader_place(&reader, &room));
+        }
+    assert_true(placed > 0);
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)
