@@ -160,8 +160,8 @@ uint32_t lock_drain(struct core *core, uint32_t client, uint32_t max);
 /* Frees what a client has on one file, which the caller keeps; returns how many. */
 uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file);
 
-/* Frees what anybody holds on it, at most `max`; returns how many. Offers stay. The caller keeps the
- * file. */
+/* Frees what anybody holds on it, at most `max`; returns how many. Offers stay. The caller keeps
+ * the file. */
 uint32_t lock_free_held(struct core *core, uint32_t file, uint32_t max);
 
 /* A stored record comes back; the client is loaded before. False: it cannot be. Overlapping held

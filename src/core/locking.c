@@ -423,8 +423,8 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
     }
     if (!may_be_held(core, &s))
         return LOCK_GRANTED;
-    /* What a run before granted is its owner's when its owner says so: until then it may go with the
-     * end of grace. It stays as it is, because another call of this owner may reclaim it yet. */
+    /* What a run before granted is its owner's when its owner says so: until then it may go with
+     * the end of grace. It stays, because another call of this owner may reclaim it yet. */
     if (unsettled_meets(core, &s.claim)) {
         MARK("cancel_of_an_unsettled_lock");
         return LOCK_GRANTED;

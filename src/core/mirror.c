@@ -1,10 +1,10 @@
 /*
  * mirror.c -- see mirror.h.
  *
- * Releasing is done by looking, not by counting: for bytes that became loose the lock table is asked
- * what of them is held now, and the mirror is lowered to that. So it does not matter in which order
- * owners come and go, or how locks were cut and merged meanwhile. Bytes that were taken and released
- * again in the batch behind may be lowered with it: nobody who asked for a release relies on them.
+ * Releasing is done by looking, not by counting: of bytes that became loose the lock table is asked
+ * what is held now, and the mirror is lowered to that. So it does not matter in which order owners
+ * come and go, or how locks were cut and merged meanwhile. Bytes that were taken and released again
+ * in the batch behind may be lowered with it: nobody who asked for a release relies on them.
  *
  * What is loose waits in a ring. When that is full, the file is gone through as a whole later
  * ("behind"); so is one that could not be mirrored, once a second, and one that had too many pieces

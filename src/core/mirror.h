@@ -12,12 +12,12 @@
  *
  * Always true:
  *  (1) Bytes are mirrored before anybody learns that they are granted or offered.
- *  (2) They stay so until a crash cannot bring the lock back: until the batch without it is durable.
+ *  (2) They stay so until a crash cannot bring the lock back: the batch without it is durable.
  *  (3) What could not be mirrored when a run began, because a program was faster, is reported,
  *      counted, and tried again. Neither of the two holders is a secret.
  *
- * A waiter in whose way a program is looks again every MIRROR_AGAIN_NS: the kernel tells nobody that
- * a lock is free. As long as clients wait for each other's locks, they come before programs.
+ * A waiter in whose way a program is looks again every MIRROR_AGAIN_NS: the kernel does not say
+ * when a lock is free. As long as clients wait for each other's locks, they come before programs.
  */
 #ifndef CORE_MIRROR_H
 #define CORE_MIRROR_H

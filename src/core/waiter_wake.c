@@ -2,9 +2,9 @@
  * waiter_wake.c -- see waiter_wake.h.
  *
  * Always true between steps, and asserted by waiter_wake_check(): a QUEUED waiter is woken, or
- * waits on exactly one thing that conflicts with it: a lock or offer of another owner, an
- * earlier waiter that is queued or offered, or a program on this machine. Hence a waiter whose conflict is gone is always woken
- * (P4).
+ * waits on exactly one thing that conflicts with it: a lock or offer of another owner, an earlier
+ * waiter that is queued or offered, or a program on this machine. Hence a waiter whose conflict
+ * here is gone is always woken (P4).
  *
  * waiter_wake_lock_changed only notes who must look again. Nothing is offered inside it: the lock
  * table may be half way through a change.

@@ -2,9 +2,10 @@
  * waiter_wake.h -- what each queued waiter is attached to, and which to examine when that changes.
  *
  * A queued waiter is attached to one blocker: a lock or offer, an earlier waiter, or a program on
- * this machine, which is looked at again and again (mirror.h). When the blocker changes, and only then, the waiter is woken: waiter_work takes woken waiters in queue
- * order within a file. Addresses take turns: a file counts for the address of its first. So one
- * client's hundred thousand delay nobody in another file.
+ * this machine, which is looked at again and again (mirror.h). When the blocker changes, and only
+ * then, the waiter is woken: waiter_work takes woken waiters in queue order within a file.
+ * Addresses take turns: a file counts for the address of its first. So one client's hundred
+ * thousand delay nobody in another file.
  */
 #ifndef CORE_WAITER_WAKE_H
 #define CORE_WAITER_WAKE_H

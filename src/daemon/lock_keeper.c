@@ -207,7 +207,7 @@ static int listen_in(int directory)
     return err;
 }
 
-/* A descriptor that is where another one shall be would be closed by that. */
+/* Out of the way of those two: dup2 would close it. */
 static int move_away(int fd)
 {
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, DIRECTORY_FD + 1);

@@ -105,7 +105,7 @@ bool resolve_look(struct call *call, struct descriptor *descriptor, struct stat 
 struct descriptor *resolve_handle(struct call *call, struct bytes fh, struct stat *ret);
 /* The same, if it is open already. NULL: somebody else must do it; the result has no status. */
 struct descriptor *resolve_cached(struct call *call, struct bytes fh, struct stat *ret);
-/* The object of a handle, open for locks, whoever has them; NULL: it cannot be had. */
+/* The object of a handle, open for locks of anybody; NULL: it cannot be had. */
 struct descriptor *resolve_for_locks(struct call *call, struct bytes fh);
 /* A name that may be looked up. */
 enum nfs_stat resolve_name(struct bytes name, char ret[CALL_NAME_MAX + 1]);

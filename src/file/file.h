@@ -71,8 +71,8 @@ const struct export_table *file_exports(const struct file_service *service);
 enum guard_verdict file_judge_lock(struct file_service *service,
                                    const struct guard_question *question);
 
-/* The locks of programs on this machine; NULL: they are not looked at. While the server starts files
- * are opened on the spot, until file_serve_locks. */
+/* The locks of programs on this machine; NULL: they are not looked at. While the server starts,
+ * files are opened on the spot, until file_serve_locks. */
 const struct local_locks *file_local_locks(struct file_service *service);
 void file_serve_locks(struct file_service *service);
 /* A file that was found to be gone; false: none was. `wake` comes before each. */

@@ -1,5 +1,5 @@
 /*
- * keeper.h -- locks that programs see outlive the server (F-MIRROR): the server's end of the keeper.
+ * keeper.h -- locks that programs see outlive the server (F-MIRROR): its end of the keeper.
  *
  * An open-file-description lock lasts as long as anybody has that description. So a second process,
  * the keeper, gets a copy of every descriptor that has locks; it does nothing with it. When the

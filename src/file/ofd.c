@@ -1,11 +1,11 @@
 /*
  * ofd.c -- see ofd.h.
  *
- * Always true: the kernel holds for a file's descriptor what `pieces` says. It is changed first, and
- * what it refuses is not written down.
+ * Always true: the kernel holds for a file's descriptor what `pieces` says. It is changed first,
+ * and what it refuses is not written down.
  *
- * The kernel counts bytes to 2^63 - 1. Locks that begin behind that are nobody's but a client's, and
- * are not mirrored.
+ * The kernel counts bytes to 2^63 - 1. Locks that begin behind that are nobody's but a client's,
+ * and are not mirrored.
  */
 #include "file/ofd.h"
 

@@ -1,7 +1,7 @@
 /*
  * removed.h -- files that were found to be gone, for those who have locks on them (F-LOCK).
  *
- * Whoever finds that a handle is stale, or takes the last name of a file away, says so here, on any
+ * Who finds that a handle is stale, or takes the last name of a file away, says so here, on any
  * thread. What does not fit is forgotten: the next call about that file finds it gone once more.
  */
 #ifndef FILE_REMOVED_H

@@ -189,10 +189,10 @@ static pid_t find_keeper(void)
     for (const struct dirent *at; processes != NULL && (at = readdir(processes)) != NULL;) {
         char name[300], target[512] = "";
         snprintf(name, sizeof(name), "/proc/%s/fd/4", at->d_name);
-        if (atoi(at->d_name) > 0 && atoi(at->d_name) != stage.server.pid &&
-            readlink(name, target, sizeof(target) - 1) > 0 &&
+        pid_t pid = (pid_t)strtol(at->d_name, NULL, 10);
+        if (pid > 0 && pid != stage.server.pid && readlink(name, target, sizeof(target) - 1) > 0 &&
             strcmp(target, stage.server.store) == 0)
-            found = atoi(at->d_name);
+            found = pid;
     }
     if (processes != NULL)
         (void)closedir(processes);
@@ -335,8 +335,8 @@ static long counted(void)
 
 static void check_counter(void)
 {
-    const char *budget = getenv("HOLDFAST_FILES_LOCAL_KILLS");
-    int kills = budget != NULL ? atoi(budget) : 8, stop[2];
+    uint32_t kills = harness_number("HOLDFAST_FILES_LOCAL_KILLS", 8);
+    int stop[2];
     struct peer_nfs_fh fh = make("counter", "0");
     pid_t workers[4];
     if (mkdir(harness_path("counts"), 0755) != 0 || pipe(stop) != 0)
@@ -353,12 +353,12 @@ static void check_counter(void)
             count_as_program((uint32_t)i, stop[0]);
         _exit(0);
     }
-    for (int i = 0; i < kills; i++) {
+    for (uint32_t i = 0; i < kills; i++) {
         pause_ms(KILL_PAUSE_MS);
         if (!files_stage_crash(&stage))
             break;
         HARNESS_EXPECT(!harness_log_contains(&stage.server, "has locked bytes"),
-                       "after kill %d a program and a client hold the same", i);
+                       "after kill %u a program and a client hold the same", i);
     }
     (void)close(stop[1]);
     for (int i = 0; i < 4; i++) {
@@ -372,7 +372,7 @@ static void check_counter(void)
     (void)close(fd);
     long wanted = counted(), found = number_in(text, strlen(text));
     HARNESS_EXPECT(found == wanted, "the counter says %ld, and %ld were counted", found, wanted);
-    printf("# %d kills, %ld counted\n", kills, wanted);
+    printf("# %u kills, %ld counted\n", kills, wanted);
 }
 
 static void check_off(void)

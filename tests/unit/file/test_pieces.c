@@ -1,6 +1,6 @@
 /*
- * test_pieces.c -- stretches of bytes in modes (file/pieces.h) against an array with a mode for each
- * byte, at both ends of what can be counted.
+ * test_pieces.c -- stretches of bytes in modes (file/pieces.h) against an array with a mode for
+ * each byte, at both ends of what can be counted.
  */
 #include "../test.h"
 #include "file/pieces.h"
