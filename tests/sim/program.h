@@ -19,8 +19,9 @@
  *  M1  No program and no client rely on conflicting bytes (P2), but in a file that was reported as
  *      refused in this run and still counts as that.
  *  M2  What is stored, and what is relied on, the server holds in the kernel, in that mode or a
- *      stronger one, but in such a file. Bytes that somebody gives back in the batch that is
- *      durable now may go with it, if nobody relies on them who is still stored (mirror.c).
+ *      stronger one, but in such a file. Bytes of which something changed in the batch that
+ *      is durable now may go with it, although another release of them is only in the next one
+ *      (mirror.c): nobody relies on them.
  *  M3  Only what a program took while nobody mirrored is reported: what is given back is given back
  *      in the kernel when no crash can bring it back.
  *  M4  What is stored nowhere is not held for long.
@@ -58,7 +59,7 @@ struct program_file {
     bool is_whole;       /* it holds all of it, because its pieces were too many */
     bool is_reported;    /* as refused */
     struct cells stored; /* on the disk, for anybody */
-    uint16_t freed;      /* what records covered that went or changed in the last batch */
+    uint16_t touched;    /* cells of records that came, changed or went in the last batch */
     uint64_t excess_ns;  /* since when more is held than that; 0: it is not */
 };
 

@@ -120,7 +120,7 @@ void program_stored(struct world *world)
     uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
     for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
         all->files[file].stored = (struct cells){0};
-        all->files[file].freed = 0;
+        all->files[file].touched = 0;
     }
     if (used > all->record_count) {
         all->records = realloc(all->records, used * sizeof *all->records);
@@ -135,8 +135,10 @@ void program_stored(struct world *world)
         struct program_record now = {0};
         if (slot < used)
             now = read_record(world, slot);
-        if (record->hash != 0 && record->hash != now.hash)
-            all->files[record->file].freed |= record->cells;
+        if (record->hash != now.hash) {
+            all->files[record->file].touched |= record->cells;
+            all->files[now.file].touched |= now.cells;
+        }
         *record = now;
     }
 }
@@ -169,8 +171,8 @@ static void check_file(struct world *world, uint32_t index)
     if (!covers(&file->server, &relied))
         world_fail(world, "M2", "a client relies on bytes of file %u that programs can have",
                    index);
-    struct cells stored = {file->stored.any & (uint16_t)~file->freed,
-                           file->stored.exclusive & (uint16_t)~file->freed};
+    struct cells stored = {file->stored.any & (uint16_t)~file->touched,
+                           file->stored.exclusive & (uint16_t)~file->touched};
     if (!covers(&file->server, &stored))
         world_fail(world, "M2", "bytes of file %u are stored that programs can have", index);
 }
