@@ -10,8 +10,8 @@
  * start. In some runs it is started with --local-locks off.
  *
  * Always true of the model:
- *  (1) A program has a cell exactly if neither another program nor the server had it in the way when
- *      it was taken; the same for the server.
+ *  (1) A program has a cell exactly if neither another program nor the server had it in the way
+ *      when it was taken; the same for the server.
  *  (2) A server that does not run holds nothing.
  *
  * The oracle (program_oracle.c), while a run mirrors:
@@ -28,8 +28,8 @@
  *  M5  TEST names a program that is in the way (L3, L5).
  *  M6  When all is given back, the server holds nothing, and has closed every file.
  *
- * That a client gets what a program leaves is L6: in the calm programs give back everything, a while
- * after those who wait have asked for the last time.
+ * That a client gets what a program leaves is L6: in the calm programs give back everything, a
+ * while after those who wait have asked for the last time.
  */
 #ifndef SIM_PROGRAM_H
 #define SIM_PROGRAM_H

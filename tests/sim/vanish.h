@@ -1,10 +1,10 @@
 /*
  * vanish.h -- files that are removed (core/gone.h).
  *
- * Somebody removes a file, and another one is there at once. Nobody relies on anything in the old one
- * any more, client or program. For the sake of the model the new one has its handle: so whoever
- * waits for bytes of the old one is seen to get its answer, and what a crash brings back is locked in
- * the new one until its owner unlocks it, as in its farewell. A real handle never comes back.
+ * Somebody removes a file, and another one is there at once. Nobody relies on anything in the old
+ * one any more, client or program. For the sake of the model the new one has its handle: so whoever
+ * waits for bytes of the old one is seen to get its answer, and what a crash brings back is locked
+ * in the new one until its owner unlocks it, as in its farewell. A real handle never comes back.
  *
  *  V1  What was held in that file, and every reservation of it, is in the batch that follows.
  *

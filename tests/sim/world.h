@@ -16,8 +16,8 @@
  * era.h for what they are promised over restarts. Sessions of another protocol use the tracker:
  * session.h.
  *
- * Its process may stand still while everybody else goes on: still.h. Programs on its machine may lock
- * the same files: program.h. Files may be removed: vanish.h.
+ * Its process may stand still while everybody else goes on: still.h. Programs on its machine may
+ * lock the same files: program.h. Files may be removed: vanish.h.
  *
  * A run is a number given to a life of the server between two crashes, 1, 2, 3, ...
  */
