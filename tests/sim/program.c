@@ -252,8 +252,8 @@ void program_loses_file(struct world *world, uint32_t file)
 
 static void set_timer(struct world *world, struct local_program *program, uint64_t delay_ns)
 {
-    queue_add(&world->queue, world->now_ns + 1 + delay_ns, QUEUE_PROGRAM, program,
-              ++program->timer);
+    queue_add(&world->queue, world->now_ns + 1 + delay_ns, QUEUE_PROGRAM, NULL,
+              (uint64_t)program->index << 32 | ++program->timer);
 }
 
 static void end(struct world *world, struct local_program *program)
@@ -277,10 +277,11 @@ static struct extent choose(struct world *world)
     return extent;
 }
 
-void program_act(struct world *world, struct local_program *program, uint64_t ticket)
+void program_act(struct world *world, uint64_t ticket)
 {
     struct programs *all = world->programs;
-    if (ticket != program->timer)
+    struct local_program *program = &all->at[ticket >> 32];
+    if ((uint32_t)ticket != program->timer)
         return;
     if (world->is_calm) {
         end(world, program);

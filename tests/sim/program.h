@@ -49,7 +49,7 @@ struct local_program {
     uint16_t unguarded[LOCKER_FILES_MAX]; /* of that: taken while nobody mirrored */
     struct extent wish;
     bool is_waiting;
-    uint64_t timer;
+    uint32_t timer;
 };
 
 /* A file as the kernel knows it, with what the oracle knows of it. */
@@ -91,8 +91,8 @@ void program_done(struct world *world);
 void program_boot(struct world *world);
 /* The server's process has died. */
 void program_crash(struct world *world);
-/* A program's time has come. */
-void program_act(struct world *world, struct local_program *program, uint64_t ticket);
+/* A program's time has come: QUEUE_PROGRAM. The ticket: its index, and 32 bits of which timer. */
+void program_act(struct world *world, uint64_t ticket);
 /* From now on they only give back. */
 void program_be_calm(struct world *world);
 /* This file is gone, for programs too. */

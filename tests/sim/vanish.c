@@ -112,8 +112,9 @@ static void set_next(struct world *world)
               QUEUE_VANISH, NULL, 0);
 }
 
-void vanish_act(struct world *world)
+void vanish_act(struct world *world, uint64_t ticket)
 {
+    (void)ticket;
     if (world->is_calm)
         return;
     (void)vanish_file(world, (uint32_t)prng_below(&world->vanish.prng, world->lockers->plan.files));

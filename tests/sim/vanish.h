@@ -19,7 +19,7 @@
 /* Nothing unless the plan has it. */
 void vanish_init(struct world *world);
 /* Some file is removed, if that can be just now: QUEUE_VANISH. */
-void vanish_act(struct world *world);
+void vanish_act(struct world *world, uint64_t ticket);
 /* This one is; false: it cannot be just now. */
 bool vanish_file(struct world *world, uint32_t file);
 /* V1: a batch has landed, before the server knows. */

@@ -535,9 +535,11 @@ static void crash(struct world *world)
 
 /* What the server machine does when the time has come. */
 static void (*const of_machine[])(struct world *, uint64_t ticket) = {
-    [QUEUE_COMMIT] = machine_commit,    [QUEUE_READY] = machine_ready, [QUEUE_TICK] = machine_tick,
-    [QUEUE_THAW] = machine_thaw,        [QUEUE_STAND] = still_stand,   [QUEUE_WAKE] = still_wake,
+    [QUEUE_COMMIT] = machine_commit,    [QUEUE_READY] = machine_ready,
+    [QUEUE_TICK] = machine_tick,        [QUEUE_THAW] = machine_thaw,
+    [QUEUE_STAND] = still_stand,        [QUEUE_WAKE] = still_wake,
     [QUEUE_RESOLVED] = resolver_answer, [QUEUE_ORDER] = operator_give,
+    [QUEUE_PROGRAM] = program_act,      [QUEUE_VANISH] = vanish_act,
 };
 
 void world_handle(struct world *world, const struct queue_event *event)
@@ -592,12 +594,6 @@ void world_handle(struct world *world, const struct queue_event *event)
     case QUEUE_SESSION:
         session_act(world);
         break;
-    case QUEUE_PROGRAM:
-        program_act(world, event->subject, event->ticket);
-        break;
-    case QUEUE_VANISH:
-        vanish_act(world);
-        break;
     case QUEUE_STATD:
         if (event->ticket == ((struct locker *)event->subject)->notice_xid)
             statd_act(world, event->subject);
@@ -613,6 +609,8 @@ void world_handle(struct world *world, const struct queue_event *event)
     case QUEUE_WAKE:
     case QUEUE_RESOLVED:
     case QUEUE_ORDER:
+    case QUEUE_PROGRAM:
+    case QUEUE_VANISH:
         of_machine[event->name](world, event->ticket);
         break;
     }
