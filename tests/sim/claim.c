@@ -10,6 +10,7 @@
 #include "claim_disk.h"
 #include "era.h"
 #include "machine.h"
+#include "program.h"
 #include "still.h"
 #include "stranger.h"
 
@@ -84,6 +85,7 @@ void claim_begins(struct world *world, struct process *process, const struct ext
         claim_disk_accept_late(world, process, extent->file);
     era_expire(world);
     check_alone(world, process, extent->file);
+    program_check(world);
 }
 
 void claim_reserves(struct world *world, struct process *process, uint32_t file,
@@ -325,10 +327,14 @@ void claim_executing(struct world *world, struct ask *ask)
         ask->may_be_denied |= is_share_conflict(world, ask);
     else if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_TEST)
         ask->may_be_denied |= claim_is_conflict(world, ask->process, &ask->extent) ||
-                              is_lingering(world, ask, still_lived_ns(world));
-    if (ask->plain == PEER_NLM_TEST)
-        ask->must_be_denied =
-            (ask->must_be_denied || ask->taken_run == 0) && is_relied_on(world, ask);
+                              is_lingering(world, ask, still_lived_ns(world)) ||
+                              program_may_refuse(world, &ask->extent);
+    if (ask->plain == PEER_NLM_TEST) {
+        uint32_t programs = program_in_the_way(world, &ask->extent);
+        ask->programs |= programs;
+        ask->must_be_denied = (ask->must_be_denied || ask->taken_run == 0) &&
+                              (programs != 0 || is_relied_on(world, ask));
+    }
 }
 
 /* ---- answers that leave ---- */
@@ -378,7 +384,8 @@ static void check_granted(struct world *world, const struct ask *ask)
 static void check_test(struct world *world, const struct ask *ask, const struct peer_nlm_res *res)
 {
     const struct lockers *all = world->lockers;
-    bool is_found = stranger_is_owner(&res->oh) && stranger_is_in_the_way(world, &ask->extent);
+    bool is_found = (stranger_is_owner(&res->oh) && stranger_is_in_the_way(world, &ask->extent)) ||
+                    program_is_named(res, ask->programs);
     check_grace(world, ask, res->status);
     uint16_t cells = res->status == PEER_NLM_IS_DENIED ? locker_cells(res->offset, res->len) : 0;
     for (uint32_t i = 0; i < all->count; i++)

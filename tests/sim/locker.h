@@ -100,6 +100,7 @@ struct ask {
     bool may_be_denied;    /* somebody may have had something in the way */
     struct cells nameable; /* TEST: what somebody may have had when a copy of it was executed */
     bool must_be_denied; /* TEST: somebody relied on something in the way, whenever it was asked */
+    uint32_t programs;   /* TEST: those that were in the way, one bit each */
     bool is_new;         /* LOCK, SHARE: of what it asks for, it can have nothing */
     bool was_full;       /* the store took no new records when it was executed */
     bool may_be_grace, must_be_grace; /* grace could have stood, or must have */

@@ -19,6 +19,7 @@
 #include "operator.h"
 #include "oracle.h"
 #include "peer/peer_nsm.h"
+#include "program.h"
 #include "proto/nlm.h"
 #include "proto/nsm.h"
 #include "resolver.h"
@@ -27,6 +28,7 @@
 #include "statd.h"
 #include "still.h"
 #include "told.h"
+#include "vanish.h"
 
 #include <stdlib.h>
 
@@ -97,6 +99,7 @@ static void check_invariants(struct world *world)
     core_status(world->machine.core, &status);
     if (status.registrants <= 20 || world->machine.steps++ % 3 == 0)
         rpc_server_check(world->machine.server);
+    program_check(world);
 }
 
 /* The same for the steps of calls, which are many. */
@@ -163,6 +166,34 @@ static bool may_lose_server(const struct world *world, const struct record_serve
            (told >= stored->state && told >= stored->epoch && world->sessions == NULL);
 }
 
+/* `host` NULL: any. */
+static void note_restart(struct world *world, const struct address *host)
+{
+    for (uint32_t i = 0; i < world_host_count(world); i++)
+        world->hosts[i].forgets += host == NULL || address_equal(&world->hosts[i].address, host);
+    for (uint32_t i = 0; world->lockers != NULL && i < world->lockers->count; i++)
+        world->lockers->at[i].forgets +=
+            host == NULL || address_equal(&world->lockers->at[i].host->address, host);
+}
+
+/* The cache has forgotten a host that an answer showed to have started anew. Of events that found
+ * no room nobody knows whose they were. */
+static void note_events(struct world *world)
+{
+    struct event_ring *events = core_events(world->machine.core);
+    struct event event;
+    while (event_take(events, &event)) {
+        if (event.kind == EVENT_CLIENT_REBOOTED || event.kind == EVENT_CLIENT_RENEWED ||
+            event.kind == EVENT_NOTICE)
+            note_restart(world, &event.from);
+        if (event.kind == EVENT_LOCAL_REFUSED)
+            program_reported(world, (struct bytes){event.fh, event.fh_len});
+    }
+    if (events->lost > 0)
+        note_restart(world, NULL);
+    events->lost = 0;
+}
+
 void machine_boot(struct world *world)
 {
     struct machine *machine = &world->machine;
@@ -211,6 +242,8 @@ void machine_boot(struct world *world)
     machine->reply = realloc(machine->reply, rpc_server_reply_max(machine->server));
     if (machine->reply == NULL)
         abort();
+    program_boot(world);
+    note_events(world);
     machine->is_up = true;
     check_invariants(world);
     audit_boot(world, has_server ? stored.state : 0);
@@ -386,6 +419,7 @@ void machine_crash(struct world *world, const char *why, bool power)
     world->history = hash_mix(world->history, core_digest(machine->core));
     bool is_replaced = leave_ghost(world);
     machine_stop(world);
+    program_crash(world);
     net_break_connections(world, is_replaced);
     mail_break_all(world, is_replaced);
     line_cut_all(world, is_replaced);
@@ -473,31 +507,6 @@ static void check_given_up(struct world *world)
                    (unsigned long long)((earliest_ns - now_ns) / SECOND));
 }
 
-/* `host` NULL: any. */
-static void note_restart(struct world *world, const struct address *host)
-{
-    for (uint32_t i = 0; i < world_host_count(world); i++)
-        world->hosts[i].forgets += host == NULL || address_equal(&world->hosts[i].address, host);
-    for (uint32_t i = 0; world->lockers != NULL && i < world->lockers->count; i++)
-        world->lockers->at[i].forgets +=
-            host == NULL || address_equal(&world->lockers->at[i].host->address, host);
-}
-
-/* The cache has forgotten a host that an answer showed to have started anew. Of events that found
- * no room nobody knows whose they were. */
-static void note_restarts(struct world *world)
-{
-    struct event_ring *events = core_events(world->machine.core);
-    struct event event;
-    while (event_take(events, &event))
-        if (event.kind == EVENT_CLIENT_REBOOTED || event.kind == EVENT_CLIENT_RENEWED ||
-            event.kind == EVENT_NOTICE)
-            note_restart(world, &event.from);
-    if (events->lost > 0)
-        note_restart(world, NULL);
-    events->lost = 0;
-}
-
 /* Calls of our own: those that are due begin, those that have ended are told to the core. */
 static void call_out(struct world *world)
 {
@@ -509,7 +518,7 @@ static void call_out(struct world *world)
     resolver_turn(world);
     outcall_turn(machine->core, machine->client, machine->server, machine_now_ns(world),
                  world_wall_ns(world));
-    note_restarts(world);
+    note_events(world);
     check_calls(world);
     check_given_up(world);
     outcall_ask(&machine->asks, machine->core, machine->client, true);
@@ -568,6 +577,7 @@ void machine_turn_from(struct world *world, uint32_t step)
             return;
     }
     hand_over(world);
+    program_check_excess(world);
 }
 
 void machine_turn(struct world *world)
@@ -751,6 +761,9 @@ void machine_commit(struct world *world, uint64_t ticket)
         counts[kind] = disk_count(disk, kind);
     apply_batch(world);
     check_growth(world, counts);
+    program_stored(world);
+    program_check(world);
+    vanish_stored(world);
     if (disk->batch.epoch > world->ledger.epoch_max)
         world->ledger.epoch_max = disk->batch.epoch;
     bool stays = machine->store_is_full && prng_chance(&world->more, world->plan.full_stays);

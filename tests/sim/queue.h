@@ -35,6 +35,8 @@ enum event_name {
     QUEUE_WAKE,     /* it goes on; ticket: which time */
     QUEUE_RESOLVED, /* the resolver answers; ticket: see resolver.c */
     QUEUE_ORDER,    /* an operator gives an order; ticket: see operator.c */
+    QUEUE_PROGRAM,  /* a program on the server's machine; ticket: see program.h */
+    QUEUE_VANISH,   /* a file is removed */
 };
 
 struct queue_event {

@@ -187,6 +187,8 @@ static bool is_for_server(const struct queue_event *event)
     case QUEUE_THAW:
     case QUEUE_STAND:
     case QUEUE_WAKE:
+    case QUEUE_PROGRAM:
+    case QUEUE_VANISH:
         return false;
     }
     return false;

@@ -20,6 +20,7 @@
 #include "mail.h"
 #include "net.h"
 #include "operator.h"
+#include "program.h"
 #include "resolver.h"
 #include "session.h"
 #include "spoofer.h"
@@ -28,6 +29,7 @@
 #include "stranger.h"
 #include "told.h"
 #include "vandal.h"
+#include "vanish.h"
 #include "watcher.h"
 
 #include <stdarg.h>
@@ -337,6 +339,17 @@ static void plan_contention(struct world *world, struct plan *plan)
     lockers->think_max_ns = 500 * MILLISECOND;
 }
 
+/* A server that is replaced on a shared disk is on another machine, with other programs. */
+static void plan_programs(struct world *world, struct plan *plan)
+{
+    uint64_t dice = hash_mix(UINT64_C(0x9209a7), world->options.seed);
+    if (world->lockers == NULL || plan->lease.is_shared)
+        return;
+    plan->has_programs = dice % 3 == 0;
+    plan->has_few_pieces = plan->has_programs && dice / 3 % 4 == 0;
+    plan->removes = dice / 12 % 4 == 0;
+}
+
 static uint64_t until_next_crash_ns(struct world *world)
 {
     return 1 + world_random(world, 2 * world->plan.crash_mean_ns);
@@ -365,6 +378,7 @@ struct world *world_new(const struct world_options *options)
     plan_restarts(world, &world->plan);
     plan_standstills(world, &world->plan);
     plan_room(world);
+    plan_programs(world, &world->plan);
     world->disk.is_new = true;
     world->disk.is_lazy = world->plan.sync_process;
     return world;
@@ -390,6 +404,7 @@ void world_free(struct world *world)
     locker_done(world);
     session_done(world);
     stranger_done(world);
+    program_done(world);
     free(world);
 }
 
@@ -416,6 +431,7 @@ static void begin_calm(struct world *world)
     wake_owners(world);
     locker_be_calm(world);
     stranger_be_calm(world);
+    program_be_calm(world);
     if (world_chance(world, 50))
         machine_crash(world, "the last time", false);
     queue_add(&world->queue, world->now_ns + SECOND, QUEUE_MARKS, NULL, 0);
@@ -519,9 +535,11 @@ static void crash(struct world *world)
 
 /* What the server machine does when the time has come. */
 static void (*const of_machine[])(struct world *, uint64_t ticket) = {
-    [QUEUE_COMMIT] = machine_commit,    [QUEUE_READY] = machine_ready, [QUEUE_TICK] = machine_tick,
-    [QUEUE_THAW] = machine_thaw,        [QUEUE_STAND] = still_stand,   [QUEUE_WAKE] = still_wake,
+    [QUEUE_COMMIT] = machine_commit,    [QUEUE_READY] = machine_ready,
+    [QUEUE_TICK] = machine_tick,        [QUEUE_THAW] = machine_thaw,
+    [QUEUE_STAND] = still_stand,        [QUEUE_WAKE] = still_wake,
     [QUEUE_RESOLVED] = resolver_answer, [QUEUE_ORDER] = operator_give,
+    [QUEUE_PROGRAM] = program_act,      [QUEUE_VANISH] = vanish_act,
 };
 
 void world_handle(struct world *world, const struct queue_event *event)
@@ -591,6 +609,8 @@ void world_handle(struct world *world, const struct queue_event *event)
     case QUEUE_WAKE:
     case QUEUE_RESOLVED:
     case QUEUE_ORDER:
+    case QUEUE_PROGRAM:
+    case QUEUE_VANISH:
         of_machine[event->name](world, event->ticket);
         break;
     }
@@ -626,9 +646,11 @@ void world_run(struct world *world)
     locker_init(world);
     session_init(world);
     stranger_init(world);
+    program_init(world);
     machine_boot(world);
     still_init(world);
     operator_init(world);
+    vanish_init(world);
     queue_add(&world->queue, until_next_crash_ns(world), QUEUE_CRASH, NULL, 0);
     queue_add(&world->queue, world_random(world, 4 * SECOND), QUEUE_VANDAL, NULL, 0);
     queue_add(&world->queue, world->plan.chaos_ns, QUEUE_CALM, NULL, 0);
@@ -648,6 +670,7 @@ void world_run(struct world *world)
     audit_empty(world);
     claim_disk_audit(world);
     claim_disk_empty(world);
+    program_check_empty(world);
     session_check_empty(world);
     machine_compare(world);
     world->history = world->history * 31 + core_digest(world->machine.core);

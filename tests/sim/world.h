@@ -16,7 +16,8 @@
  * era.h for what they are promised over restarts. Sessions of another protocol use the tracker:
  * session.h.
  *
- * Its process may stand still while everybody else goes on: still.h.
+ * Its process may stand still while everybody else goes on: still.h. Programs on its machine may
+ * lock the same files: program.h. Files may be removed: vanish.h.
  *
  * A run is a number given to a life of the server between two crashes, 1, 2, 3, ...
  */
@@ -104,11 +105,15 @@ struct plan {
     bool has_echo;          /* and what it may still call out is kept from others for ECHO_NS */
     uint64_t still_mean_ns; /* between two standstills of the server; 0: there are none */
     uint32_t still_step_permyriad;
+    bool has_programs;   /* on the server's machine, which lock the same files: program.h */
+    bool has_few_pieces; /* the kernel takes only few of one file */
+    bool removes;        /* files: vanish.h */
 };
 
 struct world;
 struct owner;
 struct lockers;
+struct programs;
 struct sessions;
 struct strangers;
 
@@ -361,6 +366,13 @@ struct machine {
     uint32_t ghost_sent;      /* messages of such processes */
 };
 
+/* A file that was removed; see vanish.h. */
+struct vanish {
+    struct prng prng;
+    uint32_t file, run;
+    uint64_t ticket; /* of the batch in which it goes; 0: none is awaited */
+};
+
 /* What all answers together promised. */
 struct ledger {
     uint32_t state_max;   /* in any answer */
@@ -394,6 +406,8 @@ struct world {
     struct lockers *lockers;   /* NULL: none */
     struct sessions *sessions; /* the same */
     struct strangers *strangers;
+    struct programs *programs;
+    struct vanish vanish;
     struct call **calls;
     uint32_t call_count, call_max;
     struct call *notify_last; /* the newest NOTIFY; the others hang on it */
