@@ -87,8 +87,10 @@ static void set_refused(struct core *core, uint32_t slot, bool is_refused)
         all->refused_ns = core->now_ns + SECOND_NS;
     list_append(&all->refused, &file->refused);
     all->refused_count++;
-    event_add_of_file(&core->events, EVENT_LOCAL_REFUSED, &(struct address){0}, (struct bytes){0},
-                      0, file_handle(core, slot));
+    enum event_kind kind =
+        file->mirror == LOCAL_NO_ROOM ? EVENT_LOCAL_NO_ROOM : EVENT_LOCAL_REFUSED;
+    event_add_of_file(&core->events, kind, &(struct address){0}, (struct bytes){0}, 0,
+                      file_handle(core, slot));
 }
 
 void mirror_close(struct core *core, uint32_t slot)
@@ -112,7 +114,7 @@ static struct local_range range_of(const struct claim *claim)
 static void open_again(struct core *core, uint32_t slot)
 {
     mirror_open(core, slot);
-    if (is_open(file_at(core, slot)) && file_at(core, slot)->lock_count > 0)
+    if (file_at(core, slot)->mirror != LOCAL_NO_FILE && file_at(core, slot)->lock_count > 0)
         fall_behind(core, slot);
 }
 
@@ -232,15 +234,39 @@ static void tighten_loose(struct core *core, uint32_t *budget)
     }
 }
 
+/* A program holds some of it: what is before that, if there is any. False: what is left of *stretch
+ * is in its way. */
+static bool take_part(const struct core *core, uint32_t slot, struct local_range *stretch)
+{
+    const struct local_locks *world = core->mirrors.world;
+    struct local_holder holder;
+    if (!world->find(world->context, file_handle(core, slot), stretch, &holder))
+        return false;
+    if (holder.range.start <= stretch->start) {
+        stretch->end = min_u64(stretch->end, holder.range.end);
+        return false;
+    }
+    stretch->end = holder.range.start - 1;
+    return world->raise(world->context, file_at(core, slot)->mirror, stretch);
+}
+
 /* The next stretches of a file are mirrored as they are held. False: there is more of it. */
 static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
 {
     const struct local_locks *world = core->mirrors.world;
     struct file *file = file_at(core, slot);
+    if (!is_open(file))
+        mirror_open(core, slot);
+    if (!is_open(file)) {
+        file->is_refused_again = file->mirror == LOCAL_NO_ROOM;
+        return true;
+    }
     for (; *budget > 0; --*budget) {
-        const struct local_range stretch = stretch_at(core, slot, file->behind_at, UINT64_MAX);
-        if (stretch.mode != LOCAL_NONE && !world->raise(world->context, file->mirror, &stretch))
+        struct local_range stretch = stretch_at(core, slot, file->behind_at, UINT64_MAX);
+        if (stretch.mode != LOCAL_NONE && !world->raise(world->context, file->mirror, &stretch)) {
             file->is_refused_again = true;
+            (void)take_part(core, slot, &stretch);
+        }
         (void)world->lower(world->context, file->mirror, &stretch);
         if (stretch.end == UINT64_MAX)
             return true;

@@ -128,8 +128,9 @@
         "holdfast was not running; stop it, or release the client",                                \
         NULL, NULL)                                                                                \
     ROW(EVENT_LOCAL_NO_ROOM, WARNING,                                                              \
-        "refused a lock: too many files are locked for the limit of open files; raise it (ulimit " \
-        "-n, LimitNOFILE=), or use --local-locks off",                                             \
+        "too many files are locked for the limit of open files: a lock was refused, or programs "  \
+        "on this machine do not see it; raise the limit (ulimit -n, LimitNOFILE=), or use "        \
+        "--local-locks off",                                                                       \
         "name", NULL)                                                                              \
     ROW(EVENT_FILE_GONE, INFO, "freed the locks of a file that was removed", NULL, "locks")        \
     ROW(EVENT_OLD_CALL, INFO, "refused a repeat of an earlier call: its process has called since", \
