@@ -24,7 +24,7 @@ enum {
     STRETCHES_PER_TURN = 2048,
     WAITING_PER_TURN = 256,
     REFUSED_PER_TURN = 64,
-    FEW_PIECES = 512, /* half of what makes a file be held as a whole: file/ofd.c */
+    FEW_PIECES = 64, /* half of what makes a file be held as a whole: file/ofd.c */
 };
 
 int mirror_init(struct core *core, const uint32_t slots[])

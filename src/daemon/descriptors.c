@@ -38,11 +38,11 @@ struct descriptors_shares descriptors_divide(uint64_t limit,
     return shares;
 }
 
-uint32_t descriptors_for_mirror(uint64_t limit, uint64_t others, uint32_t wanted)
+uint32_t descriptors_for_mirror(uint64_t limit, uint64_t needed, uint32_t wanted)
 {
-    uint64_t left = limit > others ? limit - others : 0;
+    uint64_t left = limit > needed ? limit - needed : 0;
     uint64_t least = limit == 0 ? DESCRIPTORS_SPARE : limit / 16;
-    uint64_t count = (left > least ? left : least) / 2; /* two for each */
+    uint64_t count = (left / 2 > least ? left / 2 : least) / 2; /* two for each */
     return count < wanted ? (uint32_t)count : wanted;
 }
 

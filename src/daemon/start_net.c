@@ -91,10 +91,10 @@ int start_net_ports(struct daemon *daemon)
     uint64_t needed = (uint64_t)wanted.callers + DESCRIPTORS_SPARE + files;
     bool has_mirror = has_files && config->local_locks == CONFIG_ON;
     uint64_t limit =
-        descriptors_reserve(needed + wanted.calls + (has_mirror ? 2 * FILES_MIRRORED_MAX : 0));
+        descriptors_reserve(needed + wanted.calls + (has_mirror ? 4 * FILES_MIRRORED_MAX : 0));
     daemon->files_open_max = descriptors_for_files(limit, needed, (uint32_t)files);
     daemon->files_mirrored_max =
-        has_mirror ? descriptors_for_mirror(limit, needed + wanted.calls, FILES_MIRRORED_MAX) : 0;
+        has_mirror ? descriptors_for_mirror(limit, needed, FILES_MIRRORED_MAX) : 0;
     uint64_t of_files = daemon->files_open_max + 2 * (uint64_t)daemon->files_mirrored_max;
     daemon->connections =
         descriptors_divide(limit <= of_files ? limit / 2 : limit - of_files, &wanted);

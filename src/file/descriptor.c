@@ -306,6 +306,14 @@ int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *desc
     return kept;
 }
 
+bool descriptor_is_cached(struct descriptor_cache *cache, const struct descriptor *descriptor)
+{
+    descriptor_lock(cache);
+    bool is_cached = descriptor->is_cached;
+    descriptor_unlock(cache);
+    return is_cached;
+}
+
 void descriptor_cache_set_keeper(struct descriptor_cache *cache, struct keeper *keeper)
 {
     cache->keeper = keeper;

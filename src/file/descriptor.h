@@ -102,6 +102,8 @@ int descriptor_open_for_reading(const struct descriptor *descriptor);
 
 /* The same for locks; a regular file only, for both if that is possible. */
 int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *descriptor);
+/* Is it what descriptor_find finds? */
+bool descriptor_is_cached(struct descriptor_cache *cache, const struct descriptor *descriptor);
 /* Locks outlive this process there; NULL: nowhere. */
 void descriptor_cache_set_keeper(struct descriptor_cache *cache, struct keeper *keeper);
 /* It has locks on it, as long as it is used for them: it does not count as one too many. */

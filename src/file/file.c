@@ -332,6 +332,8 @@ static struct job *next(void *context)
     if (call != NULL)
         return &call->job;
     service->quick_len = 0; /* all is collected: the turn ends */
+    if (service->ofd != NULL)
+        ofd_tick(service->ofd);
     return NULL;
 }
 

@@ -9,9 +9,13 @@
  */
 #include "file/ofd.h"
 
+#include "base/chains.h"
 #include "base/check.h"
+#include "base/hash.h"
+#include "base/list.h"
 #include "base/minmax.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "file/lock_guard.h"
 #include "file/pieces.h"
 #include "file/service.h"
@@ -19,13 +23,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <time.h>
+
+enum { UNUSED_MS = 500 };
 
 struct ofd_file {
+    uint64_t hash; /* of its handle */
+    uint32_t fh_len;
+    uint8_t fh[HANDLE_MAX];
     struct descriptor *descriptor; /* pinned */
     int fd;                        /* of its */
     bool is_writable;
     bool is_whole;  /* held as one piece, whatever is asked for */
     bool had_locks; /* of an earlier server: the kernel may hold more than is known here */
+    bool is_unused;
+    uint64_t unused_ms; /* since when */
+    struct list unused;
     struct pieces pieces;
 };
 
@@ -33,6 +46,8 @@ struct ofd {
     struct file_service *service;
     struct local_locks local;
     struct table files;
+    struct chains by_handle;
+    struct list unused; /* files that the core has closed, oldest first */
     bool is_started;
 };
 
@@ -122,9 +137,35 @@ static void unpin(struct ofd *ofd, struct descriptor *descriptor)
     descriptor_unpin(ofd->service->descriptors, descriptor);
 }
 
-static uint32_t open_file(void *context, struct bytes fh)
+/* An unused one of this file is still there. */
+static uint32_t find_unused(struct ofd *ofd, struct bytes fh, uint64_t hash)
 {
-    struct ofd *ofd = context;
+    uint32_t slot = chains_first(&ofd->by_handle, chains_of_hash(&ofd->by_handle, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&ofd->by_handle, slot)) {
+        const struct ofd_file *file = file_at(ofd, slot);
+        if (file->hash == hash && file->is_unused && file->fh_len == fh.len &&
+            memcmp(file->fh, fh.at, fh.len) == 0)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+static void forget(struct ofd *ofd, uint32_t slot)
+{
+    struct ofd_file *file = file_at(ofd, slot);
+    list_remove(&file->unused);
+    chains_remove(&ofd->by_handle, chains_of_hash(&ofd->by_handle, file->hash), slot);
+    pieces_done(&file->pieces);
+    unpin(ofd, file->descriptor);
+    table_remove(&ofd->files, slot);
+}
+
+static uint32_t add(struct ofd *ofd, struct bytes fh, uint64_t hash)
+{
+    if (ofd->files.count == ofd->files.max && !list_is_empty(&ofd->unused)) {
+        const struct ofd_file *oldest = LIST_ELEMENT(ofd->unused.next, struct ofd_file, unused);
+        forget(ofd, table_slot(&ofd->files, oldest));
+    }
     if (ofd->files.count == ofd->files.max)
         return LOCAL_NO_ROOM;
     struct descriptor *found =
@@ -136,24 +177,70 @@ static uint32_t open_file(void *context, struct bytes fh)
         return LOCAL_NO_FILE;
     }
     uint32_t slot = table_add(&ofd->files);
-    *file_at(ofd, slot) =
-        (struct ofd_file){.descriptor = found,
-                          .fd = fd,
-                          .had_locks = found->had_locks,
-                          .is_writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR};
+    struct ofd_file *file = file_at(ofd, slot);
+    *file = (struct ofd_file){.hash = hash,
+                              .fh_len = fh.len,
+                              .descriptor = found,
+                              .fd = fd,
+                              .had_locks = found->had_locks,
+                              .is_writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR};
+    memcpy(file->fh, fh.at, fh.len);
+    list_init(&file->unused);
+    chains_add(&ofd->by_handle, chains_of_hash(&ofd->by_handle, hash), slot);
     return slot;
 }
 
+static uint32_t open_file(void *context, struct bytes fh)
+{
+    struct ofd *ofd = context;
+    if (fh.len > HANDLE_MAX)
+        return LOCAL_NO_FILE;
+    uint64_t hash = hash_bytes(ofd->service->options.seed, fh);
+    uint32_t slot = find_unused(ofd, fh, hash);
+    if (slot != SLOT_NONE &&
+        !descriptor_is_cached(ofd->service->descriptors, file_at(ofd, slot)->descriptor)) {
+        forget(ofd, slot); /* removed, or of an export that is another one now */
+        slot = SLOT_NONE;
+    }
+    if (slot == SLOT_NONE)
+        return add(ofd, fh, hash);
+    file_at(ofd, slot)->is_unused = false;
+    list_remove(&file_at(ofd, slot)->unused);
+    return slot;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / MS_NS;
+}
+
+/* It stays for a moment: what was locked is often locked again. */
 static void close_file(void *context, uint32_t slot)
 {
     struct ofd *ofd = context;
     struct ofd_file *file = file_at(ofd, slot);
-    if (file->pieces.count > 0 || file->had_locks)
+    if (file->pieces.count > 0 || file->had_locks) {
         CHECK(set_kernel(file, WHOLE(LOCAL_NONE))); /* taking away needs no memory */
-    pieces_done(&file->pieces);
-    file->descriptor->had_locks = false;
-    unpin(ofd, file->descriptor);
-    table_remove(&ofd->files, slot);
+        file->pieces.count = 0;
+    }
+    file->is_whole = file->had_locks = file->descriptor->had_locks = false;
+    file->is_unused = true;
+    file->unused_ms = now_ms();
+    list_append(&ofd->unused, &file->unused);
+}
+
+void ofd_tick(struct ofd *ofd)
+{
+    if (list_is_empty(&ofd->unused))
+        return;
+    for (uint64_t now = now_ms(); !list_is_empty(&ofd->unused);) {
+        const struct ofd_file *oldest = LIST_ELEMENT(ofd->unused.next, struct ofd_file, unused);
+        if (now - oldest->unused_ms < UNUSED_MS)
+            return;
+        forget(ofd, table_slot(&ofd->files, oldest));
+    }
 }
 
 /* ---- more and less ---- */
@@ -291,7 +378,12 @@ static bool find_holder(void *context, struct bytes fh, const struct local_range
 struct ofd *ofd_new(struct file_service *service, uint32_t files_max)
 {
     struct ofd *ofd = calloc(1, sizeof *ofd);
-    if (ofd == NULL || table_init(&ofd->files, files_max, sizeof(struct ofd_file)) != 0) {
+    if (ofd == NULL)
+        return NULL;
+    list_init(&ofd->unused);
+    if (table_init(&ofd->files, files_max, sizeof(struct ofd_file)) != 0 ||
+        chains_init_hash(&ofd->by_handle, files_max) != 0) {
+        table_done(&ofd->files);
         free(ofd);
         return NULL;
     }
@@ -316,6 +408,7 @@ void ofd_free(struct ofd *ofd)
         unpin(ofd, file_at(ofd, slot)->descriptor);
     }
     table_done(&ofd->files);
+    chains_done(&ofd->by_handle);
     free(ofd);
 }
 
@@ -331,5 +424,8 @@ void ofd_start_over(struct ofd *ofd)
 
 uint32_t ofd_count(const struct ofd *ofd)
 {
-    return ofd->files.count;
+    uint32_t count = ofd->files.count;
+    for (const struct list *at = ofd->unused.next; at != &ofd->unused; at = at->next)
+        count--;
+    return count;
 }

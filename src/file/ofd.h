@@ -24,7 +24,7 @@
 
 #include "core/local.h"
 
-enum { OFD_PIECES_MAX = 1024 };
+enum { OFD_PIECES_MAX = 128 };
 
 struct file_service;
 struct ofd;
@@ -40,6 +40,9 @@ const struct local_locks *ofd_local(struct ofd *ofd);
 /* While the server starts, files are opened on the spot; later, those that may lock them have
  * opened them (lock_guard.h). */
 void ofd_start_over(struct ofd *ofd);
+
+/* Files that nobody has locked for half a second are let go; now and then. */
+void ofd_tick(struct ofd *ofd);
 
 /* Files that are mirrored. */
 uint32_t ofd_count(const struct ofd *ofd);

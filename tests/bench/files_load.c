@@ -3,6 +3,9 @@
  */
 #include "bench/files_load.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,12 +13,14 @@
 #define DRAIN_MS 20000
 
 bool files_load_start_server(struct peers_server *server, const char *directory,
-                             const char *options)
+                             const char *options, const char *local_locks)
 {
     char line[700], port[16];
     snprintf(line, sizeof(line), "%s *(%s,no_root_squash)", directory, options);
     snprintf(port, sizeof(port), "%u", FILES_LOAD_PORT);
-    const char *const more[] = {"--export", line, "--nfs-port", port, NULL};
+    const char *const more[] = {
+        "--export",  line, "--nfs-port", port, local_locks == NULL ? NULL : "--local-locks",
+        local_locks, NULL};
     return peers_start_holdfastd(server, "files-store", 1000, more);
 }
 
@@ -94,4 +99,24 @@ bool files_load_measure(const struct files_load_target *target, const struct fil
     if (answered > 0 && after_ns > before_ns)
         ret->cpu_us = (double)(after_ns - before_ns) / 1e3 / (double)answered;
     return true;
+}
+
+bool files_load_make_lockable(const struct files_load_target *target, uint32_t count,
+                              const char *handles)
+{
+    struct process process = {0};
+    char path[700], port[16], number[16], file[600];
+    snprintf(port, sizeof(port), "%u", (unsigned)target->nfs_port);
+    snprintf(number, sizeof(number), "%u", count);
+    snprintf(file, sizeof(file), "%s", peers_path(handles));
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s/f%u", target->directory, i);
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+        if (fd < 0 || close(fd) != 0)
+            return peers_fail("cannot make %s", path);
+    }
+    const char *arguments[] = {
+        peers_tool("handles"), port, port, target->directory, number, file, NULL};
+    return (process_start(&process, arguments) && process_wait_end(&process, 60000) == 0) ||
+           peers_fail("no handles to lock: %s", process_last_words(&process));
 }

@@ -30,7 +30,7 @@ static const struct {
     {"file", rows_file},           {"postgres", rows_postgres},
     {"http", rows_http},           {"storm", rows_storm},
     {"files", rows_files},         {"files", rows_files_durable},
-    {"monitor", rows_monitor},
+    {"mirror", rows_mirror},       {"monitor", rows_monitor},
 };
 
 struct options {
@@ -89,7 +89,7 @@ int main(int count, char **arguments)
         fprintf(stderr,
                 "usage: bench HOLDFASTD TOOLS WORK JSON [--compare FILE] [--rounds N]"
                 " [--only calls|registrations|reachable|silent|locks|newcomers|file|postgres|http|"
-                "storm|files|monitor]"
+                "storm|files|mirror|monitor]"
                 " [--quick]\n");
         return 2;
     }

@@ -47,6 +47,9 @@ void rows_files(struct rows *rows);
 /* The same: durable work on a disk, against the file system itself; and locks meanwhile. */
 void rows_files_durable(struct rows *rows);
 
+/* What it costs those who lock that programs on the server see it. */
+void rows_mirror(struct rows *rows);
+
 /* The monitor role with 10,000 watched hosts, against rpc.statd and sm-notify. */
 void rows_monitor(struct rows *rows);
 

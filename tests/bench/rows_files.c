@@ -63,7 +63,7 @@ struct contest {
 
 static bool start_ours(struct contest *contest)
 {
-    return files_load_start_server(&contest->holdfastd, contest->ours.directory, "rw,async");
+    return files_load_start_server(&contest->holdfastd, contest->ours.directory, "rw,async", NULL);
 }
 
 static bool start(struct rows *rows, struct contest *contest)

@@ -25,7 +25,6 @@
 /* Files that are locked, and where their handles are. */
 #define LOCKED       "files-locked.handles"
 #define LOCKED_COUNT 10
-#define LOCKED_TEXT  "10"
 
 static const struct durable {
     const char *key, *title, *other, *local;
@@ -90,25 +89,6 @@ static void measure_durable(struct rows *rows, const struct files_load_target *t
 
 /* ---- locks meanwhile ---- */
 
-/* What is locked must be there: a server that serves files as well looks. */
-static bool make_lockable(const struct files_load_target *target)
-{
-    struct process process = {0};
-    char path[700], port[16], handles[600];
-    snprintf(port, sizeof(port), "%u", (unsigned)target->nfs_port);
-    snprintf(handles, sizeof(handles), "%s", peers_path(LOCKED));
-    for (uint32_t i = 0; i < LOCKED_COUNT; i++) {
-        snprintf(path, sizeof(path), "%s/f%u", target->directory, i);
-        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-        if (fd < 0 || close(fd) != 0)
-            return peers_fail("cannot make %s", path);
-    }
-    const char *arguments[] = {peers_tool("handles"), port,    port, target->directory,
-                               LOCKED_TEXT,           handles, NULL};
-    return (process_start(&process, arguments) && process_wait_end(&process, 10000) == 0) ||
-           peers_fail("no handles to lock: %s", process_last_words(&process));
-}
-
 static bool lock_alone(const struct peers_server *server, uint32_t milliseconds,
                        struct report_sample *ret)
 {
@@ -133,7 +113,7 @@ static void measure_locks(struct rows *rows, const struct peers_server *server,
     uint32_t milliseconds = rows->is_quick ? 100 : 2000;
     struct files_load load = {"write", 8, 16, 65536, 2 * milliseconds};
     if (!files_load_prepare(target, load.connections, load.in_flight, 0) ||
-        !make_lockable(target)) {
+        !files_load_make_lockable(target, LOCKED_COUNT, LOCKED)) {
         rows_fail(rows, "%s", peers_why());
         return;
     }
@@ -167,7 +147,7 @@ void rows_files_durable(struct rows *rows)
     (void)mkdir(directory, 0755);
     struct files_load_target target = {&server.process, FILES_LOAD_PORT, FILES_LOAD_PORT, directory,
                                        "files-disk.handles"};
-    if (!files_load_start_server(&server, directory, "rw,sync"))
+    if (!files_load_start_server(&server, directory, "rw,sync", NULL))
         rows_fail(rows, "files on a disk: %s", peers_why());
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]) && !rows->has_failed; i++)
         measure_durable(rows, &target, &table[i]);

@@ -54,13 +54,14 @@ struct local_program {
 
 /* A file as the kernel knows it, with what the oracle knows of it. */
 struct program_file {
-    struct cells server; /* what the server holds */
-    bool is_open;        /* by the server */
-    bool is_whole;       /* it holds all of it, because its pieces were too many */
-    bool is_reported;    /* as refused */
-    struct cells stored; /* on the disk, for anybody */
-    uint16_t touched;    /* cells of records that came, changed or went in the last batch */
-    uint64_t excess_ns;  /* since when more is held than that; 0: it is not */
+    struct cells server;     /* what the server holds */
+    bool is_open;            /* by the server */
+    bool is_whole;           /* it holds all of it, because its pieces were too many */
+    bool is_reported;        /* as refused */
+    struct cells stored;     /* on the disk, for anybody */
+    uint16_t touched;        /* cells of records that came, changed or went in the last batch, */
+    uint16_t touched_before; /* and in the one before it */
+    uint64_t excess_ns;      /* since when more is held than that; 0: it is not */
 };
 
 /* A lock on the disk, as it was when that last changed. */

@@ -120,6 +120,7 @@ void program_stored(struct world *world)
     uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
     for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
         all->files[file].stored = (struct cells){0};
+        all->files[file].touched_before = all->files[file].touched;
         all->files[file].touched = 0;
     }
     if (used > all->record_count) {
@@ -171,8 +172,9 @@ static void check_file(struct world *world, uint32_t index)
     if (!covers(&file->server, &relied))
         world_fail(world, "M2", "a client relies on bytes of file %u that programs can have",
                    index);
-    struct cells stored = {file->stored.any & (uint16_t)~file->touched,
-                           file->stored.exclusive & (uint16_t)~file->touched};
+    uint16_t touched = file->touched | file->touched_before;
+    struct cells stored = {file->stored.any & (uint16_t)~touched,
+                           file->stored.exclusive & (uint16_t)~touched};
     if (!covers(&file->server, &stored))
         world_fail(world, "M2", "bytes of file %u are stored that programs can have", index);
 }

@@ -47,4 +47,12 @@ TEST(test_descriptors__files_have_a_quarter_of_too_few)
     assert_in_range(descriptors_for_files(0, 10000, 4096), 1, 1024);
 }
 
+TEST(test_descriptors__locked_files_have_half_of_the_rest)
+{
+    assert_int_equal(descriptors_for_mirror(UINT64_C(1) << 20, 10000, 65536), 65536);
+    assert_int_equal(descriptors_for_mirror(20000, 10000, 65536), 2500);
+    assert_int_equal(descriptors_for_mirror(10000, 10000, 65536), 312); /* some in any case */
+    assert_in_range(descriptors_for_mirror(0, 10000, 65536), 1, 1024);
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -276,11 +276,40 @@ TEST(test_ofd__there_are_so_many_files_and_no_more)
             break;
     }
     assert_int_equal(count, 7); /* with f */
+    /* One that is unused makes room. */
     locks->close(locks->context, opened[0]);
     opened[0] = locks->open(locks->context, caller_bytes(&other[7]));
     assert_true(opened[0] < LOCAL_NO_ROOM);
     for (uint32_t i = 0; i < 7; i++)
         locks->close(locks->context, opened[i]);
+}
+
+static uint32_t pinned_files(void)
+{
+    struct file_status status;
+    file_get_status(caller.service, &status);
+    return status.mirrored;
+}
+
+TEST(test_ofd__a_file_that_is_closed_is_used_again_or_let_go)
+{
+    const struct job_desk *desk = file_desk(caller.service);
+    assert_true(hold(0, 3, LOCAL_EXCLUSIVE));
+    locks->close(locks->context, file);
+    assert_kernel("----");
+    assert_int_equal(pinned_files(), 0);
+    uint32_t again = open_it();
+    assert_int_equal(again, file); /* it was still there */
+    assert_true(hold(1, 1, LOCAL_SHARED));
+    assert_kernel("-S--");
+    locks->close(locks->context, file);
+    /* A file that was replaced meanwhile is another one. */
+    assert_int_equal(unlink(caller_path(&caller, "f")), 0);
+    assert_int_equal(caller_call(&caller, NFS_GETATTR, &(struct nfs_args){.fh = caller_bytes(&fh)}),
+                     NFS_STALE);
+    file = open_it();
+    assert_int_equal(file, LOCAL_NO_FILE);
+    assert_null(desk->next(desk->context));
 }
 
 /* ---- with those who ask first ---- */
