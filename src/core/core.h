@@ -326,6 +326,9 @@ void core_set_locals(struct core *core, const struct address *locals, uint32_t c
  * when this returns, or reported (mirror.h); before anybody is answered. */
 void core_mirror(struct core *core, const struct local_locks *world);
 
+/* The same of files that could not be had until now: there are other exports. */
+void core_mirror_again(struct core *core);
+
 /* What may change while the server runs. No table depends on these limits; they only go up, so that
  * nobody holds more than it may. The names are borrowed, as in the limits. */
 struct core_changes {

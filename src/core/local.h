@@ -30,9 +30,10 @@ struct local_holder {
 
 #define LOCAL_NO_FILE UINT32_MAX       /* no program can lock it, as far as we can see */
 #define LOCAL_NO_ROOM (UINT32_MAX - 1) /* as many files as there may be have locks on them */
+#define LOCAL_NOT_NOW (UINT32_MAX - 2) /* it was closed again just now */
 
 struct local_locks {
-    /* The file of this handle, until it is closed; LOCAL_NO_FILE, LOCAL_NO_ROOM: not that one. */
+    /* The file of this handle, until it is closed; one of the three: not that. */
     uint32_t (*open)(void *context, struct bytes fh);
     /* Nothing of it is held any more. */
     void (*close)(void *context, uint32_t file);

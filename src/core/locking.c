@@ -251,6 +251,9 @@ static enum lock_status grant_beside_programs(struct core *core, const struct pe
         MARK("lock_meets_a_program");
         status = may_wait(r) ? block(core, from, request, s, waiter) : LOCK_DENIED;
         break;
+    case MIRROR_NOT_NOW:
+        status = LOCK_GRACE;
+        break;
     case MIRROR_NO_ROOM:
         event_add_of_file(&core->events, EVENT_LOCAL_NO_ROOM, &from->address, r->caller_name, 0,
                           r->fh);

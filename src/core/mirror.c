@@ -47,7 +47,7 @@ void mirror_done(struct core *core)
 
 static bool is_open(const struct file *file)
 {
-    return file->mirror != LOCAL_NO_FILE && file->mirror != LOCAL_NO_ROOM;
+    return file->mirror < LOCAL_NOT_NOW;
 }
 
 /* The file is to be gone through when what is open now is durable. */
@@ -126,8 +126,8 @@ enum mirror_result mirror_take(struct core *core, const struct claim *claim)
     const struct file *file = file_at(core, claim->file);
     if (!is_open(file))
         open_again(core, claim->file);
-    if (file->mirror == LOCAL_NO_ROOM)
-        return MIRROR_NO_ROOM;
+    if (file->mirror == LOCAL_NO_ROOM || file->mirror == LOCAL_NOT_NOW)
+        return file->mirror == LOCAL_NO_ROOM ? MIRROR_NO_ROOM : MIRROR_NOT_NOW;
     const struct local_range range = range_of(claim);
     return !is_open(file) || world->raise(world->context, file->mirror, &range) ? MIRROR_TAKEN
                                                                                 : MIRROR_REFUSED;
@@ -202,7 +202,10 @@ static bool tighten(struct core *core, uint32_t slot, uint64_t *at, uint64_t end
 {
     const struct local_locks *world = core->mirrors.world;
     const struct file *file = file_at(core, slot);
-    for (; *budget > 0; --*budget) {
+    if (!list_is_empty(&file->behind))
+        return true; /* all of it is gone through */
+    while (*budget > 0) {
+        --*budget;
         const struct local_range stretch = stretch_at(core, slot, *at, end);
         if (!world->lower(world->context, file->mirror, &stretch)) {
             if (file->lock_count > FEW_PIECES)
@@ -261,7 +264,8 @@ static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
         file->is_refused_again = file->mirror == LOCAL_NO_ROOM;
         return true;
     }
-    for (; *budget > 0; --*budget) {
+    while (*budget > 0) {
+        --*budget;
         struct local_range stretch = stretch_at(core, slot, file->behind_at, UINT64_MAX);
         if (stretch.mode != LOCAL_NONE && !world->raise(world->context, file->mirror, &stretch)) {
             file->is_refused_again = true;
@@ -301,6 +305,18 @@ void core_mirror(struct core *core, const struct local_locks *world)
         file_at(core, slot)->behind_txn = 0; /* it is as it was stored */
         uint32_t budget = UINT32_MAX;
         catch_up_files(core, &budget);
+    }
+}
+
+void core_mirror_again(struct core *core)
+{
+    const struct table *table = &core->files.handles.table;
+    if (core->mirrors.world == NULL)
+        return;
+    for (uint32_t slot = table_next(table, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(table, slot)) {
+        if (!is_open(file_at(core, slot)))
+            open_again(core, slot);
     }
 }
 

@@ -65,6 +65,7 @@ enum mirror_result {
     MIRROR_TAKEN,
     MIRROR_REFUSED, /* a program holds some of it */
     MIRROR_NO_ROOM, /* for one more file */
+    MIRROR_NOT_NOW, /* it must be asked for again */
 };
 enum mirror_result mirror_take(struct core *core, const struct claim *claim);
 /* Less is held of these bytes than before. */

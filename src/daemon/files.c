@@ -34,6 +34,7 @@ struct files {
     struct files_parts parts;
     struct file_service *service;
     struct keeper *keeper;       /* NULL: locks for programs end with this process */
+    bool is_loss_logged;         /* of the keeper */
     struct intent_ring *intents; /* NULL: there is none */
     struct guard guard;
     struct bell bell;    /* of the threads of the service */
@@ -116,9 +117,23 @@ static void on_patience_over(uv_timer_t *timer)
     free_removed(timer->data);
 }
 
+/* Until the next start. */
+static void log_loss(struct files *files)
+{
+    if (files->is_loss_logged)
+        return;
+    files->is_loss_logged = true;
+    log_say(files->parts.log, LOG_LEVEL_WARNING, clock_wall_ns(files->parts.clock),
+            LOG_MESSAGE("the keeper of locks (holdfastd keep-locks) has ended or does not answer: "
+                        "while holdfast is not running, programs on this machine can lock what "
+                        "NFS clients hold; restart holdfast to start it again"));
+}
+
 static enum guard_verdict judge(void *context, const struct guard_question *question)
 {
     struct files *files = context;
+    if (files->keeper != NULL && keeper_is_lost(files->keeper))
+        log_loss(files);
     enum guard_verdict verdict = file_judge_lock(files->service, question);
     if (verdict == GUARD_LATER)
         expect_turn(files);
@@ -162,11 +177,12 @@ static struct keeper *find_keeper(const struct files *files)
     struct keeper *keeper = fd < 0 ? NULL : keeper_new(fd);
     if (fd == -ENOTDIR)
         return NULL; /* nothing outlives such a store */
-    if (keeper == NULL || keeper_is_lost(keeper))
+    if (keeper == NULL)
         log_say(parts->log, LOG_LEVEL_WARNING, clock_wall_ns(parts->clock),
-                LOG_MESSAGE("cannot start the keeper of locks: while holdfast is not running, "
-                            "programs on this machine can lock what NFS clients hold"),
-                LOG_TEXT("error", strerror(fd < 0 ? -fd : EPIPE)));
+                LOG_MESSAGE("cannot start or reach the keeper of locks (holdfastd keep-locks): "
+                            "while holdfast is not running, programs on this machine can lock "
+                            "what NFS clients hold"),
+                LOG_TEXT("error", strerror(fd < 0 ? -fd : ENOMEM)));
     return keeper;
 }
 
@@ -258,6 +274,9 @@ struct export_table *files_prepare(const struct files *files, const struct confi
 void files_take(struct files *files, struct export_table *exports)
 {
     file_take(files->service, exports);
+    file_open_locks(files->service);
+    core_mirror_again(files->parts.core);
+    file_serve_locks(files->service);
 }
 
 enum path_state files_get_path(struct files *files, struct bytes fh, struct bytes *ret)

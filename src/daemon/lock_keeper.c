@@ -71,10 +71,14 @@ static void keep(struct lock_keeper *keeper, const struct keeper_message *messag
         keeper->at = at;
         keeper->room = room;
     }
-    keeper->at[keeper->count++] = (struct kept){*message, fd};
+    /* Two threads of the server may send in another order than they numbered. */
+    uint32_t at = keeper->count++;
+    for (; at > 0 && keeper->at[at - 1].message.id > message->id; at--)
+        keeper->at[at] = keeper->at[at - 1];
+    keeper->at[at] = (struct kept){*message, fd};
 }
 
-/* Ids grow, so they are in order. */
+/* They are in order of their ids. */
 static void drop(struct lock_keeper *keeper, uint64_t id)
 {
     uint32_t low = 0, high = keeper->count;
@@ -159,7 +163,10 @@ int lock_keeper_run(void)
         if (pollers[1].revents != 0)
             hear(&keeper);
         if (pollers[0].revents != 0) {
-            lose_server(&keeper); /* the store has one server: this is the next */
+            /* The store has one server: this is the next. What the last one sent is kept first. */
+            while (keeper.server >= 0 && poll(&pollers[1], 1, 0) == 1)
+                hear(&keeper);
+            lose_server(&keeper);
             keeper.server = accept4(LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
         }
     }
@@ -182,10 +189,12 @@ static struct sockaddr_un address_in(int directory)
 static int connect_to(int directory)
 {
     const struct sockaddr_un address = address_in(directory);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    /* One that stands still, and whose queue is full, is not waited for: -EAGAIN. */
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+        fcntl(fd, F_SETFL, 0) == 0)
         return fd;
     int err = -errno;
     (void)close(fd);

@@ -257,16 +257,31 @@ int descriptor_for_writing(struct descriptor_cache *cache, struct descriptor *de
     return fd;
 }
 
+static bool meets_locks(int fd)
+{
+    struct flock flock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &flock) == 0 && flock.l_type != F_UNLCK;
+}
+
 /* The one that an earlier server had locks on, if it is of this very file. While the server starts:
  * there is one thread. */
 static int take_kept(struct descriptor_cache *cache, struct descriptor *descriptor,
                      const struct stat *st)
 {
-    uint64_t id;
+    uint64_t id = 0, other_id;
     struct stat kept;
     int fd = keeper_take(cache->keeper, descriptor->export_id, &descriptor->object, &id);
     if (fd < 0)
         return -1;
+    /* There may be two of one file: that which the other one's locks are not in the way of. */
+    for (int other; (other = keeper_take(cache->keeper, descriptor->export_id, &descriptor->object,
+                                         &other_id)) >= 0;) {
+        bool is_better = meets_locks(fd) && !meets_locks(other);
+        (void)close(is_better ? fd : other);
+        keeper_drop(cache->keeper, is_better ? id : other_id);
+        fd = is_better ? other : fd;
+        id = is_better ? other_id : id;
+    }
     if (fstat(fd, &kept) != 0 || kept.st_ino != st->st_ino || kept.st_dev != st->st_dev) {
         (void)close(fd);
         keeper_drop(cache->keeper, id);
@@ -323,12 +338,19 @@ enum { PINNED_FILES = 2 }; /* descriptors of one that is pinned: its path, and f
 
 void descriptor_pin(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
-    descriptor_keep(cache, descriptor);
+    descriptor_lock(cache);
+    use(descriptor);
+    descriptor->pins++;
+    descriptor_unlock(cache);
     atomic_fetch_add(&cache->pinned_count, PINNED_FILES);
 }
 
 void descriptor_unpin(struct descriptor_cache *cache, struct descriptor *descriptor)
 {
+    descriptor_lock(cache);
+    CHECK(descriptor->pins > 0);
+    descriptor->pins--;
+    descriptor_unlock(cache);
     atomic_fetch_sub(&cache->pinned_count, PINNED_FILES);
     descriptor_release(cache, descriptor);
 }

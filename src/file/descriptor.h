@@ -59,6 +59,7 @@ struct descriptor {
     struct list link;        /* unused ones by age; or those to be closed */
     struct list writer_link; /* those that are cached and have a write_fd */
     struct descriptor *next;
+    uint32_t pins;            /* of its users: those who have locks on it */
     uint32_t users, released; /* the second: when it had its last user */
     bool is_cached;
 };

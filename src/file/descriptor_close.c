@@ -174,8 +174,11 @@ bool descriptor_make_room(struct descriptor_cache *cache, struct lane *lane)
 /* It is used all the time, and changes hands between two ticks: the next finds another entry. */
 enum { TICKS_IN_USE_MAX = 8 };
 
+/* One with locks is open for writing anyway, and must stay the one that is found. */
 static bool is_unwritten(const struct descriptor *descriptor, uint32_t now, uint32_t max)
 {
+    if (descriptor->pins > 0)
+        return false;
     uint32_t age = now - atomic_load(&descriptor->written);
     return age >= max && (descriptor->users == 0 || age >= max + TICKS_IN_USE_MAX);
 }

@@ -451,12 +451,24 @@ const struct local_locks *file_local_locks(struct file_service *service)
     return service->ofd == NULL ? NULL : ofd_local(service->ofd);
 }
 
+/* A reload may bring it back, with the locks of its files. */
+static bool is_not_exported(const void *context, uint32_t export_id)
+{
+    return export_table_find(context, export_id) == NULL;
+}
+
+void file_open_locks(struct file_service *service)
+{
+    if (service->ofd != NULL)
+        ofd_start_again(service->ofd);
+}
+
 void file_serve_locks(struct file_service *service)
 {
     if (service->ofd == NULL)
         return;
     ofd_start_over(service->ofd);
-    keeper_drop_rest(service->options.keeper);
+    keeper_drop_rest(service->options.keeper, is_not_exported, service->exports);
 }
 
 bool file_next_removed(struct file_service *service, struct nfs_fh *ret)

@@ -75,6 +75,8 @@ enum guard_verdict file_judge_lock(struct file_service *service,
  * files are opened on the spot, until file_serve_locks. */
 const struct local_locks *file_local_locks(struct file_service *service);
 void file_serve_locks(struct file_service *service);
+/* Files are opened on the spot once more, until the next file_serve_locks. */
+void file_open_locks(struct file_service *service);
 /* A file that was found to be gone; false: none was. `wake` comes before each. */
 bool file_next_removed(struct file_service *service, struct nfs_fh *ret);
 

@@ -3,10 +3,12 @@
  */
 #include "file/keeper.h"
 
+#include "base/check.h"
 #include "base/hash.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,8 @@ struct keeper {
     int socket;
     atomic_bool is_lost; /* nothing is sent any more */
     atomic_ullong next_id;
-    struct held *held; /* of an earlier server, by hash */
+    pthread_mutex_t mutex; /* guards what follows */
+    struct held *held;     /* of an earlier server, by hash */
     uint32_t held_count, held_room;
 };
 
@@ -142,6 +145,7 @@ struct keeper *keeper_new(int socket)
     if (keeper == NULL)
         return NULL;
     keeper->socket = socket;
+    CHECK(pthread_mutex_init(&keeper->mutex, NULL) == 0);
     atomic_init(&keeper->next_id, 1);
     atomic_init(&keeper->is_lost, !ask(keeper));
     return keeper;
@@ -155,6 +159,7 @@ void keeper_free(struct keeper *keeper)
         if (keeper->held[i].fd >= 0)
             (void)close(keeper->held[i].fd);
     free(keeper->held);
+    CHECK(pthread_mutex_destroy(&keeper->mutex) == 0);
     (void)close(keeper->socket);
     free(keeper);
 }
@@ -172,11 +177,11 @@ static bool is_of(const struct keeper_message *message, uint32_t export_id,
            memcmp(message->object.bytes, object->bytes, object->len) == 0;
 }
 
-int keeper_take(struct keeper *keeper, uint32_t export_id, const struct handle_object *object,
+static int take(struct keeper *keeper, uint32_t export_id, const struct handle_object *object,
                 uint64_t *ret_id)
 {
     uint64_t hash = hash_of(export_id, object);
-    uint32_t low = 0, high = keeper == NULL ? 0 : keeper->held_count;
+    uint32_t low = 0, high = keeper->held_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (keeper->held[middle].hash < hash)
@@ -184,7 +189,7 @@ int keeper_take(struct keeper *keeper, uint32_t export_id, const struct handle_o
         else
             high = middle;
     }
-    for (; keeper != NULL && low < keeper->held_count && keeper->held[low].hash == hash; low++) {
+    for (; low < keeper->held_count && keeper->held[low].hash == hash; low++) {
         struct held *held = &keeper->held[low];
         int fd = held->fd;
         if (fd < 0 || !is_of(&held->message, export_id, object))
@@ -196,17 +201,31 @@ int keeper_take(struct keeper *keeper, uint32_t export_id, const struct handle_o
     return -1;
 }
 
-void keeper_drop_rest(struct keeper *keeper)
+int keeper_take(struct keeper *keeper, uint32_t export_id, const struct handle_object *object,
+                uint64_t *ret_id)
+{
+    if (keeper == NULL)
+        return -1;
+    CHECK(pthread_mutex_lock(&keeper->mutex) == 0);
+    int fd = take(keeper, export_id, object, ret_id);
+    CHECK(pthread_mutex_unlock(&keeper->mutex) == 0);
+    return fd;
+}
+
+void keeper_drop_rest(struct keeper *keeper, keeper_wants_fn wants, const void *context)
 {
     if (keeper == NULL)
         return;
-    for (; keeper->held_count > 0; keeper->held_count--) {
-        const struct held *held = &keeper->held[keeper->held_count - 1];
-        if (held->fd < 0)
+    CHECK(pthread_mutex_lock(&keeper->mutex) == 0);
+    for (uint32_t i = 0; i < keeper->held_count; i++) {
+        struct held *held = &keeper->held[i];
+        if (held->fd < 0 || wants(context, held->message.export_id))
             continue;
         (void)close(held->fd);
+        held->fd = -1;
         keeper_drop(keeper, held->message.id);
     }
+    CHECK(pthread_mutex_unlock(&keeper->mutex) == 0);
 }
 
 /* ---- from now on ---- */

@@ -49,8 +49,9 @@ bool keeper_is_lost(const struct keeper *keeper);
 /* The descriptor of this file that an earlier server left, the caller's from now on; -1: none. */
 int keeper_take(struct keeper *keeper, uint32_t export_id, const struct handle_object *object,
                 uint64_t *ret_id);
-/* Nobody wants what is left of them. */
-void keeper_drop_rest(struct keeper *keeper);
+/* What is left of them goes, but for exports that are wanted later. */
+typedef bool (*keeper_wants_fn)(const void *context, uint32_t export_id);
+void keeper_drop_rest(struct keeper *keeper, keeper_wants_fn wants, const void *context);
 
 /* The keeper has this one, too, until it is dropped. 0: it does not; keeper may be NULL. */
 uint64_t keeper_keep(struct keeper *keeper, int fd, uint32_t export_id,

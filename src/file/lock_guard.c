@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "file/service.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,17 +84,21 @@ void lock_guard_execute(struct call *call)
     }
     if (!is_mirrored(call, &st))
         return;
+    /* A lock that programs do not see would be none. */
     identity_own();
-    (void)descriptor_for_locks(call_cache(call), descriptor); /* else no program sees its locks */
+    int fd = descriptor_for_locks(call_cache(call), descriptor);
+    if (fd < 0)
+        (void)call_fail(call, fd == -EAGAIN ? NFS_JUKEBOX : NFS_IO);
 }
 
 /* What is neither there, gone nor forbidden is a file system that fails. */
 static enum guard_verdict verdict_of(enum nfs_stat stat)
 {
-    return stat == NFS_OK      ? GUARD_ALLOWED
-           : stat == NFS_ACCES ? GUARD_NO_ACCESS
-           : stat == NFS_STALE ? GUARD_STALE
-                               : GUARD_STUCK;
+    return stat == NFS_OK        ? GUARD_ALLOWED
+           : stat == NFS_ACCES   ? GUARD_NO_ACCESS
+           : stat == NFS_STALE   ? GUARD_STALE
+           : stat == NFS_JUKEBOX ? GUARD_AGAIN
+                                 : GUARD_STUCK;
 }
 
 void lock_guard_finish(struct lock_guard *guard, const struct call *call)

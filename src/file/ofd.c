@@ -137,14 +137,27 @@ static void unpin(struct ofd *ofd, struct descriptor *descriptor)
     descriptor_unpin(ofd->service->descriptors, descriptor);
 }
 
-/* An unused one of this file is still there. */
-static uint32_t find_unused(struct ofd *ofd, struct bytes fh, uint64_t hash)
+/* Programs could lock it, if it were open: it is not known to be something else than a file. */
+static bool may_be_locked(const struct file_service *service, struct bytes fh,
+                          const struct descriptor *descriptor)
+{
+    uint32_t id;
+    struct stat st;
+    struct handle_object object;
+    const struct export *export = NULL;
+    if (handle_read(&service->options.key, fh, &id, &object))
+        export = export_table_find(service->exports, id);
+    return export != NULL && !export->is_elsewhere &&
+           (descriptor == NULL || fstat(descriptor->path_fd, &st) != 0 || S_ISREG(st.st_mode));
+}
+
+/* This file, used or not. */
+static uint32_t find_file(struct ofd *ofd, struct bytes fh, uint64_t hash)
 {
     uint32_t slot = chains_first(&ofd->by_handle, chains_of_hash(&ofd->by_handle, hash));
     for (; slot != SLOT_NONE; slot = chains_next(&ofd->by_handle, slot)) {
         const struct ofd_file *file = file_at(ofd, slot);
-        if (file->hash == hash && file->is_unused && file->fh_len == fh.len &&
-            memcmp(file->fh, fh.at, fh.len) == 0)
+        if (file->hash == hash && file->fh_len == fh.len && memcmp(file->fh, fh.at, fh.len) == 0)
             return slot;
     }
     return SLOT_NONE;
@@ -172,9 +185,10 @@ static uint32_t add(struct ofd *ofd, struct bytes fh, uint64_t hash)
         ofd->is_started ? find_open(ofd->service, fh) : open_now(ofd->service, fh);
     int fd = found == NULL ? -1 : atomic_load(&found->lock_fd);
     if (fd < 0) {
+        bool is_lockable = may_be_locked(ofd->service, fh, found);
         if (found != NULL)
             unpin(ofd, found);
-        return LOCAL_NO_FILE;
+        return is_lockable ? LOCAL_NOT_NOW : LOCAL_NO_FILE;
     }
     uint32_t slot = table_add(&ofd->files);
     struct ofd_file *file = file_at(ofd, slot);
@@ -196,7 +210,8 @@ static uint32_t open_file(void *context, struct bytes fh)
     if (fh.len > HANDLE_MAX)
         return LOCAL_NO_FILE;
     uint64_t hash = hash_bytes(ofd->service->options.seed, fh);
-    uint32_t slot = find_unused(ofd, fh, hash);
+    uint32_t slot = find_file(ofd, fh, hash);
+    CHECK(slot == SLOT_NONE || file_at(ofd, slot)->is_unused);
     if (slot != SLOT_NONE &&
         !descriptor_is_cached(ofd->service->descriptors, file_at(ofd, slot)->descriptor)) {
         forget(ofd, slot); /* removed, or of an export that is another one now */
@@ -357,8 +372,14 @@ static bool find_holder(void *context, struct bytes fh, const struct local_range
 {
     struct ofd *ofd = context;
     struct flock flock;
-    struct descriptor *found = shape(range, &flock) ? find_open(ofd->service, fh) : NULL;
-    int fd = found == NULL ? -1 : atomic_load(&found->lock_fd);
+    if (fh.len > HANDLE_MAX || !shape(range, &flock))
+        return false;
+    /* By the descriptor that has our own locks: to another one they are somebody else's. */
+    uint32_t slot = find_file(ofd, fh, hash_bytes(ofd->service->options.seed, fh));
+    struct descriptor *found = slot == SLOT_NONE ? find_open(ofd->service, fh) : NULL;
+    int fd = slot != SLOT_NONE ? file_at(ofd, slot)->fd
+             : found != NULL   ? atomic_load(&found->lock_fd)
+                               : -1;
     bool is_found = fd >= 0 && fcntl(fd, F_OFD_GETLK, &flock) == 0 && flock.l_type != F_UNLCK;
     if (found != NULL)
         unpin(ofd, found);
@@ -420,6 +441,11 @@ const struct local_locks *ofd_local(struct ofd *ofd)
 void ofd_start_over(struct ofd *ofd)
 {
     ofd->is_started = true;
+}
+
+void ofd_start_again(struct ofd *ofd)
+{
+    ofd->is_started = false;
 }
 
 uint32_t ofd_count(const struct ofd *ofd)

@@ -40,6 +40,8 @@ const struct local_locks *ofd_local(struct ofd *ofd);
 /* While the server starts, files are opened on the spot; later, those that may lock them have
  * opened them (lock_guard.h). */
 void ofd_start_over(struct ofd *ofd);
+/* Files are opened on the spot until then: there are other exports, and locks on their files. */
+void ofd_start_again(struct ofd *ofd);
 
 /* Files that nobody has locked for half a second are let go; now and then. */
 void ofd_tick(struct ofd *ofd);

@@ -81,10 +81,7 @@ static struct descriptor *open_object(struct call *call, const struct handle_obj
     identity_own();
     int fd = handle_open(call->export->root_fd, object);
     if (fd < 0) {
-        enum nfs_stat stat = fd == -ENOENT ? NFS_STALE : call_stat_of(fd);
-        if (stat == NFS_STALE)
-            call_found_removed(call, call->export->id, object);
-        (void)call_fail(call, stat);
+        (void)call_fail(call, fd == -ENOENT ? NFS_STALE : call_stat_of(fd));
         return NULL;
     }
     if (is_outside(call->export, fd)) {

@@ -26,6 +26,7 @@ enum guard_verdict {
     GUARD_READ_ONLY,    /* an exclusive lock where this client may only read */
     GUARD_NO_ACCESS,    /* this user may not read the file, and it is not its own */
     GUARD_LATER,        /* not known yet: ask again in another turn */
+    GUARD_AGAIN,        /* a program has a lease on it, or files ran out: the client asks again */
     GUARD_STUCK,        /* not known for too long: the file system does not answer */
 };
 

@@ -49,6 +49,9 @@ bool permit_judge(struct rpc_server *server, struct incoming *in)
         return true;
     case GUARD_LATER:
         return false;
+    case GUARD_AGAIN:
+        r->refusal = LOCK_GRACE;
+        return true;
     case GUARD_STALE:
         r->refusal = LOCK_STALE_HANDLE; /* as ordinary as a file that somebody removed */
         return true;

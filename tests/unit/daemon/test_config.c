@@ -576,7 +576,7 @@ TEST(test_config__a_monitor_refuses_each_by_name_and_says_why)
         assert_string_equal(outcome.why, sentence);
         count++;
     }
-    assert_int_equal(count, 21);
+    assert_int_equal(count, 22);
 }
 
 TEST(test_config__a_role_refuses_what_means_nothing_in_it)
