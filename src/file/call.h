@@ -33,7 +33,7 @@ struct call {
     uint16_t port;
     struct rpc_credential credential; /* without the machine's name */
 
-    struct nfs_args args; /* views into `memory` once the call is queued */
+    struct nfs_args args; /* views into `memory` or `record` once the call is queued */
     struct bytes path;    /* of MOUNT */
     struct bytes body;    /* all of its arguments, as they came */
     struct nfs_result result;
@@ -68,7 +68,9 @@ struct call {
     } once;
 
     uint8_t *memory; /* reply first: headroom, head, payload; then a copy of the arguments */
-    uint32_t memory_len, payload_max, size_class;
+    struct job_memory record; /* which the arguments lie in instead; at NULL: they do not */
+    uint32_t memory_len;      /* of both */
+    uint32_t payload_max, size_class;
 };
 
 /* Where the payload of a reply stands. */

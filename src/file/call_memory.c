@@ -29,6 +29,8 @@ void call_memory_done(struct call_memory *memory)
         }
         list_init(head);
     }
+    while (memory->record_count > 0)
+        free(memory->records[--memory->record_count].at);
 }
 
 /* Everything but the identity's list of groups, which its count describes. */
@@ -83,12 +85,38 @@ struct call *call_memory_take_spare(struct call_memory *memory)
     return take(memory, 0);
 }
 
+bool call_memory_keep(struct call_memory *memory, struct call *call, struct job_memory *lent)
+{
+    CHECK(call->record.at == NULL);
+    if (memory->bytes + lent->len > memory->bytes_max)
+        return false;
+    memory->bytes += lent->len;
+    call->memory_len += lent->len;
+    call->record = *lent;
+    uint32_t count = memory->record_count;
+    if (count > 0 && memory->records[count - 1].len >= lent->len)
+        *lent = memory->records[--memory->record_count];
+    else
+        *lent = (struct job_memory){0};
+    return true;
+}
+
+static void give_back_record(struct call_memory *memory, const struct job_memory *record)
+{
+    if (record->at != NULL && memory->record_count < CALL_RECORDS_KEPT_MAX)
+        memory->records[memory->record_count++] = *record;
+    else
+        free(record->at);
+}
+
 void call_memory_give_back(struct call_memory *memory, struct call *call)
 {
     uint32_t size_class = call->size_class;
     CHECK(memory->calls > 0);
+    CHECK(memory->bytes >= call->memory_len);
     memory->calls--;
-    memory->bytes -= class_len[size_class];
+    memory->bytes -= call->memory_len;
+    give_back_record(memory, &call->record);
     if (memory->kept_count[size_class] == class_kept_max[size_class]) {
         free(call);
         return;

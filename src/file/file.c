@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/minmax.h"
+#include "file/arguments.h"
 #include "file/lock_guard.h"
 #include "file/lone.h"
 #include "file/once.h"
@@ -30,13 +31,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum {
-    SYNC_THREADS = 8,
-    LISTING_MAX = 131072, /* entries in one reply */
-    LINK_MAX_LEN = 4096,
-    MOUNT_LIST_MAX = 65536,
-    MOUNT_LIST_UDP_MAX = 32768,
-};
+enum { SYNC_THREADS = 8 };
 
 struct operation {
     call_execute_fn execute;
@@ -165,36 +160,6 @@ static void groups_are_there(void *context, struct list *work)
 
 /* ---- the desk ---- */
 
-static bool decode(const struct job_request *request, struct nfs_args *ret_args,
-                   struct bytes *ret_path)
-{
-    struct xdr_in in = xdr_in_of(request->args);
-    if (request->program == MOUNT_PROGRAM)
-        return request->procedure < MOUNT_PROCEDURE_COUNT &&
-               mount_xdr_get_args(&in, (enum mount_procedure)request->procedure, ret_path);
-    return request->procedure < NFS_PROCEDURE_COUNT &&
-           nfs_args_get(&in, (enum nfs_procedure)request->procedure, ret_args);
-}
-
-static uint32_t payload_of(const struct job_request *request, const struct nfs_args *args)
-{
-    if (request->program == MOUNT_PROGRAM)
-        return request->procedure != MOUNT_DUMP && request->procedure != MOUNT_EXPORT ? 0
-               : request->from->transport == RECORD_UDP ? MOUNT_LIST_UDP_MAX
-                                                        : MOUNT_LIST_MAX;
-    switch (request->procedure) {
-    case NFS_READ:
-        return min_u32(args->count, NFS_DATA_MAX);
-    case NFS_READLINK:
-        return LINK_MAX_LEN;
-    case NFS_READDIR:
-    case NFS_READDIRPLUS:
-        return min_u32(args->count, LISTING_MAX);
-    default:
-        return 0;
-    }
-}
-
 static void fill(struct file_service *service, struct call *call, const struct job_request *request)
 {
     call->service = service;
@@ -213,7 +178,8 @@ static void fill(struct file_service *service, struct call *call, const struct j
 struct call *file_take_call(struct file_service *service, const struct job_request *request,
                             uint32_t payload_max)
 {
-    struct call *call = call_memory_take(&service->memory, payload_max, request->args.len);
+    uint32_t copy_len = request->lent != NULL ? 0 : request->args.len;
+    struct call *call = call_memory_take(&service->memory, payload_max, copy_len);
     if (call != NULL)
         fill(service, call, request);
     return call;
@@ -244,17 +210,6 @@ static bool try_now(struct call *call)
     return is_done;
 }
 
-/* The arguments become the call's own. */
-static void keep_args(struct call *call, const struct job_request *request)
-{
-    uint8_t *copy = call_payload(call) + call->payload_max + 8;
-    memcpy(copy, request->args.at, request->args.len);
-    struct job_request own = *request;
-    own.args = (struct bytes){copy, request->args.len};
-    call->body = own.args;
-    CHECK(decode(&own, &call->args, &call->path));
-}
-
 bool file_begin(struct file_service *service, struct call *call)
 {
     if (!lane_enter(service, call))
@@ -283,9 +238,9 @@ static enum job_verdict submit(void *context, const struct job_request *request,
     struct file_service *service = context;
     struct nfs_args args;
     struct bytes path = {0};
-    if (!decode(request, &args, &path))
+    if (!arguments_decode(request, &args, &path))
         return JOB_GARBAGE;
-    struct call *call = file_take_call(service, request, payload_of(request, &args));
+    struct call *call = file_take_call(service, request, arguments_payload(request, &args));
     if (call == NULL)
         return refuse(service, request, ret);
     *ret = &call->job;
@@ -302,8 +257,7 @@ static enum job_verdict submit(void *context, const struct job_request *request,
     if (request->program == NFS_PROGRAM &&
         lone_execute(call, lane_of_call(call), operations[call->procedure].execute))
         return lone_finish(call);
-    keep_args(call, request);
-    if (file_begin(service, call))
+    if (arguments_keep(call, request) && file_begin(service, call))
         return JOB_LATER;
     release(service, &call->job);
     return refuse(service, request, ret);

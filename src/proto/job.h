@@ -3,8 +3,8 @@
  *
  * The server knows a desk, not who works behind it. A call is submitted with its arguments still in
  * XDR; the desk reads them, copies what it keeps, and either has the result at once or finishes the
- * job later on a thread of its own. Finished jobs are collected on the server's thread, which is
- * the only one that calls a desk.
+ * job later on a thread of its own. Long arguments it may keep without a copy (struct job_memory).
+ * Finished jobs are collected on the server's thread, which is the only one that calls a desk.
  *
  *            submit                       next
  *   (none) ---------> JOB_LATER: in flight -----> finished ---+
@@ -14,6 +14,8 @@
  * Always true:
  *  (1) Every job that was submitted with JOB_LATER comes out of next exactly once.
  *  (2) A finished job and its bytes stay as they are until it is released.
+ *  (3) Memory that is lent with a call has one owner at any time: the submitter, or, from submit on
+ *      if that took it, the desk.
  */
 #ifndef PROTO_JOB_H
 #define PROTO_JOB_H
@@ -30,13 +32,24 @@ enum job_verdict {
     JOB_GARBAGE, /* the arguments do not decode: GARBAGE_ARGS. There is no job */
 };
 
+/*
+ * What long arguments lie in: one piece from malloc. A desk that keeps it puts another piece of at
+ * least that length here, or nothing, while submit runs; what it has kept it reuses or frees as its
+ * own. Pieces are exchanged and not given back, so neither side needs to outlive the other.
+ */
+struct job_memory {
+    uint8_t *at; /* NULL: nothing */
+    uint32_t len;
+};
+
 struct job_request {
     uint32_t program, procedure;
     uint32_t xid; /* a repeat has the same one */
     const struct peer *from;
     const struct rpc_credential *credential;
-    struct bytes args; /* dies when submit returns */
-    uint64_t token;    /* the submitter's own; comes back in the job */
+    struct bytes args;       /* dies when submit returns, unless the desk took what it lies in */
+    struct job_memory *lent; /* that; NULL: what is kept must be copied */
+    uint64_t token;          /* the submitter's own; comes back in the job */
 };
 
 struct job {

@@ -38,6 +38,7 @@ struct away {
     struct list finished; /* at once, in this turn */
     struct drc *cache;
     uint32_t last_weight;
+    struct job_memory *next_lent, *lent; /* of the next message, and of this one */
     uint64_t seed;
 };
 
@@ -187,9 +188,16 @@ static uint64_t begin(struct rpc_server *server, const struct incoming *in,
     return token;
 }
 
+void away_lend(struct away *away, struct job_memory *memory)
+{
+    away->next_lent = memory;
+}
+
 void away_listen(struct away *away)
 {
     away->last_weight = 0;
+    away->lent = away->next_lent;
+    away->next_lent = NULL;
 }
 
 enum rpc_verdict away_take(struct rpc_server *server, const struct incoming *in)
@@ -216,6 +224,7 @@ enum rpc_verdict away_take(struct rpc_server *server, const struct incoming *in)
                                         .from = &in->from->peer,
                                         .credential = &in->call->credential,
                                         .args = in->call->args,
+                                        .lent = away->lent,
                                         .token = token};
     struct job *job = NULL;
     switch (away->desk->submit(away->desk->context, &request, &job)) {
@@ -229,6 +238,12 @@ enum rpc_verdict away_take(struct rpc_server *server, const struct incoming *in)
         return RPC_WAITING;
     }
     UNREACHABLE();
+}
+
+void rpc_server_lend(struct rpc_server *server, struct job_memory *memory)
+{
+    if (server->away != NULL)
+        away_lend(server->away, memory);
 }
 
 uint32_t rpc_server_weight(const struct rpc_server *server)

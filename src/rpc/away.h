@@ -25,6 +25,8 @@ struct away *away_new(uint32_t calls_max, uint64_t seed);
 void away_free(struct away *away);
 void away_set_desk(struct away *away, const struct job_desk *desk);
 
+/* See rpc_server_lend. */
+void away_lend(struct away *away, struct job_memory *memory);
 /* A message arrives, of whichever program: no call has been taken of it yet. */
 void away_listen(struct away *away);
 /* A call whose row is found: RPC_WAITING, RPC_ANSWERED, RPC_NO_ANSWER or RPC_BUSY. */

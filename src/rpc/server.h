@@ -31,6 +31,7 @@
 #define RPC_SERVER_H
 
 #include "core/core.h"
+#include "proto/job.h"
 #include "proto/program.h"
 #include "rpc/client.h"
 
@@ -38,8 +39,6 @@ struct rpc_server;
 struct guard;
 struct meter;
 struct network;
-struct job;
-struct job_desk;
 
 struct rpc_server_limits {
     uint32_t outbox_max;          /* answers that may wait for the store */
@@ -121,6 +120,9 @@ void rpc_server_step(struct rpc_server *server, const struct core_input *input,
                      struct core_answer *ret);
 void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_ns);
 
+/* What the next message lies in, which a desk may keep if it is a call elsewhere: then another
+ * piece, or nothing, is in its place when rpc_server_receive returns (proto/job.h). */
+void rpc_server_lend(struct rpc_server *server, struct job_memory *memory);
 /* One whole message. `reply` has room for rpc_server_reply_max bytes. */
 enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,
                                     struct bytes message, uint64_t now_ns, uint64_t wall_ns,

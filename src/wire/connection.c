@@ -93,6 +93,22 @@ static bool is_heavy(const struct connection *c)
            (weight > 0 && weight >= rpc_server_room(c->tcp->server) / CONNECTION_ROOM_PART);
 }
 
+/* A long record lies in memory of its own, which a call may keep: the reader then has another. */
+static enum rpc_verdict receive(struct connection *c, struct bytes record, struct xdr_out *reply)
+{
+    struct tcp *tcp = c->tcp;
+    struct job_memory lent = {c->reader.buffer, c->reader.buffer_len};
+    c->was_long = record.len >= BUFFERS_LONG_MIN && record.at == c->reader.buffer;
+    if (c->was_long)
+        rpc_server_lend(tcp->server, &lent);
+    enum rpc_verdict verdict =
+        rpc_server_receive(tcp->server, &c->source, record, clock_now_ns(tcp->clock),
+                           clock_wall_ns(tcp->clock), reply);
+    c->reader.buffer = lent.at;
+    c->reader.buffer_len = lent.len;
+    return verdict;
+}
+
 /* One record to the server. False: it cannot be taken now. */
 static bool deliver(struct connection *c, struct bytes record)
 {
@@ -104,8 +120,7 @@ static bool deliver(struct connection *c, struct bytes record)
     if (at == NULL)
         return false;
     struct xdr_out reply = xdr_out_of(at, reply_max);
-    switch (rpc_server_receive(tcp->server, &c->source, record, clock_now_ns(tcp->clock),
-                               clock_wall_ns(tcp->clock), &reply)) {
+    switch (receive(c, record, &reply)) {
     case RPC_ANSWERED:
         commit(c, xdr_out_len(&reply));
         return true;
@@ -137,8 +152,11 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
         *ret = uv_buf_init((char *)place, min_u32(len, CONNECTION_TURN_MAX));
         return;
     }
-    *ret = uv_buf_init((char *)c->tcp->read_buffer,
-                       c->source.has_files ? CONNECTION_READ_MAX_FILES : CONNECTION_READ_MAX);
+    *ret =
+        uv_buf_init((char *)c->tcp->read_buffer, c->was_long           ? CONNECTION_READ_HEAD
+                                                 : c->source.has_files ? CONNECTION_READ_MAX_FILES
+                                                                       : CONNECTION_READ_MAX);
+    c->was_long = false;
 }
 
 /* Keeps a refused record and the input behind it until connection_resume. */
@@ -178,16 +196,11 @@ static bool consume(struct connection *c, struct bytes input)
     while (!c->is_closing) {
         switch (record_reader_next(&c->reader, &input, &record)) {
         case RECORD_READ_MORE:
-            if (record_reader_is_empty(&c->reader)) {
-                free(c->reader.buffer);
-                c->reader.buffer = NULL;
-            }
+            if (record_reader_is_empty(&c->reader))
+                buffers_take_back(&c->tcp->buffers, &c->reader);
             return true;
         case RECORD_READ_NEED_BUFFER:
-            free(c->reader.buffer);
-            c->reader.buffer_len = record_reader_need(&c->reader);
-            c->reader.buffer = malloc(c->reader.buffer_len);
-            if (c->reader.buffer == NULL)
+            if (!buffers_lend(&c->tcp->buffers, &c->reader))
                 connection_close(c);
             break;
         case RECORD_READ_TOO_LONG:
@@ -443,7 +456,7 @@ void connection_flush(struct connection *c)
 static void on_closed(uv_handle_t *handle)
 {
     struct connection *c = handle->data;
-    free(c->reader.buffer);
+    buffers_take_back(&c->tcp->buffers, &c->reader);
     free(c->stash);
     replies_done(&c->replies);
     free(c);

@@ -23,6 +23,8 @@ struct tcp;
 enum {
     CONNECTION_READ_MAX = 32 * 1024,        /* per read */
     CONNECTION_READ_MAX_FILES = 128 * 1024, /* the same where files are served */
+    /* Behind a long record another one is expected, most of which is to be read into its place. */
+    CONNECTION_READ_HEAD = 4 * 1024,
     /* Of a record that is being gathered, at least so much is missing: it is read straight into
      * its place, and what follows it by another call. */
     CONNECTION_PLACED_MIN = 16 * 1024,
@@ -59,6 +61,7 @@ struct connection {
     uint32_t in_flight;
     uint32_t turn, taken; /* input that was taken in that turn of tcp, in bytes */
     bool is_reading, is_closing;
+    bool was_long;     /* the last record was */
     bool is_out_gated; /* some of it waited for a commit */
     bool at_end;       /* the peer sends nothing more, but may still read its replies */
 };

@@ -48,6 +48,7 @@ struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
     list_init(&tcp->waiting_for_peer);
     list_init(&tcp->unflushed);
     list_init(&tcp->paused);
+    buffers_init(&tcp->buffers, rpc_server_record_max(server, true));
     tcp->read_buffer = malloc(CONNECTION_READ_MAX_FILES); /* the larger one */
     tcp->spare = calloc(1, sizeof *tcp->spare);
     if (tcp->read_buffer == NULL || tcp->spare == NULL ||
@@ -65,6 +66,7 @@ void tcp_free(struct tcp *tcp)
     if (tcp == NULL)
         return;
     free(tcp->read_buffer);
+    buffers_done(&tcp->buffers);
     free(tcp->spare);
     table_done(&tcp->connections);
     free(tcp);

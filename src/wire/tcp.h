@@ -6,6 +6,7 @@
 
 #include "base/list.h"
 #include "base/table.h"
+#include "wire/buffers.h"
 #include "wire/connection.h"
 #include "wire/listen.h"
 
@@ -21,7 +22,8 @@ struct tcp {
     bool listener_has_files[LISTEN_SOCKETS_MAX];
     uint32_t listener_count;
     uv_timer_t sweep;
-    uint8_t *read_buffer; /* shared: input is handled before the next read */
+    uint8_t *read_buffer;   /* shared: input is handled before the next read */
+    struct buffers buffers; /* for records that are gathered */
     uint32_t connections_max;
     uint32_t turn;            /* counts */
     struct connection *spare; /* to reject a connection with when out of memory */

@@ -237,13 +237,12 @@ static bool has_name(enum nfs_procedure procedure)
            (procedure >= NFS_CREATE && procedure <= NFS_RMDIR);
 }
 
-struct job *caller_submit(struct caller *caller, enum nfs_procedure procedure,
-                          const struct nfs_args *args)
+/* In this memory, which is lent or is not. */
+static struct job *submit(struct caller *caller, enum nfs_procedure procedure,
+                          const struct nfs_args *args, struct job_memory *memory, bool is_lent)
 {
-    uint32_t max = NFS_DATA_MAX + 65536;
-    uint8_t *buffer = malloc(max);
-    assert_non_null(buffer);
-    struct xdr_out out = xdr_out_of(buffer, max);
+    uint8_t *buffer = memory->at;
+    struct xdr_out out = xdr_out_of(buffer, memory->len);
     xdr_put_opaque(&out, args->fh);
     if (has_name(procedure))
         xdr_put_opaque(&out, args->name);
@@ -253,14 +252,33 @@ struct job *caller_submit(struct caller *caller, enum nfs_procedure procedure,
                                   .xid = caller->xid,
                                   .from = &caller->peer,
                                   .credential = &caller->credential,
-                                  .args = {buffer, xdr_out_len(&out)}};
+                                  .args = {buffer, xdr_out_len(&out)},
+                                  .lent = is_lent ? memory : NULL};
     const struct job_desk *desk = file_desk(caller->service);
     struct job *job = NULL;
+    assert_false(out.overflowed);
     enum job_verdict verdict = desk->submit(desk->context, &request, &job);
-    memset(buffer, 0xee, max); /* the views of it are dead */
-    free(buffer);
+    if (memory->at == buffer)
+        memset(buffer, 0xee, memory->len); /* the views of it are dead */
     assert_int_not_equal(verdict, JOB_GARBAGE);
     return verdict == JOB_DONE ? job : NULL;
+}
+
+struct job *caller_submit(struct caller *caller, enum nfs_procedure procedure,
+                          const struct nfs_args *args)
+{
+    uint32_t max = NFS_DATA_MAX + 65536;
+    struct job_memory memory = {malloc(max), max};
+    assert_non_null(memory.at);
+    struct job *job = submit(caller, procedure, args, &memory, false);
+    free(memory.at);
+    return job;
+}
+
+struct job *caller_submit_lent(struct caller *caller, enum nfs_procedure procedure,
+                               const struct nfs_args *args, struct job_memory *lent)
+{
+    return submit(caller, procedure, args, lent, true);
 }
 
 struct job *caller_wait(struct caller *caller)

@@ -10,6 +10,7 @@
 #include "codec/nfs_results.h"
 #include "file/file.h"
 #include "file/system.h"
+#include "proto/job.h"
 
 struct caller {
     char directory[64]; /* what is exported; its own temporary directory */
@@ -42,6 +43,9 @@ enum nfs_stat caller_call(struct caller *caller, enum nfs_procedure procedure,
 /* Hands it over; NULL: it is under way. */
 struct job *caller_submit(struct caller *caller, enum nfs_procedure procedure,
                           const struct nfs_args *args);
+/* The same with arguments in this memory, which the service may keep (proto/job.h). */
+struct job *caller_submit_lent(struct caller *caller, enum nfs_procedure procedure,
+                               const struct nfs_args *args, struct job_memory *lent);
 /* The next that is finished; waits. */
 struct job *caller_wait(struct caller *caller);
 /* Reads the result of a job, and releases it. */

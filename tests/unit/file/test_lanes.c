@@ -11,6 +11,7 @@
 #include "file/system.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,27 @@ static void stop_clock(void)
     c.options.limits.tick_ms = 1000000;
     caller_restart(&c, "rw,async");
     export_both();
+}
+
+/* A long call that is refused for its file system has no use for what it came in. */
+TEST(test_lanes__a_refused_call_gives_up_its_memory)
+{
+    struct job_memory lent = {malloc(NFS_DATA_MAX), NFS_DATA_MAX};
+    stop_clock();
+    uint32_t count = fill();
+    const struct job_desk *desk = file_desk(c.service);
+    uint64_t room = desk->room(desk->context);
+    struct job *job = caller_submit_lent(
+        &c, NFS_WRITE,
+        &(struct nfs_args){.fh = caller_bytes(&slow), .count = 1, .data = bytes_of_text("x")},
+        &lent);
+    assert_non_null(job);
+    assert_int_equal(job->status, NFS_JUKEBOX);
+    drop(job);
+    assert_int_equal(desk->room(desk->context), room);
+    free(lent.at); /* or it is the service's now */
+    atomic_store(&is_hanging, false);
+    collect(count);
 }
 
 TEST(test_lanes__others_are_served_beside_a_file_system_that_hangs)

@@ -328,4 +328,20 @@ TEST(test_away__weight_is_the_call_and_what_it_asks_for)
     assert_int_equal(rpc_server_weight(f.server), 0);
 }
 
+TEST(test_away__memory_is_lent_with_one_message)
+{
+    struct job_memory memory = {call.bytes, sizeof call.bytes};
+    rpc_server_lend(f.server, &memory);
+    assert_int_equal(make(7, NFS_LOOKUP, "x"), RPC_WAITING);
+    assert_ptr_equal(desk.last.lent, &memory);
+    assert_int_equal(make(8, NFS_LOOKUP, "x"), RPC_WAITING);
+    assert_null(desk.last.lent);
+    rpc_server_lend(f.server, &memory);
+    packet_clear(&call); /* it stays here */
+    packet_put_call(&call, &(struct packet_call){.xid = 9, .prog = NFS_PROGRAM, .vers = 3});
+    assert_int_equal(receive(), RPC_ANSWERED);
+    assert_int_equal(make(10, NFS_LOOKUP, "x"), RPC_WAITING);
+    assert_null(desk.last.lent);
+}
+
 TEST_MAIN(open_server, close_server, NULL, NULL)
