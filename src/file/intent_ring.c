@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 enum {
-    FORMAT = 1,
+    FORMAT = 2, /* 1: an outcome had no status */
     FILE_LEN = INTENT_HEAD_LEN + INTENT_COUNT * INTENT_WORDS * 8,
     PATH_SIZE = 4200,
     FIRST_CLOCK_MS = 1,

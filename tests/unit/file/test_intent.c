@@ -127,6 +127,28 @@ TEST(test_intent__the_newest_of_a_key_counts)
     assert_int_equal(intent_find(ring, 10)->outcome, INTENT_DONE);
 }
 
+TEST(test_intent__a_failure_has_a_status)
+{
+    struct handle_object made = object_of(9);
+    static const enum nfs_stat stats[] = {NFS_NOENT, NFS_EXIST, NFS_NOTEMPTY, NFS_JUKEBOX};
+    for (uint64_t i = 0; i < 4; i++)
+        intent_fail(ring, add(10 + i), stats[i]);
+    intent_end(ring, add(20), INTENT_DONE, &made);
+    uint64_t number = add(21);
+    intent_fail(ring, number, NFS_NOENT);
+    atomic_fetch_xor(&ring->entries[number % INTENT_COUNT].words[INTENT_AT_OUTCOME],
+                     UINT64_C(1) << 32); /* another one is no outcome */
+    again();
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_int_equal(intent_find(ring, 10 + i)->outcome, INTENT_FAILED);
+        assert_int_equal(intent_find(ring, 10 + i)->stat, stats[i]);
+        assert_int_equal(intent_find(ring, 10 + i)->made.len, 0);
+    }
+    assert_int_equal(intent_find(ring, 20)->outcome, INTENT_DONE);
+    assert_int_equal(intent_find(ring, 20)->stat, NFS_OK);
+    assert_int_equal(intent_find(ring, 21)->outcome, INTENT_BEGUN);
+}
+
 /* Every moment of a kill: the words of an entry as they are after each store. */
 TEST(test_intent__a_torn_entry_is_none_or_begun)
 {
