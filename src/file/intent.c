@@ -102,11 +102,11 @@ uint64_t intent_begin(struct intent_ring *ring, const struct intent *intent)
     return number;
 }
 
-void intent_end(struct intent_ring *ring, uint64_t number, enum intent_outcome outcome,
+static void end(struct intent_ring *ring, uint64_t number, uint64_t outcome,
                 const struct handle_object *made)
 {
     struct intent_entry *entry = &ring->entries[number % INTENT_COUNT];
-    uint64_t words[1 + INTENT_OBJECT_WORDS] = {(uint64_t)outcome};
+    uint64_t words[1 + INTENT_OBJECT_WORDS] = {outcome};
     object_to_words(made, words + 1);
     for (uint32_t i = 0; i < 1 + INTENT_OBJECT_WORDS; i++)
         put(entry, INTENT_AT_OUTCOME + i, words[i]);
@@ -114,17 +114,29 @@ void intent_end(struct intent_ring *ring, uint64_t number, enum intent_outcome o
     atomic_store_explicit(&entry->words[INTENT_WORD_OUTCOME], check, memory_order_release);
 }
 
+void intent_end(struct intent_ring *ring, uint64_t number, enum intent_outcome outcome,
+                const struct handle_object *made)
+{
+    end(ring, number, (uint64_t)outcome, made);
+}
+
+void intent_fail(struct intent_ring *ring, uint64_t number, enum nfs_stat stat)
+{
+    end(ring, number, (uint64_t)stat << 32 | INTENT_FAILED, &(struct handle_object){0});
+}
+
 /* ---- reading ---- */
 
 static void read_outcome(const struct intent_ring *ring, const uint64_t words[INTENT_WORDS],
                          struct intent *ret)
 {
-    uint64_t outcome = words[INTENT_AT_OUTCOME];
+    uint32_t outcome = (uint32_t)words[INTENT_AT_OUTCOME];
     if (outcome == INTENT_BEGUN || outcome > INTENT_FOUND ||
         words[INTENT_WORD_OUTCOME] !=
             check_outcome(ring, words[INTENT_AT_NUMBER], words + INTENT_AT_OUTCOME))
         return;
     ret->outcome = (enum intent_outcome)outcome;
+    ret->stat = (enum nfs_stat)(words[INTENT_AT_OUTCOME] >> 32);
     object_of_words(words + INTENT_AT_MADE, &ret->made);
 }
 

@@ -16,7 +16,7 @@
  *    3 run                            12 first, six words
  *    4 key                            18 second, six words
  *    5 client                         24 checksum of 2 and 25 to 31
- *    6 place                          25 outcome
+ *    6 place                          25 status, outcome
  *    7 boot                           26 made, six words
  *    8 clock: time that servers were up
  *
@@ -29,7 +29,7 @@
  *
  * Nothing is synced. The file is the kernel's when the process is gone; if the machine goes, what
  * it had written until then is left, and an outcome may have got there before the change that it is
- * of: so it is not believed in another boot.
+ * of: so it is not believed in another boot. INTENT_FAILED is: there is no change.
  *
  * Every function but open and close may be called from any thread.
  */
@@ -71,6 +71,7 @@ struct intent {
     /* Of one that is found. */
     enum intent_outcome outcome;
     bool is_same_boot;         /* if not, the outcome may be older than it says */
+    enum nfs_stat stat;        /* of one that failed; NFS_OK: not known */
     struct handle_object made; /* len 0: not known */
     uint64_t over_ns;          /* nothing of its run happened after this */
     uint64_t number, run;
@@ -94,6 +95,8 @@ void intent_ring_tick(struct intent_ring *ring, uint32_t ms);
 uint64_t intent_begin(struct intent_ring *ring, const struct intent *intent);
 void intent_end(struct intent_ring *ring, uint64_t number, enum intent_outcome outcome,
                 const struct handle_object *made);
+/* The same of one that has failed, and how. */
+void intent_fail(struct intent_ring *ring, uint64_t number, enum nfs_stat stat);
 
 /* The newest of this key that an earlier run began; NULL: none, or too long ago. It lives as long
  * as the ring. */

@@ -2,9 +2,11 @@
  * intent_ring.c -- the file of the ring: made, mapped, and what earlier runs left in it; see
  * intent.h.
  *
- * Its blocks are allocated when it is made, so that a disk that fills up later does not fault a
- * store into it. A file of another length, format or key, or with a damaged head is made once more:
- * there is nothing in it that could be read.
+ * Its blocks are allocated before it is mapped, also those of one that is there, which may be a
+ * copy with holes: a disk that fills up does not fault a store into it. A file of another length,
+ * format or key, or with a damaged head is made once more: there is nothing in it that could be
+ * read. One that has another name, too, may be something else, and is not touched: the name is
+ * taken from it.
  *
  * A start gives every entry of earlier runs the time by which its run was over, and waits until the
  * clock of the file systems is past it: whatever is made from then on is younger than that.
@@ -25,7 +27,7 @@
 #include <unistd.h>
 
 enum {
-    FORMAT = 1,
+    FORMAT = 2, /* 1: an outcome had no status */
     FILE_LEN = INTENT_HEAD_LEN + INTENT_COUNT * INTENT_WORDS * 8,
     PATH_SIZE = 4200,
     FIRST_CLOCK_MS = 1,
@@ -147,9 +149,12 @@ static struct mac_key own_key(const struct mac_key *key)
                              mac_of(key, bytes_of_text("intents, second word"))}};
 }
 
-/* 0 or -errno. */
+/* Allocated, and mapped. 0 or -errno. */
 static int map(struct intent_ring *ring, int fd)
 {
+    int code = posix_fallocate(fd, 0, FILE_LEN);
+    if (code != 0)
+        return -code;
     uint8_t *at = mmap(NULL, FILE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
         return -errno;
@@ -168,9 +173,7 @@ static void unmap(struct intent_ring *ring)
 /* Empty, of its length, and mapped; the head is complete when its last word is. */
 static int make(struct intent_ring *ring, int fd)
 {
-    int code = ftruncate(fd, 0) == 0 ? -posix_fallocate(fd, 0, FILE_LEN) : -errno;
-    if (code == 0)
-        code = map(ring, fd);
+    int code = ftruncate(fd, 0) == 0 ? map(ring, fd) : -errno;
     if (code != 0)
         return code;
     atomic_store(&ring->head->magic, MAGIC);
@@ -179,15 +182,9 @@ static int make(struct intent_ring *ring, int fd)
     return 0;
 }
 
-/* *ret_is_replaced: there was something else. */
-static int take_file(struct intent_ring *ring, int fd, bool *ret_is_replaced)
+static int take_content(struct intent_ring *ring, int fd, off_t size, const char **ret_replaced)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EEXIST;
-    int code = st.st_size == FILE_LEN ? map(ring, fd) : 0;
+    int code = size == FILE_LEN ? map(ring, fd) : 0;
     if (code != 0)
         return code;
     if (ring->head != NULL && is_head_right(ring)) {
@@ -195,8 +192,42 @@ static int take_file(struct intent_ring *ring, int fd, bool *ret_is_replaced)
         return read_earlier(ring);
     }
     unmap(ring);
-    *ret_is_replaced = st.st_size != 0;
+    if (size != 0)
+        *ret_replaced = " was damaged or of another version or key, and is empty now";
     return make(ring, fd);
+}
+
+/* The file of this name; one that has other names loses this one. -errno: there can be none. */
+static int open_own(const char *path, off_t *ret_size, const char **ret_replaced)
+{
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    struct stat st;
+    int fd = open(path, flags, 0600);
+    if (fd < 0)
+        return -errno;
+    int code = fstat(fd, &st) != 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EEXIST;
+    *ret_size = code == 0 ? st.st_size : 0;
+    if (code == 0 && st.st_nlink == 1)
+        return fd;
+    (void)close(fd);
+    if (code != 0)
+        return code;
+    *ret_size = 0;
+    *ret_replaced = " was a hard link to another file, which is left alone, and is empty now";
+    fd = unlink(path) == 0 ? open(path, flags | O_EXCL, 0600) : -1;
+    return fd < 0 ? -errno : fd;
+}
+
+/* *ret_replaced: what there was before, if it was something else. */
+static int take_file(struct intent_ring *ring, const char *path, const char **ret_replaced)
+{
+    off_t size;
+    int fd = open_own(path, &size, ret_replaced);
+    if (fd < 0)
+        return fd;
+    int code = take_content(ring, fd, size, ret_replaced);
+    (void)close(fd); /* the mapping stays */
+    return code;
 }
 
 static void say(struct text *note, const char *before, const char *path, const char *after, int err)
@@ -216,17 +247,14 @@ struct intent_ring *intent_ring_open(const char *directory, const struct mac_key
     text_add(&text, directory);
     text_add(&text, "/" INTENT_FILE);
     struct intent_ring *ring = calloc(1, sizeof *ring);
-    bool is_replaced = false;
-    int fd = -1, code = -ENOMEM;
+    const char *replaced = NULL;
+    int code = -ENOMEM;
     if (ring != NULL) {
         *ring = (struct intent_ring){
             .key = own_key(key), .run = 1, .next_number = 1, .clock_ms = FIRST_CLOCK_MS};
         ring->boot = boot_mark(&ring->key);
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-        code = fd < 0 ? -errno : take_file(ring, fd, &is_replaced);
+        code = take_file(ring, path, &replaced);
     }
-    if (fd >= 0)
-        (void)close(fd); /* the mapping stays */
     if (code != 0) {
         say(ret_note, "calls that clients repeat after a restart will be executed again: ", path,
             " cannot be made or used: ", -code);
@@ -234,8 +262,8 @@ struct intent_ring *intent_ring_open(const char *directory, const struct mac_key
         return NULL;
     }
     ring->first_number = atomic_load(&ring->next_number);
-    if (is_replaced)
-        say(ret_note, "", path, " was damaged or of another version or key, and is empty now", 0);
+    if (replaced != NULL)
+        say(ret_note, "", path, replaced, 0);
     return ring;
 }
 

@@ -17,6 +17,10 @@
  *                    All that time its directory was locked against other calls
  *   SETATTR          the last change of the object was in that time: ours, or a part of ours
  *
+ * What failed has changed nothing, and its repeat fails in the same way, although it might succeed
+ * now: what is there now may be another's, who was told that it is. Only failures that say nothing
+ * of the names or of the caller are no answer, and such a call is executed.
+ *
  * After a power loss an outcome may be on disk and its change not. Then it is judged like one that
  * was begun, but that the object made is known by its handle.
  */
@@ -91,6 +95,13 @@ static struct intent_ring *ring_of(const struct call *call)
     return call->service->options.intents;
 }
 
+/* Does a failure say more than that there was no room, or an accident? */
+static bool is_final(enum nfs_stat stat)
+{
+    return stat != NFS_OK && stat != NFS_JUKEBOX && stat != NFS_IO && stat != NFS_NOSPC &&
+           stat != NFS_DQUOT && stat != NFS_SERVERFAULT;
+}
+
 /* What an earlier run began for the same call; NULL: it is none that is repeated. */
 static const struct intent *find(struct call *call)
 {
@@ -101,7 +112,8 @@ static const struct intent *find(struct call *call)
     once->is_looked_for = true;
     identify(call, intent_ring_key(ring), &once->intent);
     const struct intent *found = intent_find(ring, once->intent.key);
-    if (found == NULL || found->outcome == INTENT_FAILED || found->procedure != call->procedure ||
+    if (found == NULL || found->procedure != call->procedure ||
+        (found->outcome == INTENT_FAILED && !is_final(found->stat)) ||
         (found->port != call->port && intent_is_superseded(ring, found)))
         return NULL;
     once->intent.clock_ms = found->clock_ms;
@@ -111,6 +123,11 @@ static const struct intent *find(struct call *call)
 static bool is_done(const struct intent *before)
 {
     return before->outcome == INTENT_DONE || before->outcome == INTENT_FOUND;
+}
+
+static bool is_failed(const struct intent *before)
+{
+    return before->outcome == INTENT_FAILED;
 }
 
 static bool is_certain(const struct intent *before)
@@ -144,10 +161,10 @@ void once_note_object(struct call *call, const struct handle_object *object, boo
 void once_end(struct call *call)
 {
     const struct call_once *once = &call->once;
-    if (once->number != 0)
-        intent_end(ring_of(call), once->number,
-                   call->result.stat == NFS_OK ? once->intent.outcome : INTENT_FAILED,
-                   &once->intent.made);
+    if (once->number != 0 && call->result.stat != NFS_OK)
+        intent_fail(ring_of(call), once->number, call->result.stat);
+    else if (once->number != 0)
+        intent_end(ring_of(call), once->number, once->intent.outcome, &once->intent.made);
     call->once.number = 0;
 }
 
@@ -160,15 +177,29 @@ void once_end_if_ok(struct call *call)
 
 /* It was executed by an earlier run: so the next run must know, too, if this one does not live to
  * answer it. */
-static enum once_verdict take_done(struct call *call)
+static void begin_copy(struct call *call)
 {
     const struct intent *before = call->once.before;
     atomic_fetch_add(&call->service->repeats, 1);
     call->once.intent.begun_ns = before->begun_ns;
     call->once.intent.order = before->order;
     once_begin(call, &before->first, &before->second);
+}
+
+static enum once_verdict take_done(struct call *call)
+{
+    const struct intent *before = call->once.before;
+    begin_copy(call);
     once_note_object(call, &before->made, before->outcome == INTENT_FOUND);
     CHECK(call->result.stat == NFS_OK);
+    once_end(call);
+    return ONCE_DONE;
+}
+
+static enum once_verdict take_failed(struct call *call)
+{
+    begin_copy(call);
+    (void)call_fail(call, call->once.before->stat);
     once_end(call);
     return ONCE_DONE;
 }
@@ -186,6 +217,8 @@ static enum once_verdict take_half(struct call *call)
 enum once_verdict once_judge_remove(struct call *call, const struct handle_object *now)
 {
     const struct intent *before = find(call);
+    if (before != NULL && is_failed(before))
+        return take_failed(call);
     if (before == NULL || before->first.len == 0)
         return ONCE_NEW;
     if (!is_certain(before) && is_same(now, &before->first))
@@ -199,6 +232,8 @@ enum once_verdict once_judge_rename(struct call *call, const struct handle_objec
                                     const struct handle_object *to)
 {
     const struct intent *before = find(call);
+    if (before != NULL && is_failed(before))
+        return take_failed(call);
     if (before == NULL || before->first.len == 0)
         return ONCE_NEW;
     if (is_certain(before))
@@ -219,6 +254,8 @@ enum once_verdict once_judge_link(struct call *call, const struct handle_object 
     const struct intent *before = find(call);
     if (before == NULL)
         return ONCE_NEW;
+    if (is_failed(before))
+        return take_failed(call);
     if (is_certain(before))
         return take_done(call);
     bool is_there = is_same(now, object) && before->first.len == 0 &&
@@ -290,6 +327,8 @@ enum once_verdict once_judge_make(struct call *call, const struct directory *dir
     const struct intent *before = find(call);
     if (before == NULL)
         return ONCE_NEW;
+    if (is_failed(before))
+        return take_failed(call);
     if (is_certain(before)) {
         *ret_object = answer_made(call, &before->made);
         return take_done(call);
@@ -323,10 +362,14 @@ void once_settle(struct call *call)
         !is_once_only(call->procedure) || call->export == NULL)
         return;
     const struct intent *before = find(call);
-    if (before == NULL || !is_certain(before))
+    if (before == NULL || !(is_certain(before) || is_failed(before)) || before->stat == NFS_STALE)
         return;
     call->result = (struct nfs_result){.stat = NFS_OK};
     call->sync_count = 0;
+    if (is_failed(before)) {
+        (void)take_failed(call);
+        return;
+    }
     if (call->procedure >= NFS_CREATE && call->procedure <= NFS_MKNOD && before->made.len != 0) {
         call->result.has_fh = true;
         handle_make(call_key(call), call->export->id, &before->made, &call->result.fh);

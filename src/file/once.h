@@ -5,13 +5,15 @@
  *                                  +--> not executed: as if it came for the first time --+
  *   repeat: an earlier run knows --+--> half executed: completed ------------------------+--> OK
  *                                  +--> executed: answered as it would have been --------+
+ *                                  +--> failed, for good: answered so again
  *
  * Every such call leaves an intent before it changes anything (intent.h), and completes it after
  * that, under the lock of the directory or file. The first call of a key that an earlier run has
  * an intent of is a repeat: it is judged by what the file system says of the names now.
  *
  * Always true:
- *  (1) What an intent says was done is not done again, whatever has become of it since.
+ *  (1) What an intent says was done is not done again, whatever has become of it since; nor is
+ *      what it says was refused done now.
  *  (2) A repeat changes no object but the one that its first execution would have changed.
  *  (3) A repeat that is answered OK waits for the same syncs as an execution.
  *
@@ -26,7 +28,7 @@
 enum once_verdict {
     ONCE_NEW,  /* to be executed */
     ONCE_HALF, /* made by its first execution, and perhaps not complete */
-    ONCE_DONE, /* executed: it is to be answered OK */
+    ONCE_DONE, /* executed: the result has the status, which may be a failure */
     ONCE_GONE, /* what it meant is not there any more, and something else must not be touched */
 };
 
@@ -50,7 +52,7 @@ enum once_verdict once_judge_rename(struct call *call, const struct handle_objec
 enum once_verdict once_judge_link(struct call *call, const struct handle_object *object,
                                   const struct handle_object *now);
 /* CREATE, MKDIR, SYMLINK, MKNOD of this type. ONCE_DONE: the result has the object, which is
- * *ret_object, or NULL if it is gone. */
+ * *ret_object, or NULL if it is gone or was never made. */
 enum once_verdict once_judge_make(struct call *call, const struct directory *directory, mode_t type,
                                   struct descriptor **ret_object);
 /* ONCE_HALF: the guard is not to be compared again. */

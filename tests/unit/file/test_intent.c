@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,6 +125,28 @@ TEST(test_intent__the_newest_of_a_key_counts)
     intent_end(ring, add(10), INTENT_DONE, &made);
     again();
     assert_int_equal(intent_find(ring, 10)->outcome, INTENT_DONE);
+}
+
+TEST(test_intent__a_failure_has_a_status)
+{
+    struct handle_object made = object_of(9);
+    static const enum nfs_stat stats[] = {NFS_NOENT, NFS_EXIST, NFS_NOTEMPTY, NFS_JUKEBOX};
+    for (uint64_t i = 0; i < 4; i++)
+        intent_fail(ring, add(10 + i), stats[i]);
+    intent_end(ring, add(20), INTENT_DONE, &made);
+    uint64_t number = add(21);
+    intent_fail(ring, number, NFS_NOENT);
+    atomic_fetch_xor(&ring->entries[number % INTENT_COUNT].words[INTENT_AT_OUTCOME],
+                     UINT64_C(1) << 32); /* another one is no outcome */
+    again();
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_int_equal(intent_find(ring, 10 + i)->outcome, INTENT_FAILED);
+        assert_int_equal(intent_find(ring, 10 + i)->stat, stats[i]);
+        assert_int_equal(intent_find(ring, 10 + i)->made.len, 0);
+    }
+    assert_int_equal(intent_find(ring, 20)->outcome, INTENT_DONE);
+    assert_int_equal(intent_find(ring, 20)->stat, NFS_OK);
+    assert_int_equal(intent_find(ring, 21)->outcome, INTENT_BEGUN);
 }
 
 /* Every moment of a kill: the words of an entry as they are after each store. */
@@ -261,6 +285,118 @@ TEST(test_intent__what_cannot_be_used_is_said)
     open_with(&key);
     assert_null(ring);
     assert_non_null(strstr(note, "No such file"));
+}
+
+/* As a copy that leaves out what is empty. */
+static void make_sparse(void)
+{
+    static uint8_t bytes[INTENT_HEAD_LEN + 16 * ENTRY_LEN];
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, bytes, sizeof bytes, 0), sizeof bytes);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(pwrite(fd, bytes, sizeof bytes, 0), sizeof bytes);
+    assert_int_equal(ftruncate(fd, FILE_LEN), 0);
+    (void)close(fd);
+}
+
+static uint64_t allocated(void)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+TEST(test_intent__a_copy_with_holes_is_allocated)
+{
+    (void)add(10);
+    intent_ring_close(ring);
+    ring = NULL;
+    make_sparse();
+    assert_true(allocated() < FILE_LEN);
+    open_with(&key);
+    assert_non_null(ring);
+    assert_string_equal(note, "");
+    assert_non_null(intent_find(ring, 10));
+    assert_true(allocated() >= FILE_LEN);
+}
+
+/* A store into it would be SIGBUS. */
+TEST(test_intent__holes_on_a_full_disk_are_said)
+{
+    (void)add(10);
+    intent_ring_close(ring);
+    ring = NULL;
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", directory, "tmpfs", 0, "size=5m") != 0)
+        skip();
+    open_with(&key);
+    assert_non_null(ring);
+    (void)add(10);
+    intent_ring_close(ring);
+    ring = NULL;
+    make_sparse();
+    char other[128];
+    (void)snprintf(other, sizeof other, "%s/other", directory);
+    int fd = open(other, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(posix_fallocate(fd, 0, 3 << 20), 0);
+    (void)close(fd);
+    open_with(&key);
+    assert_null(ring);
+    assert_non_null(strstr(note, "will be executed again"));
+    assert_non_null(strstr(note, "No space left"));
+    assert_int_equal(unlink(other), 0);
+    open_with(&key); /* nothing is lost by that */
+    assert_non_null(ring);
+    assert_non_null(intent_find(ring, 10));
+    intent_ring_close(ring);
+    ring = NULL;
+    assert_int_equal(umount(directory), 0);
+}
+
+static void expect_bytes(const char *name, const uint8_t *bytes, size_t len)
+{
+    static uint8_t now[FILE_LEN + 1];
+    int fd = open(name, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, now, sizeof now), len);
+    assert_memory_equal(now, bytes, len);
+    (void)close(fd);
+}
+
+/* Another file of any length, or even another ring. */
+TEST(test_intent__what_has_another_name_is_not_touched)
+{
+    static uint8_t bytes[FILE_LEN];
+    static const size_t lens[] = {0, 100, FILE_LEN, FILE_LEN};
+    char other[128];
+    (void)snprintf(other, sizeof other, "%s/other", directory);
+    for (int i = 0; i < 4; i++) {
+        (void)add(10);
+        intent_ring_close(ring);
+        memset(bytes, 'x', sizeof bytes);
+        if (i < 3) {
+            assert_int_equal(truncate(path, 0), 0);
+            write_at(0, bytes, lens[i]);
+        } else {
+            int fd = open(path, O_RDONLY);
+            assert_true(fd >= 0);
+            assert_int_equal(read(fd, bytes, sizeof bytes), sizeof bytes);
+            (void)close(fd);
+        }
+        assert_int_equal(link(path, other), 0);
+        open_with(&key);
+        assert_non_null(ring);
+        assert_non_null(strstr(note, "hard link"));
+        assert_null(intent_find(ring, 10));
+        (void)add(11);
+        again();
+        assert_string_equal(note, "");
+        assert_non_null(intent_find(ring, 11));
+        expect_bytes(other, bytes, lens[i]);
+        assert_int_equal(unlink(other), 0);
+    }
 }
 
 TEST(test_intent__age_is_time_that_servers_were_up)
