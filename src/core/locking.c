@@ -229,11 +229,8 @@ static bool may_wait(const struct lock_request *r)
     return r->block && !r->is_unmonitored && !r->reclaim;
 }
 
-/*
- * Nobody here is in the way; a program on this machine may be. Not of what the owner holds already
- * in that mode or a stronger one: that a program was faster there has been reported (mirror.h), and
- * to be refused would tell a client whose answer was lost that it has what it had before.
- */
+/* Nobody here is in the way; a program on this machine may be. Not of what the owner holds already
+ * in that mode or a stronger one: a client whose answer was lost would think it has what it had. */
 static enum lock_status grant_beside_programs(struct core *core, const struct peer *from,
                                               const struct request *request, struct subject s,
                                               uint32_t waiter)
@@ -246,10 +243,8 @@ static enum lock_status grant_beside_programs(struct core *core, const struct pe
         return LOCK_NO_RESOURCES;
     enum lock_status status = LOCK_NO_RESOURCES;
     enum mirror_result result = mirror_take(core, &s.claim);
-    if (result != MIRROR_TAKEN && is_known(&s) && lock_covers(core, &s.claim)) {
-        MARK("lock_held_beside_a_program");
+    if (result != MIRROR_TAKEN && is_known(&s) && lock_covers(core, &s.claim))
         result = MIRROR_TAKEN;
-    }
     switch (result) {
     case MIRROR_TAKEN:
         status = grant(core, from, r, s, waiter);

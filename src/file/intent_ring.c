@@ -206,9 +206,10 @@ static int open_own(const char *path, off_t *ret_size, const char **ret_replaced
     if (fd < 0)
         return -errno;
     int code = fstat(fd, &st) != 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EEXIST;
-    *ret_size = code == 0 ? st.st_size : 0;
-    if (code == 0 && st.st_nlink == 1)
+    if (code == 0 && st.st_nlink == 1) {
+        *ret_size = st.st_size;
         return fd;
+    }
     (void)close(fd);
     if (code != 0)
         return code;
@@ -221,7 +222,7 @@ static int open_own(const char *path, off_t *ret_size, const char **ret_replaced
 /* *ret_replaced: what there was before, if it was something else. */
 static int take_file(struct intent_ring *ring, const char *path, const char **ret_replaced)
 {
-    off_t size;
+    off_t size = 0;
     int fd = open_own(path, &size, ret_replaced);
     if (fd < 0)
         return fd;

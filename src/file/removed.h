@@ -2,7 +2,8 @@
  * removed.h -- files that were found to be gone, for those who have locks on them (F-LOCK).
  *
  * Who finds an open file without a name, or takes the last one away, says so here, on any thread.
- * A handle that only leads nowhere proves nothing: its file system may not be mounted. What does not fit is forgotten: the next call about that file finds it gone once more.
+ * A handle that only leads nowhere proves nothing: its file system may not be mounted. What does
+ * not fit is forgotten: the next call about that file finds it gone once more.
  */
 #ifndef FILE_REMOVED_H
 #define FILE_REMOVED_H
