@@ -229,7 +229,8 @@ static bool may_wait(const struct lock_request *r)
     return r->block && !r->is_unmonitored && !r->reclaim;
 }
 
-/* Nobody here is in the way; a program on this machine may be. */
+/* Nobody here is in the way; a program on this machine may be, but not of what the owner holds: it
+ * was faster there, which is reported, and who repeats a downgrade must not be denied it. */
 static enum lock_status grant_beside_programs(struct core *core, const struct peer *from,
                                               const struct request *request, struct subject s,
                                               uint32_t waiter)
@@ -241,7 +242,12 @@ static enum lock_status grant_beside_programs(struct core *core, const struct pe
     if (s.claim.file == SLOT_NONE)
         return LOCK_NO_RESOURCES;
     enum lock_status status = LOCK_NO_RESOURCES;
-    switch (mirror_take(core, &s.claim)) {
+    enum mirror_result result = mirror_take(core, &s.claim);
+    if (result != MIRROR_TAKEN && is_known(&s) && lock_covers(core, &s.claim)) {
+        MARK("lock_held_beside_a_program");
+        result = MIRROR_TAKEN;
+    }
+    switch (result) {
     case MIRROR_TAKEN:
         status = grant(core, from, r, s, waiter);
         if (status != LOCK_GRANTED)

@@ -307,6 +307,26 @@ TEST(test_mirror__a_program_that_was_faster_is_no_secret)
     assert_int_equal(fixture_status(the_core).local_refused, 0);
 }
 
+TEST(test_mirror__what_is_held_beside_a_program_is_granted_again)
+{
+    tell("A lock 0 4 X -> granted");
+    program_takes(2, 1, LOCAL_EXCLUSIVE);
+    start_again();
+    tell("A lock 0 4 X reclaim -> granted; grace is over");
+    /* An answer that was lost, a downgrade, and the same of that. */
+    tell("A lock 0 4 X -> granted; A lock 1 2 S -> granted; A lock 1 2 S -> granted");
+    tell("A lock 2 1 S wait -> granted; there are 0 waiters");
+    assert_held("XS-X");
+    /* What is more than that is not. */
+    tell("A lock 1 2 X -> denied; A lock 2 3 S -> denied; B lock 2 1 S -> denied");
+    assert_int_equal(fixture_status(the_core).local_refused, 1);
+    program_takes(2, 1, LOCAL_NONE);
+    fixture_wait(2 * FIXTURE_SECOND);
+    settle();
+    assert_held("XSSX");
+    assert_int_equal(fixture_status(the_core).local_refused, 0);
+}
+
 TEST(test_mirror__a_file_that_goes_is_refused_no_more)
 {
     tell("A lock 0 4 X -> granted");
