@@ -8,7 +8,7 @@
  *
  * What is loose waits in a ring. When that is full, the file is gone through as a whole later
  * ("behind"); so is one that could not be mirrored, once a second, and one that had too many pieces
- * and has few again.
+ * and has few again. What of it is loose in a batch that is not durable stays until then.
  */
 #include "core/mirror.h"
 
@@ -253,6 +253,25 @@ static bool take_part(const struct core *core, uint32_t slot, struct local_range
     return world->raise(world->context, file_at(core, slot)->mirror, stretch);
 }
 
+/* Was the first byte of this stretch released in a batch that is not durable? It has its own turn
+ * then. The stretch ends where that changes. */
+static bool is_pending(const struct core *core, uint32_t slot, struct local_range *stretch)
+{
+    const struct mirrors *all = &core->mirrors;
+    bool is_pending = false;
+    for (uint32_t i = all->loose_count; i > 0; i--) {
+        const struct mirror_loose *loose = &all->loose[(all->loose_first + i - 1) % LOOSE_MAX];
+        if (loose->txn <= core->durable_txn)
+            break; /* so are all before it */
+        if (loose->file != slot || loose->end < stretch->start || loose->start > stretch->end)
+            continue;
+        bool is_first = loose->start <= stretch->start;
+        is_pending |= is_first;
+        stretch->end = min_u64(stretch->end, is_first ? loose->end : loose->start - 1);
+    }
+    return is_pending;
+}
+
 /* The next stretches of a file are mirrored as they are held. False: there is more of it. */
 static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
 {
@@ -271,7 +290,8 @@ static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
             file->is_refused_again = true;
             (void)take_part(core, slot, &stretch);
         }
-        (void)world->lower(world->context, file->mirror, &stretch);
+        if (!is_pending(core, slot, &stretch))
+            (void)world->lower(world->context, file->mirror, &stretch);
         if (stretch.end == UINT64_MAX)
             return true;
         file->behind_at = stretch.end + 1;

@@ -378,6 +378,29 @@ TEST(test_mirror__a_file_that_is_held_as_a_whole_is_refined_when_its_pieces_are_
     assert_held("X-X-X-X-X-X-X-X-X-X-");
 }
 
+TEST(test_mirror__what_is_released_while_a_file_is_gone_through_is_kept_until_it_is_durable)
+{
+    struct store_batch batch;
+    tell("A lock 0 2 X -> granted; B lock 4 4 X -> granted");
+    kernel.is_whole = true;
+    memset(kernel.ours, LOCAL_EXCLUSIVE, BYTES);
+    assert_int_equal(step_only(REQUEST_NLM_UNLOCK, A, 0, 2, X), LOCK_GRANTED);
+    assert_true(core_take_batch(the_core, &batch));
+    assert_int_equal(step_only(REQUEST_NLM_LOCK, A, 9, 1, X), LOCK_GRANTED);
+    fixture_stored(the_core, batch.txn, true);
+    core_work(the_core, fixture_now_ns(), fixture_now_ns());
+    assert_int_equal(kernel.refined, 1);
+    /* It is gone through when this batch is durable; these bytes are released in the next. */
+    assert_true(core_take_batch(the_core, &batch));
+    assert_int_equal(step_only(REQUEST_NLM_UNLOCK, B, 5, 2, X), LOCK_GRANTED);
+    assert_int_equal(kernel.ours[0], LOCAL_EXCLUSIVE);
+    fixture_stored(the_core, batch.txn, true);
+    core_work(the_core, fixture_now_ns(), fixture_now_ns());
+    assert_held("----XXXX-X");
+    settle();
+    assert_held("----X--X-X");
+}
+
 TEST(test_mirror__one_file_too_many_is_refused)
 {
     kernel.has_no_room = true;
