@@ -430,11 +430,11 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
     }
     if (!may_be_held(core, &s))
         return LOCK_GRANTED;
-    /* What a run before granted is its owner's when its owner says so: until then it may go with
-     * the end of grace. It stays, because another call of this owner may reclaim it yet. */
-    if (unsettled_meets(core, &s.claim)) {
-        MARK("cancel_of_an_unsettled_lock");
-        return LOCK_GRANTED;
+    /* What it is told to have it must keep: of what a run before granted this is a reclaim. */
+    if (unsettled_meets(core, &s.claim) || !lock_covers(core, &s.claim)) {
+        MARK("cancel_reclaims");
+        if (grant(core, from, r, s, SLOT_NONE) != LOCK_GRANTED)
+            return LOCK_GRACE;
     }
     MARK("cancel_of_a_held_lock");
     return LOCK_DENIED;
