@@ -181,7 +181,8 @@ void era_called(struct world *world, const struct ask *ask)
     process->locker->since.is_reached |=
         ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_UNLOCK ||
         ask->plain == PEER_NLM_TEST || ask->plain == PEER_NLM_CANCEL;
-    if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_UNLOCK)
+    if (ask->plain == PEER_NLM_LOCK || ask->plain == PEER_NLM_UNLOCK ||
+        ask->plain == PEER_NLM_CANCEL) /* which may be a reclaim */
         process->since.settled[file] |= locker_cells(ask->extent.offset, ask->extent.len);
     else if (ask->plain == PEER_NLM_SHARE || ask->plain == PEER_NLM_UNSHARE)
         process->since.share_settled[file] = true;
