@@ -144,7 +144,8 @@ static bool is_needed(const struct lock_keeper *keeper)
 {
     if (keeper->server >= 0)
         return true;
-    return keeper->count > keeper->dropped && now_ms() - keeper->left_ms < LINGER_S * 1000 &&
+    return keeper->count > keeper->dropped &&
+           now_ms() - keeper->left_ms < (uint64_t)LINGER_S * 1000 &&
            socket_inode() == keeper->inode;
 }
 
@@ -172,6 +173,7 @@ int lock_keeper_run(void)
     }
     if (socket_inode() == keeper.inode)
         (void)unlinkat(DIRECTORY_FD, socket_name, 0);
+    free(keeper.at);
     return 0;
 }
 
