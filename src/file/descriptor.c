@@ -263,8 +263,8 @@ static bool meets_locks(int fd)
     return fcntl(fd, F_OFD_GETLK, &flock) == 0 && flock.l_type != F_UNLCK;
 }
 
-/* The one that an earlier server had locks on, if it is of this very file. While the server starts:
- * there is one thread. */
+/* The one that an earlier server had locks on, if it is of this very file: while the server starts,
+ * or when a reload brings its export back. */
 static int take_kept(struct descriptor_cache *cache, struct descriptor *descriptor,
                      const struct stat *st)
 {
@@ -288,7 +288,11 @@ static int take_kept(struct descriptor_cache *cache, struct descriptor *descript
         return -1;
     }
     atomic_fetch_add(&cache->open_count, 1);
-    atomic_store(&descriptor->lock_fd, fd);
+    int won = keep_data(cache, &descriptor->lock_fd, fd);
+    if (won != fd) {
+        keeper_drop(cache->keeper, id);
+        return won;
+    }
     descriptor->had_locks = true;
     descriptor->kept_id = id;
     return fd;
