@@ -204,7 +204,8 @@ static void add_notifications(struct text *out, const struct core_status *status
 static void add_clients(struct text *out, const struct core_status *status)
 {
     add_one(out, "holdfast_address_limit_refusals_total", "counter",
-            "New clients, registrations, locks and waiting requests refused by --max-per-address.",
+            "New clients, registrations, locks, locked files and waiting requests refused by "
+            "--max-per-address.",
             status->quota.refused);
     begin(out, "holdfast_evicted_records_total", "counter",
           "Records that held nothing and were removed to make room for a new one, by table.");

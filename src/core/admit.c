@@ -59,6 +59,24 @@ uint32_t admit_client(struct core *core, const struct peer *from, const struct l
     return slot;
 }
 
+uint32_t admit_file(struct core *core, const struct peer *from, const struct lock_request *r,
+                    uint32_t file)
+{
+    if (file != SLOT_NONE) {
+        file_keep(core, file);
+        return file;
+    }
+    enum admission admission = ADMIT_ADDRESS;
+    if (mirror_admits(core, &from->address)) {
+        file = file_add(core, r->fh);
+        admission = file == SLOT_NONE ? ADMIT_BYTES : ADMIT_NEW;
+    }
+    if (admit_refuses(core, admission, from, r->caller_name, QUOTA_FILE))
+        return SLOT_NONE;
+    mirror_charge(core, file, &from->address);
+    return file;
+}
+
 bool admit_lock(struct core *core, const struct peer *from, const struct lock_request *r,
                 uint32_t client)
 {

@@ -32,6 +32,10 @@ bool admit_refuses(struct core *core, enum admission admission, const struct pee
  * reported. */
 uint32_t admit_client(struct core *core, const struct peer *from, const struct lock_request *r,
                       uint32_t client);
+/* The file that it asks about, with a reference, recorded if it was not (SLOT_NONE). SLOT_NONE: it
+ * cannot be, which is reported. */
+uint32_t admit_file(struct core *core, const struct peer *from, const struct lock_request *r,
+                    uint32_t file);
 /* May it have one more lock? `client` is SLOT_NONE where it is not known: its address has a share
  * all the same. False: it is reported why. */
 bool admit_lock(struct core *core, const struct peer *from, const struct lock_request *r,

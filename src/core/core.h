@@ -53,6 +53,7 @@ struct core_limits {
     uint32_t locks_per_client_max;        /* --max-locks-per-client */
     uint32_t waiters_max;                 /* --max-waiters */
     uint32_t per_address_percent;         /* --max-per-address; 0 and 100: no share */
+    uint32_t local_files_max;             /* that local.h has room for; 0: no matter */
     uint64_t bytes_max;                   /* --max-bytes: names */
     uint32_t batch_puts_max;              /* records that one batch may add or change */
     uint32_t slots_used[RECORD_KIND_END]; /* what the store holds already; see store_summary */

@@ -74,7 +74,7 @@ uint32_t file_add(struct core *core, struct bytes fh)
     struct files *all = &core->files;
     uint32_t slot = intern_add(&all->handles, fh);
     if (slot != SLOT_NONE && intern_references(&all->handles, slot) == 1) {
-        all->at[slot] = (struct file){.set = set_of(core, fh)};
+        all->at[slot] = (struct file){.set = set_of(core, fh), .charged = SLOT_NONE};
         list_init(&all->at[slot].wake_turn);
         list_init(&all->at[slot].behind);
         list_init(&all->at[slot].refused);

@@ -25,6 +25,7 @@ struct file {
 
     /* mirror.h's. */
     uint32_t mirror;             /* as local.h knows it */
+    uint32_t charged;            /* the address (quota.h) that it counts for; SLOT_NONE: none */
     bool is_refused_again;       /* by a program, of what was gone through */
     struct list behind, refused; /* it is to be gone through; a program holds bytes of it */
     uint64_t behind_txn, behind_at;

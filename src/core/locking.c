@@ -144,20 +144,6 @@ static bool may_be_held(const struct core *core, const struct subject *s)
     return is_known(s) && (lock_covers(core, &s->claim) || leftover_covers(core, &s->claim));
 }
 
-/* The file that a request is about, with a reference. SLOT_NONE: it cannot be recorded, which is
- * reported. */
-static uint32_t keep_file(struct core *core, const struct peer *from, const struct lock_request *r,
-                          uint32_t file)
-{
-    if (file != SLOT_NONE)
-        file_keep(core, file);
-    else
-        file = file_add(core, r->fh);
-    if (file == SLOT_NONE)
-        (void)admit_refuses(core, ADMIT_BYTES, from, r->caller_name, QUOTA_LOCK);
-    return file;
-}
-
 /* Nothing is in the way. */
 static enum lock_status grant(struct core *core, const struct peer *from,
                               const struct lock_request *r, struct subject s, uint32_t waiter)
@@ -166,7 +152,7 @@ static enum lock_status grant(struct core *core, const struct peer *from,
      * or a downgrade, must not fail for a limit. */
     if (!may_be_held(core, &s) && !admit_lock(core, from, r, s.client))
         return LOCK_NO_RESOURCES;
-    s.claim.file = keep_file(core, from, r, s.claim.file);
+    s.claim.file = admit_file(core, from, r, s.claim.file);
     if (s.claim.file == SLOT_NONE)
         return LOCK_NO_RESOURCES;
     s.client = admit_client(core, from, r, s.client);
@@ -238,7 +224,7 @@ static enum lock_status grant_beside_programs(struct core *core, const struct pe
     const struct lock_request *r = &request->lock;
     if (core->mirrors.world == NULL)
         return grant(core, from, r, s, waiter);
-    s.claim.file = keep_file(core, from, r, s.claim.file);
+    s.claim.file = admit_file(core, from, r, s.claim.file);
     if (s.claim.file == SLOT_NONE)
         return LOCK_NO_RESOURCES;
     enum lock_status status = LOCK_NO_RESOURCES;

@@ -37,13 +37,18 @@ static enum lock_status take_share(struct core *core, const struct peer *from,
         namesake_of_share(core, from, r);
         return LOCK_DENIED;
     }
-    client = admit_client(core, from, r, client);
-    if (client == SLOT_NONE)
+    uint32_t file = admit_file(core, from, r, file_find(core, r->fh));
+    if (file == SLOT_NONE)
         return LOCK_NO_RESOURCES;
-    enum lock_status status = share_take(core, client, r, core->wall_ns);
-    if (status == LOCK_NO_RESOURCES)
-        (void)admit_refuses(core, share_room(core, client), from, r->caller_name, QUOTA_SHARE);
-    client_settle(core, client); /* a client that is new and was refused has nothing here */
+    enum lock_status status = LOCK_NO_RESOURCES;
+    client = admit_client(core, from, r, client);
+    if (client != SLOT_NONE) {
+        status = share_take(core, client, r, core->wall_ns);
+        if (status == LOCK_NO_RESOURCES)
+            (void)admit_refuses(core, share_room(core, client), from, r->caller_name, QUOTA_SHARE);
+        client_settle(core, client); /* one that is new and was refused has nothing here */
+    }
+    file_release(core, file);
     return status;
 }
 

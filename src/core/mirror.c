@@ -50,6 +50,49 @@ static bool is_open(const struct file *file)
     return file->mirror < LOCAL_NOT_NOW;
 }
 
+/* ---- whose files they are ---- */
+
+bool mirror_admits(const struct core *core, const struct address *address)
+{
+    uint32_t all = core->limits.local_files_max;
+    return core->mirrors.world == NULL || core->mirrors.charged_count < all - all / 2 || all == 0 ||
+           quota_admits_address(core, address, QUOTA_FILE);
+}
+
+void mirror_charge(struct core *core, uint32_t slot, const struct address *address)
+{
+    struct file *file = file_at(core, slot);
+    if (core->limits.local_files_max == 0 || !is_open(file))
+        return;
+    CHECK(file->charged == SLOT_NONE);
+    file->charged = quota_keep(core, address);
+    quota_add(core, file->charged, QUOTA_FILE, 1);
+    core->mirrors.charged_count++;
+}
+
+static void discharge(struct core *core, struct file *file)
+{
+    if (file->charged == SLOT_NONE)
+        return;
+    quota_remove(core, file->charged, QUOTA_FILE, 1);
+    quota_release(core, file->charged);
+    core->mirrors.charged_count--;
+    file->charged = SLOT_NONE;
+}
+
+/* A file that was there before it could be mirrored counts for one of those who hold it. */
+static void charge_holder(struct core *core, uint32_t slot)
+{
+    const struct claim all = {0, UINT64_MAX, SLOT_NONE, slot, true};
+    uint32_t lock = lock_find_conflict(core, &all);
+    if (file_at(core, slot)->charged != SLOT_NONE || lock == SLOT_NONE)
+        return;
+    const struct owner *owner = owner_at(core, lock_at(core, lock)->claim.owner);
+    mirror_charge(core, slot, &quota_at(core, client_at(core, owner->client)->quota)->address);
+}
+
+/* ---- open and close ---- */
+
 /* The file is to be gone through when what is open now is durable. */
 static void fall_behind(struct core *core, uint32_t slot)
 {
@@ -102,6 +145,7 @@ void mirror_close(struct core *core, uint32_t slot)
     if (is_open(file))
         world->close(world->context, file->mirror);
     file->mirror = LOCAL_NO_FILE;
+    discharge(core, file);
 }
 
 static struct local_range range_of(const struct claim *claim)
@@ -114,6 +158,7 @@ static struct local_range range_of(const struct claim *claim)
 static void open_again(struct core *core, uint32_t slot)
 {
     mirror_open(core, slot);
+    charge_holder(core, slot);
     if (file_at(core, slot)->mirror != LOCAL_NO_FILE && file_at(core, slot)->lock_count > 0)
         fall_behind(core, slot);
 }

@@ -50,6 +50,7 @@ struct mirrors {
     uint64_t waiting_ns;    /* when they look again, */
     uint64_t refused_ns;    /* and when these do */
     uint32_t refused_count; /* of files */
+    uint32_t charged_count; /* the same: those that count for an address */
 };
 
 __attribute__((warn_unused_result)) int mirror_init(struct core *core, const uint32_t slots[]);
@@ -58,6 +59,12 @@ void mirror_done(struct core *core);
 /* A file has its first reference, or loses its last. */
 void mirror_open(struct core *core, uint32_t file);
 void mirror_close(struct core *core, uint32_t file);
+
+/* May this address have one more file mirrored? Every locked file needs descriptors, of which there
+ * are few: half of them are for whoever comes, the others for addresses within their share. */
+bool mirror_admits(const struct core *core, const struct address *address);
+/* A new file counts for this address as long as it lives. */
+void mirror_charge(struct core *core, uint32_t file, const struct address *address);
 
 /* Nobody in the lock table is in the way of this claim; is a program? If what it was taken for does
  * not come about, mirror_loosen takes it back. */

@@ -3,7 +3,7 @@
  *
  * Always true, and asserted by quota_check():
  *  (1) An address is here exactly while somebody holds a reference to it, once.
- *  (2) The references are its clients, registrants, tracked clients, questions, notices that
+ *  (2) The references are its clients, registrants, tracked clients, files, questions, notices that
  *      wait and their answers; over all addresses each count adds up to what its table holds.
  */
 #include "core/quota.h"
@@ -22,8 +22,8 @@ struct quota *quota_at(const struct core *core, uint32_t slot)
 int quota_init(struct core *core, const uint32_t slots[])
 {
     uint32_t addresses_max = slots[RECORD_REGISTRANT] + slots[RECORD_CLIENT] +
-                             slots[RECORD_TRACKED] + PROBE_MAX + HEARSAY_MAX + WITHHELD_MAX +
-                             1; /* one moves */
+                             slots[RECORD_TRACKED] + core->limits.local_files_max + PROBE_MAX +
+                             HEARSAY_MAX + WITHHELD_MAX + 1; /* one moves */
     struct quotas *all = &core->quotas;
     int err = table_init(&all->table, addresses_max, sizeof(struct quota));
     if (err == 0)
@@ -117,6 +117,8 @@ static uint32_t table_limit(const struct core *core, enum quota_kind kind)
         return core->limits.locks_max;
     case QUOTA_WAITER:
         return core->limits.waiters_max;
+    case QUOTA_FILE:
+        return core->limits.local_files_max;
     case QUOTA_KIND_END:
         break;
     }
@@ -164,7 +166,7 @@ void quota_check(const struct core *core)
         const uint32_t *counts = quota->counts;
         CHECK(find(core, &quota->address, quota->hash) == slot);
         CHECK(quota->references == counts[QUOTA_CLIENT] + counts[QUOTA_REGISTRANT] +
-                                       counts[QUOTA_TRACKED] + quota->keepers);
+                                       counts[QUOTA_TRACKED] + counts[QUOTA_FILE] + quota->keepers);
         for (uint32_t kind = 0; kind < QUOTA_KIND_END; kind++)
             sums[kind] += counts[kind];
     }
@@ -173,5 +175,6 @@ void quota_check(const struct core *core)
     CHECK(sums[QUOTA_TRACKED] == core->tracker.table.count);
     CHECK(sums[QUOTA_LOCK] == core->locks.table.count);
     CHECK(sums[QUOTA_SHARE] == core->shares.table.count);
+    CHECK(sums[QUOTA_FILE] == core->mirrors.charged_count);
     CHECK(sums[QUOTA_WAITER] == core->waiters.table.count - core->waiters.place_count);
 }

@@ -6,8 +6,9 @@
  * limit one of them may take; at least one element. What was stored above that is kept: a limit
  * concerns only what is new.
  *
- * An address is known here while a client, registrant or tracked client of it is, a question about
- * one, a notice that it sent and that waits, or its answer; each of them holds a reference. Locks,
+ * An address is known here while a client, registrant or tracked client of it is, a file that counts
+ * for it, a question about a client, a notice that it sent and that waits, or its answer; each of
+ * them holds a reference. Locks,
  * shares and waiters count where their client is. Counting costs the same however many there are
  * (P7).
  */
@@ -30,6 +31,7 @@ enum quota_kind {
     QUOTA_LOCK,
     QUOTA_SHARE,
     QUOTA_WAITER,
+    QUOTA_FILE, /* that programs see the locks of (mirror.h) */
     QUOTA_KIND_END,
 };
 

@@ -93,6 +93,7 @@ static struct core_limits limits_of(struct daemon *daemon)
         .locks_per_client_max = config->locks_per_client_max,
         .waiters_max = config->waiters_max,
         .per_address_percent = config->per_address_percent,
+        .local_files_max = daemon->files_mirrored_max,
         .bytes_max = config->bytes_max,
         .batch_puts_max = STORE_BATCH_PUTS_MAX - CORE_PUTS_PER_REQUEST_MAX,
         .mon_from_loopback = config->mon_from == CONFIG_MON_FROM_LOOPBACK,

@@ -2,7 +2,8 @@
  * rows_mirror.c -- what it costs clients that programs on the server see their locks; see rows.h.
  *
  * The other one is the same server with --local-locks off. Both have an export on a disk and 1,000
- * files in it; a round is one of each, one after the other.
+ * files in it; a round is one of each, one after the other. Each has a directory of its own: a server
+ * that is killed leaves the kernel's locks to its keeper, which ends a moment after its store.
  */
 #include "bench/files_load.h"
 #include "bench/rows.h"
@@ -10,7 +11,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#define DIRECTORY   "mirror-files"
 #define HANDLES     "mirror.handles"
 #define FILE_COUNT  1000
 #define ROUNDS_MAX  7
@@ -19,10 +19,13 @@
 static bool measure_one(const struct rows *rows, const char *local_locks, uint32_t files,
                         struct report_sample *ret)
 {
+    static uint32_t number;
     struct peers_server server = {0};
-    char directory[600];
+    char name[32], directory[600];
     uint64_t changes;
-    snprintf(directory, sizeof(directory), "%s", peers_path(DIRECTORY));
+    snprintf(name, sizeof(name), "mirror-files-%u", number++);
+    snprintf(directory, sizeof(directory), "%s", peers_path(name));
+    (void)mkdir(directory, 0755);
     struct files_load_target target = {&server.process, FILES_LOAD_PORT, FILES_LOAD_PORT, directory,
                                        HANDLES};
     struct peers_traffic pairs = {.kind = "pairs",
@@ -38,6 +41,7 @@ static bool measure_one(const struct rows *rows, const char *local_locks, uint32
                    peers_measure_locks(&server, &pairs, ret, &changes);
     peers_stop(&server, SIGKILL);
     peers_remove("files-store");
+    peers_remove(name);
     return is_good;
 }
 
@@ -59,9 +63,7 @@ static void measure(struct rows *rows, const char *key, const char *title, uint3
 
 void rows_mirror(struct rows *rows)
 {
-    (void)mkdir(peers_path(DIRECTORY), 0755);
     measure(rows, "mirror", "LOCK/UNLOCK 32 x 32, seen by programs", FILE_COUNT);
     if (!rows->has_failed)
         measure(rows, "mirror-one-file", "LOCK/UNLOCK 32 x 32 on one file, seen by programs", 1);
-    peers_remove(DIRECTORY);
 }

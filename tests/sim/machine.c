@@ -58,6 +58,7 @@ static struct core *load_core(struct world *world, uint64_t seed)
         .locks_per_client_max = machine->locks_per_client_max,
         .waiters_max = machine->waiters_max,
         .per_address_percent = world->plan.per_address_percent,
+        .local_files_max = 2 * LOCKER_FILES_MAX + 1, /* counted, and enough for all */
         .file_sets = &share,
         .file_set_count = 1,
         .bytes_max = world->plan.bytes_max,

@@ -24,11 +24,14 @@ static struct locker read_locker(void)
 static int read_how(struct request *ret)
 {
     static const char *const words[] = {"S",       "X",     "wait", "reclaim", "unmonitored",
-                                        "message", "state", "->",   NULL};
+                                        "message", "state", "of",   "->",      NULL};
+    static const char *const files[] = {"f", "g", "h", NULL};
     static const int bits[] = {S, X, BLOCK, RECLAIM, UNMONITORED, MESSAGE};
     int how = 0;
-    for (uint32_t word; (word = words_choice(words, "way to ask")) < 7;)
-        if (word == 6)
+    for (uint32_t word; (word = words_choice(words, "way to ask")) < 8;)
+        if (word == 7)
+            ret->lock.fh = bytes_of_text(files[words_choice(files, "file")]);
+        else if (word == 6)
             ret->lock.state = (uint32_t)words_number("the state");
         else
             how |= bits[word];
@@ -129,6 +132,8 @@ static void tell_call(const char *step)
         struct request request = locker_request(kind, who, offset, len, how);
         if (asked.lock.state != UINT32_MAX)
             request.lock.state = asked.lock.state;
+        if (asked.lock.fh.len > 0)
+            request.lock.fh = asked.lock.fh;
         expect_answer(locker_step(who, &request).status, step);
     }
 }
