@@ -47,13 +47,7 @@ int client_init(struct core *core, const uint32_t slots[])
     list_init(&all->idle);
     int err = table_init(&all->table, slots_max, sizeof(struct client));
     if (err == 0)
-        err = intern_init(&all->addresses, core->arena, slots_max, core->seed);
-    if (err == 0)
-        err = chains_init_hash(&all->by_key, slots_max);
-    if (err == 0)
-        err = chains_init(&all->by_address, slots_max, slots_max);
-    if (err == 0)
-        err = chains_init(&all->by_name, core->folds.table.max, slots_max);
+        err = host_index_init(core, &all->index, slots_max);
     if (err == 0)
         err = timers_init(&all->expiry, slots_max);
     return err;
@@ -63,10 +57,7 @@ void client_done(struct core *core)
 {
     struct clients *all = &core->clients;
     table_done(&all->table);
-    intern_done(&all->addresses);
-    chains_done(&all->by_key);
-    chains_done(&all->by_address);
-    chains_done(&all->by_name);
+    host_index_done(&all->index);
     timers_done(&all->expiry);
 }
 
@@ -81,7 +72,7 @@ struct address client_address(const struct core *core, uint32_t slot)
 {
     struct address address;
     struct bytes stored =
-        intern_bytes(&core->clients.addresses, client_at(core, slot)->stored.address);
+        intern_bytes(&core->clients.index.addresses, client_at(core, slot)->stored.address);
     CHECK(stored.len == sizeof address);
     memcpy(&address, stored.at, sizeof address);
     return address;
@@ -97,6 +88,11 @@ static uint64_t key_hash(const struct core *core, uint32_t address, uint32_t fol
     return hash_mix(core->seed, (uint64_t)address << 32 | fold);
 }
 
+static struct host_place place_of(const struct client *client)
+{
+    return (struct host_place){client->key_hash, client->stored.address, client->fold};
+}
+
 uint32_t client_find_id(const struct core *core, uint64_t id)
 {
     const struct table *table = &core->clients.table;
@@ -109,13 +105,13 @@ uint32_t client_find_id(const struct core *core, uint64_t id)
 uint32_t client_find(const struct core *core, const struct address *address, struct bytes name)
 {
     const struct clients *all = &core->clients;
-    uint32_t from = intern_find(&all->addresses, address_bytes(address));
+    uint32_t from = intern_find(&all->index.addresses, address_bytes(address));
     uint32_t fold = core_find_fold(core, name);
     if (from == SLOT_NONE || fold == SLOT_NONE)
         return SLOT_NONE;
     uint64_t hash = key_hash(core, from, fold);
-    uint32_t slot = chains_first(&all->by_key, chains_of_hash(&all->by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&all->by_key, slot)) {
+    uint32_t slot = chains_first(&all->index.by_key, chains_of_hash(&all->index.by_key, hash));
+    for (; slot != SLOT_NONE; slot = chains_next(&all->index.by_key, slot)) {
         const struct client *client = client_at(core, slot);
         if (client->stored.address == from && client->fold == fold)
             return slot;
@@ -126,7 +122,7 @@ uint32_t client_find(const struct core *core, const struct address *address, str
 static void release_key(struct core *core, const struct client *client)
 {
     if (client->stored.address != SLOT_NONE)
-        (void)intern_release(&core->clients.addresses, client->stored.address);
+        (void)intern_release(&core->clients.index.addresses, client->stored.address);
     if (client->stored.name != SLOT_NONE)
         (void)intern_release(&core->names, client->stored.name);
     if (client->fold != SLOT_NONE)
@@ -137,7 +133,7 @@ static void release_key(struct core *core, const struct client *client)
 static bool intern_key(struct core *core, const struct address *address, struct bytes name,
                        struct client *client)
 {
-    client->stored.address = intern_add(&core->clients.addresses, address_bytes(address));
+    client->stored.address = intern_add(&core->clients.index.addresses, address_bytes(address));
     client->stored.name = intern_add(&core->names, name);
     client->fold = core_add_fold(core, name);
     if (client->stored.address == SLOT_NONE || client->stored.name == SLOT_NONE ||
@@ -163,9 +159,7 @@ static void link_slot(struct core *core, uint32_t slot, const struct client *con
     client->quota = quota_keep(core, &address);
     quota_add(core, client->quota, QUOTA_CLIENT, 1);
     list_init(&client->asked.calibrating);
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
-    chains_add(&all->by_address, client->stored.address, slot);
-    chains_add(&all->by_name, client->fold, slot);
+    host_index_add(&all->index, slot, place_of(client));
 }
 
 /* Room for one more, by every limit; the order is the order in which operators can help. Nobody is
@@ -273,9 +267,7 @@ void client_forget(struct core *core, uint32_t slot)
     list_remove(&client_at(core, slot)->life.idle_here);
     quota_remove(core, client.quota, QUOTA_CLIENT, 1);
     quota_release(core, client.quota);
-    chains_remove(&all->by_key, chains_of_hash(&all->by_key, client.key_hash), slot);
-    chains_remove(&all->by_address, client.stored.address, slot);
-    chains_remove(&all->by_name, client.fold, slot);
+    host_index_remove(&all->index, slot, place_of(&client));
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_CLIENT, slot);
     release_key(core, &client);
@@ -332,22 +324,20 @@ enum client_move_result client_move(struct core *core, uint32_t slot, const stru
     CHECK(other != slot);
     if (other != SLOT_NONE && !client_may_give_way(core, other))
         return CLIENT_MOVE_TAKEN;
-    uint32_t fresh = intern_add(&all->addresses, address_bytes(address));
+    uint32_t fresh = intern_add(&all->index.addresses, address_bytes(address));
     if (fresh == SLOT_NONE)
         return CLIENT_MOVE_BYTES;
     if (other != SLOT_NONE)
         give_way(core, other, slot);
-    chains_remove(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
-    chains_remove(&all->by_address, old, slot);
+    host_index_remove(&all->index, slot, place_of(client));
     move_quota(core, slot, address);
     client->stored.address = fresh;
     client->stored.local = *local;
     client->stored.flags &= ~(uint32_t)RECORD_CLIENT_CALIBRATED;
     client->asked.calibrate_next_ns = 0;
     client->key_hash = key_hash(core, fresh, client->fold);
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, client->key_hash), slot);
-    chains_add(&all->by_address, fresh, slot);
-    (void)intern_release(&all->addresses, old);
+    host_index_add(&all->index, slot, place_of(client));
+    (void)intern_release(&all->index.addresses, old);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     core->sync_wanted = true;
     event_add(&core->events, EVENT_CLIENT_MOVED, address, name_of(core, client), client->stored.id);
@@ -470,8 +460,7 @@ static void check_one(const struct core *core, uint32_t slot)
     CHECK(client->key_hash == key_hash(core, client->stored.address, client->fold));
     CHECK(bytes_equal_fold(intern_bytes(&core->folds, client->fold), name_of(core, client)));
     CHECK(client_find(core, &address, name_of(core, client)) == slot);
-    CHECK(chains_has(&all->by_address, client->stored.address, slot));
-    CHECK(chains_has(&all->by_name, client->fold, slot));
+    host_index_check(&all->index, slot, place_of(client));
     CHECK(client->life.lock_count == chain_length(&core->locks.by_client, slot));
     CHECK(client->life.share_count == chain_length(&core->shares.by_client, slot));
     CHECK(client->life.waiter_count == chain_length(&core->waiters.by_client, slot));
@@ -484,7 +473,7 @@ void client_check(const struct core *core)
 {
     const struct clients *all = &core->clients;
     table_check(&all->table);
-    table_check(&all->addresses.table);
+    table_check(&all->index.addresses.table);
     timers_check(&all->expiry);
     uint32_t draining = 0, listed = 0;
     for (uint32_t slot = table_next(&all->table, SLOT_NONE); slot != SLOT_NONE;

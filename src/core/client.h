@@ -19,12 +19,11 @@
 #ifndef CORE_CLIENT_H
 #define CORE_CLIENT_H
 
-#include "base/chains.h"
-#include "base/intern.h"
 #include "base/list.h"
 #include "base/table.h"
 #include "base/timers.h"
 #include "core/admit.h"
+#include "core/host_index.h"
 #include "core/message.h"
 
 struct core;
@@ -115,11 +114,8 @@ struct client {
 };
 
 struct clients {
-    struct table table;       /* of struct client; slots are the store's keys */
-    struct chains by_key;     /* hash of (address, fold) */
-    struct chains by_address; /* chain = slot of the address */
-    struct chains by_name;    /* chain = slot of fold */
-    struct intern addresses;
+    struct table table;      /* of struct client; slots are the store's keys */
+    struct host_index index; /* the key is (address, fold) */
     struct list draining;
     struct list idle;     /* may be forgotten when the table is full; longest idle first */
     struct timers expiry; /* of clients with nothing here */

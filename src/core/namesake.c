@@ -133,7 +133,7 @@ static bool has_lock(const struct core *core, uint32_t client, const struct lock
 static void look(struct core *core, const struct peer *from, const struct lock_request *r,
                  bool (*has)(const struct core *, uint32_t, const struct lock_request *))
 {
-    const struct chains *by_name = &core->clients.by_name;
+    const struct chains *by_name = &core->clients.index.by_name;
     uint32_t fold = core_find_fold(core, r->caller_name), left = ELSEWHERE_MAX;
     uint32_t slot = fold == SLOT_NONE ? SLOT_NONE : chains_first(by_name, fold);
     for (; slot != SLOT_NONE && left-- > 0; slot = chains_next(by_name, slot)) {

@@ -159,7 +159,7 @@ void notify_restarted(struct core *core, const struct record_server *before)
 
 void notify_relay(struct core *core, uint32_t fold)
 {
-    const struct chains *by_name = &core->registrants.by_name;
+    const struct chains *by_name = &core->registrants.index.by_name;
     for (uint32_t slot = chains_first(by_name, fold); slot != SLOT_NONE;
          slot = chains_next(by_name, slot)) {
         uint32_t target = target_of_registrant(slot);

@@ -164,7 +164,7 @@ static enum reboot_heard hear_of_itself(struct core *core, uint32_t slot,
 static uint32_t chain_of(const struct core *core, const struct address *address)
 {
     struct bytes bytes = {(const uint8_t *)address, sizeof *address};
-    return intern_find(&core->clients.addresses, bytes);
+    return intern_find(&core->clients.index.addresses, bytes);
 }
 
 /* A newer state in a notice that need not be this client's, from its address. */
@@ -197,7 +197,7 @@ struct meant {
 static struct meant find_meant(const struct core *core, const struct probe_question *notice,
                                uint32_t exact)
 {
-    const struct chains *by_address = &core->clients.by_address;
+    const struct chains *by_address = &core->clients.index.by_address;
     struct meant meant = {.slot = exact};
     uint32_t chain = chain_of(core, &notice->from), looked_at = 0;
     uint32_t slot = chain == SLOT_NONE ? SLOT_NONE : chains_first(by_address, chain);
@@ -243,7 +243,7 @@ static enum reboot_heard hear_of_names(struct core *core, const struct probe_que
 
 static bool is_alone(const struct core *core, uint32_t slot)
 {
-    const struct chains *by_address = &core->clients.by_address;
+    const struct chains *by_address = &core->clients.index.by_address;
     uint32_t first = chains_first(by_address, client_at(core, slot)->stored.address);
     return chains_next(by_address, first) == SLOT_NONE;
 }
@@ -254,7 +254,7 @@ static enum reboot_heard hear_of_only(struct core *core, const struct probe_ques
     uint32_t chain = chain_of(core, &notice->from);
     if (chain == SLOT_NONE)
         return REBOOT_UNHEARD;
-    uint32_t slot = chains_first(&core->clients.by_address, chain);
+    uint32_t slot = chains_first(&core->clients.index.by_address, chain);
     if (!is_alone(core, slot))
         return REBOOT_UNHEARD;
     MARK("reboot_under_another_name");
@@ -265,7 +265,7 @@ static enum reboot_heard hear_of_only(struct core *core, const struct probe_ques
 static enum reboot_heard hear_of_elsewhere(struct core *core, struct bytes mon_name,
                                            const struct probe_question *notice)
 {
-    const struct chains *by_name = &core->clients.by_name;
+    const struct chains *by_name = &core->clients.index.by_name;
     enum reboot_heard heard = REBOOT_UNHEARD;
     uint32_t fold = core_find_fold(core, mon_name), count = 0;
     uint32_t slot = fold == SLOT_NONE ? SLOT_NONE : chains_first(by_name, fold);

@@ -37,25 +37,14 @@ int registrant_init(struct core *core, const uint32_t slots[])
     uint32_t slots_max = slots[RECORD_REGISTRANT];
     struct registrants *all = &core->registrants;
     int err = table_init(&all->table, slots_max, sizeof(struct registrant));
-    if (err == 0)
-        err = intern_init(&all->addresses, core->arena, slots_max, core->seed);
-    if (err == 0)
-        err = chains_init_hash(&all->by_key, slots_max);
-    if (err == 0)
-        err = chains_init(&all->by_address, slots_max, slots_max);
-    if (err == 0)
-        err = chains_init(&all->by_name, core->folds.table.max, slots_max);
-    return err;
+    return err == 0 ? host_index_init(core, &all->index, slots_max) : err;
 }
 
 void registrant_done(struct core *core)
 {
     struct registrants *all = &core->registrants;
     table_done(&all->table);
-    intern_done(&all->addresses);
-    chains_done(&all->by_key);
-    chains_done(&all->by_address);
-    chains_done(&all->by_name);
+    host_index_done(&all->index);
 }
 
 static struct bytes address_bytes(const struct address *address)
@@ -84,13 +73,13 @@ static bool has_key(const struct core *core, const struct registrant *r, const s
     return r->my_prog == key->prog && r->my_vers == key->vers && r->my_proc == key->proc &&
            bytes_equal(intern_bytes(&core->names, r->mon_name), key->mon_name) &&
            bytes_equal(intern_bytes(&core->names, r->my_name), key->my_name) &&
-           bytes_equal(intern_bytes(&core->registrants.addresses, r->address),
+           bytes_equal(intern_bytes(&core->registrants.index.addresses, r->address),
                        address_bytes(key->address));
 }
 
 static uint32_t find(const struct core *core, const struct key *key, uint64_t hash)
 {
-    const struct chains *by_key = &core->registrants.by_key;
+    const struct chains *by_key = &core->registrants.index.by_key;
     uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
     for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
         const struct registrant *r = registrant_at(core, slot);
@@ -100,16 +89,18 @@ static uint32_t find(const struct core *core, const struct key *key, uint64_t ha
     return SLOT_NONE;
 }
 
+static struct host_place place_of(const struct registrant *r)
+{
+    return (struct host_place){r->key_hash, r->address, r->mon_fold};
+}
+
 static void link_slot(struct core *core, uint32_t slot)
 {
-    struct registrants *all = &core->registrants;
     struct registrant *r = registrant_at(core, slot);
     struct address address = target_address(core, target_of_registrant(slot));
     r->quota = quota_keep(core, &address);
     quota_add(core, r->quota, QUOTA_REGISTRANT, 1);
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, r->key_hash), slot);
-    chains_add(&all->by_address, r->address, slot);
-    chains_add(&all->by_name, r->mon_fold, slot);
+    host_index_add(&core->registrants.index, slot, place_of(r));
 }
 
 /* In the monitor role a registration that starts over, in this boot of the machine or in this life
@@ -134,7 +125,7 @@ static void renew(struct core *core, uint32_t slot, const struct request *reques
 static void release_key(struct core *core, const struct registrant *r)
 {
     if (r->address != SLOT_NONE)
-        (void)intern_release(&core->registrants.addresses, r->address);
+        (void)intern_release(&core->registrants.index.addresses, r->address);
     if (r->mon_name != SLOT_NONE)
         (void)intern_release(&core->names, r->mon_name);
     if (r->my_name != SLOT_NONE)
@@ -146,7 +137,7 @@ static void release_key(struct core *core, const struct registrant *r)
 /* References to the strings of a key, or none of them. */
 static bool intern_key(struct core *core, const struct key *key, struct registrant *r)
 {
-    r->address = intern_add(&core->registrants.addresses, address_bytes(key->address));
+    r->address = intern_add(&core->registrants.index.addresses, address_bytes(key->address));
     r->mon_name = intern_add(&core->names, key->mon_name);
     r->my_name = intern_add(&core->names, key->my_name);
     r->mon_fold = core_add_fold(core, key->mon_name);
@@ -250,9 +241,7 @@ void registrant_forget(struct core *core, uint32_t slot)
 {
     struct registrants *all = &core->registrants;
     struct registrant r = *registrant_at(core, slot);
-    chains_remove(&all->by_key, chains_of_hash(&all->by_key, r.key_hash), slot);
-    chains_remove(&all->by_address, r.address, slot);
-    chains_remove(&all->by_name, r.mon_fold, slot);
+    host_index_remove(&all->index, slot, place_of(&r));
     notify_forget(core, target_of_registrant(slot));
     if (core->limits.is_monitor)
         notify_forget(core, target_of_watched(core, slot));
@@ -289,13 +278,14 @@ uint32_t registrant_remove_all(struct core *core, const struct address *from, st
 {
     struct registrants *all = &core->registrants;
     uint32_t removed = 0;
-    uint32_t address = intern_find(&all->addresses, address_bytes(from));
+    uint32_t address = intern_find(&all->index.addresses, address_bytes(from));
     uint32_t name = intern_find(&core->names, my_name);
     if (address == SLOT_NONE || name == SLOT_NONE)
         return 0;
     uint32_t next;
-    for (uint32_t slot = chains_first(&all->by_address, address); slot != SLOT_NONE; slot = next) {
-        next = chains_next(&all->by_address, slot);
+    for (uint32_t slot = chains_first(&all->index.by_address, address); slot != SLOT_NONE;
+         slot = next) {
+        next = chains_next(&all->index.by_address, slot);
         if (registrant_at(core, slot)->my_name != name)
             continue;
         callout_unregistered(core, slot);
@@ -319,7 +309,7 @@ uint32_t registrant_find_id(const struct core *core, uint64_t id)
 
 bool registrant_any_of(const struct core *core, uint32_t fold)
 {
-    return chains_first(&core->registrants.by_name, fold) != SLOT_NONE;
+    return chains_first(&core->registrants.index.by_name, fold) != SLOT_NONE;
 }
 
 bool registrant_load(struct core *core, uint32_t slot, const struct record_registrant *record)
@@ -369,7 +359,7 @@ uint32_t registrant_encode(const struct core *core, uint32_t slot, uint8_t *buff
         .mon_name = intern_bytes(&core->names, r->mon_name),
         .my_name = intern_bytes(&core->names, r->my_name),
     };
-    memcpy(&record.address, intern_bytes(&core->registrants.addresses, r->address).at,
+    memcpy(&record.address, intern_bytes(&core->registrants.index.addresses, r->address).at,
            sizeof record.address);
     memcpy(record.priv, r->priv, RECORD_PRIV_LEN);
     watched_put_hosts(core, slot, record.hosts);
@@ -380,12 +370,12 @@ void registrant_check(const struct core *core)
 {
     const struct registrants *all = &core->registrants;
     table_check(&all->table);
-    table_check(&all->addresses.table);
+    table_check(&all->index.addresses.table);
     uint32_t slot = table_next(&all->table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct registrant *r = registrant_at(core, slot);
         struct address address;
-        struct bytes stored = intern_bytes(&all->addresses, r->address);
+        struct bytes stored = intern_bytes(&all->index.addresses, r->address);
         CHECK(stored.len == sizeof address);
         memcpy(&address, stored.at, sizeof address);
         struct key key = {&address,
@@ -397,8 +387,7 @@ void registrant_check(const struct core *core)
         CHECK(r->key_hash == key_hash(core, &key));
         CHECK(find(core, &key, r->key_hash) == slot);
         CHECK(bytes_equal_fold(intern_bytes(&core->folds, r->mon_fold), key.mon_name));
-        CHECK(chains_has(&all->by_address, r->address, slot));
-        CHECK(chains_has(&all->by_name, r->mon_fold, slot));
+        host_index_check(&all->index, slot, place_of(r));
         CHECK(r->id != 0);
         CHECK(r->id < core->server.next_id || !core->started);
     }

@@ -8,10 +8,9 @@
 #ifndef CORE_REGISTRANT_H
 #define CORE_REGISTRANT_H
 
-#include "base/chains.h"
-#include "base/intern.h"
 #include "base/table.h"
 #include "core/admit.h"
+#include "core/host_index.h"
 #include "core/message.h"
 
 struct core;
@@ -34,11 +33,8 @@ struct registrant {
 };
 
 struct registrants {
-    struct table table;       /* of struct registrant; slots are the store's keys */
-    struct chains by_key;     /* hash of the whole key */
-    struct chains by_address; /* chain = slot of the address */
-    struct chains by_name;    /* chain = slot of mon_fold: a name is watched in every spelling */
-    struct intern addresses;
+    struct table table;      /* of struct registrant; slots are the store's keys */
+    struct host_index index; /* the name is mon_name: it is watched in every spelling */
 };
 
 __attribute__((warn_unused_result)) int registrant_init(struct core *core, const uint32_t slots[]);

@@ -163,7 +163,7 @@ struct address target_address(const struct core *core, uint32_t target)
         return watched_address(core, registrant_slot(core, target));
     struct address address;
     uint32_t slot = registrant_of(core, target)->address;
-    memcpy(&address, intern_bytes(&core->registrants.addresses, slot).at, sizeof address);
+    memcpy(&address, intern_bytes(&core->registrants.index.addresses, slot).at, sizeof address);
     return address;
 }
 

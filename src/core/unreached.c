@@ -41,7 +41,7 @@ void unreached_done(struct core *core)
 
 static void release(struct core *core, uint32_t host)
 {
-    (void)intern_release(&core->clients.addresses, host);
+    (void)intern_release(&core->clients.index.addresses, host);
 }
 
 static void leave_list(struct core *core, struct unreached_host *at)
@@ -56,7 +56,7 @@ void unreached_begin(struct core *core)
     struct unreached *unreached = &core->notify.unreached;
     while (!list_is_empty(&unreached->failed))
         leave_list(core, LIST_ELEMENT(unreached->failed.next, struct unreached_host, queue));
-    for (uint32_t host = 0; host < core->clients.addresses.table.used; host++) {
+    for (uint32_t host = 0; host < core->clients.index.addresses.table.used; host++) {
         CHECK(unreached->hosts[host].left == 0);
         unreached->hosts[host].is_reached = false;
     }
@@ -65,7 +65,7 @@ void unreached_begin(struct core *core)
 static uint32_t find_host(const struct core *core, const struct address *address)
 {
     struct bytes bytes = {(const uint8_t *)address, sizeof *address};
-    return intern_find(&core->clients.addresses, bytes);
+    return intern_find(&core->clients.index.addresses, bytes);
 }
 
 uint32_t unreached_join(struct core *core, uint32_t target)
@@ -74,7 +74,7 @@ uint32_t unreached_join(struct core *core, uint32_t target)
     struct bytes bytes = {(const uint8_t *)&address, sizeof address};
     if (find_host(core, &address) == SLOT_NONE)
         return SLOT_NONE;
-    uint32_t host = intern_add(&core->clients.addresses, bytes); /* one more reference */
+    uint32_t host = intern_add(&core->clients.index.addresses, bytes); /* one more reference */
     CHECK(host != SLOT_NONE);
     host_at(core, host)->left++;
     if (target_is_client(core, target) &&
@@ -143,7 +143,7 @@ static void mark(struct core *core, uint32_t slot)
 bool unreached_work(struct core *core)
 {
     struct unreached *unreached = &core->notify.unreached;
-    const struct chains *by_address = &core->clients.by_address;
+    const struct chains *by_address = &core->clients.index.by_address;
     uint32_t left = MARKS_PER_TURN;
     while (!list_is_empty(&unreached->failed)) {
         struct unreached_host *at =

@@ -89,7 +89,7 @@ static void view_registrant(const struct core *core, uint32_t slot, struct view_
         .seen_ns = registrant_last_seen_ns(r),
         .is_monitored = true,
     };
-    memcpy(&ret->address, intern_bytes(&core->registrants.addresses, r->address).at,
+    memcpy(&ret->address, intern_bytes(&core->registrants.index.addresses, r->address).at,
            sizeof ret->address);
     view_news(core, target_of_registrant(slot), ret);
     if (core->limits.is_monitor)

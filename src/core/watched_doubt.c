@@ -60,7 +60,7 @@ void watched_doubt(struct core *core, uint32_t slot, uint32_t state)
 
 void watched_doubt_name(struct core *core, struct bytes mon_name, uint32_t state)
 {
-    const struct chains *by_name = &core->registrants.by_name;
+    const struct chains *by_name = &core->registrants.index.by_name;
     uint32_t fold = core_find_fold(core, mon_name);
     uint32_t slot = fold != SLOT_NONE ? chains_first(by_name, fold) : SLOT_NONE;
     for (; slot != SLOT_NONE; slot = chains_next(by_name, slot))
@@ -71,7 +71,7 @@ uint32_t watched_find_doubt(const struct core *core, const struct address *from,
                             uint32_t state)
 {
     const struct watching *watching = &core->watching;
-    const struct chains *by_name = &core->registrants.by_name;
+    const struct chains *by_name = &core->registrants.index.by_name;
     uint32_t slot = SLOT_NONE;
     if (watching->at == NULL)
         return SLOT_NONE;

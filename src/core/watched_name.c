@@ -116,7 +116,7 @@ void watched_resolved(struct core *core, uint32_t slot, const struct address *ad
 void watched_resolved_name(struct core *core, struct bytes mon_name,
                            const struct address *addresses, uint32_t count)
 {
-    const struct chains *by_name = &core->registrants.by_name;
+    const struct chains *by_name = &core->registrants.index.by_name;
     uint32_t fold = core_find_fold(core, mon_name), next;
     uint32_t slot = fold != SLOT_NONE ? chains_first(by_name, fold) : SLOT_NONE;
     for (uint32_t i = 0; i < SAME_NAME_MAX && slot != SLOT_NONE; i++, slot = next) {

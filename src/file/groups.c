@@ -7,10 +7,9 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "file/pool.h"
+#include "file/aside.h"
 
 #include <grp.h>
-#include <pthread.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <time.h>
@@ -35,13 +34,10 @@ struct question {
 struct groups {
     void (*ready)(void *context, struct list *work);
     void *context;
-    unsigned long thread;
-    pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t asked;
+    struct aside thread; /* guards what follows */
     struct known known[SLOTS];
     struct question *questions; /* a ring */
     uint32_t first, count;
-    bool is_stopping;
 };
 
 static uint64_t now_ns(void)
@@ -80,9 +76,9 @@ static void answer(struct groups *groups, struct question question)
     struct known *known = &groups->known[question.uid % SLOTS];
     if (!is_current(known, question.uid)) {
         uint32_t count;
-        CHECK(pthread_mutex_unlock(&groups->mutex) == 0);
+        aside_unlock(&groups->thread);
         uint32_t *list = look_up(question.uid, &count);
-        CHECK(pthread_mutex_lock(&groups->mutex) == 0);
+        aside_lock(&groups->thread);
         free(known->list);
         *known = (struct known){.is_known = true,
                                 .uid = question.uid,
@@ -90,18 +86,18 @@ static void answer(struct groups *groups, struct question question)
                                 .until_ns = now_ns() + KEPT_NS,
                                 .list = list};
     }
-    CHECK(pthread_mutex_unlock(&groups->mutex) == 0);
+    aside_unlock(&groups->thread);
     groups->ready(groups->context, question.work);
-    CHECK(pthread_mutex_lock(&groups->mutex) == 0);
+    aside_lock(&groups->thread);
 }
 
 static void *run(void *argument)
 {
     struct groups *groups = argument;
-    CHECK(pthread_mutex_lock(&groups->mutex) == 0);
-    while (groups->count > 0 || !groups->is_stopping) {
+    aside_lock(&groups->thread);
+    while (groups->count > 0 || !aside_is_stopping(&groups->thread)) {
         if (groups->count == 0) {
-            CHECK(pthread_cond_wait(&groups->asked, &groups->mutex) == 0);
+            aside_wait(&groups->thread);
             continue;
         }
         struct question question = groups->questions[groups->first];
@@ -109,7 +105,7 @@ static void *run(void *argument)
         groups->count--;
         answer(groups, question);
     }
-    CHECK(pthread_mutex_unlock(&groups->mutex) == 0);
+    aside_unlock(&groups->thread);
     return NULL;
 }
 
@@ -121,9 +117,7 @@ struct groups *groups_new(void (*ready)(void *context, struct list *work), void 
     groups->ready = ready;
     groups->context = context;
     groups->questions = calloc(WORK_MAX, sizeof groups->questions[0]);
-    CHECK(pthread_mutex_init(&groups->mutex, NULL) == 0);
-    CHECK(pthread_cond_init(&groups->asked, NULL) == 0);
-    if (groups->questions != NULL && pool_start_thread(run, groups, &groups->thread))
+    if (groups->questions != NULL && aside_start(&groups->thread, run, groups))
         return groups;
     free(groups->questions);
     free(groups);
@@ -134,44 +128,38 @@ void groups_free(struct groups *groups)
 {
     if (groups == NULL)
         return;
-    CHECK(pthread_mutex_lock(&groups->mutex) == 0);
-    groups->is_stopping = true;
-    CHECK(pthread_cond_signal(&groups->asked) == 0);
-    CHECK(pthread_mutex_unlock(&groups->mutex) == 0);
-    CHECK(pthread_join(groups->thread, NULL) == 0);
+    aside_stop(&groups->thread);
     for (uint32_t i = 0; i < SLOTS; i++)
         free(groups->known[i].list);
-    CHECK(pthread_cond_destroy(&groups->asked) == 0);
-    CHECK(pthread_mutex_destroy(&groups->mutex) == 0);
     free(groups->questions);
     free(groups);
 }
 
 bool groups_are_known(struct groups *groups, uint32_t uid)
 {
-    CHECK(pthread_mutex_lock(&groups->mutex) == 0);
+    aside_lock(&groups->thread);
     bool is_known = is_current(&groups->known[uid % SLOTS], uid);
-    CHECK(pthread_mutex_unlock(&groups->mutex) == 0);
+    aside_unlock(&groups->thread);
     return is_known;
 }
 
 bool groups_get(struct groups *groups, const struct export_rights *rights, struct identity *ret)
 {
-    CHECK(pthread_mutex_lock(&groups->mutex) == 0);
+    aside_lock(&groups->thread);
     const struct known *known = &groups->known[ret->uid % SLOTS];
     bool is_known = is_current(known, ret->uid);
     if (is_known)
         identity_set_groups(ret, rights, known->list, known->list == NULL ? 0 : known->count);
-    CHECK(pthread_mutex_unlock(&groups->mutex) == 0);
+    aside_unlock(&groups->thread);
     return is_known;
 }
 
 void groups_ask(struct groups *groups, uint32_t uid, struct list *work)
 {
-    CHECK(pthread_mutex_lock(&groups->mutex) == 0);
+    aside_lock(&groups->thread);
     CHECK(groups->count < WORK_MAX); /* no more calls are ever in flight */
     groups->questions[(groups->first + groups->count++) % WORK_MAX] =
         (struct question){.uid = uid, .work = work};
-    CHECK(pthread_cond_signal(&groups->asked) == 0);
-    CHECK(pthread_mutex_unlock(&groups->mutex) == 0);
+    aside_wake(&groups->thread);
+    aside_unlock(&groups->thread);
 }

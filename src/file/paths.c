@@ -14,11 +14,10 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "file/aside.h"
 #include "file/paths_search.h"
-#include "file/pool.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -47,17 +46,13 @@ struct paths {
     void (*news)(void *context);
     void *context;
     uint64_t seed;
-    unsigned long thread;
     struct paths_search *search;
     char shown[PATH_MAX]; /* the server's thread's */
-
-    pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t asked;
+    struct aside thread;  /* guards what follows */
     struct entry entries[PATHS_MAX];
     struct question questions[QUESTIONS_MAX]; /* a ring */
     uint32_t first, count;
     uint64_t busy_ns; /* since when the thread is at one question; 0: it is not */
-    bool is_stopping;
 };
 
 static uint64_t now_ns(void)
@@ -128,10 +123,10 @@ static void answer(struct paths *paths)
     uint32_t export_id = entry->export_id;
     struct handle_object object = entry->object;
     paths->busy_ns = now_ns();
-    CHECK(pthread_mutex_unlock(&paths->mutex) == 0);
+    aside_unlock(&paths->thread);
     char *path = find_path(paths, question.exports, export_id, &object);
     export_table_drop(question.exports);
-    CHECK(pthread_mutex_lock(&paths->mutex) == 0);
+    aside_lock(&paths->thread);
     paths->busy_ns = 0;
     free(entry->path);
     entry->path = path;
@@ -144,14 +139,14 @@ static void answer(struct paths *paths)
 static void *run(void *argument)
 {
     struct paths *paths = argument;
-    CHECK(pthread_mutex_lock(&paths->mutex) == 0);
-    while (!paths->is_stopping) {
+    aside_lock(&paths->thread);
+    while (!aside_is_stopping(&paths->thread)) {
         if (paths->count > 0)
             answer(paths);
         else
-            CHECK(pthread_cond_wait(&paths->asked, &paths->mutex) == 0);
+            aside_wait(&paths->thread);
     }
-    CHECK(pthread_mutex_unlock(&paths->mutex) == 0);
+    aside_unlock(&paths->thread);
     return NULL;
 }
 
@@ -195,7 +190,7 @@ static enum path_state ask(struct paths *paths, struct export_table *exports, st
     uint32_t place = (paths->first + paths->count++) % QUESTIONS_MAX;
     paths->questions[place] = (struct question){.entry = (uint32_t)(entry - paths->entries),
                                                 .exports = export_table_keep(exports)};
-    CHECK(pthread_cond_signal(&paths->asked) == 0);
+    aside_wake(&paths->thread);
     return PATH_LATER;
 }
 
@@ -224,9 +219,9 @@ static enum path_state get(struct paths *paths, struct export_table *exports, ui
 enum path_state paths_get(struct paths *paths, struct export_table *exports, uint32_t export_id,
                           const struct handle_object *object, struct bytes *ret)
 {
-    CHECK(pthread_mutex_lock(&paths->mutex) == 0);
+    aside_lock(&paths->thread);
     enum path_state state = get(paths, exports, export_id, object);
-    CHECK(pthread_mutex_unlock(&paths->mutex) == 0);
+    aside_unlock(&paths->thread);
     if (state == PATH_KNOWN)
         *ret = bytes_of_text(paths->shown);
     return state;
@@ -242,10 +237,8 @@ struct paths *paths_new(uint64_t seed, void (*news)(void *context), void *contex
     paths->seed = seed;
     paths->news = news;
     paths->context = context;
-    CHECK(pthread_mutex_init(&paths->mutex, NULL) == 0);
-    CHECK(pthread_cond_init(&paths->asked, NULL) == 0);
     paths->search = paths_search_new();
-    if (paths->search != NULL && pool_start_thread(run, paths, &paths->thread))
+    if (paths->search != NULL && aside_start(&paths->thread, run, paths))
         return paths;
     paths_search_free(paths->search);
     free(paths);
@@ -256,11 +249,7 @@ void paths_free(struct paths *paths)
 {
     if (paths == NULL)
         return;
-    CHECK(pthread_mutex_lock(&paths->mutex) == 0);
-    paths->is_stopping = true;
-    CHECK(pthread_cond_signal(&paths->asked) == 0);
-    CHECK(pthread_mutex_unlock(&paths->mutex) == 0);
-    CHECK(pthread_join(paths->thread, NULL) == 0);
+    aside_stop(&paths->thread);
     paths_search_free(paths->search);
     for (; paths->count > 0; paths->count--) {
         export_table_drop(paths->questions[paths->first].exports);
@@ -268,7 +257,5 @@ void paths_free(struct paths *paths)
     }
     for (uint32_t i = 0; i < PATHS_MAX; i++)
         free(paths->entries[i].path);
-    CHECK(pthread_cond_destroy(&paths->asked) == 0);
-    CHECK(pthread_mutex_destroy(&paths->mutex) == 0);
     free(paths);
 }

@@ -10,14 +10,13 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "file/aside.h"
 #include "file/call.h"
-#include "file/pool.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/ioprio.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -41,11 +40,7 @@ struct name {
 };
 
 struct paths_search {
-    unsigned long thread;
-    atomic_bool is_stopping;
-
-    pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t changed;
+    struct aside thread; /* guards what follows */
     struct name wanted[WANTED_MAX];
     uint32_t wanted_count;
     struct name found[FOUND_MAX]; /* a ring */
@@ -63,16 +58,6 @@ struct walk {
     size_t path_len;
 };
 
-static void lock(struct paths_search *search)
-{
-    CHECK(pthread_mutex_lock(&search->mutex) == 0);
-}
-
-static void unlock(struct paths_search *search)
-{
-    CHECK(pthread_mutex_unlock(&search->mutex) == 0);
-}
-
 static bool is_of(const struct name *name, uint32_t export_id, const struct handle_object *object)
 {
     return name->export_id == export_id && memcmp(&name->object, object, sizeof *object) == 0;
@@ -83,7 +68,7 @@ static bool is_of(const struct name *name, uint32_t export_id, const struct hand
 void paths_search_add(struct paths_search *search, struct export_table *exports, uint32_t export_id,
                       const struct handle_object *object, ino_t inode)
 {
-    lock(search);
+    aside_lock(&search->thread);
     bool is_there = search->wanted_count == WANTED_MAX;
     for (uint32_t i = 0; i < search->wanted_count && !is_there; i++)
         is_there = is_of(&search->wanted[i], export_id, object);
@@ -93,9 +78,9 @@ void paths_search_add(struct paths_search *search, struct export_table *exports,
                           .object = *object,
                           .inode = inode,
                           .exports = export_table_keep(exports)};
-        CHECK(pthread_cond_signal(&search->changed) == 0);
+        aside_wake(&search->thread);
     }
-    unlock(search);
+    aside_unlock(&search->thread);
 }
 
 /* Does the path lead to the file? */
@@ -116,11 +101,11 @@ char *paths_search_get(struct paths_search *search, const struct export *export,
                        const struct handle_object *object)
 {
     char *path = NULL;
-    lock(search);
+    aside_lock(&search->thread);
     for (uint32_t i = 0; i < FOUND_MAX && path == NULL; i++)
         if (search->found[i].path != NULL && is_of(&search->found[i], export->id, object))
             path = strdup(search->found[i].path);
-    unlock(search);
+    aside_unlock(&search->thread);
     if (path == NULL || is_path_of(export, path, object))
         return path;
     free(path);
@@ -134,7 +119,7 @@ static void keep_found(struct paths_search *search, const struct name *name, con
     char *copy = strdup(path);
     if (copy == NULL)
         return;
-    lock(search);
+    aside_lock(&search->thread);
     struct name *place = NULL;
     for (uint32_t i = 0; i < FOUND_MAX && place == NULL; i++)
         if (search->found[i].path != NULL &&
@@ -144,7 +129,7 @@ static void keep_found(struct paths_search *search, const struct name *name, con
         place = &search->found[search->found_next++ % FOUND_MAX];
     free(place->path);
     *place = (struct name){.export_id = name->export_id, .object = name->object, .path = copy};
-    unlock(search);
+    aside_unlock(&search->thread);
 }
 
 /* The path has the entry's name behind it. */
@@ -165,7 +150,7 @@ static void look_at(struct walk *walk, ino_t inode)
 static bool is_over(const struct walk *walk)
 {
     return walk->left == 0 || walk->entries >= ENTRIES_MAX ||
-           atomic_load(&walk->search->is_stopping);
+           aside_is_stopping(&walk->search->thread);
 }
 
 static void walk_directory(struct walk *walk, int fd, uint32_t depth);
@@ -243,38 +228,28 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-/* The mutex is held. */
-static void pause_for(struct paths_search *search, uint64_t ns)
-{
-    uint64_t end = now_ns() + ns;
-    struct timespec until = {.tv_sec = (time_t)(end / SECOND_NS),
-                             .tv_nsec = (long)(end % SECOND_NS)};
-    while (!atomic_load(&search->is_stopping) && now_ns() < end)
-        (void)pthread_cond_timedwait(&search->changed, &search->mutex, &until);
-}
-
 static void *run(void *argument)
 {
     struct paths_search *search = argument;
     struct walk *walk = calloc(1, sizeof *walk);
     (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
-    lock(search);
-    while (walk != NULL && !atomic_load(&search->is_stopping)) {
+    aside_lock(&search->thread);
+    while (walk != NULL && !aside_is_stopping(&search->thread)) {
         if (search->wanted_count == 0) {
-            CHECK(pthread_cond_wait(&search->changed, &search->mutex) == 0);
+            aside_wait(&search->thread);
             continue;
         }
         *walk = (struct walk){.search = search, .wanted_count = search->wanted_count};
         memcpy(walk->wanted, search->wanted, sizeof walk->wanted);
         search->wanted_count = 0;
-        unlock(search);
+        aside_unlock(&search->thread);
         uint64_t begun = now_ns();
         walk_all(walk);
         uint64_t took = now_ns() - begun;
-        lock(search);
-        pause_for(search, PAUSE_PART * took);
+        aside_lock(&search->thread);
+        aside_pause(&search->thread, PAUSE_PART * took);
     }
-    unlock(search);
+    aside_unlock(&search->thread);
     free(walk);
     return NULL;
 }
@@ -286,13 +261,7 @@ struct paths_search *paths_search_new(void)
     struct paths_search *search = calloc(1, sizeof *search);
     if (search == NULL)
         return NULL;
-    pthread_condattr_t monotonic;
-    CHECK(pthread_condattr_init(&monotonic) == 0);
-    CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
-    CHECK(pthread_mutex_init(&search->mutex, NULL) == 0);
-    CHECK(pthread_cond_init(&search->changed, &monotonic) == 0);
-    CHECK(pthread_condattr_destroy(&monotonic) == 0);
-    if (pool_start_thread(run, search, &search->thread))
+    if (aside_start(&search->thread, run, search))
         return search;
     free(search);
     return NULL;
@@ -302,16 +271,10 @@ void paths_search_free(struct paths_search *search)
 {
     if (search == NULL)
         return;
-    lock(search);
-    atomic_store(&search->is_stopping, true);
-    CHECK(pthread_cond_signal(&search->changed) == 0);
-    unlock(search);
-    CHECK(pthread_join(search->thread, NULL) == 0);
+    aside_stop(&search->thread);
     for (uint32_t i = 0; i < search->wanted_count; i++)
         export_table_drop(search->wanted[i].exports);
     for (uint32_t i = 0; i < FOUND_MAX; i++)
         free(search->found[i].path);
-    CHECK(pthread_cond_destroy(&search->changed) == 0);
-    CHECK(pthread_mutex_destroy(&search->mutex) == 0);
     free(search);
 }

@@ -7,10 +7,10 @@
 #include "file/upkeep.h"
 
 #include "base/check.h"
+#include "base/units.h"
+#include "file/aside.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     TICKS_UNWRITTEN = 4, /* open for writing */
@@ -21,10 +21,7 @@ enum {
 
 struct upkeep {
     struct file_service *service;
-    unsigned long thread;
-    pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t stopped;
-    bool is_stopping;
+    struct aside thread;
 };
 
 static void refuse(struct file_service *service, struct list *queue, struct lane *lane)
@@ -63,35 +60,19 @@ static void tick(struct file_service *service, uint32_t ms)
 
 /* ---- life ---- */
 
-static struct timespec after(uint32_t ms)
-{
-    struct timespec at;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
-    at.tv_sec += ms / 1000;
-    at.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 static void *run(void *argument)
 {
     struct upkeep *upkeep = argument;
     uint32_t ms = upkeep->service->options.limits.tick_ms;
     ms = ms == 0 ? TICK_MS : ms;
-    CHECK(pthread_mutex_lock(&upkeep->mutex) == 0);
-    while (!upkeep->is_stopping) {
-        struct timespec until = after(ms);
-        int code = 0;
-        while (code == 0 && !upkeep->is_stopping)
-            code = pthread_cond_timedwait(&upkeep->stopped, &upkeep->mutex, &until);
-        CHECK(code == 0 || code == ETIMEDOUT);
-        if (!upkeep->is_stopping)
-            tick(upkeep->service, ms);
+    aside_lock(&upkeep->thread);
+    for (;;) {
+        aside_pause(&upkeep->thread, ms * MS_NS);
+        if (aside_is_stopping(&upkeep->thread))
+            break;
+        tick(upkeep->service, ms);
     }
-    CHECK(pthread_mutex_unlock(&upkeep->mutex) == 0);
+    aside_unlock(&upkeep->thread);
     return NULL;
 }
 
@@ -101,13 +82,7 @@ struct upkeep *upkeep_new(struct file_service *service)
     if (upkeep == NULL)
         return NULL;
     upkeep->service = service;
-    pthread_condattr_t monotonic;
-    CHECK(pthread_condattr_init(&monotonic) == 0);
-    CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
-    CHECK(pthread_cond_init(&upkeep->stopped, &monotonic) == 0);
-    CHECK(pthread_condattr_destroy(&monotonic) == 0);
-    CHECK(pthread_mutex_init(&upkeep->mutex, NULL) == 0);
-    if (pool_start_thread(run, upkeep, &upkeep->thread))
+    if (aside_start(&upkeep->thread, run, upkeep))
         return upkeep;
     free(upkeep);
     return NULL;
@@ -117,12 +92,6 @@ void upkeep_free(struct upkeep *upkeep)
 {
     if (upkeep == NULL)
         return;
-    CHECK(pthread_mutex_lock(&upkeep->mutex) == 0);
-    upkeep->is_stopping = true;
-    CHECK(pthread_cond_signal(&upkeep->stopped) == 0);
-    CHECK(pthread_mutex_unlock(&upkeep->mutex) == 0);
-    CHECK(pthread_join(upkeep->thread, NULL) == 0);
-    CHECK(pthread_cond_destroy(&upkeep->stopped) == 0);
-    CHECK(pthread_mutex_destroy(&upkeep->mutex) == 0);
+    aside_stop(&upkeep->thread);
     free(upkeep);
 }

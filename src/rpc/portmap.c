@@ -120,13 +120,22 @@ static enum rpc_accept_stat respond_null(void *context, const struct peer *from,
     return xdr_in_done(in) ? RPC_SUCCESS : RPC_GARBAGE_ARGS;
 }
 
+static enum rpc_accept_stat answer_set(struct portmap *portmap, const struct peer *from,
+                                       const struct portmap_service *service, bool is_possible,
+                                       struct xdr_out *out)
+{
+    enum owner owner;
+    xdr_put_u32(out,
+                may_change(portmap, from, &owner) && is_possible && add(portmap, service, owner));
+    return RPC_SUCCESS;
+}
+
 static enum rpc_accept_stat pmap_set(void *context, const struct peer *from, struct xdr_in *in,
                                      struct xdr_out *out)
 {
     struct portmap_mapping mapping;
     if (!portmap_xdr_get_mapping(in, &mapping))
         return RPC_GARBAGE_ARGS;
-    enum owner owner;
     bool is_possible = mapping.prog != PORTMAP_PROGRAM && mapping.port > 0 &&
                        mapping.port <= UINT16_MAX &&
                        (mapping.prot == PORTMAP_TCP || mapping.prot == PORTMAP_UDP);
@@ -135,9 +144,7 @@ static enum rpc_accept_stat pmap_set(void *context, const struct peer *from, str
                                       .prot = mapping.prot,
                                       .address = {.family = 4},
                                       .port = (uint16_t)mapping.port};
-    xdr_put_u32(out,
-                may_change(context, from, &owner) && is_possible && add(context, &service, owner));
-    return RPC_SUCCESS;
+    return answer_set(context, from, &service, is_possible, out);
 }
 
 /* Protocol and port are not looked at: RFC 1833 removes all that version 2 can see. */
@@ -197,7 +204,6 @@ static enum rpc_accept_stat rpcb_set(void *context, const struct peer *from, str
     struct portmap_rpcb rpcb;
     if (!portmap_xdr_get_rpcb(in, &rpcb))
         return RPC_GARBAGE_ARGS;
-    enum owner owner;
     uint32_t family = 0;
     struct portmap_service service = {.prog = rpcb.prog, .vers = rpcb.vers};
     bool is_possible = rpcb.prog != PORTMAP_PROGRAM &&
@@ -205,9 +211,7 @@ static enum rpc_accept_stat rpcb_set(void *context, const struct peer *from, str
                        portmap_uaddr_parse(rpcb.uaddr, &service.address, &service.port) &&
                        service.address.family == family && service.port > 0;
     service.address = address_without_zone(&service.address);
-    xdr_put_u32(out,
-                may_change(context, from, &owner) && is_possible && add(context, &service, owner));
-    return RPC_SUCCESS;
+    return answer_set(context, from, &service, is_possible, out);
 }
 
 /* An empty network id means all of them. */

@@ -320,7 +320,7 @@ TEST(test_client__forgotten_300_s_after_its_last_call)
     client_expire(core);
     assert_int_equal(find("10.0.0.2", "web3"), SLOT_NONE);
     assert_int_equal(client_deadline_ns(core), UINT64_MAX);
-    assert_int_equal(core->clients.addresses.table.count, 0);
+    assert_int_equal(core->clients.index.addresses.table.count, 0);
     assert_int_equal(core->names.table.count, names);
     assert_int_equal(core->folds.table.count, folds);
     assert_int_equal(lock_fixture_store(core, NULL), 1);

@@ -241,7 +241,7 @@ TEST(test_namesake__every_way_an_order_fails)
     assert_int_equal(fixture_status(the_core).clients, 2);
     assert_int_equal(id_of(A), id);
     assert_int_equal(lock(ELSEWHERE, 0, 10, X), LOCK_DENIED);
-    the_core->clients.addresses.table.max = the_core->clients.addresses.table.count;
+    the_core->clients.index.addresses.table.max = the_core->clients.index.addresses.table.count;
     assert_int_equal(move(id, "10.9.9.9"), ORDER_NO_BYTES);
 }
 
