@@ -25,6 +25,21 @@ begin_files()
     chmod 777 "$EXPORT"
     setup "$@"
 }
+# kill_for SECONDS: kills the server every few of them and starts it again. How often is in kills; before
+# each one before_kill is called, which a scenario may define anew.
+before_kill() { :; }
+kill_for()
+{
+    local stop=$((SECONDS + $1))
+    kills=0
+    while [ "$SECONDS" -lt "$stop" ]; do
+        sleep $((2 + RANDOM % 5)) # a kernel waits for three seconds before it connects again
+        before_kill
+        crash_locks
+        start_locks
+        kills=$((kills + 1))
+    done
+}
 finish_files()
 {
     [ "$FILES_BEFORE" = holdfast ] || let_go

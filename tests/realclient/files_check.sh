@@ -15,5 +15,5 @@ END
         [ "$found" = "$sum" ] || echo "changed $name"
     fi
 done
-find . -name 'new*' | sed 's/^/left over /'
+find . -name 'new*' -o -name 'once*' | sed 's/^/left over /'
 echo "looked at $(sort -u -k1,1 "$list" | wc -l)"

@@ -14,6 +14,8 @@
  *   lk try PATH OP...           the operation in this process; its locks go with it
  *   lk count PATH N             N times: lock, read the number in PATH past the page cache, add
  *                               one, write it, unlock. Prints how often others had moved it.
+ *   lk add [-o] PATH SECONDS    the same for so long, through the page cache, with pauses in which
+ *                               others get their turn
  *   lk clock SECONDS            sets the clock
  *
  * OP is one of
@@ -41,7 +43,7 @@
 
 #define SESSIONS "/run/lk"
 
-enum { MAP_MAX = 999, RESULT_MAX = 1024, LINE_MAX_LEN = 1200, COUNTER_LEN = 16 };
+enum { MAP_MAX = 999, RESULT_MAX = 1024, LINE_MAX_LEN = 1200, COUNTER_LEN = 16, TURN_MS = 20 };
 enum { EXIT_REFUSED = 1, EXIT_ERRNO = 2, EXIT_BROKEN = 3, EXIT_PENDING = 124 };
 
 static enum kind { POSIX, OFD, FLOCK } kind;
@@ -299,30 +301,38 @@ static int signal_session(const char *session, int signal)
 
 /* ---- tools ---- */
 
-static int count(const char *path, long cycles)
+/* Adds one under the lock; the number that it made. */
+static long add_one(int fd)
 {
     static char buffer[4096] __attribute__((aligned(4096)));
-    int fd = open_file(path, O_DIRECT);
-    long last = -1, handovers = 0;
     struct flock found;
+    if (lock(fd, F_SETLKW, 'w', 0, COUNTER_LEN, &found) < 0)
+        die("lock");
+    memset(buffer, 0, COUNTER_LEN + 1);
+    if (pread(fd, buffer, COUNTER_LEN, 0) < 0)
+        die("read");
+    long value = strtol(buffer, NULL, 10) + 1;
+    snprintf(buffer, sizeof buffer, "%*ld\n", COUNTER_LEN - 1, value);
+    if (pwrite(fd, buffer, COUNTER_LEN, 0) != COUNTER_LEN)
+        die("write");
+    if (lock(fd, F_SETLK, 'u', 0, COUNTER_LEN, &found) < 0)
+        die("unlock");
+    return value;
+}
+
+/* So many times, or, if that is 0, for so long. */
+static int count(int fd, long cycles, double seconds)
+{
+    long last = 0, handovers = 0, i = 0;
     double begin = now();
-    for (long i = 0; i < cycles; i++) {
-        if (lock(fd, F_SETLKW, 'w', 0, COUNTER_LEN, &found) < 0)
-            die("lock");
-        memset(buffer, 0, COUNTER_LEN + 1);
-        if (pread(fd, buffer, COUNTER_LEN, 0) < 0)
-            die("read");
-        long value = strtol(buffer, NULL, 10);
-        handovers += last >= 0 && value != last;
-        last = value + 1;
-        snprintf(buffer, sizeof buffer, "%*ld\n", COUNTER_LEN - 1, last);
-        if (pwrite(fd, buffer, COUNTER_LEN, 0) != COUNTER_LEN)
-            die("write");
-        if (lock(fd, F_SETLK, 'u', 0, COUNTER_LEN, &found) < 0)
-            die("unlock");
+    for (; cycles > 0 ? i < cycles : now() - begin < seconds; i++) {
+        long value = add_one(fd);
+        handovers += i > 0 && value != last + 1;
+        last = value;
+        if (cycles == 0)
+            nap_ms(TURN_MS);
     }
-    printf("cycles %ld handovers %ld seconds %.2f last %ld\n", cycles, handovers, now() - begin,
-           last);
+    printf("cycles %ld handovers %ld seconds %.2f last %ld\n", i, handovers, now() - begin, last);
     return 0;
 }
 
@@ -359,7 +369,9 @@ static int command(const char *verb, char **words, int count_of_words)
     if (strcmp(verb, "try") == 0)
         return try(words[0], words + 1);
     if (strcmp(verb, "count") == 0)
-        return count(words[0], strtol(words[1], NULL, 10));
+        return count(open_file(words[0], O_DIRECT), strtol(words[1], NULL, 10), 0);
+    if (strcmp(verb, "add") == 0)
+        return count(open_file(words[0], 0), 0, strtod(words[1], NULL));
     if (strcmp(verb, "post") != 0)
         return -1;
     post(words[0], words + 1, ticket, sizeof ticket);
@@ -378,7 +390,7 @@ int main(int argc, char **argv)
     int left = argc - (int)(words - argv);
     int status = left > 0 ? command(argv[1], words, left) : -1;
     if (status < 0)
-        fputs("usage: lk open|post|reply|do|int|kill|close|try|count|clock ...; see lk.c\n",
+        fputs("usage: lk open|post|reply|do|int|kill|close|try|count|add|clock ...; see lk.c\n",
               stderr);
     return status < 0 ? EXIT_BROKEN : status;
 }
