@@ -3,12 +3,12 @@
  *
  * Releasing is done by looking, not by counting: of bytes that became loose the lock table is asked
  * what is held now, and the mirror is lowered to that. So it does not matter in which order owners
- * come and go, or how locks were cut and merged meanwhile. Bytes that were taken and released again
- * in the batch behind may be lowered with it: nobody who asked for a release relies on them.
+ * come and go, or how locks were cut and merged meanwhile. Bytes that were released once more in a
+ * batch that is not durable wait for that one.
  *
  * What is loose waits in a ring. When that is full, the file is gone through as a whole later
  * ("behind"); so is one that could not be mirrored, once a second, and one that had too many pieces
- * and has few again. What of it is loose in a batch that is not durable stays until then.
+ * and has few again.
  */
 #include "core/mirror.h"
 
@@ -22,6 +22,7 @@
 enum {
     LOOSE_MAX = 16384,
     STRETCHES_PER_TURN = 2048,
+    LOOKED_PER_STRETCH = 64, /* elements of the ring that cost as much */
     WAITING_PER_TURN = 256,
     REFUSED_PER_TURN = 64,
     FEW_PIECES = 64, /* half of what makes a file be held as a whole: file/ofd.c */
@@ -189,6 +190,7 @@ void mirror_loosen(struct core *core, const struct claim *claim)
         return;
     }
     file_keep(core, claim->file);
+    file_at(core, claim->file)->loose_txn = core_gate_txn(core);
     all->loose[(all->loose_first + all->loose_count++) % LOOSE_MAX] =
         (struct mirror_loose){claim->start, claim->end, core_gate_txn(core), claim->file};
 }
@@ -241,6 +243,31 @@ static struct local_range stretch_at(const struct core *core, uint32_t file, uin
     return stretch;
 }
 
+/* Was the first byte of this stretch released in a batch that is not durable? It has its own turn
+ * then. The stretch ends where that changes. */
+static bool is_pending(const struct core *core, uint32_t slot, struct local_range *stretch,
+                       uint32_t *budget)
+{
+    const struct mirrors *all = &core->mirrors;
+    bool is_pending = false;
+    uint32_t looked = 0;
+    if (file_at(core, slot)->loose_txn <= core->durable_txn)
+        return false;
+    for (; looked < all->loose_count; looked++) {
+        uint32_t at = all->loose_first + all->loose_count - 1 - looked;
+        const struct mirror_loose *loose = &all->loose[at % LOOSE_MAX];
+        if (loose->txn <= core->durable_txn)
+            break; /* so are all before it */
+        if (loose->file != slot || loose->end < stretch->start || loose->start > stretch->end)
+            continue;
+        bool is_first = loose->start <= stretch->start;
+        is_pending |= is_first;
+        stretch->end = min_u64(stretch->end, is_first ? loose->end : loose->start - 1);
+    }
+    *budget -= min_u32(*budget, looked / LOOKED_PER_STRETCH);
+    return is_pending;
+}
+
 /* Lowers the mirror to what is held, until the end of these bytes. False: the budget is used up,
  * and *at says how far it came. */
 static bool tighten(struct core *core, uint32_t slot, uint64_t *at, uint64_t end, uint32_t *budget)
@@ -251,8 +278,9 @@ static bool tighten(struct core *core, uint32_t slot, uint64_t *at, uint64_t end
         return true; /* all of it is gone through */
     while (*budget > 0) {
         --*budget;
-        const struct local_range stretch = stretch_at(core, slot, *at, end);
-        if (!world->lower(world->context, file->mirror, &stretch)) {
+        struct local_range stretch = stretch_at(core, slot, *at, end);
+        if (!is_pending(core, slot, &stretch, budget) &&
+            !world->lower(world->context, file->mirror, &stretch)) {
             if (file->lock_count > FEW_PIECES)
                 return true;
             MARK("mirror_is_refined");
@@ -298,25 +326,6 @@ static bool take_part(const struct core *core, uint32_t slot, struct local_range
     return world->raise(world->context, file_at(core, slot)->mirror, stretch);
 }
 
-/* Was the first byte of this stretch released in a batch that is not durable? It has its own turn
- * then. The stretch ends where that changes. */
-static bool is_pending(const struct core *core, uint32_t slot, struct local_range *stretch)
-{
-    const struct mirrors *all = &core->mirrors;
-    bool is_pending = false;
-    for (uint32_t i = all->loose_count; i > 0; i--) {
-        const struct mirror_loose *loose = &all->loose[(all->loose_first + i - 1) % LOOSE_MAX];
-        if (loose->txn <= core->durable_txn)
-            break; /* so are all before it */
-        if (loose->file != slot || loose->end < stretch->start || loose->start > stretch->end)
-            continue;
-        bool is_first = loose->start <= stretch->start;
-        is_pending |= is_first;
-        stretch->end = min_u64(stretch->end, is_first ? loose->end : loose->start - 1);
-    }
-    return is_pending;
-}
-
 /* The next stretches of a file are mirrored as they are held. False: there is more of it. */
 static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
 {
@@ -335,7 +344,7 @@ static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
             file->is_refused_again = true;
             (void)take_part(core, slot, &stretch);
         }
-        if (!is_pending(core, slot, &stretch))
+        if (!is_pending(core, slot, &stretch, budget))
             (void)world->lower(world->context, file->mirror, &stretch);
         if (stretch.end == UINT64_MAX)
             return true;

@@ -101,12 +101,21 @@ static uint32_t open_file(void *context, struct bytes fh)
     return LOCAL_NO_FILE;
 }
 
+static void trace(const struct programs *all, uint32_t index)
+{
+    const struct cells *server = &all->files[index].server;
+    world_trace(all->world,
+                "the server holds cells %04x, exclusively %04x, of file %u for programs",
+                server->any, server->exclusive, index);
+}
+
 static void close_file(void *context, uint32_t index)
 {
     struct programs *all = context;
     struct program_file *file = file_at(all, index);
     file->server = (struct cells){0};
     file->is_open = file->is_whole = false;
+    trace(all, index);
     let_in(all);
 }
 
@@ -139,6 +148,7 @@ static bool raise_bytes(void *context, uint32_t index, const struct local_range 
         return false;
     set(&file->server, cells, exclusive ? LOCAL_EXCLUSIVE : LOCAL_SHARED);
     file->is_whole = is_whole;
+    trace(all, index);
     return true;
 }
 
@@ -153,6 +163,7 @@ static bool lower_bytes(void *context, uint32_t index, const struct local_range 
         set(&file->server, cells, LOCAL_NONE);
     if (range->mode == LOCAL_SHARED)
         file->server.exclusive &= (uint16_t)~cells;
+    trace(all, index);
     let_in(all);
     return true;
 }
@@ -199,10 +210,14 @@ void program_boot(struct world *world)
         return;
     all->is_mirrored = world->is_manual || world->is_calm || below(all, 100) >= 15;
     program_stored(world);
-    if (all->is_mirrored)
+    if (all->is_mirrored) {
         core_mirror(world->machine.core, &all->kernel);
-    else
-        world_trace(world, "this run has --local-locks off");
+        return;
+    }
+    world_trace(world, "this run has --local-locks off");
+    for (uint32_t i = 0; i < all->count; i++) /* it grants what they have */
+        for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++)
+            all->at[i].unguarded[file] = all->at[i].held[file].any;
 }
 
 void program_crash(struct world *world)
@@ -337,8 +352,6 @@ void program_init(struct world *world)
 
 void program_done(struct world *world)
 {
-    if (world->programs != NULL)
-        free(world->programs->records);
     free(world->programs);
     world->programs = NULL;
 }

@@ -19,10 +19,8 @@
  *  M1  No program and no client rely on conflicting bytes (P2), but in a file that was reported as
  *      refused in this run and still counts as that.
  *  M2  What is stored, and what is relied on, the server holds in the kernel, in that mode or a
- *      stronger one, but in such a file. Bytes of which something changed in the batch that
- *      is durable now may go with it, although another release of them is only in the next one
- *      (mirror.c): nobody relies on them.
- *  M3  Only what a program took while nobody mirrored is reported: what is given back is given back
+ *      stronger one, but in such a file, and until it is stored that what was refused is released.
+ *  M3  Only what a program had while nobody mirrored is reported: what is given back is given back
  *      in the kernel when no crash can bring it back.
  *  M4  What is stored nowhere is not held for long.
  *  M5  TEST names a program that is in the way (L3, L5).
@@ -54,21 +52,13 @@ struct local_program {
 
 /* A file as the kernel knows it, with what the oracle knows of it. */
 struct program_file {
-    struct cells server;     /* what the server holds */
-    bool is_open;            /* by the server */
-    bool is_whole;           /* it holds all of it, because its pieces were too many */
-    bool is_reported;        /* as refused */
-    struct cells stored;     /* on the disk, for anybody */
-    uint16_t touched;        /* cells of records that came, changed or went in the last batch, */
-    uint16_t touched_before; /* and in the one before it */
-    uint64_t excess_ns;      /* since when more is held than that; 0: it is not */
-};
-
-/* A lock on the disk, as it was when that last changed. */
-struct program_record {
-    uint64_t hash; /* 0: none */
-    uint32_t file;
-    uint16_t cells;
+    struct cells server;    /* what the server holds */
+    bool is_open;           /* by the server */
+    bool is_whole;          /* it holds all of it, because its pieces were too many */
+    bool is_reported;       /* as refused */
+    struct cells stored;    /* on the disk, for anybody */
+    uint32_t reported_left; /* batches that may still hold what was reported */
+    uint64_t excess_ns;     /* since when more is held than that; 0: it is not */
 };
 
 struct programs {
@@ -80,8 +70,6 @@ struct programs {
     bool is_mirrored; /* by the run that runs now */
     struct local_locks kernel;
     struct program_file files[LOCKER_FILES_MAX];
-    struct program_record *records;
-    uint32_t record_count;
 };
 
 /* Nothing unless the plan has programs. */

@@ -93,23 +93,22 @@ void program_reported(struct world *world, struct bytes fh)
         world_fail(world, "M3", "file %u is refused, and no program took anything unguarded", file);
 }
 
-/* Of a stranger's file: none. */
-static struct program_record read_record(struct world *world, uint32_t slot)
+/* Not of a stranger's file. */
+static void add_stored(struct world *world, uint32_t slot)
 {
     struct record_lock lock;
     struct bytes value = disk_at(&world->disk, RECORD_LOCK, slot);
     if (value.len == 0 || record_get_lock(value, slot, &lock) != RECORD_GOOD)
-        return (struct program_record){0};
+        return;
     uint32_t file = file_of(world, lock.fh);
     if (file == world->lockers->plan.files)
-        return (struct program_record){0};
+        return;
     uint64_t len = lock.end == UINT64_MAX ? 0 : lock.end - lock.start + 1;
     uint16_t cells = locker_cells(lock.start, len);
     struct cells *stored = &world->programs->files[file].stored;
     stored->any |= cells;
     if (lock.flags & RECORD_LOCK_EXCLUSIVE)
         stored->exclusive |= cells;
-    return (struct program_record){hash_bytes(1, value) | 1, file, cells};
 }
 
 void program_stored(struct world *world)
@@ -117,31 +116,14 @@ void program_stored(struct world *world)
     struct programs *all = world->programs;
     if (all == NULL)
         return;
-    uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
     for (uint32_t file = 0; file < LOCKER_FILES_MAX; file++) {
         all->files[file].stored = (struct cells){0};
-        all->files[file].touched_before = all->files[file].touched;
-        all->files[file].touched = 0;
+        if (all->files[file].reported_left > 0)
+            all->files[file].reported_left--;
     }
-    if (used > all->record_count) {
-        all->records = realloc(all->records, used * sizeof *all->records);
-        if (all->records == NULL)
-            abort();
-        memset(&all->records[all->record_count], 0,
-               (used - all->record_count) * sizeof *all->records);
-        all->record_count = used;
-    }
-    for (uint32_t slot = 0; slot < all->record_count; slot++) {
-        struct program_record *record = &all->records[slot];
-        struct program_record now = {0};
-        if (slot < used)
-            now = read_record(world, slot);
-        if (record->hash != now.hash) {
-            all->files[record->file].touched |= record->cells;
-            all->files[now.file].touched |= now.cells;
-        }
-        *record = now;
-    }
+    uint32_t used = disk_slots_used(&world->disk, RECORD_LOCK);
+    for (uint32_t slot = 0; slot < used; slot++)
+        add_stored(world, slot);
 }
 
 /* ---- checks ---- */
@@ -172,10 +154,7 @@ static void check_file(struct world *world, uint32_t index)
     if (!covers(&file->server, &relied))
         world_fail(world, "M2", "a client relies on bytes of file %u that programs can have",
                    index);
-    uint16_t touched = file->touched | file->touched_before;
-    struct cells stored = {file->stored.any & (uint16_t)~touched,
-                           file->stored.exclusive & (uint16_t)~touched};
-    if (!covers(&file->server, &stored))
+    if (file->reported_left == 0 && !covers(&file->server, &file->stored))
         world_fail(world, "M2", "bytes of file %u are stored that programs can have", index);
 }
 
@@ -189,6 +168,8 @@ void program_check(struct world *world)
     era_expire(world);
     for (uint32_t file = 0; file < world->lockers->plan.files; file++) {
         all->files[file].is_reported &= status.local_refused > 0;
+        if (all->files[file].is_reported)
+            all->files[file].reported_left = 2; /* one on its way, one that is open */
         check_file(world, file);
     }
 }

@@ -230,3 +230,11 @@ void granted_res(struct locker who, uint64_t cookie, enum lock_status status)
         .kind = REQUEST_NLM_GRANTED_RES, .cookie = {bytes, 8}, .lock = {.status = status}};
     (void)locker_step(who, &request);
 }
+
+enum lock_status step_only(enum request_kind kind, struct locker who, uint64_t offset, uint64_t len,
+                           int how)
+{
+    struct request request = locker_request(kind, who, offset, len, how);
+    struct peer from = fixture_peer(who.address, 2000);
+    return fixture_step(the_core, &from, &request).response.status;
+}

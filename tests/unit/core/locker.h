@@ -40,6 +40,9 @@ void restart_with(const struct core_limits *limits); /* and from then on */
 struct request locker_request(enum request_kind kind, struct locker who, uint64_t offset,
                               uint64_t len, int how);
 struct response locker_step(struct locker who, const struct request *request);
+/* The same, and nothing of what follows. */
+enum lock_status step_only(enum request_kind kind, struct locker who, uint64_t offset, uint64_t len,
+                           int how);
 
 enum lock_status lock(struct locker who, uint64_t offset, uint64_t len, int how);
 enum lock_status unlock(struct locker who, uint64_t offset, uint64_t len);

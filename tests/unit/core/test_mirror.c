@@ -7,7 +7,7 @@
  * of LOCK, TEST and waits, and that a start mirrors what is stored or says that it could not.
  */
 #include "core/state.h"
-#include "locker.h"
+#include "monitor.h"
 #include "unit/test.h"
 
 enum { BYTES = 70000, PID = 4711 };
@@ -129,24 +129,6 @@ static void assert_held(const char *letters)
         assert_int_equal(kernel.ours[i], LOCAL_NONE);
 }
 
-/* A request, and nothing of what follows. */
-static enum lock_status step_only(enum request_kind kind, struct locker who, uint64_t offset,
-                                  uint64_t len, int how)
-{
-    struct request request = locker_request(kind, who, offset, len, how);
-    struct peer from = fixture_peer(who.address, 2000);
-    return fixture_step(the_core, &from, &request).response.status;
-}
-
-static uint32_t events_of(enum event_kind kind)
-{
-    struct event event;
-    uint32_t count = 0;
-    while (event_take(core_events(the_core), &event))
-        count += event.kind == kind;
-    return count;
-}
-
 static void start_again(void)
 {
     memset(kernel.ours, LOCAL_NONE, sizeof kernel.ours); /* the process has ended */
@@ -198,6 +180,20 @@ TEST(test_mirror__bytes_are_taken_before_the_answer_and_kept_until_it_is_durable
     assert_held("XXXX");
     settle();
     assert_held("SSSS");
+}
+
+TEST(test_mirror__bytes_that_are_released_twice_are_kept_until_the_second_is_durable)
+{
+    struct store_batch batch;
+    tell("A lock 0 2 S -> granted; B lock 1 2 S -> granted");
+    assert_int_equal(step_only(REQUEST_NLM_UNLOCK, B, 1, 2, S), LOCK_GRANTED);
+    assert_true(core_take_batch(the_core, &batch));
+    assert_int_equal(step_only(REQUEST_NLM_UNLOCK, A, 0, 2, S), LOCK_GRANTED);
+    fixture_stored(the_core, batch.txn, true);
+    core_work(the_core, fixture_now_ns(), fixture_now_ns());
+    assert_held("SS-");
+    settle();
+    assert_held("---");
 }
 
 TEST(test_mirror__a_program_is_in_the_way)

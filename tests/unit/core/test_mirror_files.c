@@ -6,7 +6,7 @@
  * nothing is on it, and that a start counts what is stored.
  */
 #include "core/state.h"
-#include "locker.h"
+#include "monitor.h"
 #include "unit/test.h"
 
 static uint32_t open_file(void *context, struct bytes fh)
@@ -55,20 +55,11 @@ static void start(uint32_t files_max, uint32_t percent)
     core_mirror(the_core, &world);
 }
 
-static uint32_t refusals(void)
-{
-    struct event event;
-    uint32_t count = 0;
-    while (event_take(core_events(the_core), &event))
-        count += event.kind == EVENT_ADDRESS_LIMIT;
-    return count;
-}
-
 TEST(test_mirror_files__an_address_leaves_some_to_others)
 {
     start(2, 50);
     tell("A lock 0 1 X -> granted; A lock 0 1 X of g -> nolocks");
-    assert_int_equal(refusals(), 1);
+    assert_int_equal(events_of(EVENT_ADDRESS_LIMIT), 1);
     tell("B lock 0 1 X of g -> granted; A lock 5 1 X -> granted; A lock 5 1 X of g -> granted");
     core_check(the_core);
     tell("B unlock 0 1 of g -> granted; A unlock 0 9 -> granted");
