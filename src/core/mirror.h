@@ -61,7 +61,7 @@ void mirror_open(struct core *core, uint32_t file);
 void mirror_close(struct core *core, uint32_t file);
 
 /* May this address have one more file mirrored? Every locked file needs descriptors, of which there
- * are few: half of them are for whoever comes, the others for addresses within their share. */
+ * are few: half of them go to anybody, the others to addresses within their share. */
 bool mirror_admits(const struct core *core, const struct address *address);
 /* A new file counts for this address as long as it lives. */
 void mirror_charge(struct core *core, uint32_t file, const struct address *address);

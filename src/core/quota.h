@@ -6,11 +6,10 @@
  * limit one of them may take; at least one element. What was stored above that is kept: a limit
  * concerns only what is new.
  *
- * An address is known here while a client, registrant or tracked client of it is, a file that counts
- * for it, a question about a client, a notice that it sent and that waits, or its answer; each of
- * them holds a reference. Locks,
- * shares and waiters count where their client is. Counting costs the same however many there are
- * (P7).
+ * An address is known here while a client, registrant or tracked client of it is, a file that
+ * counts for it, a question about a client, a notice that it sent and that waits, or its answer;
+ * each of them holds a reference. Locks, shares and waiters count where their client is. Counting
+ * costs the same however many there are (P7).
  */
 #ifndef CORE_QUOTA_H
 #define CORE_QUOTA_H

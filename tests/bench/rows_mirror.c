@@ -2,8 +2,9 @@
  * rows_mirror.c -- what it costs clients that programs on the server see their locks; see rows.h.
  *
  * The other one is the same server with --local-locks off. Both have an export on a disk and 1,000
- * files in it; a round is one of each, one after the other. Each has a directory of its own: a server
- * that is killed leaves the kernel's locks to its keeper, which ends a moment after its store.
+ * files in it; a round is one of each, one after the other. Each has a directory of its own: a
+ * server that is killed leaves the kernel's locks to its keeper, which ends a moment after its
+ * store.
  */
 #include "bench/files_load.h"
 #include "bench/rows.h"

@@ -1,7 +1,7 @@
 /*
  * test_mirror_files.c -- how many mirrored files one address may have (core/mirror.h).
  *
- * The kernel takes everything. Passing shows that half of the files are for whoever comes, that
+ * The kernel takes everything. Passing shows that half of the files go to anybody, that
  * behind them an address gets its share and no more, whatever it asks for, that a file counts until
  * nothing is on it, and that a start counts what is stored.
  */
@@ -77,7 +77,7 @@ TEST(test_mirror_files__shares_need_files_too)
     core_check(the_core);
 }
 
-TEST(test_mirror_files__half_of_them_are_for_whoever_comes)
+TEST(test_mirror_files__half_of_them_go_to_anybody)
 {
     start(4, 25);
     tell("A lock 0 1 X -> granted; A lock 0 1 X of g -> granted; A lock 0 1 X of h -> nolocks");
