@@ -1,6 +1,6 @@
 /*
- * host_index.h -- how clients and registrants are found: by their key, their address, and their name
- * in every spelling. The two tables have one each; an element is known here by its slot.
+ * host_index.h -- how clients and registrants are found: by their key, their address, and their
+ * name in every spelling. The two tables have one each; an element is known here by its slot.
  */
 #ifndef CORE_HOST_INDEX_H
 #define CORE_HOST_INDEX_H

@@ -231,15 +231,20 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / MS_NS;
 }
 
+/* Nothing is left of it. The kernel gives back a whole file at the least cost. */
+static bool give_back_all(struct ofd_file *file)
+{
+    file->pieces.count = 0;
+    return set_kernel(file, WHOLE(LOCAL_NONE));
+}
+
 /* It stays for a moment: what was locked is often locked again. */
 static void close_file(void *context, uint32_t slot)
 {
     struct ofd *ofd = context;
     struct ofd_file *file = file_at(ofd, slot);
-    if (file->pieces.count > 0 || file->had_locks) {
-        CHECK(set_kernel(file, WHOLE(LOCAL_NONE))); /* taking away needs no memory */
-        file->pieces.count = 0;
-    }
+    if (file->pieces.count > 0 || file->had_locks)
+        CHECK(give_back_all(file)); /* which needs no memory */
     file->is_whole = file->had_locks = file->descriptor->had_locks = false;
     file->is_unused = true;
     file->unused_ms = now_ms();
@@ -342,11 +347,21 @@ static bool raise_file(void *context, uint32_t slot, const struct local_range *r
     return is_raised;
 }
 
+static bool covers_all(const struct local_range *range, const struct pieces *pieces)
+{
+    return pieces->count > 0 && range->start <= pieces->at[0].start &&
+           range->end >= pieces->at[pieces->count - 1].end;
+}
+
 static bool lower_file(void *context, uint32_t slot, const struct local_range *range)
 {
     struct ofd_file *file = file_at(context, slot);
     if (file->is_whole)
         return false;
+    if (range->mode == LOCAL_NONE && !file->had_locks && covers_all(range, &file->pieces)) {
+        CHECK(give_back_all(file));
+        return true;
+    }
     if (file->had_locks && range->mode == LOCAL_NONE)
         (void)set_kernel(file, range);
     for (uint64_t at = range->start;; at++) {
