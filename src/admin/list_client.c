@@ -13,7 +13,7 @@
 
 static const char *word_of_transport(uint32_t transport)
 {
-    return transport == RECORD_TCP ? "tcp" : transport == RECORD_UDP ? "udp" : NULL;
+    return transport == TRANSPORT_TCP ? "tcp" : transport == TRANSPORT_UDP ? "udp" : NULL;
 }
 
 /* Seconds from now until then, by the monotonic clock; null: no such time. */

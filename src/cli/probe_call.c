@@ -218,10 +218,10 @@ static bool look_up(const struct portmapper *portmapper, uint32_t prog, uint32_t
 static bool open_portmapper(struct portmapper *portmapper, uint32_t prog, uint32_t vers,
                             struct exchange *exchange, uint16_t *ret_udp_port)
 {
-    if (look_up(portmapper, prog, vers, PORTMAP_UDP, exchange, ret_udp_port))
+    if (look_up(portmapper, prog, vers, TRANSPORT_UDP, exchange, ret_udp_port))
         return true;
     portmapper->is_tcp = true;
-    return look_up(portmapper, prog, vers, PORTMAP_UDP, exchange, ret_udp_port);
+    return look_up(portmapper, prog, vers, TRANSPORT_UDP, exchange, ret_udp_port);
 }
 
 /* ---- a service ---- */
@@ -270,16 +270,16 @@ void probe_host(const struct address *host, int timeout_ms, struct probe_report 
     ret->is_refused = exchange.is_refused;
     if (!ret->has_portmapper)
         return;
-    (void)look_up(&portmapper, NSM_PROGRAM, NSM_VERSION, PORTMAP_TCP, &exchange,
+    (void)look_up(&portmapper, NSM_PROGRAM, NSM_VERSION, TRANSPORT_TCP, &exchange,
                   &ret->status.tcp_port);
     uint32_t version = 0;
     for (size_t i = 0; i < sizeof nlm_versions / sizeof nlm_versions[0] &&
                        ret->locks.tcp_port == 0 && ret->locks.udp_port == 0;
          i++) {
         version = nlm_versions[i];
-        (void)look_up(&portmapper, NLM_PROGRAM, version, PORTMAP_TCP, &exchange,
+        (void)look_up(&portmapper, NLM_PROGRAM, version, TRANSPORT_TCP, &exchange,
                       &ret->locks.tcp_port);
-        (void)look_up(&portmapper, NLM_PROGRAM, version, PORTMAP_UDP, &exchange,
+        (void)look_up(&portmapper, NLM_PROGRAM, version, TRANSPORT_UDP, &exchange,
                       &ret->locks.udp_port);
     }
     ask_null(host, NLM_PROGRAM, version, timeout_ms, &ret->locks);
@@ -295,7 +295,7 @@ void probe_callback(const struct address *host, uint32_t prog, uint32_t vers, ui
     struct portmapper portmapper = {.host = host, .timeout_ms = timeout_ms};
     *ret = (struct probe_service){0};
     if (open_portmapper(&portmapper, prog, vers, &exchange, &ret->udp_port))
-        (void)look_up(&portmapper, prog, vers, PORTMAP_TCP, &exchange, &ret->tcp_port);
+        (void)look_up(&portmapper, prog, vers, TRANSPORT_TCP, &exchange, &ret->tcp_port);
     if (ret->tcp_port == 0 && ret->udp_port == 0)
         ret->tcp_port = ret->udp_port = port;
     ask_null(host, prog, vers, timeout_ms, ret);

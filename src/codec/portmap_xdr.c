@@ -117,10 +117,10 @@ static const struct {
     const char *netid;
     uint32_t prot, family;
 } netids[] = {
-    {"tcp", PORTMAP_TCP, 4},
-    {"udp", PORTMAP_UDP, 4},
-    {"tcp6", PORTMAP_TCP, 6},
-    {"udp6", PORTMAP_UDP, 6},
+    {"tcp", TRANSPORT_TCP, 4},
+    {"udp", TRANSPORT_UDP, 4},
+    {"tcp6", TRANSPORT_TCP, 6},
+    {"udp6", TRANSPORT_UDP, 6},
 };
 
 bool portmap_netid_parse(struct bytes netid, uint32_t *ret_prot, uint32_t *ret_family)

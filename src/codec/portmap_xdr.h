@@ -11,6 +11,7 @@
 
 #include "base/address.h"
 #include "base/programs.h"
+#include "base/transport.h"
 #include "codec/xdr.h"
 
 enum {
@@ -31,8 +32,6 @@ enum portmap_procedure {
     PORTMAP_DUMP = 4,
     PORTMAP_GETVERSADDR = 9, /* version 4 only */
 };
-
-enum portmap_protocol { PORTMAP_TCP = 6, PORTMAP_UDP = 17 };
 
 /* PMAP version 2. */
 struct portmap_mapping {

@@ -216,7 +216,7 @@ enum admission client_add(struct core *core, const struct peer *from, struct byt
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
     core->sync_wanted = true;
     event_add(&core->feed, EVENT_CLIENT_ADDED, &from->address, name, fresh.stored.id);
-    client_settle(core, slot);
+    client_counts_changed(core, slot);
     *ret_slot = slot;
     return ADMIT_NEW;
 }
@@ -229,7 +229,7 @@ bool client_has_nothing(const struct client *client)
            client->life.waiter_count == 0 && list_is_empty(&client->life.draining);
 }
 
-void client_settle(struct core *core, uint32_t slot)
+void client_counts_changed(struct core *core, uint32_t slot)
 {
     if (client_has_nothing(client_at(core, slot)))
         timers_set(&core->clients.expiry, slot, core->now_ns + EXPIRY_NS);
@@ -435,7 +435,7 @@ void client_start(struct core *core)
         client->life.seen_ns = core->now_ns;
         client->recovery.loaded_count = client->life.lock_count;
         if (!client_life_start(core, slot))
-            client_settle(core, slot);
+            client_counts_changed(core, slot);
     }
 }
 

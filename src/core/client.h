@@ -10,7 +10,7 @@
  * held is then freed piece by piece (client_drain), so that a hundred thousand locks delay nobody;
  * a crash in between finds them by their incarnation and continues (P7).
  *
- *             client_add                client_renew: incarnation + 1
+ *             client_add                client_start_over: incarnation + 1
  *   (nothing) ----------> SETTLED --------------------------> DRAINING ---> SETTLED
  *                            |                      old locks and shares go, oldest incarnation
  *                            v  300 s with nothing  and newest mixed as they come
@@ -170,7 +170,7 @@ bool client_has_nothing(const struct client *client);
 void client_forget(struct core *core, uint32_t slot);
 
 /* Its counts changed: with nothing left it will be forgotten, with something it will not. */
-void client_settle(struct core *core, uint32_t slot);
+void client_counts_changed(struct core *core, uint32_t slot);
 
 /* State numbers go round in a circle: newer is what lies less than half of it ahead. 0 is none, and
  * everything is newer than none. */
@@ -199,11 +199,11 @@ static inline uint32_t client_stamp(const struct client *client, uint32_t state)
 }
 
 /* It rebooted: everything it has here is freed, its waiters at once. */
-void client_renew(struct core *core, uint32_t slot);
+void client_start_over(struct core *core, uint32_t slot);
 /* The same by an operator's order: no crash, and counted apart. */
 void client_release(struct core *core, uint32_t slot);
-/* As client_renew for what is stamped with an older state than state_seen. False: there is nothing,
- * or it is being freed already. */
+/* As client_start_over for what is stamped with an older state than state_seen. False: there is
+ * nothing, or it is being freed already. */
 bool client_free_older(struct core *core, uint32_t slot);
 /* The same for what is stamped with any other state: its counter started over at this one. */
 void client_recount(struct core *core, uint32_t slot, uint32_t state);

@@ -7,10 +7,10 @@
  *      cursors exist only there, and off the list nothing that it has is.
  *  (2) current_count locks and shares are of its present incarnation.
  *
- * A client that rebooted (client_renew) is freed in the order of its chains. New locks and shares
- * go to the front of them, behind which the cursors walk away, so a client that locks faster than
- * it is drained does not keep the drain from ending. What was loaded is in the order of its slots:
- * a drain that continues after a start may meet what was taken since, and passes by.
+ * A client that rebooted (client_start_over) is freed in the order of its chains. New locks and
+ * shares go to the front of them, behind which the cursors walk away, so a client that locks faster
+ * than it is drained does not keep the drain from ending. What was loaded is in the order of its
+ * slots: a drain that continues after a start may meet what was taken since, and passes by.
  *
  * Stamps say what is of an earlier life. Usually everything is, and a new incarnation says so. When
  * only a part is, because the client took locks in its new life before we believed in it,
@@ -85,12 +85,12 @@ static void begin_drain(struct core *core, uint32_t slot)
     client->life.drain_at = cursor_at_first(&core->locks.by_client, slot);
     client->life.share_drain_at = cursor_at_first(&core->shares.by_client, slot);
     if (!list_is_empty(&client->life.draining)) {
-        MARK("client_renewed_while_draining");
+        MARK("client_starts_over_while_draining");
         return;
     }
     client->life.drained_count = 0;
     list_append(&core->clients.draining, &client->life.draining);
-    client_settle(core, slot);
+    client_counts_changed(core, slot);
 }
 
 /* Unless that is the crash that was counted when it was not reached. */
@@ -183,9 +183,9 @@ static void renew(struct core *core, uint32_t slot, bool is_released)
     begin_anew(core, slot, !is_released);
 }
 
-void client_renew(struct core *core, uint32_t slot)
+void client_start_over(struct core *core, uint32_t slot)
 {
-    MARK("client_renewed");
+    MARK("client_starts_over");
     renew(core, slot, false);
 }
 
@@ -267,7 +267,7 @@ bool client_free_all(struct core *core, const struct address *from, struct bytes
     }
     client_alive(core, slot);
     core_host_restarted(core, from);
-    client_renew(core, slot);
+    client_start_over(core, slot);
     client_saw_state(core, slot, state); /* or its first LOCK would free what it took since */
     return true;
 }
@@ -296,7 +296,7 @@ static void end_drain(struct core *core, uint32_t slot)
     struct client *client = client_at(core, slot);
     struct address address = client_address(core, slot);
     list_remove(&client->life.draining);
-    client_settle(core, slot);
+    client_counts_changed(core, slot);
     bool is_search = client->life.drain_is_search, is_released = client->life.is_released;
     client->life.drain_is_search = client->life.is_released = false;
     if (client->life.drained_count == 0)

@@ -180,7 +180,7 @@ struct core_call {
     uint16_t port_hint;
     bool is_upcall; /* CALL_STATUS to this machine's lock manager: from a privileged port, or not
                      * at all, and never to a port of ours */
-    uint32_t transport; /* enum record_transport: this one first; 0: TCP, else UDP (D4) */
+    uint32_t transport; /* enum transport: this one first; 0: TCP, else UDP (D4) */
     uint64_t deadline_ns;
     union {
         struct { /* CALL_STATUS: one after another, over one connection */

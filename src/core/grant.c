@@ -303,7 +303,7 @@ static void take_failure(struct core *core, uint32_t slot, enum core_call_outcom
     /* R-BLK-2: the other procedure when it was heard and not understood, the other transport when
      * it was not heard; a silence can be either. */
     if (outcome == CALL_UNDELIVERED || grant->failure_count % 2 == 1)
-        grant->transport = grant->transport == RECORD_TCP ? RECORD_UDP : RECORD_TCP;
+        grant->transport = grant->transport == TRANSPORT_TCP ? TRANSPORT_UDP : TRANSPORT_TCP;
     if (outcome != CALL_UNDELIVERED)
         grant->proc = grant->proc == GRANTED ? GRANTED_MSG : GRANTED;
     schedule(core, slot, retry_delay_ns(grant->failure_count++));

@@ -159,7 +159,7 @@ bool leftover_meets(const struct core *core, const struct claim *claim)
     return find(core, claim, false) != SLOT_NONE;
 }
 
-void leftover_settle(struct core *core, const struct claim *claim)
+void leftover_cut(struct core *core, const struct claim *claim)
 {
     uint32_t left = CUT_MAX, puts_max = core->dirty.put_count + CUT_PUTS_MAX, slot;
     while (left-- > 0 && core->dirty.put_count < puts_max &&

@@ -8,7 +8,7 @@
  * like a lock. For its owner it is one that nobody has confirmed yet:
  *
  *  - a reclaim of any of its bytes is granted, as if they were held (leftover_covers);
- *  - bytes that the owner takes or gives up are cut out of it (leftover_settle);
+ *  - bytes that the owner takes or gives up are cut out of it (leftover_cut);
  *  - what is left of it goes when the rest of its client's goes, at the end of grace or of what
  *    that client has beyond it (leftover_drop).
  *
@@ -36,7 +36,7 @@ bool leftover_meets(const struct core *core, const struct claim *claim);
 
 /* The owner has taken these bytes, or given them up; the caller releases the owner. Where a rest
  * finds no slot the whole stays, and so do those that are too many for one request. */
-void leftover_settle(struct core *core, const struct claim *claim);
+void leftover_cut(struct core *core, const struct claim *claim);
 
 /* Gives up those of a client, at most `max`, as long as the batch takes them; returns how many. */
 uint32_t leftover_drop(struct core *core, uint32_t client, uint32_t max);

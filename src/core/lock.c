@@ -124,10 +124,10 @@ bool lock_take(struct core *core, const struct lock_want *want)
                      unsettled_settle(core, &want->claim);
     if (has_slots) {
         lock_plan_carry_out(core, &fresh, &plan);
-        leftover_settle(core, &want->claim);
+        leftover_cut(core, &want->claim);
     }
     (void)intern_release(&core->locks.ohs, fresh.oh);
-    client_settle(core, owner_at(core, want->claim.owner)->client);
+    client_counts_changed(core, owner_at(core, want->claim.owner)->client);
     return has_slots;
 }
 
@@ -154,8 +154,8 @@ static bool release(struct core *core, const struct claim *claim, bool is_asked)
 {
     if (!release_held(core, claim, is_asked))
         return false;
-    leftover_settle(core, claim);
-    lock_element_settle(core, claim->owner);
+    leftover_cut(core, claim);
+    lock_element_finish(core, claim->owner);
     return true;
 }
 
@@ -184,7 +184,7 @@ static bool free_one(struct core *core, uint32_t slot)
     if (lock->holding != SLOT_NONE)
         lock_plan_settle(core, lock);
     lock_element_remove(core, slot); /* and drain_at moves on, if it stood here */
-    lock_element_settle(core, owner);
+    lock_element_finish(core, owner);
     return true;
 }
 

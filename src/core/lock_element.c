@@ -293,9 +293,9 @@ void lock_element_remove(struct core *core, uint32_t slot)
     file_release(core, lock.claim.file);
 }
 
-void lock_element_settle(struct core *core, uint32_t owner)
+void lock_element_finish(struct core *core, uint32_t owner)
 {
     uint32_t client = owner_at(core, owner)->client;
     owner_release(core, owner);
-    client_settle(core, client);
+    client_counts_changed(core, client);
 }

@@ -42,10 +42,10 @@ void lock_element_restore(struct core *core, uint32_t slot);
 void lock_element_leave_over(struct core *core, uint32_t slot);
 /* It is not, any more, if it was. */
 void lock_element_unleave(struct core *core, uint32_t slot);
-/* Its owner stays also when that was all it had: see lock_element_settle. */
+/* Its owner stays also when that was all it had: see lock_element_finish. */
 void lock_element_remove(struct core *core, uint32_t slot);
 
 /* After a change, once: the owner goes if nothing of it is left, and the client's time begins. */
-void lock_element_settle(struct core *core, uint32_t owner);
+void lock_element_finish(struct core *core, uint32_t owner);
 
 #endif

@@ -27,7 +27,7 @@ uint32_t lock_offer_make(struct core *core, const struct lock_want *want, uint32
     fresh.waiter = waiter;
     uint32_t slot = lock_element_add(core, &fresh);
     (void)intern_release(&core->locks.ohs, fresh.oh);
-    client_settle(core, client);
+    client_counts_changed(core, client);
     return slot;
 }
 
@@ -49,7 +49,7 @@ void lock_offer_withdraw(struct core *core, uint32_t slot)
     if (echo_keep(core, slot))
         return;
     lock_element_remove(core, slot);
-    lock_element_settle(core, owner);
+    lock_element_finish(core, owner);
 }
 
 /*
@@ -172,7 +172,7 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial, bool 
         from = stretch.claim.end + 1;
     }
     (void)intern_release(&core->locks.ohs, oh);
-    client_settle(core, owner_at(core, offer.claim.owner)->client);
+    client_counts_changed(core, owner_at(core, offer.claim.owner)->client);
     return true;
 }
 

@@ -179,7 +179,7 @@ static enum lock_status grant(struct core *core, const struct peer *from,
     if (table_is_live(&core->owners.table, s.claim.owner))
         owner_release(core, s.claim.owner);
     file_release(core, s.claim.file);
-    client_settle(core, s.client);
+    client_counts_changed(core, s.client);
     return is_taken ? LOCK_GRANTED : LOCK_NO_RESOURCES;
 }
 
@@ -204,7 +204,7 @@ static enum lock_status block(struct core *core, const struct peer *from,
     enum lock_status status = waiter_add(core, &s.claim, from, request);
     if (status != LOCK_BLOCKED) {
         owner_release(core, s.claim.owner);
-        client_settle(core, s.client);
+        client_counts_changed(core, s.client);
     }
     return status;
 }

@@ -46,7 +46,7 @@ static enum lock_status take_share(struct core *core, const struct peer *from,
         status = share_take(core, client, r, core->wall_ns);
         if (status == LOCK_NO_RESOURCES)
             (void)admit_refuses(core, share_room(core, client), from, r->caller_name, QUOTA_SHARE);
-        client_settle(core, client); /* one that is new and was refused has nothing here */
+        client_counts_changed(core, client); /* one that is new and was refused has nothing here */
     }
     file_release(core, file);
     return status;

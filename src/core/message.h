@@ -15,7 +15,7 @@ struct peer {
     struct address address;
     struct address local; /* our address that it was sent to */
     uint16_t port;        /* its source port */
-    enum record_transport transport;
+    enum transport transport;
 };
 
 enum request_kind {

@@ -338,7 +338,7 @@ static void give_up(struct core *core, uint32_t target)
     target_given_up(core, target);
     if (!is_owed(core, target)) {
         notify_dismiss(core, target);
-        (void)target_settle(core, target);
+        (void)target_clear_debt(core, target);
         return;
     }
     MARK("notify_given_up");
@@ -402,7 +402,7 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
     job->sent = (struct target_news){0};
     if (!is_owed(core, target)) {
         set_phase(core, target, NOTIFY_IDLE);
-        (void)target_settle(core, target);
+        (void)target_clear_debt(core, target);
     } else if (is_answered || target_has_other_way(core, target)) {
         MARK("notify_news_during_call");
         set_phase(core, target, NOTIFY_IDLE);

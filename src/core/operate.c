@@ -41,7 +41,7 @@ static bool release_file(struct core *core, uint32_t slot, struct bytes fh)
     uint32_t freed = lock_free_file(core, slot, file) + share_free_file(core, slot, file);
     file_release(core, file);
     core->reboots.released += freed;
-    client_settle(core, slot);
+    client_counts_changed(core, slot);
     return ended + freed > 0;
 }
 

@@ -58,7 +58,7 @@ static void renew(struct core *core, uint32_t slot, uint32_t state)
     client_saw_state(core, slot, state);
     note_restart(core, slot);
     report(core, EVENT_CLIENT_REBOOTED, slot, state);
-    client_renew(core, slot);
+    client_start_over(core, slot);
 }
 
 /* The same, and its counter has started over. */

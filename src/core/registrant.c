@@ -118,7 +118,7 @@ static void renew(struct core *core, uint32_t slot, const struct request *reques
     else
         callout_client(core, CALLOUT_ADD, slot);
     r->relayed_state = notice_state(core, r->mon_fold);
-    watched_renewed(core, slot);
+    watched_registered_again(core, slot);
     notify_dismiss(core, target_of_registrant(slot));
 }
 

@@ -171,7 +171,7 @@ static void drop(struct core *core, uint32_t slot)
     client->life.share_count--;
     quota_remove(core, client->quota, QUOTA_SHARE, 1);
     client->life.current_count -= share.incarnation == client->stored.incarnation;
-    client_settle(core, share.client);
+    client_counts_changed(core, share.client);
 }
 
 enum admission share_room(const struct core *core, uint32_t client)
@@ -210,7 +210,7 @@ static enum lock_status add(struct core *core, const struct lock_request *reques
     CHECK(slot != SLOT_NONE); /* the table has at least locks_max slots */
     link_slot(core, slot, fresh);
     dirty_put(&core->dirty, RECORD_SHARE, slot);
-    client_settle(core, fresh->client);
+    client_counts_changed(core, fresh->client);
     return LOCK_GRANTED;
 }
 

@@ -213,7 +213,7 @@ static void make_upcall(struct core_call *call)
     call->to = address_v4(loopback);
     call->local = (struct address){0};
     call->port_hint = 0;
-    call->transport = RECORD_UDP;
+    call->transport = TRANSPORT_UDP;
     call->is_upcall = true;
 }
 
@@ -347,10 +347,10 @@ bool target_has_other_way(const struct core *core, uint32_t target)
            watched_has_other_way(core, registrant_slot(core, target));
 }
 
-bool target_settle(struct core *core, uint32_t target)
+bool target_clear_debt(struct core *core, uint32_t target)
 {
     return target_kind(core, target) == TARGET_WATCHED &&
-           watched_settle(core, registrant_slot(core, target));
+           watched_clear_debt(core, registrant_slot(core, target));
 }
 
 void target_given_up(struct core *core, uint32_t target)

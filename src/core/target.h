@@ -68,6 +68,6 @@ bool target_has_other_way(const struct core *core, uint32_t target);
 /* It will not be tried again in this run, unless something happens. */
 void target_given_up(struct core *core, uint32_t target);
 /* Nothing is owed to it any more. True: there is no use for it either, and it is gone. */
-bool target_settle(struct core *core, uint32_t target);
+bool target_clear_debt(struct core *core, uint32_t target);
 
 #endif

@@ -41,7 +41,7 @@ struct view_client {
     struct address address, local;
     struct bytes mon_name, priv; /* NSM only, like what follows */
     uint32_t prog, vers, proc;
-    uint32_t port, transport; /* enum record_transport */
+    uint32_t port, transport; /* enum transport */
     uint32_t state;           /* its own NSM state; 0: not known */
     uint64_t server_epoch, registered_ns, seen_ns, rebooted_ns; /* wall clock; 0: never */
     uint32_t lock_count, share_count, waiter_count;

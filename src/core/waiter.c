@@ -201,7 +201,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     owner_at(core, content->claim.owner)->waiter_count++;
     client_at(core, client)->life.waiter_count++;
     quota_add(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
-    client_settle(core, client);
+    client_counts_changed(core, client);
 }
 
 /* One that is stored needs room like a lock (R-PER-8). */
@@ -374,7 +374,7 @@ void waiter_remove(struct core *core, uint32_t slot)
     owner_release(core, w.claim.owner);
     client_at(core, client)->life.waiter_count--;
     quota_remove(core, client_at(core, client)->quota, QUOTA_WAITER, 1);
-    client_settle(core, client);
+    client_counts_changed(core, client);
 }
 
 /* ---- invariants ---- */

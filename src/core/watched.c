@@ -287,7 +287,7 @@ void watched_restart_notice(struct core *core)
     watched_count_owed(core);
     for (uint32_t slot = 0; slot < core->watching.slots_max; slot++)
         core->watching.at[slot].told_from = core->watching.at[slot].tried_from = 0;
-    watched_settle_ourselves(core);
+    watched_clear_our_debt(core);
     notify_restarted(core, &before);
     event_add(&core->events, EVENT_RESTART_NOTICE, NULL, (struct bytes){0}, core->server.state);
 }
@@ -311,7 +311,7 @@ void watched_lockd_restarted(struct core *core, uint32_t slot)
     watched_restart_notice(core);
 }
 
-bool watched_settle(struct core *core, uint32_t slot)
+bool watched_clear_debt(struct core *core, uint32_t slot)
 {
     if (watched_is_current(core, slot) || watched_is_owed(core, slot))
         return false;
@@ -330,22 +330,22 @@ void watched_ready(struct core *core)
         watched_served(core);
 }
 
-void watched_settle_if_ours(struct core *core, uint32_t slot)
+void watched_clear_if_ours(struct core *core, uint32_t slot)
 {
     if (!watched_is_owed(core, slot) || !is_ourselves(core, slot) || core_is_full(core))
         return;
     MARK("watched_is_ourselves");
     watched_note_told(core, slot, core->server.state);
-    (void)watched_settle(core, slot);
+    (void)watched_clear_debt(core, slot);
 }
 
-void watched_settle_ourselves(struct core *core)
+void watched_clear_our_debt(struct core *core)
 {
     const struct table *table = &core->registrants.table;
     uint32_t next, slot = table_next(table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = next) {
         next = table_next(table, slot);
-        watched_settle_if_ours(core, slot);
+        watched_clear_if_ours(core, slot);
     }
 }
 
@@ -355,7 +355,7 @@ void watched_served(struct core *core)
         return;
     core->watching.is_served = true;
     core->watching.served_ns = UINT64_MAX;
-    watched_settle_ourselves(core);
+    watched_clear_our_debt(core);
     notify_begin(core);
 }
 

@@ -126,7 +126,7 @@ void watched_tell_lost(struct core *core, uint32_t slot);
 /* Over UDP first, because it costs least; then in turns: one of them a firewall may let through. */
 static inline uint32_t watched_transport(uint32_t attempt)
 {
-    return attempt % 2 == 0 ? RECORD_UDP : RECORD_TCP;
+    return attempt % 2 == 0 ? TRANSPORT_UDP : TRANSPORT_TCP;
 }
 /* watched_call.c: the SM_NOTIFY that its host is owed, from the next of our addresses. */
 void watched_put_call(struct core *core, uint32_t slot, struct core_call *ret);
@@ -141,11 +141,11 @@ void watched_set_told(struct core *core, uint32_t slot, uint32_t state);
 /* It knows this state of ours, from each of our addresses. */
 void watched_note_told(struct core *core, uint32_t slot, uint32_t state);
 /* What this machine itself is owed as a host that it watches is settled by being here. */
-void watched_settle_ourselves(struct core *core);
+void watched_clear_our_debt(struct core *core);
 /* The same of this one, if it is. */
-void watched_settle_if_ours(struct core *core, uint32_t slot);
+void watched_clear_if_ours(struct core *core, uint32_t slot);
 /* Told, and registered by nobody in this boot: the record has no more use. True: it is gone. */
-bool watched_settle(struct core *core, uint32_t slot);
+bool watched_clear_debt(struct core *core, uint32_t slot);
 
 /* CORE_READY, CORE_SERVED. */
 void watched_ready(struct core *core);
@@ -175,7 +175,7 @@ void watched_doubt_name(struct core *core, struct bytes mon_name, uint32_t state
 uint32_t watched_find_doubt(const struct core *core, const struct address *from, uint32_t fold,
                             uint32_t state);
 /* It is registered again. */
-void watched_renewed(struct core *core, uint32_t slot);
+void watched_registered_again(struct core *core, uint32_t slot);
 void watched_forget_doubts(struct core *core, uint32_t slot);
 bool watched_next_question(struct core *core, struct core_call *ret);
 uint64_t watched_question_deadline_ns(const struct core *core);

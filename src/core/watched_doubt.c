@@ -89,7 +89,7 @@ uint32_t watched_find_doubt(const struct core *core, const struct address *from,
     return slot;
 }
 
-void watched_renewed(struct core *core, uint32_t slot)
+void watched_registered_again(struct core *core, uint32_t slot)
 {
     if (core->watching.at != NULL && watched_at(core, slot)->doubt_count > 0)
         watched_at(core, slot)->is_heard = true;
@@ -103,7 +103,7 @@ void watched_forget_doubts(struct core *core, uint32_t slot)
     w->is_verifying = w->is_heard = w->is_doubt_newer = w->is_doubt_lost = false;
     w->doubt_count = w->doubt_attempts = 0;
     w->doubt_until_ns = 0;
-    withheld_settled(core, slot);
+    withheld_decided(core, slot);
 }
 
 uint64_t watched_question_deadline_ns(const struct core *core)

@@ -101,7 +101,7 @@ static void resolved(struct core *core, uint32_t slot, const struct address *add
     if (w->is_reported)
         report(core, EVENT_RESOLVED, slot, 0);
     w->is_reported = false;
-    watched_settle_if_ours(core, slot);
+    watched_clear_if_ours(core, slot);
     if (table_is_live(&core->registrants.table, slot) && watched_is_callable(core, slot))
         notify_news(core, target_of_watched(core, slot));
 }

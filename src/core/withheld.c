@@ -95,7 +95,7 @@ void withheld_resolved(struct core *core, uint32_t hearsay, bool is_unknown)
     }
 }
 
-void withheld_settled(struct core *core, uint32_t registrant)
+void withheld_decided(struct core *core, uint32_t registrant)
 {
     struct chains *on_doubt = &core->withhelds.on_doubt;
     uint32_t slot, fold = registrant_at(core, registrant)->mon_fold;

@@ -55,7 +55,7 @@ enum answer_when withheld_keep(struct core *core, const struct address *from,
 /* The resolver has spoken; `is_unknown`: it knows nothing of that name. */
 void withheld_resolved(struct core *core, uint32_t hearsay, bool is_unknown);
 /* The host of this registrant has spoken, was silent for too long, or is not watched any more. */
-void withheld_settled(struct core *core, uint32_t registrant);
+void withheld_decided(struct core *core, uint32_t registrant);
 
 /* An answer that waits no longer; false: none. */
 bool withheld_next_answer(struct core *core, struct core_late *ret);

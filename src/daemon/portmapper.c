@@ -30,7 +30,7 @@ static bool address_for(const struct listen_set *sockets, uint32_t family, struc
 uint32_t portmapper_services(const struct program *program, const struct listen_set *sockets,
                              struct portmap_service *ret, uint32_t max)
 {
-    static const uint32_t families[] = {4, 6}, protocols[] = {PORTMAP_TCP, PORTMAP_UDP};
+    static const uint32_t families[] = {4, 6}, protocols[] = {TRANSPORT_TCP, TRANSPORT_UDP};
     uint32_t count = 0;
     for (uint32_t i = 0; i < program->version_count; i++)
         for (uint32_t j = 0; j < 4; j++) {
@@ -38,7 +38,7 @@ uint32_t portmapper_services(const struct program *program, const struct listen_
                                               .vers = program->versions[i].number,
                                               .prot = protocols[j % 2],
                                               .port = sockets->port};
-            if (program->is_stream_only && service.prot == PORTMAP_UDP)
+            if (program->is_stream_only && service.prot == TRANSPORT_UDP)
                 continue;
             if (!address_for(sockets, families[j / 2], &service.address))
                 continue;

@@ -54,7 +54,7 @@ static int add_client(void *context, const struct statd_import_host *host)
                                    .registered_ns = host->since_ns,
                                    .seen_ns = host->since_ns,
                                    .address = address,
-                                   .transport = RECORD_TCP,
+                                   .transport = TRANSPORT_TCP,
                                    .versions = 1 << 4,
                                    .told_state = 0,
                                    .incarnation = 1,
@@ -130,7 +130,7 @@ static int add_line(struct registrations *all, const struct statd_import_host *h
 {
     const uint8_t loopback[4] = {127, 0, 0, 1};
     struct record_registrant record = {
-        .registered_ns = host->since_ns, .local = address_v4(loopback), .transport = RECORD_TCP};
+        .registered_ns = host->since_ns, .local = address_v4(loopback), .transport = TRANSPORT_TCP};
     if (!statd_line_get(line, &record) || !address_is_loopback(&record.address) ||
         !core_may_watch(record.mon_name, record.my_prog, record.my_proc))
         return -EBADMSG;

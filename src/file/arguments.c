@@ -29,8 +29,8 @@ uint32_t arguments_payload(const struct job_request *request, const struct nfs_a
 {
     if (request->program == MOUNT_PROGRAM)
         return request->procedure != MOUNT_DUMP && request->procedure != MOUNT_EXPORT ? 0
-               : request->from->transport == RECORD_UDP ? MOUNT_LIST_UDP_MAX
-                                                        : MOUNT_LIST_MAX;
+               : request->from->transport == TRANSPORT_UDP ? MOUNT_LIST_UDP_MAX
+                                                           : MOUNT_LIST_MAX;
     switch (request->procedure) {
     case NFS_READ:
         return min_u32(args->count, NFS_DATA_MAX);

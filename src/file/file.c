@@ -117,7 +117,7 @@ static void execute(void *context, struct pool_lane *pool_lane, struct list *wor
         operate(call, lock_guard_execute);
     else
         operate(call, operations[call->procedure].execute);
-    once_settle(call);
+    once_finish(call);
     identity_own();
     /* What a REMOVE frees is free when it is answered. */
     bool frees = call->program == NFS_PROGRAM &&

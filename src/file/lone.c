@@ -61,7 +61,7 @@ bool lone_execute(struct call *call, struct lane *lane, call_execute_fn execute)
     if (!is_alone(call, lane) || !is_short(call) || !identity_enter())
         return false;
     execute(call);
-    once_settle(call);
+    once_finish(call);
     identity_leave();
     descriptor_close_over(call_cache(call), lane);
     /* For want of a descriptor or of memory, it has changed nothing. */

@@ -356,7 +356,7 @@ static bool is_once_only(uint32_t procedure)
     return procedure == NFS_SETATTR || (procedure >= NFS_CREATE && procedure <= NFS_LINK);
 }
 
-void once_settle(struct call *call)
+void once_finish(struct call *call)
 {
     if (call->result.stat != NFS_STALE || call->program != NFS_PROGRAM ||
         !is_once_only(call->procedure) || call->export == NULL)

@@ -59,6 +59,6 @@ enum once_verdict once_judge_make(struct call *call, const struct directory *dir
 enum once_verdict once_judge_set(struct call *call, const struct stat *now);
 
 /* After all else: an object that the first execution still found may be gone by now. */
-void once_settle(struct call *call);
+void once_finish(struct call *call);
 
 #endif

@@ -70,7 +70,7 @@ void attempt_end(struct rpc_client *client, struct attempt *a, enum client_outco
 
 static uint32_t first_prot(const struct attempt *a)
 {
-    return a->call.way == CLIENT_TCP_FIRST ? PORTMAP_TCP : PORTMAP_UDP;
+    return a->call.way == CLIENT_TCP_FIRST ? TRANSPORT_TCP : TRANSPORT_UDP;
 }
 
 static struct port_cache_key port_key(const struct attempt *a, uint32_t prot)
@@ -99,7 +99,7 @@ static void note_port(struct rpc_client *client, const struct attempt *a, uint32
 /* What was known of the program is doubtful. */
 static void forget_ports(struct rpc_client *client, const struct attempt *a)
 {
-    struct port_cache_key tcp = port_key(a, PORTMAP_TCP), udp = port_key(a, PORTMAP_UDP);
+    struct port_cache_key tcp = port_key(a, TRANSPORT_TCP), udp = port_key(a, TRANSPORT_UDP);
     port_cache_drop(client->ports, &tcp);
     port_cache_drop(client->ports, &udp);
 }
@@ -121,14 +121,14 @@ static void rest(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 static void send_message(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
     attempt_add_todo(client, a, ATTEMPT_ASK);
-    if (a->prot == PORTMAP_UDP)
+    if (a->prot == TRANSPORT_UDP)
         attempt_await(client, a, a->port);
-    wait_until(client, a, a->prot == PORTMAP_UDP ? now_ns + ASK_AGAIN_NS : UINT64_MAX);
+    wait_until(client, a, a->prot == TRANSPORT_UDP ? now_ns + ASK_AGAIN_NS : UINT64_MAX);
 }
 
 static void ask(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
-    attempt_renew_xid(client, a);
+    attempt_change_xid(client, a);
     a->is_question_open = false;
     enter(client, a, ATTEMPT_ASKING, now_ns);
     send_message(client, a, now_ns);
@@ -150,12 +150,12 @@ static void go_to(struct rpc_client *client, struct attempt *a, uint32_t prot, u
     a->prot = prot;
     a->port = port;
     a->is_guess = is_guess;
-    if (prot == PORTMAP_UDP && a->call.sent_port == port) {
+    if (prot == TRANSPORT_UDP && a->call.sent_port == port) {
         MARK("client_is_there_already");
         attempt_end(client, a, CLIENT_ANSWERED);
         return;
     }
-    if (a->prot == PORTMAP_UDP) {
+    if (a->prot == TRANSPORT_UDP) {
         ask(client, a, now_ns);
         return;
     }
@@ -184,7 +184,7 @@ static void send_question(struct rpc_client *client, struct attempt *a)
 static void ask_portmapper(struct rpc_client *client, struct attempt *a, uint64_t now_ns)
 {
     if (!a->is_question_open)
-        attempt_renew_xid(client, a);
+        attempt_change_xid(client, a);
     a->is_question_open = true;
     a->is_udp_unreachable = false;
     a->is_guess = false;
@@ -199,7 +199,7 @@ void attempt_look_up(struct rpc_client *client, struct attempt *a, uint64_t now_
     uint32_t prot = first_prot(a);
     uint16_t port = known_port(client, a, prot, now_ns, &is_absent);
     if (port == 0 && is_absent && !is_only) {
-        prot = prot == PORTMAP_TCP ? PORTMAP_UDP : PORTMAP_TCP;
+        prot = prot == TRANSPORT_TCP ? TRANSPORT_UDP : TRANSPORT_TCP;
         port = known_port(client, a, prot, now_ns, &is_other_absent);
     }
     if (port != 0) {
@@ -224,7 +224,7 @@ static void knows_nothing(struct rpc_client *client, struct attempt *a, uint64_t
         a->is_question_open = false; /* from the beginning: the program may be on UDP by then */
     if (a->call.port_hint != 0) {
         MARK("client_port_hint");
-        go_to(client, a, PORTMAP_TCP, a->call.port_hint, true, now_ns);
+        go_to(client, a, TRANSPORT_TCP, a->call.port_hint, true, now_ns);
         return;
     }
     rest(client, a, now_ns);
@@ -292,7 +292,7 @@ static void message_was_answered(struct rpc_client *client, struct attempt *a,
 void attempt_answered(struct rpc_client *client, struct attempt *a, uint32_t way,
                       const struct rpc_answer *answer, uint64_t now_ns)
 {
-    if (way == PORTMAP_TCP)
+    if (way == TRANSPORT_TCP)
         a->is_unanswered = false;
     if (a->phase == ATTEMPT_LOOKING_UP)
         lookup_was_answered(client, a, way, answer, now_ns);
@@ -430,7 +430,7 @@ void attempt_time_out(struct rpc_client *client, struct attempt *a, uint64_t now
         keep_connecting(client, a, now_ns);
         return;
     case ATTEMPT_ASKING: /* over UDP: the same call again */
-        CHECK(a->prot == PORTMAP_UDP);
+        CHECK(a->prot == TRANSPORT_UDP);
         send_message(client, a, now_ns);
         return;
     case ATTEMPT_RESTING:

@@ -66,7 +66,7 @@ struct attempt {
     bool is_udp_unreachable; /* the portmapper's UDP port, in this phase */
     bool has_tried_tcp;      /* to reach the portmapper */
 
-    uint32_t prot; /* of the service: PORTMAP_TCP or PORTMAP_UDP */
+    uint32_t prot; /* of the service: TRANSPORT_TCP or TRANSPORT_UDP */
     uint16_t port;
     bool is_guess; /* the port is the hint's or the cache's: its portmapper did not name it now */
     bool is_maybe_delivered; /* a message was handed to the network */
@@ -116,7 +116,7 @@ bool attempt_is_tellable(const struct attempt *a);
 
 /* attempt_wire.c. A new question gets a new xid; an answer to an older one is then nobody's. */
 uint32_t attempt_next_xid(struct rpc_client *client);
-void attempt_renew_xid(struct rpc_client *client, struct attempt *a);
+void attempt_change_xid(struct rpc_client *client, struct attempt *a);
 void attempt_add_todo(struct rpc_client *client, struct attempt *a, enum attempt_todo todo);
 void attempt_drop_todo(struct rpc_client *client, struct attempt *a, uint32_t todo);
 /* What the network says of a port is of interest from the first datagram to it on; 0: no more. */
@@ -140,7 +140,7 @@ void attempt_finish(struct rpc_client *client, struct attempt *a, uint64_t deadl
 /* Takes the first thing to do off an attempt that has one. */
 void attempt_act(struct rpc_client *client, struct attempt *a, struct client_action *ret);
 
-/* What happened to it. `way` is PORTMAP_TCP or PORTMAP_UDP. */
+/* What happened to it. `way` is TRANSPORT_TCP or TRANSPORT_UDP. */
 void attempt_answered(struct rpc_client *client, struct attempt *a, uint32_t way,
                       const struct rpc_answer *answer, uint64_t now_ns);
 void attempt_unreachable(struct rpc_client *client, struct attempt *a, uint64_t now_ns);

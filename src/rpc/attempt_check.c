@@ -26,7 +26,7 @@ static void check_phase(const struct attempt *a)
         CHECK(a->awaited_port == 0 || a->awaited_port == PORTMAP_PORT);
         return;
     case ATTEMPT_CONNECTING:
-        CHECK(a->prot == PORTMAP_TCP);
+        CHECK(a->prot == TRANSPORT_TCP);
         CHECK(!a->is_portmapper);
         CHECK(!a->is_connected);
         CHECK(has_connection != a->wants_connection);
@@ -35,8 +35,8 @@ static void check_phase(const struct attempt *a)
     case ATTEMPT_ASKING:
         CHECK(!a->is_question_open);
         CHECK(!a->wants_connection);
-        CHECK(a->is_connected == (a->prot == PORTMAP_TCP));
-        CHECK(a->awaited_port == (a->prot == PORTMAP_UDP ? a->port : 0));
+        CHECK(a->is_connected == (a->prot == TRANSPORT_TCP));
+        CHECK(a->awaited_port == (a->prot == TRANSPORT_UDP ? a->port : 0));
         return;
     case ATTEMPT_RESTING:
     case ATTEMPT_ENDED:

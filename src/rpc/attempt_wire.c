@@ -56,7 +56,7 @@ uint32_t attempt_next_xid(struct rpc_client *client)
 }
 
 /* A new question gets a new xid; an answer to an older one is then nobody's. */
-void attempt_renew_xid(struct rpc_client *client, struct attempt *a)
+void attempt_change_xid(struct rpc_client *client, struct attempt *a)
 {
     chains_remove(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
     a->xid = attempt_next_xid(client);
@@ -198,7 +198,7 @@ static struct bytes put_call(struct rpc_client *client, const struct attempt *a,
                              bool is_record)
 {
     uint32_t skip = is_record ? RECORD_MARK_LEN : 0;
-    uint32_t way = is_record ? PORTMAP_TCP : PORTMAP_UDP;
+    uint32_t way = is_record ? TRANSPORT_TCP : TRANSPORT_UDP;
     struct xdr_out out =
         xdr_out_of(client->message + skip, (uint32_t)sizeof client->message - skip);
     if (is_question) {
@@ -245,17 +245,17 @@ void attempt_act(struct rpc_client *client, struct attempt *a, struct client_act
         a->is_unanswered = true;
         return;
     case ATTEMPT_ASK:
-        ret->kind = a->prot == PORTMAP_UDP ? CLIENT_DATAGRAM : CLIENT_WRITE;
+        ret->kind = a->prot == TRANSPORT_UDP ? CLIENT_DATAGRAM : CLIENT_WRITE;
         ret->port = a->port;
-        ret->from_listener = a->call.from_listener && a->prot == PORTMAP_UDP;
+        ret->from_listener = a->call.from_listener && a->prot == TRANSPORT_UDP;
         ret->is_privileged = a->call.is_privileged;
-        ret->bytes = put_call(client, a, false, a->prot == PORTMAP_TCP);
-        a->is_unanswered = a->prot == PORTMAP_TCP;
+        ret->bytes = put_call(client, a, false, a->prot == TRANSPORT_TCP);
+        a->is_unanswered = a->prot == TRANSPORT_TCP;
         a->is_maybe_delivered = true;
         a->was_refused = false;
-        a->is_repeated |= a->is_sent || a->prot == PORTMAP_UDP; /* the network repeats, too */
+        a->is_repeated |= a->is_sent || a->prot == TRANSPORT_UDP; /* the network repeats, too */
         a->is_sent = true;
-        if (a->call.is_one_way && a->prot == PORTMAP_UDP)
+        if (a->call.is_one_way && a->prot == TRANSPORT_UDP)
             attempt_end(client, a, CLIENT_UNKNOWN);
         return;
     }

@@ -274,7 +274,7 @@ static bool is_asked(const struct attempt *a, uint16_t port, bool at_listener)
 {
     if (a->phase == ATTEMPT_LOOKING_UP)
         return port == PORTMAP_PORT && !at_listener;
-    return a->phase == ATTEMPT_ASKING && a->prot == PORTMAP_UDP && port == a->port &&
+    return a->phase == ATTEMPT_ASKING && a->prot == TRANSPORT_UDP && port == a->port &&
            (!at_listener || a->call.from_listener);
 }
 
@@ -290,7 +290,7 @@ static void heard(struct rpc_client *client, const struct address *from, uint16_
         bool is_ours = a->xid == answer.xid && address_equal(&a->call.to, from);
         if (!is_ours || !is_asked(a, port, at_listener))
             continue;
-        attempt_answered(client, a, PORTMAP_UDP, &answer, now_ns);
+        attempt_answered(client, a, TRANSPORT_UDP, &answer, now_ns);
         return;
     }
 }
@@ -337,7 +337,7 @@ void rpc_client_record(struct rpc_client *client, uint64_t connection, struct by
     struct rpc_answer answer;
     struct attempt *a = attempt_of(client, connection);
     if (a != NULL && a->is_connected && rpc_msg_get_answer(record, &answer) && answer.xid == a->xid)
-        attempt_answered(client, a, PORTMAP_TCP, &answer, now_ns);
+        attempt_answered(client, a, TRANSPORT_TCP, &answer, now_ns);
 }
 
 void rpc_client_lost(struct rpc_client *client, uint64_t connection, uint64_t now_ns)

@@ -51,7 +51,7 @@ static bool is_here(const struct program *program, const struct rpc_source *from
 {
     if (program->is_away && !from->has_files)
         return false;
-    return !program->is_stream_only || from->peer.transport != RECORD_UDP;
+    return !program->is_stream_only || from->peer.transport != TRANSPORT_UDP;
 }
 
 static const struct program *find_program(const struct rpc_server *server, uint32_t number,

@@ -59,7 +59,7 @@ static void carry(struct rpc_server *server, const struct rpc_source *to, struct
 {
     struct rpc_call call;
     CHECK(rpc_msg_get_call(message, &call) == RPC_CALL_OK);
-    bool is_udp = to->peer.transport == RECORD_UDP;
+    bool is_udp = to->peer.transport == TRANSPORT_UDP;
     struct client_attempt attempt = {
         .to = to->peer.address,
         .local = to->peer.local,
@@ -96,7 +96,7 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
         meter_count(server->meter, head->meter_row, head->is_error, now_ns - head->received_ns);
     if (head->is_call && server->client != NULL)
         carry(server, &ret->to, ret->message, now_ns);
-    if (head->is_call && ret->to.peer.transport != RECORD_UDP)
+    if (head->is_call && ret->to.peer.transport != TRANSPORT_UDP)
         ret->message = (struct bytes){0};
     outbox_pop(server->outbox);
     return true;

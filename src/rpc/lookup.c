@@ -10,10 +10,10 @@
 
 struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only)
 {
-    CHECK(prot == PORTMAP_UDP || !is_only);
+    CHECK(prot == TRANSPORT_UDP || !is_only);
     return (struct lookup){
         .vers = family == 6 ? PORTMAP_VERSION_RPCB4 : PORTMAP_VERSION_PMAP,
-        .prot = family == 6 ? PORTMAP_UDP : prot,
+        .prot = family == 6 ? TRANSPORT_UDP : prot,
         .family = family,
         .is_last = is_only,
     };
@@ -21,7 +21,7 @@ struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only)
 
 bool lookup_needs_tcp(const struct lookup *lookup)
 {
-    return lookup->vers != PORTMAP_VERSION_PMAP && lookup->prot == PORTMAP_TCP;
+    return lookup->vers != PORTMAP_VERSION_PMAP && lookup->prot == TRANSPORT_TCP;
 }
 
 uint32_t lookup_prot(const struct lookup *lookup, uint32_t way)
@@ -73,7 +73,7 @@ enum lookup_step lookup_answered(struct lookup *lookup, uint32_t way,
     if (answer->stat == RPC_ANSWER_PROG_MISMATCH && next_vers != 0) {
         MARK("lookup_other_version");
         if (lookup->vers == PORTMAP_VERSION_PMAP)
-            lookup->prot = PORTMAP_UDP;
+            lookup->prot = TRANSPORT_UDP;
         lookup->vers = next_vers;
         return LOOKUP_ASK;
     }
@@ -87,7 +87,7 @@ enum lookup_step lookup_answered(struct lookup *lookup, uint32_t way,
     /* RPCBIND was asked over TCP because UDP is silent: so would the program be. */
     if (lookup->is_last || prot != lookup->prot)
         return LOOKUP_NOTHING;
-    lookup->prot = prot == PORTMAP_TCP ? PORTMAP_UDP : PORTMAP_TCP;
+    lookup->prot = prot == TRANSPORT_TCP ? TRANSPORT_UDP : TRANSPORT_TCP;
     lookup->is_last = true;
     return LOOKUP_ASK;
 }

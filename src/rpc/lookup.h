@@ -20,7 +20,7 @@
 /* The question that is asked now. */
 struct lookup {
     uint32_t vers; /* of the portmapper's protocol */
-    uint32_t prot; /* of the program: PORTMAP_TCP or PORTMAP_UDP */
+    uint32_t prot; /* of the program: TRANSPORT_TCP or TRANSPORT_UDP */
     uint32_t family;
     bool is_last; /* the other one is not asked for (any more) */
 };
@@ -40,7 +40,7 @@ enum lookup_step {
  * unless this is the only one that will do, which then is UDP. */
 struct lookup lookup_begin(uint32_t family, uint32_t prot, bool is_only);
 
-/* The whole call. `way` is PORTMAP_TCP or PORTMAP_UDP: what it goes, and its answer came, over. */
+/* The whole call. `way` is a transport: what it goes, and its answer came, over. */
 void lookup_put(const struct lookup *lookup, uint32_t way, uint32_t xid, uint32_t prog,
                 uint32_t vers, struct xdr_out *out);
 

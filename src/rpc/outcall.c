@@ -113,7 +113,7 @@ static void begin(struct rpc_client *client, const struct core_call *call, uint6
         .to = call->to,
         .local = call->local,
         .port_hint = call->port_hint,
-        .way = call->transport == RECORD_UDP ? CLIENT_UDP_FIRST : CLIENT_TCP_FIRST,
+        .way = call->transport == TRANSPORT_UDP ? CLIENT_UDP_FIRST : CLIENT_TCP_FIRST,
         .deadline_ns = call->deadline_ns,
     };
     switch (call->kind) {

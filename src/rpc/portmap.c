@@ -138,7 +138,7 @@ static enum rpc_accept_stat pmap_set(void *context, const struct peer *from, str
         return RPC_GARBAGE_ARGS;
     bool is_possible = mapping.prog != PORTMAP_PROGRAM && mapping.port > 0 &&
                        mapping.port <= UINT16_MAX &&
-                       (mapping.prot == PORTMAP_TCP || mapping.prot == PORTMAP_UDP);
+                       (mapping.prot == TRANSPORT_TCP || mapping.prot == TRANSPORT_UDP);
     struct portmap_service service = {.prog = mapping.prog,
                                       .vers = mapping.vers,
                                       .prot = mapping.prot,
@@ -175,7 +175,7 @@ static enum rpc_accept_stat pmap_getport(void *context, const struct peer *from,
 
 static bool may_list(const struct peer *from)
 {
-    return from->transport == RECORD_TCP || address_is_loopback(&from->address);
+    return from->transport == TRANSPORT_TCP || address_is_loopback(&from->address);
 }
 
 static enum rpc_accept_stat pmap_dump(void *context, const struct peer *from, struct xdr_in *in,
@@ -243,7 +243,7 @@ static enum rpc_accept_stat rpcb_getaddr(void *context, const struct peer *from,
     struct portmap_rpcb rpcb;
     if (!portmap_xdr_get_rpcb(in, &rpcb))
         return RPC_GARBAGE_ARGS;
-    uint32_t prot = from->transport == RECORD_UDP ? PORTMAP_UDP : PORTMAP_TCP;
+    uint32_t prot = from->transport;
     uint32_t family = from->address.family;
     char uaddr[PORTMAP_UADDR_MAX] = "";
     if (rpcb.netid.len == 0 || portmap_netid_parse(rpcb.netid, &prot, &family)) {
@@ -333,7 +333,7 @@ void portmap_free(struct portmap *portmap)
 
 bool portmap_add(struct portmap *portmap, const struct portmap_service *service)
 {
-    CHECK(service->prot == PORTMAP_TCP || service->prot == PORTMAP_UDP);
+    CHECK(service->prot == TRANSPORT_TCP || service->prot == TRANSPORT_UDP);
     CHECK(service->address.family == 4 || service->address.family == 6);
     CHECK(service->port > 0);
     return add(portmap, service, OWNER_SERVER);

@@ -20,7 +20,7 @@ enum { PORTMAP_SERVICES_MAX = 128 };
 /* One program version over one protocol and family: what a portmapper has an entry for. */
 struct portmap_service {
     uint32_t prog, vers;
-    uint32_t prot;          /* of enum portmap_protocol */
+    uint32_t prot;          /* of enum transport */
     struct address address; /* all zero bytes: every address of its family */
     uint16_t port;
 };

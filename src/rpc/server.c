@@ -268,7 +268,7 @@ static bool execute(struct rpc_server *server, const struct incoming *in, uint64
 /* More messages than one address may send over UDP, where addresses can be forged. */
 static bool is_too_many(struct rpc_server *server, const struct rpc_source *from, uint64_t now_ns)
 {
-    if (server->rate == NULL || from->peer.transport != RECORD_UDP ||
+    if (server->rate == NULL || from->peer.transport != TRANSPORT_UDP ||
         rate_allow(server->rate, &from->peer.address, now_ns))
         return false;
     MARK("server_too_many_messages");
@@ -344,7 +344,8 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
 {
     if (server->away != NULL)
         away_listen(server->away);
-    if (server->client != NULL && from->peer.transport == RECORD_UDP && rpc_msg_is_reply(message)) {
+    if (server->client != NULL && from->peer.transport == TRANSPORT_UDP &&
+        rpc_msg_is_reply(message)) {
         rpc_client_datagram_at_listener(server->client, &from->peer.address, from->peer.port,
                                         message, now_ns);
         return RPC_NO_ANSWER;

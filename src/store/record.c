@@ -61,13 +61,13 @@ enum {
     WAITER_FLAGS = RECORD_WAITER_EXCLUSIVE | RECORD_WAITER_MESSAGE,
     NLM_VERSIONS = 1 << 1 | 1 << 3 | 1 << 4, /* as flags, and as a set of numbers */
     GRANT_PROCS = 1 << 0 | 1 << 5 | 1 << 10,
-    TRANSPORTS = 1 << RECORD_TCP | 1 << RECORD_UDP,
+    TRANSPORTS = 1 << TRANSPORT_TCP | 1 << TRANSPORT_UDP,
     SHARE_MODES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3,
     TRACKED_STATES = 1 << RECORD_TRACKED_CONNECTED | 1 << RECORD_TRACKED_DISCONNECTED |
                      1 << RECORD_TRACKED_EXPIRED,
 };
 
-static const char *const transports[] = {[RECORD_TCP] = "tcp", [RECORD_UDP] = "udp"};
+static const char *const transports[] = {[TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp"};
 
 /* ---- what rows are made of ---- */
 

@@ -14,6 +14,7 @@
 
 #include "base/address.h"
 #include "base/bytes.h"
+#include "base/transport.h"
 
 enum record_kind {
     RECORD_SERVER = 1,     /* slot 0 only: who we are, how often we started */
@@ -75,8 +76,6 @@ struct record_server {
     uint64_t lockd_epoch;
 };
 
-enum record_transport { RECORD_TCP = 6, RECORD_UDP = 17 };
-
 struct record_registrant {
     uint64_t id;            /* shown as c17 */
     uint64_t registered_ns; /* wall clock, nanoseconds since 1970 */
@@ -84,7 +83,7 @@ struct record_registrant {
     struct address address; /* where the SM_MON came from: the only place we ever call (R-SEC-2) */
     struct address local; /* our address it was sent to; callbacks leave from there (R-NOTIFY-1) */
     uint32_t port;        /* its source port, for the log */
-    uint32_t transport;   /* enum record_transport */
+    uint32_t transport;   /* enum transport */
     uint32_t my_prog, my_vers, my_proc;
     uint32_t told_state;    /* our state when it was last notified; not the current one: due (P3) */
     uint32_t relayed_state; /* state of mon_name that was last relayed to it (D7) */
@@ -124,7 +123,7 @@ struct record_client {
     uint64_t server_epoch;  /* our epoch when it registered */
     struct address address; /* where its calls come from: the only place we ever call (R-SEC-2) */
     struct address local;   /* our address that it uses (R-NOTIFY-1) */
-    uint32_t transport;     /* enum record_transport, of its last lock */
+    uint32_t transport;     /* enum transport, of its last lock */
     uint32_t versions;      /* NLM versions it used: 1 << version for 1, 3, 4 */
     uint32_t grant_proc;    /* the procedure its GRANTED last worked with: 5, 10; 0: not known */
     uint32_t state_seen;    /* its newest NSM state; 0: not known (R-SEC-3) */
@@ -175,7 +174,7 @@ struct record_waiter {
     uint32_t offer; /* slot of its lock record with RECORD_LOCK_OFFER; UINT32_MAX: still queued */
     uint32_t svid;
     uint32_t version;   /* NLM: 1, 3, 4 */
-    uint32_t transport; /* enum record_transport */
+    uint32_t transport; /* enum transport */
     uint32_t flags;
     struct bytes caller_name, fh, oh; /* as sent (R-BLK-1) */
 };

@@ -94,7 +94,7 @@ static struct peer peer_of(const uv_tcp_t *handle, struct address *ret_bare)
 {
     struct sockaddr_storage remote = {0}, local = {0};
     int remote_len = sizeof remote, local_len = sizeof local;
-    struct peer peer = {.transport = RECORD_TCP};
+    struct peer peer = {.transport = TRANSPORT_TCP};
     uint16_t local_port;
     *ret_bare = (struct address){0};
     if (uv_tcp_getpeername(handle, (struct sockaddr *)&remote, &remote_len) != 0 ||

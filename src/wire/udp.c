@@ -179,7 +179,7 @@ static void handle(struct udp_socket *socket, struct mmsghdr *message, struct da
     from.peer.local = datagram_asked(message);
     if (from.peer.local.family == 0)
         from.peer.local = socket->address; /* the kernel does not say */
-    from.peer.transport = RECORD_UDP;
+    from.peer.transport = TRANSPORT_UDP;
     if (from.peer.address.family == 0) {
         struct address bare = sockaddr_bare((const struct sockaddr *)&data->peer);
         rpc_server_report(udp->server, EVENT_NO_INTERFACE, &bare);

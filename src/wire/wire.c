@@ -65,7 +65,7 @@ static void release_jobs(struct wire *wire)
     struct rpc_finished finished;
     while (rpc_server_next_job(wire->server, clock_now_ns(wire->clock), &finished)) {
         tcp_call_ended(wire->tcp, finished.taken_by, finished.weight);
-        if (finished.to.peer.transport == RECORD_UDP) {
+        if (finished.to.peer.transport == TRANSPORT_UDP) {
             udp_send(wire->udp, &finished.to, (struct bytes){finished.message, finished.len});
             rpc_server_release_job(wire->server, finished.job);
         } else {
@@ -79,7 +79,7 @@ static void release(struct wire *wire)
     struct rpc_reply reply;
     release_jobs(wire);
     while (rpc_server_next(wire->server, clock_now_ns(wire->clock), &reply)) {
-        if (reply.to.peer.transport == RECORD_UDP)
+        if (reply.to.peer.transport == TRANSPORT_UDP)
             udp_send(wire->udp, &reply.to, reply.message);
         else if (reply.message.len > 0)
             tcp_send(wire->tcp, &reply.to, reply.message);

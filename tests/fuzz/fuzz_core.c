@@ -212,7 +212,7 @@ static struct bytes handle_of(uint32_t file)
 static struct peer peer_of(uint32_t choice)
 {
     struct peer peer = {.local = address_v4((const uint8_t[]){192, 0, 2, 254}),
-                        .transport = choice % 2 == 0 ? RECORD_TCP : RECORD_UDP,
+                        .transport = choice % 2 == 0 ? TRANSPORT_TCP : TRANSPORT_UDP,
                         .port = 700};
     peer.address = choice == 3 ? address_v4((const uint8_t[]){127, 0, 0, 1})
                                : address_v4((const uint8_t[]){192, 0, 2, (uint8_t)(1 + choice)});

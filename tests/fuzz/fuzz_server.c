@@ -91,7 +91,7 @@ static struct rpc_source source_of(uint32_t peer)
     static const uint8_t v6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
     struct rpc_source source = {.route = peer};
     source.peer.local = address_v4((const uint8_t[]){192, 0, 2, 254});
-    source.peer.transport = peer % 2 == 0 ? RECORD_TCP : RECORD_UDP;
+    source.peer.transport = peer % 2 == 0 ? TRANSPORT_TCP : TRANSPORT_UDP;
     source.peer.port = peer % 2 == 0 ? 700 : 40000;
     if (peer < 2)
         source.peer.address = address_v4((const uint8_t[]){127, 0, 0, 1});

@@ -66,7 +66,7 @@ static void check_fields(struct world *world, const struct record_registrant *re
 {
     if (value == NULL || memcmp(record->priv + 4, "simulated pr", 12) != 0)
         world_fail(world, "O1", "a record holds a priv that was never sent");
-    if (record->transport != (value->owner->is_tcp ? RECORD_TCP : RECORD_UDP) ||
+    if (record->transport != (value->owner->is_tcp ? TRANSPORT_TCP : TRANSPORT_UDP) ||
         record->local.family != value->owner->host->address.family)
         world_fail(world, "O1", "a record forgot how its owner called");
     if (record->id == 0 || record->id >= server->next_id)

@@ -638,7 +638,7 @@ enum rpc_verdict machine_receive_raw(struct world *world, const struct rpc_sourc
     enum rpc_verdict verdict = rpc_server_receive(
         machine->server, from, message, machine_now_ns(world), world_wall_ns(world), &out);
     *ret = (struct bytes){machine->reply, (uint32_t)(out.at - out.start)};
-    if (verdict == RPC_BUSY && from->peer.transport == RECORD_TCP)
+    if (verdict == RPC_BUSY && from->peer.transport == TRANSPORT_TCP)
         machine->still.full_ns = world->now_ns + FULL_NS;
     check_invariants(world);
     return verdict;
@@ -653,7 +653,7 @@ bool machine_receive(struct world *world, const struct parcel *parcel)
         .peer = {.address = owner->host->address,
                  .local = owner->host->local,
                  .port = parcel->port,
-                 .transport = owner->is_tcp ? RECORD_TCP : RECORD_UDP},
+                 .transport = owner->is_tcp ? TRANSPORT_TCP : TRANSPORT_UDP},
         .route = parcel->connection ? parcel->connection->route : 0,
     };
     bool is_repeat = oracle_is_cached(world, call);
@@ -696,7 +696,8 @@ void machine_received(struct world *world)
 void machine_hear(struct world *world, const struct address *from, uint16_t port,
                   struct bytes message)
 {
-    struct rpc_source source = {.peer = {.address = *from, .port = port, .transport = RECORD_UDP}};
+    struct rpc_source source = {
+        .peer = {.address = *from, .port = port, .transport = TRANSPORT_UDP}};
     struct bytes ignored;
     (void)machine_receive_raw(world, &source, message, &ignored);
 }

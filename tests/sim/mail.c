@@ -425,7 +425,7 @@ static bool receive(struct world *world, const struct mail *mail)
         .peer = {.address = locker->host->address,
                  .local = locker->host->local,
                  .port = mail->port,
-                 .transport = mail->pipe != NULL ? RECORD_TCP : RECORD_UDP},
+                 .transport = mail->pipe != NULL ? TRANSPORT_TCP : TRANSPORT_UDP},
         .route = mail->pipe != NULL ? mail->pipe->route : 0,
     };
     struct bytes reply, message = {mail->bytes, mail->len};

@@ -280,7 +280,7 @@ static struct core_answer ask(enum request_kind kind, const struct mounter *host
                               .my_proc = 16,
                               .priv = {bytes, sizeof bytes}};
     struct peer from = {
-        .address = address_v4(loopback_bytes), .port = 900, .transport = RECORD_TCP};
+        .address = address_v4(loopback_bytes), .port = 900, .transport = TRANSPORT_TCP};
     struct core_input input = {.kind = CORE_REQUEST, .from = &from, .request = &request};
     struct core_answer answer;
     step(&input, &answer);
@@ -383,7 +383,7 @@ static void simulate_crash(void)
         return;
     struct request request = {.kind = REQUEST_NSM_SIMU_CRASH};
     struct peer from = {
-        .address = address_v4(loopback_bytes), .port = 900, .transport = RECORD_UDP};
+        .address = address_v4(loopback_bytes), .port = 900, .transport = TRANSPORT_UDP};
     struct core_input input = {.kind = CORE_REQUEST, .from = &from, .request = &request};
     struct core_answer answer;
     struct core_status status;
@@ -422,7 +422,7 @@ static bool announce(struct mounter *host, const struct address *from, const cha
         return false;
     struct request request = {
         .kind = REQUEST_NSM_NOTIFY, .mon_name = text_of(name), .state = state};
-    struct peer peer = {.address = *from, .port = 900, .transport = RECORD_UDP};
+    struct peer peer = {.address = *from, .port = 900, .transport = TRANSPORT_UDP};
     struct core_input input = {.kind = CORE_REQUEST, .from = &peer, .request = &request};
     struct core_answer answer;
     say("announces a reboot:", host->name);

@@ -123,7 +123,7 @@ static void request(struct world *world, enum request_kind kind)
     const struct peer from = {.address = process->locker->host->address,
                               .local = process->locker->host->local,
                               .port = 800,
-                              .transport = RECORD_UDP};
+                              .transport = TRANSPORT_UDP};
     const struct core_input input = {.kind = CORE_REQUEST,
                                      .now_ns = machine_now_ns(world),
                                      .wall_ns = world_wall_ns(world),

@@ -75,7 +75,7 @@ static enum rpc_verdict unlock_raw(struct world *world, uint32_t xid)
     struct rpc_source from = {.peer = {.address = process->locker->host->address,
                                        .local = process->locker->host->local,
                                        .port = 800,
-                                       .transport = RECORD_UDP}};
+                                       .transport = TRANSPORT_UDP}};
     struct bytes reply;
     args.lock.caller_name = peer_nlm_text(process->locker->name);
     args.lock.fh = locker_handle(story_bytes.file);

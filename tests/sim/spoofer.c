@@ -87,7 +87,7 @@ static void strike_with_notice(struct world *world, const struct process *victim
     struct rpc_source from = {.peer = {.address = *address,
                                        .local = locker->host->local,
                                        .port = 998,
-                                       .transport = RECORD_UDP}};
+                                       .transport = TRANSPORT_UDP}};
     struct bytes reply;
     packet_clear(&packet);
     peer_nsm_put_notify(&packet, (uint32_t)world_random(world, UINT32_MAX), locker->name, state);
@@ -115,7 +115,7 @@ static bool strike_from_next_door(struct world *world)
     struct rpc_source from = {.peer = {.address = locker->host->address,
                                        .local = locker->host->local,
                                        .port = 997,
-                                       .transport = RECORD_UDP}};
+                                       .transport = TRANSPORT_UDP}};
     struct bytes reply;
     (void)snprintf(name, sizeof name, "%.*s%s", (int)(dot - locker->name), locker->name,
                    is_short ? "" : ".dev");
@@ -153,7 +153,7 @@ static bool strike_as_watcher(struct world *world)
     const struct key *key = &owner->keys[world_side(world, owner->key_count)];
     struct peer_nsm_id id = {world->names[key->name].text, "stranger", 100021, 4, 16};
     struct rpc_source from = {
-        .peer = {.local = owner->host->local, .port = 996, .transport = RECORD_UDP}};
+        .peer = {.local = owner->host->local, .port = 996, .transport = TRANSPORT_UDP}};
     (void)address_parse(bytes_of_text("10.66.6.6"), &from.peer.address);
     uint32_t xid = (uint32_t)world_side(world, UINT32_MAX);
     enum rpc_verdict verdict = RPC_NO_ANSWER;
@@ -185,9 +185,10 @@ static bool strike_from_box(struct world *world)
     const struct host *host = all->at[world_side(world, all->count)].host;
     if (!host->has_box || !world_side_chance(world, 40))
         return false;
-    struct rpc_source from = {
-        .peer = {
-            .address = host->address, .local = host->local, .port = 996, .transport = RECORD_UDP}};
+    struct rpc_source from = {.peer = {.address = host->address,
+                                       .local = host->local,
+                                       .port = 996,
+                                       .transport = TRANSPORT_UDP}};
     struct bytes reply;
     packet_clear(&packet);
     peer_nsm_put_notify(&packet, (uint32_t)world_side(world, UINT32_MAX), "nat-box",
@@ -221,7 +222,7 @@ void spoofer_strike(struct world *world)
     struct rpc_source from = {.peer = {.address = address,
                                        .local = victim->locker->host->local,
                                        .port = 999,
-                                       .transport = RECORD_UDP}};
+                                       .transport = TRANSPORT_UDP}};
     struct bytes reply;
     world_trace(world, "somebody sends %s in the name of %s/%u", peer_nlm_procedure_text(procedure),
                 victim->locker->label, victim->svid);

@@ -363,7 +363,7 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
     struct rpc_source from = {.peer = {.address = locker->host->address,
                                        .local = locker->host->local,
                                        .port = (uint16_t)(NOTICE_PORT + locker->index),
-                                       .transport = RECORD_UDP}};
+                                       .transport = TRANSPORT_UDP}};
     if (!locker->is_multihomed)
         era_noticed(world, locker);
     else
@@ -385,7 +385,7 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
 bool statd_release(struct world *world, const struct rpc_source *to, struct bytes message)
 {
     struct lockers *all = world->lockers;
-    if (all == NULL || to->peer.transport != RECORD_UDP || to->peer.port < NOTICE_PORT ||
+    if (all == NULL || to->peer.transport != TRANSPORT_UDP || to->peer.port < NOTICE_PORT ||
         to->peer.port >= NOTICE_PORT + all->count)
         return false;
     struct locker *locker = &all->at[to->peer.port - NOTICE_PORT];

@@ -165,7 +165,7 @@ bool story_is_told(struct world *world, enum who who)
 
 void story_send(struct world *world, const char *from, uint16_t port, const struct packet *packet)
 {
-    struct rpc_source source = {.peer = {.port = port, .transport = RECORD_UDP}};
+    struct rpc_source source = {.peer = {.port = port, .transport = TRANSPORT_UDP}};
     struct bytes reply;
     (void)address_parse(bytes_of_text(from), &source.peer.address);
     (void)address_parse(bytes_of_text("192.0.2.1"), &source.peer.local);

@@ -230,7 +230,7 @@ static bool send(struct world *world, uint32_t who, const struct packet *packet)
     struct rpc_source from = {.peer = {.address = host->address,
                                        .local = host->local,
                                        .port = all->port,
-                                       .transport = all->is_tcp ? RECORD_TCP : RECORD_UDP},
+                                       .transport = all->is_tcp ? TRANSPORT_TCP : TRANSPORT_UDP},
                               .route = all->is_tcp ? all->route : 0};
     struct bytes reply;
     enum rpc_verdict verdict =

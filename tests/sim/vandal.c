@@ -164,7 +164,7 @@ void vandal_strike(struct world *world)
     if (world->plan.owners == 0 && makers[which] == make_order)
         which = 0;
     enum expectation expected = makers[which](world, &packet);
-    struct rpc_source from = {.peer = {.port = 40000, .transport = RECORD_UDP}};
+    struct rpc_source from = {.peer = {.port = 40000, .transport = TRANSPORT_UDP}};
     /* Sometimes a local stranger, but never on a privileged port. */
     const char *address = world_chance(world, 20) ? "127.6.6.6" : "10.66.6.6";
     (void)address_parse(bytes_of_text(address), &from.peer.address);

@@ -257,7 +257,7 @@ static const struct procedure *procedure_of(const struct portmap *portmap, uint3
 
 static struct peer caller_at(const char *address, uint16_t port)
 {
-    struct peer peer = {.port = port, .transport = RECORD_TCP};
+    struct peer peer = {.port = port, .transport = TRANSPORT_TCP};
     if (!address_parse(bytes_of_text(address), &peer.address))
         abort();
     return peer;
@@ -307,7 +307,7 @@ static void list_mapping(struct portmap *portmap, const struct portmap_mapping *
 static struct peer prepare(struct portmap *portmap, const struct row *row, const char *text,
                            struct xdr_out *args)
 {
-    struct portmap_mapping mapping = {100021, 4, PORTMAP_TCP, 4045};
+    struct portmap_mapping mapping = {100021, 4, TRANSPORT_TCP, 4045};
     struct portmap_rpcb rpcb = {100021, 4, bytes_of_text("tcp"), bytes_of_text("0.0.0.0.15.205"),
                                 bytes_of_text("superuser")};
     static uint8_t memory[STRING_MAX];

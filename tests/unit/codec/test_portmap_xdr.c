@@ -47,7 +47,7 @@ TEST(test_portmap_xdr__mapping)
     assert_true(get_mapping(mapping_bytes, sizeof mapping_bytes, &mapping));
     assert_int_equal(mapping.prog, 100024);
     assert_int_equal(mapping.vers, 1);
-    assert_int_equal(mapping.prot, PORTMAP_TCP);
+    assert_int_equal(mapping.prot, TRANSPORT_TCP);
     assert_int_equal(mapping.port, 12049);
 
     uint8_t memory[64];

@@ -35,7 +35,7 @@ struct peer fixture_peer(const char *address, uint16_t port)
     return (struct peer){.address = fixture_address(address),
                          .local = fixture_address("10.0.0.1"),
                          .port = port,
-                         .transport = RECORD_TCP};
+                         .transport = TRANSPORT_TCP};
 }
 
 struct core *fixture_new(const struct core_limits *limits)

@@ -48,7 +48,7 @@ struct client *client_at(const struct core *core, uint32_t slot)
     return table_at(&core->clients.table, slot);
 }
 
-void client_settle(struct core *core, uint32_t slot)
+void client_counts_changed(struct core *core, uint32_t slot)
 {
     CHECK(table_is_live(&core->clients.table, slot));
     lock_world_log.settled_count++;

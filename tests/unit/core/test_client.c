@@ -61,7 +61,7 @@ TEST(test_client__key)
     uint32_t slot, again;
     assert_int_equal(client_add(core, &peer, bytes_of_text("Web3.Example"), 5, &slot), ADMIT_NEW);
     peer.port = 900; /* none of these is part of the key */
-    peer.transport = RECORD_UDP;
+    peer.transport = TRANSPORT_UDP;
     peer.local = fixture_address("10.0.0.7");
     assert_int_equal(client_add(core, &peer, bytes_of_text("wEB3.eXAMPLE"), 6, &again),
                      ADMIT_FOUND);
@@ -178,10 +178,10 @@ TEST(test_client__heard_writes_only_what_changed)
     asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 0);
 
-    peer.transport = RECORD_UDP;
+    peer.transport = TRANSPORT_UDP;
     asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
-    assert_int_equal(stored_client(slot).transport, RECORD_UDP);
+    assert_int_equal(stored_client(slot).transport, TRANSPORT_UDP);
     peer.local = fixture_address("10.0.0.7");
     asks(slot, &peer, &request, 9);
     assert_int_equal(lock_fixture_store(core, NULL), 1);
@@ -278,7 +278,7 @@ TEST_WITH(test_client__load_refuses_what_cannot_be, NULL, NULL)
         .id = 4,
         .address = fixture_address("10.0.0.2"),
         .local = fixture_address("10.0.0.1"),
-        .transport = RECORD_TCP,
+        .transport = TRANSPORT_TCP,
         .incarnation = 1,
         .caller_name = bytes_of_text("Web3"),
     };
@@ -489,8 +489,8 @@ TEST(test_client__is_freed_in_pieces)
     take_much(slot);
     lock_fixture_lock(core, other, 1, "locked", 1);
     lock_fixture_lock(core, small, 1, "locked", 3);
-    client_renew(core, slot);
-    client_renew(core, small); /* waits for its turn */
+    client_start_over(core, slot);
+    client_start_over(core, small); /* waits for its turn */
     lock_fixture_lock(core, slot, 2, "new", 0);
     assert_int_equal(lock_fixture_share(core, slot, "new", "oh", 0, 1), LOCK_GRANTED);
 
@@ -524,7 +524,7 @@ TEST(test_client__the_pieces_of_all_are_bounded_together)
         slots[i] = lock_fixture_client(core, "10.0.0.2", names[i]);
         for (uint32_t k = 0; k < 1500; k++)
             lock_fixture_lock(core, slots[i], 1, names[i], 2 * k);
-        client_renew(core, slots[i]);
+        client_start_over(core, slots[i]);
     }
     for (uint32_t left = 4500; left > 0;) {
         uint32_t freed = left < CLIENT_DRAIN_MAX ? left : CLIENT_DRAIN_MAX;
@@ -539,11 +539,11 @@ TEST(test_client__starts_anew_while_it_is_freed)
 {
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
     take_much(slot);
-    client_renew(core, slot);
+    client_start_over(core, slot);
     lock_fixture_lock(core, slot, 2, "second", 0);
     assert_int_equal(lock_fixture_share(core, slot, "second", "oh", 0, 1), LOCK_GRANTED);
     assert_true(client_drain(core));
-    client_renew(core, slot);
+    client_start_over(core, slot);
     lock_fixture_lock(core, slot, 3, "third", 0);
     lock_fixture_forget_events(core);
     while (client_drain(core))
@@ -564,7 +564,7 @@ TEST(test_client__a_crash_in_between_loses_nothing)
     take_much(slot);
     lock_fixture_lock(core, other, 1, "locked", 1);
     (void)lock_fixture_store(core, NULL);
-    client_renew(core, slot);
+    client_start_over(core, slot);
     lock_fixture_lock(core, slot, 2, "new", 0);
     assert_int_equal(lock_fixture_share(core, slot, "new", "oh", 0, 1), LOCK_GRANTED);
     assert_true(client_drain(core));
@@ -591,7 +591,7 @@ TEST(test_client__a_crash_in_between_loses_nothing)
 TEST(test_client__is_not_forgotten_while_it_is_freed)
 {
     uint32_t slot = lock_fixture_client(core, "10.0.0.2", "web3");
-    client_renew(core, slot);
+    client_start_over(core, slot);
     lock_fixture_wait(core, 1000);
     client_expire(core);
     assert_int_equal(find("10.0.0.2", "web3"), slot);
@@ -630,11 +630,11 @@ TEST(test_client__waiters_go_at_once_and_others_are_served)
     (void)lock_fixture_store(core, NULL);
     assert_int_equal(client_deadline_ns(core), UINT64_MAX); /* who waits is not forgotten */
 
-    client_renew(core, gone);
+    client_start_over(core, gone);
     core_check(core);
     assert_int_equal(client_at(core, gone)->life.waiter_count, 0);
     assert_int_equal(client_at(core, patient)->life.waiter_count, 1);
-    client_renew(core, holder);
+    client_start_over(core, holder);
     assert_false(client_drain(core));
     while (waiter_work(core))
         continue;

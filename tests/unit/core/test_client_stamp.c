@@ -60,7 +60,7 @@ TEST(test_client_stamp__what_is_stamped_older_is_freed)
     assert_true(has_share(core, slot, "five"));
     assert_true(has_share(core, slot, "late"));
     assert_int_equal(core->reboots.locks_cleaned, 1);
-    client_renew(core, slot);
+    client_start_over(core, slot);
     assert_false(client_drain(core));
     assert_int_equal(client_at(core, slot)->life.share_count, 0);
     assert_int_equal(client_at(core, slot)->stored.free_below, 0);

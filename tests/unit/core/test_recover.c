@@ -37,7 +37,7 @@ static struct record_registrant registrant(uint64_t id, const char *mon_name)
                                       .address = fixture_address("10.0.0.2"),
                                       .local = fixture_address("10.0.0.1"),
                                       .port = 900,
-                                      .transport = RECORD_UDP,
+                                      .transport = TRANSPORT_UDP,
                                       .my_prog = 100021,
                                       .my_vers = 4,
                                       .my_proc = 16,

@@ -50,7 +50,7 @@ TEST(test_registrant__key)
     assert_int_equal(fixture_status(core).registrants, 1);
     fixture_step(core, &peer, &request);
     peer.port = 55; /* neither the port nor the transport is part of the key */
-    peer.transport = RECORD_UDP;
+    peer.transport = TRANSPORT_UDP;
     fixture_step(core, &peer, &request);
     assert_int_equal(fixture_status(core).registrants, 1);
 

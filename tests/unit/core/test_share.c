@@ -265,7 +265,7 @@ TEST(test_share__drain_frees_older_incarnations)
     static const char *const ohs[] = {"0", "1", "2", "3", "4", "5"};
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(take(a, "file", ohs[i], READ), LOCK_GRANTED);
-    client_renew(core, a);
+    client_start_over(core, a);
     assert_int_equal(take(b, "file", "oh", READ << 2), LOCK_DENIED); /* it still stands */
     assert_int_equal(take(a, "file", "new", READ), LOCK_GRANTED);
     assert_int_equal(take(a, "file", "2", READ), LOCK_GRANTED); /* reserved again: stays */
@@ -299,7 +299,7 @@ TEST_WITH(test_share__load_refuses_what_cannot_be, NULL, NULL)
         .id = 4,
         .address = fixture_address("10.0.0.2"),
         .local = fixture_address("10.0.0.1"),
-        .transport = RECORD_TCP,
+        .transport = TRANSPORT_TCP,
         .incarnation = 2,
         .caller_name = bytes_of_text("a"),
     };

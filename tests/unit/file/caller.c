@@ -69,7 +69,7 @@ void caller_start(struct caller *caller, const char *export_options)
     assert_int_equal(chmod(caller->directory, 0777), 0);
     const uint8_t loopback[4] = {127, 0, 0, 1};
     caller->peer =
-        (struct peer){.address = address_v4(loopback), .port = 700, .transport = RECORD_TCP};
+        (struct peer){.address = address_v4(loopback), .port = 700, .transport = TRANSPORT_TCP};
     caller_be(caller, 1000, 1000);
     start_service(caller, export_options);
 }

@@ -112,7 +112,7 @@ TEST_FIXTURE(open_server)
     rpc_server_set_desk(f.server, &the_desk);
     f.from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
                                           .port = 900,
-                                          .transport = RECORD_TCP},
+                                          .transport = TRANSPORT_TCP},
                                  .route = 5,
                                  .has_files = true};
 }
@@ -207,7 +207,7 @@ TEST(test_away__only_where_files_are_served)
     assert_int_equal(make(7, NFS_GETATTR, "x"), RPC_ANSWERED);
     assert_int_equal(f.reply.status, PACKET_PROG_UNAVAIL);
     f.from.has_files = true;
-    f.from.peer.transport = RECORD_UDP; /* NFS is served over TCP, MOUNT over both */
+    f.from.peer.transport = TRANSPORT_UDP; /* NFS is served over TCP, MOUNT over both */
     assert_int_equal(make(8, NFS_GETATTR, "x"), RPC_ANSWERED);
     assert_int_equal(f.reply.status, PACKET_PROG_UNAVAIL);
     packet_clear(&call);

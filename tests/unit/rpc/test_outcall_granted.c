@@ -45,7 +45,7 @@ TEST_FIXTURE(begin)
     waiter.offset = 5;
     waiter.len = 0;
     waiter.version = 4;
-    waiter.transport = RECORD_UDP;
+    waiter.transport = TRANSPORT_UDP;
     waiter.is_message = false;
     waiter.exclusive = true;
 }
@@ -94,7 +94,7 @@ static enum lock_status holder(enum request_kind kind)
                                              .exclusive = true,
                                              .svid = 1,
                                              .version = 4}};
-    return step("10.0.0.2", RECORD_TCP, &request);
+    return step("10.0.0.2", TRANSPORT_TCP, &request);
 }
 
 static struct request waiters(enum request_kind kind)
@@ -232,7 +232,7 @@ TEST(test_outcall_granted__over_udp)
 
 TEST(test_outcall_granted__over_tcp_in_version_3)
 {
-    waiter.transport = RECORD_TCP;
+    waiter.transport = TRANSPORT_TCP;
     waiter.version = 3;
     waiter.exclusive = false;
     waiter.len = 100;
@@ -298,7 +298,7 @@ TEST(test_outcall_granted__who_rebooted_is_looked_up_again)
 /* Over TCP the callback arrived once: DENIED ends the offer. */
 TEST(test_outcall_granted__denied)
 {
-    waiter.transport = RECORD_TCP;
+    waiter.transport = TRANSPORT_TCP;
     wait_for_lock();
     look_up(6);
     struct client_action action = next_action(CLIENT_CONNECT);

@@ -70,7 +70,7 @@ static enum rpc_verdict ask(struct fixture *f, uint32_t vers, uint32_t procedure
 {
     const struct rpc_source from = {.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
                                              .port = 900,
-                                             .transport = RECORD_TCP},
+                                             .transport = TRANSPORT_TCP},
                                     .route = 5};
     args.cookie = peer_nlm_bytes_of("12345678", 8);
     args.lock.caller_name = peer_nlm_text("web1");

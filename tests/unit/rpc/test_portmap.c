@@ -48,7 +48,7 @@ TEST_FIXTURE(open_portmap)
     assert_non_null(f.server);
     assert_true(rpc_server_reply_max(f.server) <= sizeof reply_bytes);
     f.from = (struct rpc_source){
-        .peer = {.address = host, .local = ours, .port = 900, .transport = RECORD_TCP}};
+        .peer = {.address = host, .local = ours, .port = 900, .transport = TRANSPORT_TCP}};
     static const struct portmap_service services[] = {
         {STATUS, 1, TCP, {.family = 4}, 12049},
         {STATUS, 1, UDP, {.family = 4}, 12049},
@@ -65,7 +65,7 @@ TEST_FIXTURE(close_portmap)
     core_free(f.core);
 }
 
-static void come_from(const struct address *address, uint16_t port, enum record_transport transport)
+static void come_from(const struct address *address, uint16_t port, enum transport transport)
 {
     f.from.peer.address = *address;
     f.from.peer.local = address->family == 4 ? ours : here6;
@@ -170,7 +170,7 @@ TEST(test_portmap__null_and_what_is_not_there)
 
 TEST(test_portmap__arguments_are_whole)
 {
-    come_from(&here, 900, RECORD_TCP);
+    come_from(&here, 900, TRANSPORT_TCP);
     for (uint32_t vers = 2; vers <= 4; vers++)
         for (uint32_t proc = 0; proc <= GETVERSADDR; proc++) {
             if (proc > DUMP && (proc != GETVERSADDR || vers != 4))
@@ -200,7 +200,7 @@ TEST(test_portmap__getport)
     assert_int_equal(pmap(GETPORT, STATUS, 2, TCP, 0), 0);
     assert_int_equal(pmap(GETPORT, STATUS, 1, 132, 0), 0);
     assert_int_equal(pmap(GETPORT, OTHER, 1, TCP, 0), 0);
-    come_from(&here6, 900, RECORD_UDP); /* its own family: TCP is there, UDP is not */
+    come_from(&here6, 900, TRANSPORT_UDP); /* its own family: TCP is there, UDP is not */
     assert_int_equal(pmap(GETPORT, STATUS, 1, TCP, 0), 12050);
     assert_int_equal(pmap(GETPORT, STATUS, 1, UDP, 0), 0);
 }
@@ -212,7 +212,7 @@ TEST(test_portmap__getaddr)
     } ways[] = {{3, GETADDR}, {4, GETADDR}, {4, GETVERSADDR}};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         uint32_t v = ways[i].version, p = ways[i].proc;
-        come_from(&host, 900, RECORD_TCP);
+        come_from(&host, 900, TRANSPORT_TCP);
         /* The address that was asked; without a network id the way that the call came. */
         assert_string_equal(address_of(v, p, STATUS, 1, "tcp"), "10.0.0.9.47.17");
         assert_string_equal(address_of(v, p, STATUS, 1, "udp"), "10.0.0.9.47.17");
@@ -223,9 +223,9 @@ TEST(test_portmap__getaddr)
         assert_string_equal(address_of(v, p, STATUS, 1, "local"), "");
         assert_string_equal(address_of(v, p, STATUS, 3, "tcp"), "");
         assert_string_equal(address_of(v, p, OTHER, 1, "tcp"), "");
-        come_from(&here6, 900, RECORD_TCP);
+        come_from(&here6, 900, TRANSPORT_TCP);
         assert_string_equal(address_of(v, p, STATUS, 1, ""), "::1.47.18");
-        come_from(&here6, 900, RECORD_UDP);
+        come_from(&here6, 900, TRANSPORT_UDP);
         assert_string_equal(address_of(v, p, STATUS, 1, ""), "");
     }
 }
@@ -273,17 +273,17 @@ TEST(test_portmap__dump)
 TEST(test_portmap__dump_over_udp_is_for_this_machine)
 {
     for (uint32_t vers = 2; vers <= 4; vers++) {
-        come_from(&host, 900, RECORD_UDP);
+        come_from(&host, 900, TRANSPORT_UDP);
         begin(vers, DUMP);
         assert_int_equal(ask(), PACKET_PROC_UNAVAIL);
-        come_from(&here, 900, RECORD_UDP);
+        come_from(&here, 900, TRANSPORT_UDP);
         assert_int_equal(ask(), PACKET_SUCCESS);
     }
 }
 
 TEST(test_portmap__set_and_unset)
 {
-    come_from(&here, 900, RECORD_TCP);
+    come_from(&here, 900, TRANSPORT_TCP);
     assert_int_equal(pmap(SET, OTHER, 3, TCP, 2000), 1);
     assert_int_equal(pmap(SET, OTHER, 3, TCP, 2000), 1); /* as it is */
     assert_int_equal(pmap(SET, OTHER, 3, TCP, 2001), 0); /* taken */
@@ -307,7 +307,7 @@ TEST(test_portmap__set_and_unset)
 
 TEST(test_portmap__set_refuses_nonsense)
 {
-    come_from(&here, 900, RECORD_TCP);
+    come_from(&here, 900, TRANSPORT_TCP);
     assert_int_equal(pmap(SET, OTHER, 3, TCP, 0), 0);
     assert_int_equal(pmap(SET, OTHER, 3, TCP, 65536), 0);
     assert_int_equal(pmap(SET, OTHER, 3, 132, 99), 0);
@@ -324,10 +324,10 @@ TEST(test_portmap__set_refuses_nonsense)
 TEST(test_portmap__other_hosts_change_nothing)
 {
     struct address last;
-    come_from(&here, 900, RECORD_TCP);
+    come_from(&here, 900, TRANSPORT_TCP);
     assert_int_equal(pmap(SET, OTHER, 3, TCP, 2000), 1);
     assert_int_equal(portmap_refused(f.portmap, &last), 0);
-    come_from(&host, 900, RECORD_TCP);
+    come_from(&host, 900, TRANSPORT_TCP);
     assert_int_equal(pmap(SET, OTHER, 3, UDP, 2000), 0);
     assert_int_equal(rpcb(4, SET, OTHER, 3, "udp", "0.0.0.0.7.208"), 0);
     assert_int_equal(pmap(UNSET, OTHER, 3, TCP, 2000), 0);
@@ -340,7 +340,7 @@ TEST(test_portmap__other_hosts_change_nothing)
 
 TEST(test_portmap__owners)
 {
-    come_from(&here, 900, RECORD_TCP);
+    come_from(&here, 900, TRANSPORT_TCP);
     /* Nobody replaces or removes what the server itself added. */
     assert_int_equal(pmap(SET, STATUS, 1, TCP, 99), 0);
     assert_int_equal(pmap(UNSET, STATUS, 1, 0, 0), 0);
@@ -348,10 +348,10 @@ TEST(test_portmap__owners)
     assert_int_equal(pmap(GETPORT, STATUS, 1, TCP, 0), 12049);
     /* What a privileged port added, another port does not remove; the other way round it may. */
     assert_int_equal(pmap(SET, OTHER, 3, TCP, 2000), 1);
-    come_from(&here, 1024, RECORD_TCP);
+    come_from(&here, 1024, TRANSPORT_TCP);
     assert_int_equal(pmap(UNSET, OTHER, 3, 0, 0), 0);
     assert_int_equal(pmap(SET, OTHER, 1, TCP, 2000), 1);
-    come_from(&here, 1023, RECORD_TCP);
+    come_from(&here, 1023, TRANSPORT_TCP);
     assert_int_equal(pmap(UNSET, OTHER, 1, 0, 0), 1);
     assert_int_equal(pmap(UNSET, OTHER, 3, 0, 0), 1);
 }
@@ -359,7 +359,7 @@ TEST(test_portmap__owners)
 /* A full table with the longest addresses still fits into one answer. */
 TEST(test_portmap__full)
 {
-    come_from(&here, 900, RECORD_TCP);
+    come_from(&here, 900, TRANSPORT_TCP);
     static const char longest[] = "2001:db80:1111:2222:3333:4444:5555:6666.255.255";
     uint32_t i;
     for (i = portmap_count(f.portmap); i < PORTMAP_SERVICES_MAX; i++)

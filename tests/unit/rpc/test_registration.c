@@ -191,12 +191,12 @@ static void begin(bool takes_over, uint32_t version_max)
     fake = (struct fake){.version_max = version_max, .caller = "superuser"};
     registration_init(&registration, takes_over, 1000);
     for (uint32_t i = 0; i < 4; i++)
-        registration_add(&registration,
-                         &(struct portmap_service){.prog = STATUS,
-                                                   .vers = 1,
-                                                   .prot = i % 2 == 0 ? PORTMAP_TCP : PORTMAP_UDP,
-                                                   .address = {.family = i < 2 ? 4 : 6},
-                                                   .port = 12049});
+        registration_add(&registration, &(struct portmap_service){
+                                            .prog = STATUS,
+                                            .vers = 1,
+                                            .prot = i % 2 == 0 ? TRANSPORT_TCP : TRANSPORT_UDP,
+                                            .address = {.family = i < 2 ? 4 : 6},
+                                            .port = 12049});
 }
 
 static bool has(const char *netid, const char *uaddr)

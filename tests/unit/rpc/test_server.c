@@ -45,7 +45,7 @@ static void open_server(struct fixture *fixture, const struct rpc_server_limits 
     assert_non_null(fixture->server);
     fixture->from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
                                                  .port = 900,
-                                                 .transport = RECORD_TCP},
+                                                 .transport = TRANSPORT_TCP},
                                         .route = 5};
 }
 

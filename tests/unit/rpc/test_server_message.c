@@ -70,7 +70,7 @@ static void open_server_after(const struct rpc_server_limits *limits, const stru
     f.from = (struct rpc_source){.peer = {.address = {.family = 4, .bytes = {10, 0, 0, 2}},
                                           .local = {.family = 4, .bytes = {10, 0, 0, 1}},
                                           .port = CALLER_PORT,
-                                          .transport = RECORD_UDP},
+                                          .transport = TRANSPORT_UDP},
                                  .route = 5};
     store();
 }
@@ -394,7 +394,7 @@ TEST(test_server_message__a_result_over_udp)
 
 TEST(test_server_message__a_result_over_tcp)
 {
-    f.from.peer.transport = RECORD_TCP;
+    f.from.peer.transport = TRANSPORT_TCP;
     struct rpc_reply reply = lock(1);
     assert_true(reply.is_call);
     assert_int_equal(reply.message.len, 0);
@@ -458,11 +458,11 @@ TEST(test_server_message__replies_go_to_the_client)
     packet_put_accepted(&call, xid, PACKET_SUCCESS);
     packet_put_u32(&call, 0x01020304);
     struct client_result result;
-    f.from.peer.transport = RECORD_TCP; /* not over TCP: those come on connections of our own */
+    f.from.peer.transport = TRANSPORT_TCP; /* not over TCP: those come on connections of our own */
     f.from.peer.port = LOCKD_PORT;
     assert_int_equal(receive(), RPC_NO_ANSWER);
     assert_false(rpc_client_next_result(f.client, &result));
-    f.from.peer.transport = RECORD_UDP;
+    f.from.peer.transport = TRANSPORT_UDP;
     f.from.peer.port = LOCKD_PORT + 1; /* somebody else */
     assert_int_equal(receive(), RPC_NO_ANSWER);
     assert_false(rpc_client_next_result(f.client, &result));
@@ -505,10 +505,10 @@ TEST_WITH(test_server_message__too_many, NULL, tear_down)
     assert_int_equal(receive(), RPC_NO_ANSWER);
     put_call(100, 4, PEER_NLM_LOCK, 5000); /* what is no message is not limited */
     assert_int_equal(receive(), RPC_WAITING);
-    f.from.peer.transport = RECORD_TCP; /* nor are messages over TCP, whose source is no lie */
+    f.from.peer.transport = TRANSPORT_TCP; /* nor are messages over TCP, whose source is no lie */
     put_call(101, 4, PEER_NLM_LOCK_MSG, 6000);
     assert_int_equal(receive(), RPC_ACKNOWLEDGED);
-    f.from.peer.transport = RECORD_UDP;
+    f.from.peer.transport = TRANSPORT_UDP;
     f.from.peer.address.bytes[3]++; /* nor others */
     put_call(102, 4, PEER_NLM_TEST_MSG, 7000);
     assert_int_equal(receive(), RPC_ACKNOWLEDGED);

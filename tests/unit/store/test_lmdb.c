@@ -347,7 +347,7 @@ TEST_OF(test_lmdb__damaged_keys_are_shown_once, struct fixture *fixture)
             uint32_t len = record_put_notice(buffer, 3, &(struct record_notice){.state = 1});
             if (kind == RECORD_REGISTRANT)
                 len = record_put_registrant(
-                    buffer, 3, &(struct record_registrant){.id = 1, .transport = RECORD_TCP});
+                    buffer, 3, &(struct record_registrant){.id = 1, .transport = TRANSPORT_TCP});
             if (kind == RECORD_LOCK)
                 len = record_put_lock(
                     buffer, 3,

@@ -261,7 +261,7 @@ SCENE_OF(test_postgres__registrations_have_the_named_columns, struct model *mode
                                        .registered_ns = UINT64_C(1700000000) * SECOND_NS,
                                        .server_epoch = 4,
                                        .address = address_v4((uint8_t[]){192, 0, 2, 7}),
-                                       .transport = RECORD_TCP,
+                                       .transport = TRANSPORT_TCP,
                                        .my_prog = 100021,
                                        .my_vers = 4,
                                        .my_proc = 16,

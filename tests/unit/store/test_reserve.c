@@ -272,7 +272,7 @@ static void put_long(struct batch_writer *writer, uint32_t slot, uint64_t txn, u
                                        .registered_ns = txn,
                                        .address = address_v6(v6, "enp65535s0f0np0"),
                                        .local = address_v6(v6, "enp65535s0f0np0"),
-                                       .transport = RECORD_TCP,
+                                       .transport = TRANSPORT_TCP,
                                        .mon_name = {name, name_len},
                                        .my_name = {other_name, name_len}};
     uint32_t len = record_put_registrant(value, slot, &record);

@@ -327,7 +327,7 @@ static void begin(enum manners manners)
     assert_int_equal(uv_timer_init(&t.loop, &t.dribble), 0);
     registration_init(&t.registration, false, 100);
     const struct portmap_service service = {
-        .prog = NSM, .vers = 1, .prot = PORTMAP_TCP, .address = {.family = 4}, .port = 12049};
+        .prog = NSM, .vers = 1, .prot = TRANSPORT_TCP, .address = {.family = 4}, .port = 12049};
     registration_add(&t.registration, &service);
     struct rpcbind_hooks hooks = {.on_end = on_end, .on_lost = on_lost};
     t.rpcbind = rpcbind_new(&t.loop, &t.registration, &hooks);
