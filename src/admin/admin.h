@@ -30,7 +30,7 @@ struct admin_files {
     bool has_local_locks;     /* --local-locks: programs on this machine see what is locked: */
     uint32_t local_files;     /* in so many files; */
     uint32_t local_waiting;   /* so many requests wait for a program, */
-    uint32_t local_conflicts; /* and so many files are locked by a client and a program */
+    uint32_t local_conflicts; /* and of so many not: see the log */
     uint64_t repeats;         /* of what a server before this one had executed */
 };
 

@@ -226,7 +226,7 @@ static void print_local_locks(FILE *out, const json_t *locks)
     if (waiting > 0)
         (void)fprintf(out, "; %lld waiting for one of theirs", waiting);
     if (both > 0)
-        (void)fprintf(out, "; %lld LOCKED BY BOTH, see the log", both);
+        (void)fprintf(out, "; %lld NOT KEPT FROM PROGRAMS, see the log", both);
     (void)fputc('\n', out);
 }
 

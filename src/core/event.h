@@ -67,6 +67,7 @@ enum event_kind {
     EVENT_LOCK_NO_ACCESS,    /* a lock for a user who may not read the file: name */
     EVENT_LOCK_STUCK,        /* a lock of a file whose file system does not answer: name */
     EVENT_LOCAL_REFUSED,     /* a program on this machine holds what a client holds: its file */
+    EVENT_LOCAL_UNSEEN,      /* a file with locks cannot be opened: programs do not see them */
     EVENT_LOCAL_NO_ROOM,     /* a lock of one more file than programs can be kept from: name */
     EVENT_FILE_GONE,         /* a file was removed: its locks are freed; value = how many */
     EVENT_OLD_CALL, /* a copy of a call that its owner has gone on from: value = procedure */

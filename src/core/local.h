@@ -5,7 +5,7 @@
  * core knows no files, so somebody who does keeps, for each file that has something on it, the
  * bytes that NFS clients hold as locks of the kernel's own: there the two kinds meet (mirror.h).
  *
- * None of these functions waits for a disk or for anybody.
+ * None of these functions waits for a disk or for anybody, but `open` before anybody is served.
  */
 #ifndef CORE_LOCAL_H
 #define CORE_LOCAL_H
@@ -30,7 +30,7 @@ struct local_holder {
 
 #define LOCAL_NO_FILE UINT32_MAX       /* no program can lock it, as far as we can see */
 #define LOCAL_NO_ROOM (UINT32_MAX - 1) /* as many files as there may be have locks on them */
-#define LOCAL_NOT_NOW (UINT32_MAX - 2) /* it was closed again just now */
+#define LOCAL_NOT_NOW (UINT32_MAX - 2) /* it cannot be opened now: ask again */
 
 struct local_locks {
     /* The file of this handle, until it is closed; one of the three: not that. */
@@ -43,7 +43,7 @@ struct local_locks {
     /* From now on these bytes are held in this mode, or in a weaker one. False: the file is held as
      * a whole, because its pieces are too many, and stays so. */
     bool (*lower)(void *context, uint32_t file, const struct local_range *range);
-    /* Its pieces are few again: it is lowered, all of it, after this. */
+    /* If it is held as a whole: its pieces are few again, and all of it is lowered after this. */
     void (*refine)(void *context, uint32_t file);
     /* A program that is in the way of these bytes; false: none is. */
     bool (*find)(void *context, struct bytes fh, const struct local_range *range,

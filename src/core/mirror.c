@@ -131,8 +131,9 @@ static void set_refused(struct core *core, uint32_t slot, bool is_refused)
         all->refused_ns = core->now_ns + SECOND_NS;
     list_append(&all->refused, &file->refused);
     all->refused_count++;
-    enum event_kind kind =
-        file->mirror == LOCAL_NO_ROOM ? EVENT_LOCAL_NO_ROOM : EVENT_LOCAL_REFUSED;
+    enum event_kind kind = is_open(file)                   ? EVENT_LOCAL_REFUSED
+                           : file->mirror == LOCAL_NO_ROOM ? EVENT_LOCAL_NO_ROOM
+                                                           : EVENT_LOCAL_UNSEEN;
     event_add_of_file(&core->events, kind, &(struct address){0}, (struct bytes){0}, 0,
                       file_handle(core, slot));
 }
@@ -273,19 +274,18 @@ static bool is_pending(const struct core *core, uint32_t slot, struct local_rang
 static bool tighten(struct core *core, uint32_t slot, uint64_t *at, uint64_t end, uint32_t *budget)
 {
     const struct local_locks *world = core->mirrors.world;
-    const struct file *file = file_at(core, slot);
-    if (!list_is_empty(&file->behind))
-        return true; /* all of it is gone through */
+    struct file *file = file_at(core, slot);
+    if (!list_is_empty(&file->behind)) {
+        file->behind_at = min_u64(file->behind_at, *at); /* it is gone through from here on */
+        return true;
+    }
     while (*budget > 0) {
         --*budget;
         struct local_range stretch = stretch_at(core, slot, *at, end);
         if (!is_pending(core, slot, &stretch, budget) &&
             !world->lower(world->context, file->mirror, &stretch)) {
-            if (file->lock_count > FEW_PIECES)
-                return true;
-            MARK("mirror_is_refined");
-            world->refine(world->context, file->mirror);
-            fall_behind(core, slot);
+            if (file->lock_count <= FEW_PIECES)
+                fall_behind(core, slot);
             return true;
         }
         if (stretch.end == end)
@@ -334,9 +334,11 @@ static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
     if (!is_open(file))
         mirror_open(core, slot);
     if (!is_open(file)) {
-        file->is_refused_again = file->mirror == LOCAL_NO_ROOM;
+        file->is_refused_again = file->mirror != LOCAL_NO_FILE;
         return true;
     }
+    if (file->behind_at == 0 && file->lock_count <= FEW_PIECES)
+        world->refine(world->context, file->mirror);
     while (*budget > 0) {
         --*budget;
         struct local_range stretch = stretch_at(core, slot, file->behind_at, UINT64_MAX);
@@ -344,9 +346,9 @@ static bool catch_up(struct core *core, uint32_t slot, uint32_t *budget)
             file->is_refused_again = true;
             (void)take_part(core, slot, &stretch);
         }
-        if (!is_pending(core, slot, &stretch, budget))
-            (void)world->lower(world->context, file->mirror, &stretch);
-        if (stretch.end == UINT64_MAX)
+        bool is_whole = !is_pending(core, slot, &stretch, budget) &&
+                        !world->lower(world->context, file->mirror, &stretch);
+        if (is_whole || stretch.end == UINT64_MAX)
             return true;
         file->behind_at = stretch.end + 1;
     }

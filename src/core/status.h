@@ -73,7 +73,7 @@ struct core_status {
     uint32_t hosts_owed;    /* monitor: hosts that are still to be notified of our last reboot */
     bool is_same_boot;      /* monitor: the machine did not reboot since the last run */
     bool is_served;         /* monitor: their hosts are being notified, not waiting for a server */
-    uint32_t local_refused; /* files that a client and a program have both locked (mirror.h) */
+    uint32_t local_refused; /* files whose locks programs are not kept from (mirror.h) */
     uint32_t local_waiting; /* waiters in whose way a program is */
     uint32_t namesakes;     /* pairs of view_namesake (D17) */
     uint64_t bytes_used;

@@ -127,6 +127,10 @@
         "a program on this machine has locked bytes that an NFS client holds: it took them while " \
         "holdfast was not running; stop it, or release the client",                                \
         NULL, NULL)                                                                                \
+    ROW(EVENT_LOCAL_UNSEEN, ERROR,                                                                 \
+        "programs on this machine do not see the locks of a file: it cannot be opened; tried "     \
+        "again every second",                                                                      \
+        NULL, NULL)                                                                                \
     ROW(EVENT_LOCAL_NO_ROOM, WARNING,                                                              \
         "too many files are locked for the limit of open files: a lock was refused, or programs "  \
         "on this machine do not see it; raise the limit (ulimit -n, LimitNOFILE=), or use "        \
