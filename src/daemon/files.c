@@ -173,8 +173,13 @@ static bool read_lines(const struct config *config, struct config_export_lines *
 static struct keeper *find_keeper(const struct files *files)
 {
     const struct files_parts *parts = &files->parts;
-    int fd = lock_keeper_connect(parts->config->store);
+    int fd = lock_keeper_connect(parts->config->store, true);
     struct keeper *keeper = fd < 0 ? NULL : keeper_new(fd);
+    if (keeper != NULL && keeper_is_lost(keeper)) { /* it was about to end */
+        keeper_free(keeper);
+        fd = lock_keeper_connect(parts->config->store, true);
+        keeper = fd < 0 ? NULL : keeper_new(fd);
+    }
     if (fd == -ENOTDIR)
         return NULL; /* nothing outlives such a store */
     if (keeper == NULL)
@@ -184,6 +189,22 @@ static struct keeper *find_keeper(const struct files *files)
                             "what NFS clients hold"),
                 LOG_TEXT("error", strerror(fd < 0 ? -fd : ENOMEM)));
     return keeper;
+}
+
+static bool wants_nothing(const void *context, uint32_t export_id)
+{
+    (void)context;
+    (void)export_id;
+    return false;
+}
+
+/* What a run with --local-locks on has left. */
+static void drop_kept(const struct files *files)
+{
+    int fd = lock_keeper_connect(files->parts.config->store, false);
+    struct keeper *keeper = fd < 0 ? NULL : keeper_new(fd);
+    keeper_drop_rest(keeper, wants_nothing, NULL);
+    keeper_free(keeper);
 }
 
 /* Beside the key: of a store in memory neither outlives the process. A ring is no reason not to
@@ -221,6 +242,8 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
         return NULL;
     if (options.limits.mirrored_max > 0)
         files->keeper = find_keeper(files);
+    else
+        drop_kept(files);
     options.keeper = files->keeper;
     struct config_export_lines lines;
     if (!read_lines(config, &lines, ret_why))

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -59,15 +60,16 @@ static ino_t socket_inode(void)
     return fstatat(DIRECTORY_FD, socket_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
 }
 
-static void keep(struct lock_keeper *keeper, const struct keeper_message *message, int fd)
+/* False: it cannot. */
+static bool keep(struct lock_keeper *keeper, const struct keeper_message *message, int fd)
 {
+    if (fd < 0)
+        return false; /* there was no place for it */
     if (keeper->count == keeper->room) {
         uint32_t room = keeper->room == 0 ? 64 : 2 * keeper->room;
         struct kept *at = realloc(keeper->at, room * sizeof *at);
-        if (at == NULL) {
-            (void)close(fd);
-            return;
-        }
+        if (at == NULL)
+            return false;
         keeper->at = at;
         keeper->room = room;
     }
@@ -76,6 +78,7 @@ static void keep(struct lock_keeper *keeper, const struct keeper_message *messag
     for (; at > 0 && keeper->at[at - 1].message.id > message->id; at--)
         keeper->at[at] = keeper->at[at - 1];
     keeper->at[at] = (struct kept){*message, fd};
+    return true;
 }
 
 /* They are in order of their ids. */
@@ -123,20 +126,19 @@ static void lose_server(struct lock_keeper *keeper)
     keeper->left_ms = now_ms();
 }
 
+/* A server whose lock cannot be kept must know: it is left, and says so. */
 static void hear(struct lock_keeper *keeper)
 {
     struct keeper_message message;
     int fd;
-    bool is_there = keeper_receive(keeper->server, &message, &fd);
-    if (is_there && message.kind == KEEPER_KEEP && fd >= 0) {
-        keep(keeper, &message, fd);
+    bool is_good = keeper_receive(keeper->server, &message, &fd);
+    if (is_good && message.kind == KEEPER_KEEP && keep(keeper, &message, fd))
         return;
-    }
     if (fd >= 0)
         (void)close(fd);
-    if (is_there && message.kind == KEEPER_DROP)
+    if (is_good && message.kind == KEEPER_DROP)
         drop(keeper, message.id);
-    else if (!is_there || (message.kind == KEEPER_ASK && !give_all(keeper)))
+    else if (!is_good || message.kind != KEEPER_ASK || !give_all(keeper))
         lose_server(keeper);
 }
 
@@ -149,9 +151,20 @@ static bool is_needed(const struct lock_keeper *keeper)
            socket_inode() == keeper->inode;
 }
 
+/* The next server may have more than the one that started it. */
+static void take_all_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int lock_keeper_run(void)
 {
     struct lock_keeper keeper = {.server = -1, .inode = socket_inode()};
+    take_all_descriptors();
     (void)signal(SIGPIPE, SIG_IGN);
     if (chdir("/") != 0 || keeper.inode == 0)
         return 1;
@@ -232,12 +245,8 @@ static int spawn(int listener, int directory)
     int from = move_away(listener), at = move_away(directory), err = from < 0 ? -from : 0;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    if (posix_spawn_file_actions_init(&actions) != 0)
-        return -ENOMEM;
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&actions);
-        return -ENOMEM;
-    }
+    CHECK(posix_spawn_file_actions_init(&actions) == 0); /* neither needs memory */
+    CHECK(posix_spawnattr_init(&attributes) == 0);
     for (int fd = 0; err == 0 && fd < LISTEN_FD; fd++)
         err = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
     if (err == 0)
@@ -270,7 +279,7 @@ static int start(int directory)
     return err;
 }
 
-int lock_keeper_connect(const char *store_url)
+int lock_keeper_connect(const char *store_url, bool may_start)
 {
     if (strncmp(store_url, scheme, sizeof scheme - 1) != 0)
         return -ENOTDIR;
@@ -278,7 +287,7 @@ int lock_keeper_connect(const char *store_url)
     if (directory < 0)
         return -errno;
     int fd = connect_to(directory);
-    if (fd == -ENOENT || fd == -ECONNREFUSED)
+    if (may_start && (fd == -ENOENT || fd == -ECONNREFUSED))
         fd = start(directory);
     (void)close(directory);
     return fd;

@@ -14,12 +14,14 @@
 #ifndef DAEMON_LOCK_KEEPER_H
 #define DAEMON_LOCK_KEEPER_H
 
+#include <stdbool.h>
+
 /* The first word of its command line, which nobody else uses. */
 #define LOCK_KEEPER_VERB "keep-locks"
 
-/* Connects to the keeper of this store, which is started if there is none. A socket, or -errno;
- * -ENOTDIR: such a store outlives nothing. */
-int lock_keeper_connect(const char *store_url);
+/* Connects to the keeper of this store, which is started if there is none and it may be. A socket,
+ * or -errno; -ENOTDIR: such a store outlives nothing. */
+int lock_keeper_connect(const char *store_url, bool may_start);
 
 /* The keeper itself; its exit code. */
 int lock_keeper_run(void);

@@ -263,6 +263,22 @@ static bool meets_locks(int fd)
     return fcntl(fd, F_OFD_GETLK, &flock) == 0 && flock.l_type != F_UNLCK;
 }
 
+/* Who sees the descriptor, and takes the mutex after that, sees the rest, too. */
+static int keep_for_locks(struct descriptor_cache *cache, struct descriptor *descriptor, int fd,
+                          uint64_t id, bool had_locks)
+{
+    descriptor_lock(cache);
+    int kept = keep_data(cache, &descriptor->lock_fd, fd);
+    if (kept == fd) {
+        descriptor->had_locks = had_locks;
+        descriptor->kept_id = id;
+    }
+    descriptor_unlock(cache);
+    if (kept != fd)
+        keeper_drop(cache->keeper, id);
+    return kept;
+}
+
 /* The one that an earlier server had locks on, if it is of this very file: while the server starts,
  * or when a reload brings its export back. */
 static int take_kept(struct descriptor_cache *cache, struct descriptor *descriptor,
@@ -273,7 +289,7 @@ static int take_kept(struct descriptor_cache *cache, struct descriptor *descript
     int fd = keeper_take(cache->keeper, descriptor->export_id, &descriptor->object, &id);
     if (fd < 0)
         return -1;
-    /* There may be two of one file: that which the other one's locks are not in the way of. */
+    /* There may be two of one file: the one with the locks is the one that meets none. */
     for (int other; (other = keeper_take(cache->keeper, descriptor->export_id, &descriptor->object,
                                          &other_id)) >= 0;) {
         bool is_better = meets_locks(fd) && !meets_locks(other);
@@ -288,14 +304,7 @@ static int take_kept(struct descriptor_cache *cache, struct descriptor *descript
         return -1;
     }
     atomic_fetch_add(&cache->open_count, 1);
-    int won = keep_data(cache, &descriptor->lock_fd, fd);
-    if (won != fd) {
-        keeper_drop(cache->keeper, id);
-        return won;
-    }
-    descriptor->had_locks = true;
-    descriptor->kept_id = id;
-    return fd;
+    return keep_for_locks(cache, descriptor, fd, id, true);
 }
 
 /* What is being executed, or may not be changed, can be locked all the same. */
@@ -317,12 +326,7 @@ int descriptor_for_locks(struct descriptor_cache *cache, struct descriptor *desc
         return fd;
     /* Before anybody can lock it. */
     uint64_t id = keeper_keep(cache->keeper, fd, descriptor->export_id, &descriptor->object);
-    int kept = keep_data(cache, &descriptor->lock_fd, fd);
-    if (kept == fd)
-        descriptor->kept_id = id;
-    else
-        keeper_drop(cache->keeper, id);
-    return kept;
+    return keep_for_locks(cache, descriptor, fd, id, false);
 }
 
 bool descriptor_is_cached(struct descriptor_cache *cache, const struct descriptor *descriptor)

@@ -1,8 +1,8 @@
 /*
  * intent.c -- entries of the ring; see intent.h.
  *
- * Threads claim places by counting, so that no two write to one entry: there are more entries than
- * calls in flight. Words are atomic because others may look at an entry while it is written; what
+ * Threads claim places by counting, so that no two begin in one entry. One that took so long that
+ * all others were used since has lost its place. Words are atomic because others may look at an entry while it is written; what
  * they then see fails its checksum. The order of the stores is that of the program, which is all
  * that a kill asks for: an interrupt finds everything done that stands before it, and nothing that
  * stands behind.
@@ -107,6 +107,8 @@ static void end(struct intent_ring *ring, uint64_t number, uint64_t outcome,
 {
     struct intent_entry *entry = &ring->entries[number % INTENT_COUNT];
     uint64_t words[1 + INTENT_OBJECT_WORDS] = {outcome};
+    if (atomic_load(&entry->words[INTENT_AT_NUMBER]) != number)
+        return; /* it took so long that the place is another one's */
     object_to_words(made, words + 1);
     for (uint32_t i = 0; i < 1 + INTENT_OBJECT_WORDS; i++)
         put(entry, INTENT_AT_OUTCOME + i, words[i]);

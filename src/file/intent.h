@@ -43,7 +43,7 @@
 #include <stdatomic.h>
 
 enum {
-    INTENT_COUNT = 16384, /* twice the calls that can be in flight, and seconds of the rest */
+    INTENT_COUNT = 16384, /* more than calls can be in flight, and seconds of the rest */
     INTENT_HEAD_LEN = 4096,
     INTENT_WORDS = 32,
     INTENT_WORD_OUTCOME = 24, /* the second checksum */

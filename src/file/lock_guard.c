@@ -88,7 +88,7 @@ void lock_guard_execute(struct call *call)
     identity_own();
     int fd = descriptor_for_locks(call_cache(call), descriptor);
     if (fd < 0)
-        (void)call_fail(call, fd == -EAGAIN ? NFS_JUKEBOX : NFS_IO);
+        (void)call_fail(call, call_stat_of(fd) == NFS_JUKEBOX ? NFS_JUKEBOX : NFS_IO);
 }
 
 /* What is neither there, gone nor forbidden is a file system that fails. */
@@ -273,8 +273,10 @@ enum guard_verdict lock_guard_judge(struct file_service *service,
         export_rights_of(export, &question->from->address, question->from->port);
     if (rights == NULL)
         return GUARD_NOT_EXPORTED;
-    if (question->exclusive && !question->reclaim && !rights->is_writable)
+    bool is_read_only = question->exclusive && !rights->is_writable;
+    if (is_read_only && !question->reclaim)
         return GUARD_READ_ONLY;
     enum guard_verdict verdict = judge_call(service, question, id);
-    return question->reclaim && verdict == GUARD_NO_ACCESS ? GUARD_ALLOWED : verdict;
+    bool is_forbidden = verdict == GUARD_NO_ACCESS || (verdict == GUARD_ALLOWED && is_read_only);
+    return question->reclaim && is_forbidden ? GUARD_IF_STORED : verdict;
 }

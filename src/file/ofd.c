@@ -234,8 +234,10 @@ static uint64_t now_ms(void)
 /* Nothing is left of it. The kernel gives back a whole file at the least cost. */
 static bool give_back_all(struct ofd_file *file)
 {
+    if (!set_kernel(file, WHOLE(LOCAL_NONE)))
+        return false;
     file->pieces.count = 0;
-    return set_kernel(file, WHOLE(LOCAL_NONE));
+    return true;
 }
 
 /* It stays for a moment: what was locked is often locked again. */
@@ -243,9 +245,11 @@ static void close_file(void *context, uint32_t slot)
 {
     struct ofd *ofd = context;
     struct ofd_file *file = file_at(ofd, slot);
-    if (file->pieces.count > 0 || file->had_locks)
-        CHECK(give_back_all(file)); /* which needs no memory */
-    file->is_whole = file->had_locks = file->descriptor->had_locks = false;
+    bool is_free = (file->pieces.count == 0 && !file->had_locks) || give_back_all(file);
+    file->pieces.count = 0;
+    file->is_whole = false;
+    /* Without memory the kernel keeps it until the descriptor is closed, soon, or lowered. */
+    file->had_locks = file->descriptor->had_locks = !is_free;
     file->is_unused = true;
     file->unused_ms = now_ms();
     list_append(&ofd->unused, &file->unused);
@@ -358,10 +362,9 @@ static bool lower_file(void *context, uint32_t slot, const struct local_range *r
     struct ofd_file *file = file_at(context, slot);
     if (file->is_whole)
         return false;
-    if (range->mode == LOCAL_NONE && !file->had_locks && covers_all(range, &file->pieces)) {
-        CHECK(give_back_all(file));
+    if (range->mode == LOCAL_NONE && !file->had_locks && covers_all(range, &file->pieces) &&
+        give_back_all(file))
         return true;
-    }
     if (file->had_locks && range->mode == LOCAL_NONE)
         (void)set_kernel(file, range);
     for (uint64_t at = range->start;; at++) {

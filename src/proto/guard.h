@@ -21,6 +21,7 @@ struct guard_question {
 
 enum guard_verdict {
     GUARD_ALLOWED,
+    GUARD_IF_STORED,    /* a reclaim of what it might not lock now: only what it had */
     GUARD_STALE,        /* no handle of ours, or the file is gone */
     GUARD_NOT_EXPORTED, /* its export does not list this client */
     GUARD_READ_ONLY,    /* an exclusive lock where this client may only read */

@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "proto/guard.h"
 
+enum { ACCESS_WRITE = 2 }; /* fsa_W: a bit, of fsa_RW as well */
+
 static bool wants_something(enum request_kind kind)
 {
     return kind == REQUEST_NLM_LOCK || kind == REQUEST_NLM_TEST || kind == REQUEST_NLM_SHARE;
@@ -28,6 +30,12 @@ static void refuse(struct rpc_server *server, struct incoming *in, enum lock_sta
                       r->fh);
 }
 
+static bool wants_to_write(const struct request *request)
+{
+    return request->kind == REQUEST_NLM_SHARE ? (request->lock.access & ACCESS_WRITE) != 0
+                                              : request->lock.exclusive;
+}
+
 bool permit_judge(struct rpc_server *server, struct incoming *in)
 {
     struct lock_request *r = &in->request.lock;
@@ -42,10 +50,13 @@ bool permit_judge(struct rpc_server *server, struct incoming *in)
     const struct guard_question question = {.from = &in->from->peer,
                                             .credential = &in->call->credential,
                                             .fh = r->fh,
-                                            .exclusive = r->exclusive,
+                                            .exclusive = wants_to_write(&in->request),
                                             .reclaim = r->reclaim};
     switch (server->guard->judge(server->guard->context, &question)) {
     case GUARD_ALLOWED:
+        return true;
+    case GUARD_IF_STORED:
+        r->is_never_trusted = true;
         return true;
     case GUARD_LATER:
         return false;

@@ -2,7 +2,7 @@
  * permit.h -- who may lock at all (--allow), and who may lock this file (proto/guard.h).
  *
  * Judged are the calls that want something: LOCK, NM_LOCK, TEST, SHARE. A refusal is written into
- * the request, and the core answers with it like with any other reason to refuse; so it is cached,
+ * the request, and the core answers with it as with any other reason to refuse; so it is cached,
  * gated and counted as every answer is.
  */
 #ifndef RPC_PERMIT_H

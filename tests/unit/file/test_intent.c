@@ -200,6 +200,21 @@ TEST(test_intent__a_full_ring_loses_the_oldest)
     assert_non_null(intent_find(ring, INTENT_COUNT + 10));
 }
 
+TEST(test_intent__an_outcome_that_comes_too_late_is_nobody_elses)
+{
+    struct handle_object made = object_of(3);
+    uint64_t slow = add(1), last = 0;
+    for (uint64_t i = 0; i < INTENT_COUNT; i++)
+        last = add(2 + i);
+    assert_int_equal(last % INTENT_COUNT, slow % INTENT_COUNT);
+    intent_end(ring, last, INTENT_DONE, &made);
+    intent_fail(ring, slow, NFS_EXIST);
+    again();
+    assert_null(intent_find(ring, 1));
+    assert_non_null(intent_find(ring, INTENT_COUNT + 1));
+    assert_int_equal(intent_find(ring, INTENT_COUNT + 1)->outcome, INTENT_DONE);
+}
+
 TEST(test_intent__garbage_is_nothing)
 {
     static uint8_t bytes[FILE_LEN];

@@ -104,14 +104,14 @@ TEST(test_lock_guard__root_is_squashed)
     assert_int_equal(judge_fh(&fh), GUARD_ALLOWED);
 }
 
-TEST(test_lock_guard__a_reclaim_is_not_asked_what_it_may_read)
+TEST(test_lock_guard__a_reclaim_gets_what_it_had)
 {
     struct nfs_fh fh = make("f", 0600);
     caller_be(&caller, 1001, 1001);
     struct guard_question asked = question(&fh);
     assert_int_equal(judge(&asked), GUARD_NO_ACCESS);
     asked.reclaim = true;
-    assert_int_equal(judge(&asked), GUARD_ALLOWED);
+    assert_int_equal(judge(&asked), GUARD_IF_STORED);
     assert_int_equal(unlink(caller_path(&caller, "f")), 0);
     assert_int_equal(judge(&asked), GUARD_STALE);
 }
@@ -151,7 +151,7 @@ TEST(test_lock_guard__the_clients_of_the_export)
     asked.exclusive = true;
     assert_int_equal(judge(&asked), GUARD_READ_ONLY);
     asked.reclaim = true; /* it had it when it might write */
-    assert_int_equal(judge(&asked), GUARD_ALLOWED);
+    assert_int_equal(judge(&asked), GUARD_IF_STORED);
     (void)snprintf(line, sizeof line, "%s *(rw,secure)", caller.directory);
     assert_true(caller_reload(&caller, line, &why));
     asked = question(&fh);

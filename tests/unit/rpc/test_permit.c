@@ -196,6 +196,10 @@ TEST(test_permit__the_guard_hears_what_is_wanted)
     assert_true(f.asked.exclusive && !f.asked.reclaim);
     (void)status_of(&f, 4, PEER_NLM_LOCK, (struct peer_nlm_args){.reclaim = true});
     assert_true(!f.asked.exclusive && f.asked.reclaim);
+    (void)status_of(&f, 4, PEER_NLM_SHARE, (struct peer_nlm_args){.access = 1});
+    assert_false(f.asked.exclusive);
+    (void)status_of(&f, 4, PEER_NLM_SHARE, (struct peer_nlm_args){.access = 3});
+    assert_true(f.asked.exclusive);
     close_server(&f);
 }
 
