@@ -50,7 +50,7 @@ struct mirrors {
     uint64_t waiting_ns;    /* when they look again, */
     uint64_t refused_ns;    /* and when these do */
     uint32_t refused_count; /* of files */
-    uint32_t charged_count; /* the same: those that count for an address */
+    uint32_t charged_count; /* files that count for an address */
 };
 
 __attribute__((warn_unused_result)) int mirror_init(struct core *core, const uint32_t slots[]);

@@ -17,7 +17,7 @@
 struct aside {
     pthread_mutex_t mutex;
     pthread_cond_t news;
-    unsigned long thread;
+    pthread_t thread;
     atomic_bool is_stopping; /* set with the mutex held */
 };
 

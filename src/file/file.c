@@ -414,14 +414,14 @@ static bool is_not_exported(const void *context, uint32_t export_id)
 void file_open_locks(struct file_service *service)
 {
     if (service->ofd != NULL)
-        ofd_start_again(service->ofd);
+        ofd_begin_start(service->ofd);
 }
 
 void file_serve_locks(struct file_service *service)
 {
     if (service->ofd == NULL)
         return;
-    ofd_start_over(service->ofd);
+    ofd_end_start(service->ofd);
     keeper_drop_rest(service->options.keeper, is_not_exported, service->exports);
 }
 

@@ -2,10 +2,10 @@
  * intent.c -- entries of the ring; see intent.h.
  *
  * Threads claim places by counting, so that no two begin in one entry. One that took so long that
- * all others were used since has lost its place. Words are atomic because others may look at an entry while it is written; what
- * they then see fails its checksum. The order of the stores is that of the program, which is all
- * that a kill asks for: an interrupt finds everything done that stands before it, and nothing that
- * stands behind.
+ * all others were used since has lost its place. Words are atomic because others may look at an
+ * entry while it is written; what they then see fails its checksum. The order of the stores is that
+ * of the program, which is all that a kill asks for: an interrupt finds everything done that stands
+ * before it, and nothing that stands behind.
  */
 #include "file/intent_parts.h"
 

@@ -14,6 +14,7 @@
 #include "file/intent_parts.h"
 
 #include "base/check.h"
+#include "base/minmax.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -188,7 +189,7 @@ static int take_content(struct intent_ring *ring, int fd, off_t size, const char
     if (code != 0)
         return code;
     if (ring->head != NULL && is_head_right(ring)) {
-        atomic_store(&ring->clock_ms, atomic_load(&ring->head->clock_ms) | FIRST_CLOCK_MS);
+        atomic_store(&ring->clock_ms, max_u64(atomic_load(&ring->head->clock_ms), FIRST_CLOCK_MS));
         return read_earlier(ring);
     }
     unmap(ring);

@@ -456,12 +456,12 @@ const struct local_locks *ofd_local(struct ofd *ofd)
     return &ofd->local;
 }
 
-void ofd_start_over(struct ofd *ofd)
+void ofd_end_start(struct ofd *ofd)
 {
     ofd->is_started = true;
 }
 
-void ofd_start_again(struct ofd *ofd)
+void ofd_begin_start(struct ofd *ofd)
 {
     ofd->is_started = false;
 }

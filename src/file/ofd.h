@@ -37,11 +37,11 @@ void ofd_free(struct ofd *ofd);
 /* As core/local.h says. */
 const struct local_locks *ofd_local(struct ofd *ofd);
 
-/* While the server starts, files are opened on the spot; later, those that may lock them have
- * opened them (lock_guard.h). */
-void ofd_start_over(struct ofd *ofd);
-/* Files are opened on the spot until then: there are other exports, and locks on their files. */
-void ofd_start_again(struct ofd *ofd);
+/* While the server starts, files are opened on the spot, whatever that takes; later, those that may
+ * lock them have opened them (lock_guard.h). */
+void ofd_end_start(struct ofd *ofd);
+/* The same once more: there are other exports, and locks on their files. */
+void ofd_begin_start(struct ofd *ofd);
 
 /* Files that nobody has locked for half a second are let go; now and then. */
 void ofd_tick(struct ofd *ofd);

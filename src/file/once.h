@@ -15,7 +15,8 @@
  *  (1) What an intent says was done is not done again, whatever has become of it since; nor is
  *      what it says was refused done now.
  *  (2) A repeat changes no object but the one that its first execution would have changed.
- *  (3) A repeat that is answered OK waits for the same syncs as an execution.
+ *  (3) A repeat that is answered OK waits for the same syncs as an execution, but for those of
+ *      objects that are gone.
  *
  * Without a ring all of this does nothing.
  */

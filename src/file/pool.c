@@ -16,7 +16,6 @@
 
 #include "base/check.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -31,7 +30,7 @@ struct pool {
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t work_there;
     uint32_t thread_count;
-    unsigned long threads[THREADS_MAX];
+    pthread_t threads[THREADS_MAX];
     struct list ready, held; /* lanes that have work, and may have one more thread, or not */
     uint32_t waiting, busy, idle;
     bool is_waking, is_stopping;
@@ -181,19 +180,16 @@ static void *run(void *argument)
 }
 
 /* Signals are the server's; a write beyond a limit of size fails instead of ending the process. */
-bool pool_start_thread(void *(*start)(void *), void *context, unsigned long *ret_thread)
+bool pool_start_thread(void *(*start)(void *), void *context, pthread_t *ret_thread)
 {
     sigset_t blocked, before;
-    pthread_t thread;
     CHECK(sigfillset(&blocked) == 0);
     static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         CHECK(sigdelset(&blocked, own[i]) == 0);
     CHECK(pthread_sigmask(SIG_SETMASK, &blocked, &before) == 0);
-    int code = pthread_create(&thread, NULL, start, context);
+    int code = pthread_create(ret_thread, NULL, start, context);
     CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
-    if (code == 0)
-        *ret_thread = thread;
     return code == 0;
 }
 

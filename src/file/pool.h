@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,6 +46,6 @@ bool pool_is_stuck(struct pool *pool, struct pool_lane *lane, uint32_t looks_max
                    struct list *ret_queue);
 
 /* A thread of our own, without the process's signals. False: there is none. */
-bool pool_start_thread(void *(*run)(void *), void *context, unsigned long *ret_thread);
+bool pool_start_thread(void *(*run)(void *), void *context, pthread_t *ret_thread);
 
 #endif
