@@ -39,6 +39,8 @@ static void say(struct text *why, const char *directory, const char *what, int e
         text_add(why, ": ");
         text_add(why, strerror(err));
     }
+    if (err == ENOENT || err == ENOTDIR)
+        text_add(why, "; make that directory, or correct the path");
 }
 
 uint32_t export_table_resolve(const char *name, struct address *ret, uint32_t max)
