@@ -168,10 +168,8 @@ void once_end(struct call *call)
     call->once.number = 0;
 }
 
-void once_end_if_ok(struct call *call)
+void once_stay_begun(struct call *call)
 {
-    if (call->result.stat == NFS_OK)
-        once_end(call);
     call->once.number = 0;
 }
 
@@ -343,6 +341,8 @@ enum once_verdict once_judge_set(struct call *call, const struct stat *now)
     const struct intent *before = find(call);
     if (before == NULL)
         return ONCE_NEW;
+    if (is_failed(before))
+        return take_failed(call);
     if (is_certain(before))
         return take_done(call);
     uint64_t changed_ns = ns_of(now->st_ctim.tv_sec, (uint32_t)now->st_ctim.tv_nsec);

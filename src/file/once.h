@@ -42,8 +42,8 @@ void once_begin(struct call *call, const struct handle_object *first,
 void once_note_object(struct call *call, const struct handle_object *object, bool is_found);
 /* It was executed, and the result has its status. */
 void once_end(struct call *call);
-/* The same of one that may have changed something although it failed: it stays begun. */
-void once_end_if_ok(struct call *call);
+/* It failed, and has changed something: it stays begun. */
+void once_stay_begun(struct call *call);
 
 /* ---- judging: each takes what the names mean now ---- */
 

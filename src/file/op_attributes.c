@@ -108,6 +108,13 @@ static bool is_guarded(const struct nfs_args *args, const struct nfs_pre_attr *b
                                args->guard.nseconds != before->ctime.nseconds);
 }
 
+static bool is_as_it_was(const struct descriptor *descriptor, const struct stat *before)
+{
+    struct stat st;
+    return fstat(descriptor->path_fd, &st) == 0 && st.st_ctim.tv_sec == before->st_ctim.tv_sec &&
+           st.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
+}
+
 static void set_once(struct call *call, struct descriptor *descriptor, const struct stat *st)
 {
     enum once_verdict verdict = once_judge_set(call, st);
@@ -123,7 +130,10 @@ static void set_once(struct call *call, struct descriptor *descriptor, const str
     }
     once_begin(call, NULL, NULL);
     call->result.stat = call_stat_of(set_attributes(call, descriptor, st));
-    once_end_if_ok(call); /* one of several attributes may be set */
+    if (call->result.stat == NFS_OK || is_as_it_was(descriptor, st))
+        once_end(call);
+    else
+        once_stay_begun(call); /* one of several attributes is set */
 }
 
 void op_setattr(struct call *call)

@@ -112,6 +112,25 @@ TEST(test_once__an_accident_is_no_answer)
     }
 }
 
+/* A failure that changed nothing is an outcome, whatever others change afterwards. */
+TEST(test_once__attributes_that_were_not_set_are_not_set_later)
+{
+    struct nfs_fh file;
+    assert_int_equal(caller_create(&c, &c.root, "f", 0600, &file), NFS_OK);
+    struct nfs_time guard = c.result.attr.attr.ctime;
+    wait_a_tick();
+    caller_be(&c, 1001, 1001);
+    c.xid++;
+    assert_int_equal(set_mode(&file, 0640, &guard), NFS_PERM);
+    assert_int_equal(chown(caller_path(&c, "f"), 1001, 1001), 0);
+    restart();
+    assert_int_equal(set_mode(&file, 0640, &guard), NFS_PERM);
+    assert_int_equal(repeats(), 1);
+    c.xid++;
+    assert_int_equal(set_mode(&file, 0640, &guard), NFS_NOT_SYNC);
+    assert_int_equal(set_mode(&file, 0640, NULL), NFS_OK);
+}
+
 TEST(test_once__an_error_outlives_its_directory)
 {
     struct nfs_fh directory;
