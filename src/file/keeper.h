@@ -29,7 +29,7 @@ enum keeper_kind { KEEPER_KEEP = 1, KEEPER_DROP, KEEPER_ASK, KEEPER_HELD, KEEPER
 struct keeper_message {
     uint32_t kind;
     uint32_t export_id;
-    uint64_t id; /* of the descriptor, never used again */
+    uint64_t id; /* of the descriptor, and of no other one that is kept */
     struct handle_object object;
 };
 
