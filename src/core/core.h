@@ -255,6 +255,9 @@ uint64_t core_fence(struct core *core);
 /* The gate: what waits for this batch, or an earlier one, may leave. */
 uint64_t core_durable_txn(const struct core *core);
 
+/* Does the caller have the lock or share that it asks for, as far as the store knows? */
+bool core_has(const struct core *core, const struct peer *from, const struct request *request);
+
 /* True when the open batch holds all it can: take it before the next request, order, ended call. */
 bool core_is_full(const struct core *core);
 

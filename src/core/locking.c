@@ -310,7 +310,6 @@ static enum lock_status reclaim(struct core *core, const struct peer *from,
         is_stored = may_be_held(core, &s);
     }
     bool is_taken_on_trust = !is_stored && grace_is_on(core) && grace_trusts(core) &&
-                             !r->is_never_trusted &&
                              (s.claim.file == SLOT_NONE || find_obstacle(core, &s) == SLOT_NONE);
     enum lock_status status = grace_is_on(core) ? LOCK_DENIED : LOCK_GRACE;
     bool is_news = is_taken_on_trust || (is_stored && unsettled_meets(core, &s.claim));

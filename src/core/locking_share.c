@@ -14,7 +14,7 @@
 static bool may_reclaim_share(struct core *core, uint32_t client, const struct lock_request *r)
 {
     bool is_known = client != SLOT_NONE && share_matches(core, client, r);
-    return is_known || (grace_is_on(core) && grace_trusts(core) && !r->is_never_trusted);
+    return is_known || (grace_is_on(core) && grace_trusts(core));
 }
 
 /* Who rebooted is in nobody's way. */

@@ -60,10 +60,8 @@ struct lock_request {
     enum lock_status refusal; /* LOCK_GRANTED: none. Otherwise the answer to a request that wants
                                  something, whatever the tables say (R-SEC-11) */
     bool exclusive, block, reclaim;
-    bool
-        is_never_trusted; /* a reclaim of what is not stored is refused, also where it is trusted */
-    bool is_unmonitored;  /* NM_LOCK, SHARE of a client without state (R-NM-1) */
-    bool is_message;      /* came by a _MSG procedure (R-BLK-2) */
+    bool is_unmonitored; /* NM_LOCK, SHARE of a client without state (R-NM-1) */
+    bool is_message;     /* came by a _MSG procedure (R-BLK-2) */
     uint32_t svid;
     uint32_t version;      /* NLM: 1, 3, 4 */
     uint32_t state;        /* the client's NSM state; 0: not known */

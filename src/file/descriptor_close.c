@@ -51,6 +51,7 @@ static void close_all(struct descriptor_cache *cache, struct descriptor *descrip
     if (must_sync(descriptor) && cache->system->fdatasync(write_fd) != 0)
         cache->owner.failed(cache->owner.context);
     uint32_t count = descriptor_count_in(descriptor);
+    keeper_drop(cache->keeper, descriptor->kept_id);
     (void)close(descriptor->path_fd);
     if (read_fd >= 0)
         (void)close(read_fd);
@@ -58,7 +59,6 @@ static void close_all(struct descriptor_cache *cache, struct descriptor *descrip
         (void)close(write_fd);
     if (lock_fd >= 0)
         (void)close(lock_fd);
-    keeper_drop(cache->keeper, descriptor->kept_id);
     atomic_fetch_sub(&cache->open_count, count);
     atomic_fetch_sub(&cache->over_count, count);
     CHECK(pthread_mutex_destroy(&descriptor->mutex) == 0);

@@ -273,10 +273,9 @@ enum guard_verdict lock_guard_judge(struct file_service *service,
         export_rights_of(export, &question->from->address, question->from->port);
     if (rights == NULL)
         return GUARD_NOT_EXPORTED;
-    bool is_read_only = question->exclusive && !rights->is_writable;
-    if (is_read_only && !question->reclaim)
+    if (question->exclusive && !question->is_stored && !rights->is_writable)
         return GUARD_READ_ONLY;
     enum guard_verdict verdict = judge_call(service, question, id);
-    bool is_forbidden = verdict == GUARD_NO_ACCESS || (verdict == GUARD_ALLOWED && is_read_only);
-    return question->reclaim && is_forbidden ? GUARD_IF_STORED : verdict;
+    /* Such a reclaim waits for no thread: a client whose reclaim is refused loses the lock. */
+    return question->is_stored && verdict != GUARD_STALE ? GUARD_ALLOWED : verdict;
 }

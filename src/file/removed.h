@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { REMOVED_MAX = 256 };
+enum { REMOVED_MAX = 4096 };
 
 struct removed {
     pthread_mutex_t mutex;

@@ -16,12 +16,11 @@ struct guard_question {
     const struct rpc_credential *credential;
     struct bytes fh;
     bool exclusive;
-    bool reclaim; /* it had the lock before: what it may read is no question any more */
+    bool is_stored; /* it has the lock already: what it may read is no question any more */
 };
 
 enum guard_verdict {
     GUARD_ALLOWED,
-    GUARD_IF_STORED,    /* a reclaim of what it might not lock now: only what it had */
     GUARD_STALE,        /* no handle of ours, or the file is gone */
     GUARD_NOT_EXPORTED, /* its export does not list this client */
     GUARD_READ_ONLY,    /* an exclusive lock where this client may only read */

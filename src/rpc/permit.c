@@ -47,16 +47,14 @@ bool permit_judge(struct rpc_server *server, struct incoming *in)
     }
     if (server->guard == NULL || r->is_bad_handle)
         return true;
-    const struct guard_question question = {.from = &in->from->peer,
-                                            .credential = &in->call->credential,
-                                            .fh = r->fh,
-                                            .exclusive = wants_to_write(&in->request),
-                                            .reclaim = r->reclaim};
+    const struct guard_question question = {
+        .from = &in->from->peer,
+        .credential = &in->call->credential,
+        .fh = r->fh,
+        .exclusive = wants_to_write(&in->request),
+        .is_stored = r->reclaim && core_has(server->core, &in->from->peer, &in->request)};
     switch (server->guard->judge(server->guard->context, &question)) {
     case GUARD_ALLOWED:
-        return true;
-    case GUARD_IF_STORED:
-        r->is_never_trusted = true;
         return true;
     case GUARD_LATER:
         return false;

@@ -210,21 +210,23 @@ TEST(test_locking__without_result_the_other_procedure_is_tried)
     assert_int_equal(granted(B).kind, CALL_GRANTED); /* R-BLK-2 */
 }
 
-/* Of what its user may not lock now (rpc/permit.c): what is stored, and nothing on trust. */
-TEST(test_locking__trust_does_not_reach_what_is_forbidden)
+/* For rpc/permit.c, which does not judge reclaims of what is stored. */
+TEST(test_locking__what_a_caller_has_is_known)
 {
-    struct core_limits limits = fixture_limits;
-    limits.trust_reclaim = true;
-    locker_new(&limits);
-    tell("A lock 0 4 X -> granted; C lock 20 1 X -> granted; server restarts");
-    struct request request = locker_request(REQUEST_NLM_LOCK, A, 0, 4, X | RECLAIM);
-    request.lock.is_never_trusted = true;
-    assert_int_equal(locker_step(A, &request).status, LOCK_GRANTED);
-    request = locker_request(REQUEST_NLM_LOCK, B, 6, 1, X | RECLAIM);
-    request.lock.is_never_trusted = true;
-    assert_int_equal(locker_step(B, &request).status, LOCK_DENIED);
-    request.lock.is_never_trusted = false;
-    assert_int_equal(locker_step(B, &request).status, LOCK_GRANTED);
+    tell("A lock 0 4 X -> granted; A lock 6 2 S -> granted; A share rw deny w -> granted");
+    struct peer a = fixture_peer(A.address, 700), b = fixture_peer(B.address, 700);
+    struct request request = locker_request(REQUEST_NLM_LOCK, A, 1, 2, X | RECLAIM);
+    assert_true(core_has(the_core, &a, &request));
+    assert_false(core_has(the_core, &b, &request)); /* from elsewhere it is another client */
+    request = locker_request(REQUEST_NLM_LOCK, A, 3, 4, X | RECLAIM);
+    assert_false(core_has(the_core, &a, &request));
+    request = locker_request(REQUEST_NLM_LOCK, A, 6, 1, X | RECLAIM);
+    assert_false(core_has(the_core, &a, &request));
+    request = locker_request(REQUEST_NLM_LOCK, A2, 0, 1, X | RECLAIM);
+    assert_false(core_has(the_core, &a, &request));
+    tell("server restarts");
+    request = locker_request(REQUEST_NLM_LOCK, A, 6, 1, S | RECLAIM);
+    assert_true(core_has(the_core, &a, &request));
 }
 
 TEST_MAIN(locker_set_up, locker_tear_down, NULL, NULL)

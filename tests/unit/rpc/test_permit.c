@@ -193,9 +193,15 @@ TEST(test_permit__the_guard_hears_what_is_wanted)
     rpc_server_set_guard(f.server, &f.guard);
     f.verdict = GUARD_STALE;
     (void)status_of(&f, 4, PEER_NLM_LOCK, (struct peer_nlm_args){.exclusive = true});
-    assert_true(f.asked.exclusive && !f.asked.reclaim);
+    assert_true(f.asked.exclusive && !f.asked.is_stored);
     (void)status_of(&f, 4, PEER_NLM_LOCK, (struct peer_nlm_args){.reclaim = true});
-    assert_true(!f.asked.exclusive && f.asked.reclaim);
+    assert_true(!f.asked.exclusive && !f.asked.is_stored); /* it says so, and nobody knows of it */
+    f.verdict = GUARD_ALLOWED;
+    assert_int_equal(status_of(&f, 4, PEER_NLM_LOCK, exclusive), PEER_NLM_IS_GRANTED);
+    assert_false(f.asked.is_stored);
+    (void)status_of(&f, 4, PEER_NLM_LOCK, (struct peer_nlm_args){.reclaim = true});
+    assert_true(f.asked.is_stored);
+    f.verdict = GUARD_STALE;
     (void)status_of(&f, 4, PEER_NLM_SHARE, (struct peer_nlm_args){.access = 1});
     assert_false(f.asked.exclusive);
     (void)status_of(&f, 4, PEER_NLM_SHARE, (struct peer_nlm_args){.access = 3});
