@@ -75,7 +75,7 @@ static void count_error(void *context)
 static void queue_closing(void *context, struct lane *lane)
 {
     struct file_service *service = context;
-    pool_add(service->pool, &lane->calls, &lane->closing);
+    pool_add(service->pool, &lane->calls, POOL_OWN, &lane->closing);
 }
 
 /* ---- threads of the pool ---- */
@@ -134,7 +134,9 @@ static void execute(void *context, struct pool_lane *pool_lane, struct list *wor
 
 void file_queue(struct file_service *service, struct call *call)
 {
-    pool_add(service->pool, &call->lane->calls, &call->link);
+    const struct bytes from = {(const uint8_t *)&call->from, sizeof call->from};
+    uint32_t caller = 1 + (uint32_t)(hash_bytes(service->options.seed, from) % (POOL_CALLERS - 1));
+    pool_add(service->pool, &call->lane->calls, caller, &call->link);
 }
 
 static void put_refusal(struct call *call)

@@ -52,7 +52,8 @@ void pool_lane_init(struct pool_lane *lane)
 {
     *lane = (struct pool_lane){0};
     list_init(&lane->link);
-    list_init(&lane->queue);
+    for (uint32_t i = 0; i < POOL_CALLERS; i++)
+        list_init(&lane->queues[i]);
 }
 
 static bool may_run(const struct pool *pool, const struct pool_lane *lane)
@@ -64,17 +65,27 @@ static bool may_run(const struct pool *pool, const struct pool_lane *lane)
 static void place(struct pool *pool, struct pool_lane *lane)
 {
     list_remove(&lane->link);
-    if (!list_is_empty(&lane->queue))
+    if (lane->waiting > 0)
         list_append(may_run(pool, lane) ? &pool->ready : &pool->held, &lane->link);
+}
+
+/* There is some. */
+static struct list *take_next(struct pool *pool, struct pool_lane *lane)
+{
+    while (list_is_empty(&lane->queues[lane->turn]))
+        lane->turn = (lane->turn + 1) % POOL_CALLERS;
+    struct list *work = lane->queues[lane->turn].next;
+    lane->turn = (lane->turn + 1) % POOL_CALLERS;
+    list_remove(work);
+    lane->waiting--;
+    pool->waiting--;
+    return work;
 }
 
 static struct list *take(struct pool *pool, struct pool_lane *lane)
 {
-    struct list *work = lane->queue.next;
-    list_remove(work);
-    lane->waiting--;
+    struct list *work = take_next(pool, lane);
     lane->running++;
-    pool->waiting--;
     pool->busy++;
     place(pool, lane);
     return work;
@@ -105,18 +116,12 @@ bool pool_is_stuck(struct pool *pool, struct pool_lane *lane, uint32_t looks_max
                    struct list *ret_queue)
 {
     lock(pool);
-    bool is_busy =
-        lane->running >= pool->lane_max || (!list_is_empty(&lane->queue) && !may_run(pool, lane));
+    bool is_busy = lane->running >= pool->lane_max || (lane->waiting > 0 && !may_run(pool, lane));
     lane->looks = is_busy && lane->done == lane->done_before ? lane->looks + 1 : 0;
     lane->done_before = lane->done;
     bool is_stuck = lane->looks >= looks_max;
-    while (is_stuck && ret_queue != NULL && !list_is_empty(&lane->queue)) {
-        struct list *work = lane->queue.next;
-        list_remove(work);
-        list_append(ret_queue, work);
-        lane->waiting--;
-        pool->waiting--;
-    }
+    while (is_stuck && ret_queue != NULL && lane->waiting > 0)
+        list_append(ret_queue, take_next(pool, lane));
     place(pool, lane);
     unlock(pool);
     return is_stuck;
@@ -244,14 +249,12 @@ void pool_free(struct pool *pool)
     free(pool);
 }
 
-void pool_add(struct pool *pool, struct pool_lane *lane, struct list *work)
+void pool_add(struct pool *pool, struct pool_lane *lane, uint32_t caller, struct list *work)
 {
     lock(pool);
-    bool was_empty = list_is_empty(&lane->queue);
-    list_append(&lane->queue, work);
-    lane->waiting++;
+    list_append(&lane->queues[caller], work);
     pool->waiting++;
-    if (was_empty)
+    if (++lane->waiting == 1)
         place(pool, lane);
     reinforce(pool);
     unlock_and_call(pool, must_call(pool));

@@ -1,5 +1,9 @@
 /*
- * pool.h -- threads that execute calls: first come, first served in each lane.
+ * pool.h -- threads that execute calls: in each lane callers take turns, and of one caller the
+ * first comes first.
+ *
+ * Somebody with many calls that take long thus delays others by one of them, not by all. Callers
+ * are told apart by a number, which several may share; POOL_OWN is our own.
  *
  * Work is queued in lanes, one for each file system. A lane has as many threads as the pool began
  * with, and no more: a file system that hangs keeps its own, and for the others more are started.
@@ -15,12 +19,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { POOL_OWN, POOL_CALLERS = 64 };
+
 struct pool;
 
 /* The pool's, under its mutex. */
 struct pool_lane {
     struct list link; /* among those that have work */
-    struct list queue;
+    struct list queues[POOL_CALLERS];
+    uint32_t turn; /* whose queue is looked at first */
     uint32_t waiting, running;
     uint32_t done, done_before; /* pieces of work; the second at the last look */
     uint32_t looks;             /* since something was done, while all its threads were busy */
@@ -36,7 +43,8 @@ void pool_free(struct pool *pool);
 
 void pool_lane_init(struct pool_lane *lane);
 
-void pool_add(struct pool *pool, struct pool_lane *lane, struct list *work);
+/* `caller` is less than POOL_CALLERS. */
+void pool_add(struct pool *pool, struct pool_lane *lane, uint32_t caller, struct list *work);
 /* Queued, and not taken by a thread yet. */
 uint32_t pool_waiting(struct pool *pool);
 /* Looks at a lane, at regular times. True: all threads that it may have were busy at the last

@@ -113,7 +113,7 @@ static void run(void *context, struct pool_lane *lane, struct list *work)
     descriptor->is_sync_queued = is_needed;
     unlock(syncer);
     if (is_needed)
-        pool_add(syncer->pool, lane, &descriptor->sync_link);
+        pool_add(syncer->pool, lane, POOL_OWN, &descriptor->sync_link);
     answer(syncer, &waiters, code);
     descriptor_release(cache, descriptor);
     descriptor_sweep(cache, LIST_ELEMENT(lane, struct lane, syncs));
@@ -172,6 +172,6 @@ void syncer_add(struct syncer *syncer, struct call *call)
             queued[count++] = call->syncs[i].descriptor;
     /* Still under the lock: the call may be over as soon as the first of them ran. */
     for (uint32_t i = 0; i < count; i++)
-        pool_add(syncer->pool, &queued[i]->lane->syncs, &queued[i]->sync_link);
+        pool_add(syncer->pool, &queued[i]->lane->syncs, POOL_OWN, &queued[i]->sync_link);
     unlock(syncer);
 }

@@ -30,7 +30,7 @@ static void refuse(struct file_service *service, struct list *queue, struct lane
         struct list *work = queue->next;
         list_remove(work);
         if (work == &lane->closing)
-            pool_add(service->pool, &lane->calls, work);
+            pool_add(service->pool, &lane->calls, POOL_OWN, work);
         else
             file_refuse(LIST_ELEMENT(work, struct call, link));
     }
