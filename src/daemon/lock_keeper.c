@@ -10,8 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,8 @@ enum {
     LISTEN_FD = 3, /* what it is started with: its socket, */
     DIRECTORY_FD,  /* and where that is */
     TICK_MS = 1000,
-    LINGER_S = 120, /* long enough for any restart, short enough for who stopped it for good */
+    MANY_BLOCKS = 2048, /* of 512 bytes */
+    LINGER_S = 120,     /* long enough for any restart, short enough for who stopped it for good */
 };
 
 static const char socket_name[] = "locks.keeper", scheme[] = "lmdb:";
@@ -81,6 +84,25 @@ static bool keep(struct lock_keeper *keeper, const struct keeper_message *messag
     return true;
 }
 
+static void *close_one(void *fd)
+{
+    (void)close((int)(intptr_t)fd);
+    return NULL;
+}
+
+/* The last one who has a removed file frees its blocks, which takes seconds if they are many: then
+ * somebody else does it, or the server would think that nobody is here. */
+static void close_kept(int fd)
+{
+    struct stat st;
+    pthread_t thread;
+    if (fstat(fd, &st) == 0 && st.st_nlink == 0 && st.st_blocks > MANY_BLOCKS &&
+        pthread_create(&thread, NULL, close_one, (void *)(intptr_t)fd) == 0)
+        (void)pthread_detach(thread);
+    else
+        (void)close(fd);
+}
+
 /* They are in order of their ids. */
 static void drop(struct lock_keeper *keeper, uint64_t id)
 {
@@ -94,7 +116,7 @@ static void drop(struct lock_keeper *keeper, uint64_t id)
     }
     if (low == keeper->count || keeper->at[low].message.id != id || keeper->at[low].fd < 0)
         return;
-    (void)close(keeper->at[low].fd);
+    close_kept(keeper->at[low].fd);
     keeper->at[low].fd = -1;
     if (++keeper->dropped * 2 <= keeper->count)
         return;
