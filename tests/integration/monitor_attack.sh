@@ -159,6 +159,9 @@ expect "who is there may come again" same "$(mon "$address_b")" "succ $state"
 expect "nobody is lost" count_is watched 5
 said "$address_b" notify anything 49 > /dev/null
 expect "nor an upcall" wait_until has_upcalls 4
+# Known, and on disk with what is answered next: a kill before that would have it made again.
+expect "which is known" wait_until count_is upcalls_owed 0
+expect "and stored" same "$(mon "$address_b")" "succ $state"
 
 # (5)
 expect "reported" log_has "$work/again.log" 'does not resolve.*never.example'
