@@ -362,7 +362,7 @@ static void add_files(struct text *out, const struct meter *meter, const struct 
     add_one(out, "nfs_local_waiting", "gauge",
             "Requests that wait for a lock of a program on the server.", files->local_waiting);
     add_one(out, "nfs_local_conflicts", "gauge",
-            "Files that an NFS client and a program on the server have both locked.",
+            "Files with locks of NFS clients that programs on the server are not kept from.",
             files->local_conflicts);
     add_one(out, "nfs_restart_repeats_total", "counter",
             "Calls that clients repeated after a restart and that had been executed before it.",

@@ -8,10 +8,10 @@
  */
 #include "daemon/lock_keeper.h"
 #include "file/keeper.h"
+#include "unit/remove_tree.h"
 #include "unit/test.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,18 +34,10 @@ TEST_FIXTURE(start)
     (void)snprintf(socket_path, sizeof socket_path, "%s/locks.keeper", directory);
 }
 
-static int remove_one(const char *name, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(name);
-}
-
 /* Without its socket a keeper ends by itself. */
 TEST_FIXTURE(stop)
 {
-    (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(directory);
 }
 
 static struct keeper *meet(void)

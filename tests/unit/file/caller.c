@@ -6,8 +6,8 @@
 #include "../test.h"
 #include "file/identity.h"
 #include "file/intent.h"
+#include "unit/remove_tree.h"
 
-#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,23 +96,15 @@ void caller_keep_intents(struct caller *caller, const char *export_options)
     caller_restart(caller, export_options);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 void caller_stop(struct caller *caller)
 {
     file_free(caller->service);
     free(caller->payload);
     intent_ring_close(caller->options.intents);
     if (caller->store[0] != 0)
-        (void)nftw(caller->store, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        remove_tree(caller->store);
     if (caller->directory[0] != 0)
-        (void)nftw(caller->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        remove_tree(caller->directory);
     *caller = (struct caller){0};
 }
 

@@ -6,9 +6,9 @@
 
 #include "../test.h"
 #include "base/prng.h"
+#include "unit/remove_tree.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -45,19 +45,11 @@ TEST_FIXTURE(start)
     assert_string_equal(note, "");
 }
 
-static int remove_one(const char *name, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(name);
-}
-
 TEST_FIXTURE(stop)
 {
     intent_ring_close(ring);
     ring = NULL;
-    (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(directory);
 }
 
 static struct handle_object object_of(uint8_t byte)
